@@ -1,9 +1,11 @@
-"""Puts uPlot from its npm package into the page's folder when a wheel is built. Also: python hatch_build.py
+"""Puts uPlot from its npm package into the page's folder when a wheel is built. Also: python
+hatch_build.py
 
-The lock file pins version and hash, and npm checks them. Without npm, or when npm fails, the wheel is built all the
-same, and pages show the charts that the server draws. SCALETEST_ASSETS=require makes that an error,
-SCALETEST_ASSETS=skip leaves npm alone, and SCALETEST_ASSETS=keep takes what lies in the folder: where an image is built
-there is no npm. An editable installation does not ask npm.
+The lock file pins version and hash, and npm checks them. Without npm, or when npm fails, the wheel
+is built all the same, and pages show the charts that the server draws. SCALETEST_ASSETS=require
+makes that an error, SCALETEST_ASSETS=skip leaves npm alone, and SCALETEST_ASSETS=keep takes what
+lies in the folder: where an image is built there is no npm. An editable installation does not ask
+npm.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class NoAssets(Exception):
 
 
 def fetch(target: Path = TARGET) -> str:
-    """Copy the assets into `target`, with their licence and a file that names the version; that version."""
+    """Copy the assets into `target`, with their licence and a file that names the version; that
+    version.
+    """
     npm = shutil.which("npm")
     if npm is None:
         raise NoAssets("npm is not installed")
@@ -52,15 +56,22 @@ def _copy(package: Path, target: Path) -> str:
     target.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copy(package / name, target)
-    (target / "VERSIONS").write_text(f"{about['name']} {about['version']} {about['license']}\n", "utf-8")
+    (target / "VERSIONS").write_text(
+        f"{about['name']} {about['version']} {about['license']}\n", "utf-8"
+    )
     return f"{about['name']} {about['version']}"
 
 
 def ensure(wanted: str) -> str:
-    """What SCALETEST_ASSETS asks for ("", "keep", "skip" or "require"), and a line about what came of it."""
+    """What SCALETEST_ASSETS asks for ("", "keep", "skip" or "require"), and a line about what came
+    of it.
+    """
     if wanted == "keep":
         versions = TARGET / "VERSIONS"
-        return f"page assets: {versions.read_text('utf-8').strip() if versions.exists() else 'left out'}"
+        return (
+            "page assets:"
+            f" {versions.read_text('utf-8').strip() if versions.exists() else 'left out'}"
+        )
     shutil.rmtree(TARGET, ignore_errors=True)  # never ship what an earlier build left
     if wanted == "skip":
         return "page assets: left out"

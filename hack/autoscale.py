@@ -18,8 +18,13 @@ COMPLAINT, REMEDY = "waiting-fast", "desired:window=300"
 def charts() -> tuple[str, str]:
     """Draw two SVGs on one scale: half an hour of two requests a minute, four minutes each."""
     chance = random.Random(1)
-    played = arrivals.pattern("poisson", chance, arrivals.runs_of(chance, 240.0, 0.3), 2 / 60, 1800.0)
-    results = [simulate(played, parse(rule), SimulationSetting(), random.Random(1)) for rule in (COMPLAINT, REMEDY)]
+    played = arrivals.pattern(
+        "poisson", chance, arrivals.runs_of(chance, 240.0, 0.3), 2 / 60, 1800.0
+    )
+    results = [
+        simulate(played, parse(rule), SimulationSetting(), random.Random(1))
+        for rule in (COMPLAINT, REMEDY)
+    ]
     until_s, top = scales(results)
     first, second = (chart(simulation, until_s, top) + "\n" for simulation in results)
     return first, second

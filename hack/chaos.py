@@ -117,7 +117,11 @@ class Workers:
                 raise
             registered = set()
         living = {process.pid for _, process in self.processes if process.poll() is None}
-        self._starting = {pid: name for pid, name in self._starting.items() if pid in living and name not in registered}
+        self._starting = {
+            pid: name
+            for pid, name in self._starting.items()
+            if pid in living and name not in registered
+        }
         return list(self._starting)
 
     def kill_one(self, chance: random.Random) -> None:
@@ -132,7 +136,9 @@ class Workers:
         """Stop a random worker with SIGSTOP, and continue it after up to four heartbeats."""
         _, process = chance.choice(self.processes)
         process.send_signal(signal.SIGSTOP)
-        timer = threading.Timer(chance.uniform(0.1, 4 * self._heartbeat_s), process.send_signal, (signal.SIGCONT,))
+        timer = threading.Timer(
+            chance.uniform(0.1, 4 * self._heartbeat_s), process.send_signal, (signal.SIGCONT,)
+        )
         timer.daemon = True
         timer.start()
 
@@ -175,14 +181,37 @@ class Workers:
         return codes
 
     def _start(self, queue: str) -> subprocess.Popen[bytes]:
-        line = [sys.executable, "-m", "scaletest", "worker", "--queue", queue, "--redis-url", self._url]
+        line = [
+            sys.executable,
+            "-m",
+            "scaletest",
+            "worker",
+            "--queue",
+            queue,
+            "--redis-url",
+            self._url,
+        ]
         number = next(self._numbers)
-        name, heartbeat_s = f"chaos-{number}", self._heartbeat_s * (RARELY if number % 3 == 0 else 1.0)
-        line += ["--name", name, "--heartbeat", str(heartbeat_s), "--max-attempts", "10", "--grace", "10"]
+        name, heartbeat_s = (
+            f"chaos-{number}",
+            self._heartbeat_s * (RARELY if number % 3 == 0 else 1.0),
+        )
+        line += [
+            "--name",
+            name,
+            "--heartbeat",
+            str(heartbeat_s),
+            "--max-attempts",
+            "10",
+            "--grace",
+            "10",
+        ]
         if queue == "command":
             line += ["--null-input", "--null-output", "--", *COMMAND]
         with self._log.open("ab") as log:
-            process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
         self._starting[process.pid] = name
         return process
 
@@ -235,7 +264,9 @@ class Attack:
     def _cut_connection(self) -> None:
         try:
             connections = self._redis.client_list()
-            victims = [connection["id"] for connection in connections if connection.get("name") != "attack"]
+            victims = [
+                connection["id"] for connection in connections if connection.get("name") != "attack"
+            ]
             if victims:
                 self._redis.client_kill_filter(_id=self._chance.choice(victims))
                 self.counts["cuts"] += 1
@@ -249,7 +280,9 @@ class Attack:
             process.wait()
 
     def at(self, share: float) -> None:
-        """Inject the next failure of Redis or the clients when this share of requests is its mark."""
+        """Inject the next failure of Redis or the clients when this share of requests is its
+        mark.
+        """
         if self.marks and share >= self.marks[0][0]:
             self.marks.pop(0)[1]()
 
@@ -281,10 +314,16 @@ class Attack:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--requests", type=int, default=200_000)
-    parser.add_argument("--heartbeat", type=float, default=2.0, help="the workers' interval in seconds")
-    parser.add_argument("--longest", type=float, default=3600.0, help="give up after so many seconds")
+    parser.add_argument(
+        "--heartbeat", type=float, default=2.0, help="the workers' interval in seconds"
+    )
+    parser.add_argument(
+        "--longest", type=float, default=3600.0, help="give up after so many seconds"
+    )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -374,7 +413,9 @@ def start_loads(field: Field, requests: int) -> list[ClientLoad]:
         for _ in range(CLIENTS):
             tally, client = Tally(), Client(connect(field.for_clients.url))
             total = int(requests * share / CLIENTS)
-            loop = ClosedLoop(client, queue, tally.add, arguments=arguments, time_limit_s=60.0, total=total)
+            loop = ClosedLoop(
+                client, queue, tally.add, arguments=arguments, time_limit_s=60.0, total=total
+            )
             loop.set_parallel(IN_FLIGHT)
             loads.append(ClientLoad(client, loop, tally, total))
     return loads
@@ -397,7 +438,12 @@ def outcomes(loads: list[ClientLoad]) -> dict[str, int]:
 def books(queues: Queues, name: str) -> dict[str, int]:
     """Read a queue's counters and their balance, which should be 0."""
     state = queues.state(name)
-    return {**state.counters, "waiting": state.waiting, "running": state.running, "balance": state.balance}
+    return {
+        **state.counters,
+        "waiting": state.waiting,
+        "running": state.running,
+        "balance": state.balance,
+    }
 
 
 def judge(report: dict[str, Any]) -> dict[str, str]:
@@ -416,7 +462,11 @@ def judge(report: dict[str, Any]) -> dict[str, str]:
         wrong.append(f"{report['attack']['ended']} workers ended by themselves")
     if report["worker_exit_codes"] != [0]:
         wrong.append(f"workers ended with {report['worker_exit_codes']}")
-    return {"verdict": "FAIL", "reason": "; ".join(wrong)} if wrong else {"verdict": "PASS", "reason": "nothing lost"}
+    return (
+        {"verdict": "FAIL", "reason": "; ".join(wrong)}
+        if wrong
+        else {"verdict": "PASS", "reason": "nothing lost"}
+    )
 
 
 def wrong_books(report: dict[str, Any]) -> list[str]:
@@ -425,7 +475,10 @@ def wrong_books(report: dict[str, Any]) -> list[str]:
     for name, counts in report["books"].items():
         if counts["balance"] or counts["waiting"] or counts["running"]:
             wrong.append(f"the counters of {name} do not balance: {counts}")
-        ended = sum(counts.get(key, 0) for key in ("succeeded", "failed", "timed_out", "client_gone", "purged"))
+        ended = sum(
+            counts.get(key, 0)
+            for key in ("succeeded", "failed", "timed_out", "client_gone", "purged")
+        )
         if ended != counts["submitted"]:
             wrong.append(f"{name} counted {ended} ends of {counts['submitted']} requests")
     if sum(counts["submitted"] for counts in report["books"].values()) != report["requests"]:
@@ -439,7 +492,10 @@ def left_over() -> list[str]:
     processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if MARK.encode() in (folder / "cmdline").read_bytes() and int(folder.name) != os.getpid():
+            if (
+                MARK.encode() in (folder / "cmdline").read_bytes()
+                and int(folder.name) != os.getpid()
+            ):
                 processes.append(folder.name)
         except OSError:
             continue

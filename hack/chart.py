@@ -50,7 +50,11 @@ RULES: dict[str, Any] = {
     "queueDefaults.image": {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"repository": {"type": "string", "minLength": 1}, "tag": TEXT, "digest": DIGEST},
+        "properties": {
+            "repository": {"type": "string", "minLength": 1},
+            "tag": TEXT,
+            "digest": DIGEST,
+        },
     },
     "queueDefaults.device.count": AT_LEAST_ONE,
     "queueDefaults.env": OBJECTS,
@@ -59,15 +63,26 @@ RULES: dict[str, Any] = {
     "queueDefaults.supplementalGroups": {"type": "array", "items": COUNT},
     "queueDefaults.runAsUser": {"type": ["integer", "null"], "minimum": 1},
     "queueDefaults.tolerations": OBJECTS,
-    "queueDefaults.topologySpreadConstraints": {"type": ["array", "null"], "items": {"type": "object"}},
-    "queueDefaults.maxUnavailable": {
-        "anyOf": [{"type": ["integer", "null"], "minimum": 0}, {"type": "string", "pattern": "^[0-9]+%$"}]
+    "queueDefaults.topologySpreadConstraints": {
+        "type": ["array", "null"],
+        "items": {"type": "object"},
     },
-    "queueDefaults.device.resource": {"type": "string", "pattern": "^([a-z0-9.-]+/[A-Za-z0-9._-]+)?$"},
+    "queueDefaults.maxUnavailable": {
+        "anyOf": [
+            {"type": ["integer", "null"], "minimum": 0},
+            {"type": "string", "pattern": "^[0-9]+%$"},
+        ]
+    },
+    "queueDefaults.device.resource": {
+        "type": "string",
+        "pattern": "^([a-z0-9.-]+/[A-Za-z0-9._-]+)?$",
+    },
     "queueDefaults.autoscaling.kind": {"enum": KINDS},
     "queueDefaults.autoscaling.minReplicas": COUNT,
     "queueDefaults.autoscaling.maxReplicas": AT_LEAST_ONE,
-    "queueDefaults.autoscaling.metric": {"enum": ["waiting", "running", "demand", "desired_workers", "max_wait"]},
+    "queueDefaults.autoscaling.metric": {
+        "enum": ["waiting", "running", "demand", "desired_workers", "max_wait"]
+    },
     "queueDefaults.autoscaling.targetType": {"enum": ["AverageValue", "Value"]},
     "queueDefaults.autoscaling.target": {
         "type": ["string", "number"],
@@ -111,64 +126,14 @@ RULES: dict[str, Any] = {
 # Maps with free keys; and those whose values must be strings, since the API server refuses 1 or
 # true.
 FREE = re.compile(r"(resources|affinity|behavior)$")
-TEXTS = re.compile(r"(nodeSelector|labels|podLabels|annotations|podAnnotations|commonLabels|users)$")
+TEXTS = re.compile(
+    r"(nodeSelector|labels|podLabels|annotations|podAnnotations|commonLabels|users)$"
+)
 
-MEMORY = """\
-## Memory
+ASSETS = Path(__file__).parent / "assets"
+MEMORY = (ASSETS / "chart-memory.md").read_text("utf-8").splitlines()
 
-Redis keeps all waiting requests in memory. The chart sets `maxmemory` to half of Redis's memory limit
-(`redis.resources.limits.memory`), unless `redis.maxmemory` sets another value. The reason for half: rewriting the
-append-only file forks the server, and every page that is written meanwhile is in memory twice. Measured with
-Redis 7.0, when all requests changed during a rewrite: with half of the limit the server used at most 80 % of it,
-with three fifths 86 %; at three quarters the kernel killed it, and would kill it again after each restart. With
-`maxmemory` a submission that does not fit fails or waits, and no accepted request is lost. The last tenth of
-`maxmemory` is reserved for workers.
-
-| arguments of a request | memory of a waiting request | 100,000 requests | fit into the default (1Gi: 512 MiB) |
-|---|---|---|---|
-| 10 bytes | 0.45 KB | 45 MB | 1,070,000 |
-| 300 bytes | 1.4 KB | 136 MB | 350,000 |
-| 4,000 bytes, about the most | 5.1 KB | 509 MB | 95,000 |
-
-Hence `queueDefaults.maximum` is 100,000: the default Redis holds three full queues of usual requests. A queue
-that is full refuses further requests, without an effect on other queues. With more queues, longer arguments or
-less memory, choose a smaller `maximum`; 0 means no limit.
-""".splitlines()
-
-GITOPS = """\
-## GitOps
-
-Without `redis.existingSecret` the chart generates passwords and keeps existing ones: `helm upgrade` reads them
-from the cluster. `helm template`, Argo CD and other tools that render without the cluster cannot read them, so
-each rendering has new passwords. Pods have the annotation `scaletest/redis-passwords`, which changes with the
-passwords, so that Redis and all its users restart and nobody is locked out; but they restart at each
-synchronisation. To avoid that, create the secret once yourself:
-
-1. Let the chart render it, with another name and without Helm's labels, and store it where you keep secrets
-   (sealed, encrypted, or in a vault):
-
-   ```
-   helm template scaletest charts/scaletest -n scaletest -f values.yaml --show-only charts/redis/templates/secret.yaml |
-     sed -e 's/name: "scaletest-redis"/name: "scaletest-redis-users"/' \\
-         -e '/^  labels:/,/^[^ ]/{/^[^ ]/!d}' > secret.yaml
-   kubectl apply -n scaletest -f secret.yaml
-   ```
-
-2. Name it in the values, and let every rendering fail that would generate passwords:
-
-   ```
-   redis:
-     existingSecret: scaletest-redis-users
-     requireExistingSecret: true
-   ```
-
-3. The chart does not see the contents of that secret. After you have changed the secret, or `redis.users`, whose
-   rights are in its `users.acl`, restart everything:
-
-   ```
-   kubectl -n scaletest rollout restart statefulset,deployment -l app.kubernetes.io/instance=scaletest
-   ```
-""".splitlines()
+GITOPS = (ASSETS / "chart-gitops.md").read_text("utf-8").splitlines()
 
 
 def schema(values: dict[str, Any], path: str = "") -> dict[str, Any]:
@@ -186,7 +151,9 @@ def _of(default: Any, path: str) -> dict[str, Any]:
         return {"type": "object"} if FREE.search(path) or not default else schema(default, path)
     if isinstance(default, list):
         return dict(STRINGS)
-    return {"type": {bool: "boolean", int: "integer", float: "number", str: "string"}[type(default)]}
+    return {
+        "type": {bool: "boolean", int: "integer", float: "number", str: "string"}[type(default)]
+    }
 
 
 def chart_schema() -> str:
@@ -244,8 +211,14 @@ def readme() -> str:
         "helm test scaletest -n scaletest --logs",
         "```",
         "",
-        "How to go on: [docs/how-to/kubernetes.md](../../docs/how-to/kubernetes.md). Examples are in",
-        "[examples/](examples), one for each way to use it. A key that the chart does not know is an error.",
+        (
+            "How to go on: [docs/how-to/kubernetes.md](../../docs/how-to/kubernetes.md). Examples"
+            " are in"
+        ),
+        (
+            "[examples/](examples), one for each way to use it. A key that the chart does not know"
+            " is an error."
+        ),
         "",
         *MEMORY,
         "",
@@ -285,7 +258,9 @@ def described(text: str) -> list[tuple[str, str, str]]:
             stack.append((depth, match[2]))
             if comment:
                 key = ".".join(name for _, name in stack)
-                descriptions.append((key, _default(values, [name for _, name in stack]), " ".join(comment)))
+                descriptions.append(
+                    (key, _default(values, [name for _, name in stack]), " ".join(comment))
+                )
         comment = []
     return descriptions
 

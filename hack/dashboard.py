@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Q = 'queue=~"$queue"'
+ENERGY = "scaletest_device_energy_joules_total"
 BUSY = ',state="busy"'
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
@@ -108,13 +109,19 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     (added("scaletest_queue_waiting", "queue"), "{{queue}} waiting"),
                     (added("scaletest_queue_running", "queue"), "{{queue}} running"),
                 ),
-                note="When all workers are busy and the number waiting grows, there are too few workers.",
+                note=(
+                    "When all workers are busy and the number waiting grows, there are too few"
+                    " workers."
+                ),
             ),
             Panel(
                 "Oldest waiting request",
                 ((f"max by (queue) (scaletest_queue_oldest_waiting_seconds{{{Q}}})", "{{queue}}"),),
                 "s",
-                note="Age of the request at the front; 0 when none waits. It grows when no worker serves the queue.",
+                note=(
+                    "Age of the request at the front; 0 when none waits. It grows when no worker"
+                    " serves the queue."
+                ),
             ),
             Panel(
                 "Submitted and ended a second",
@@ -140,13 +147,19 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Share of workers that are busy",
                 (
                     (
-                        f"{added('scaletest_workers', 'queue', BUSY)} / ({added('scaletest_workers', 'queue')} > 0)",
+                        (
+                            f"{added('scaletest_workers', 'queue', BUSY)} /"
+                            f" ({added('scaletest_workers', 'queue')} > 0)"
+                        ),
                         "{{queue}}",
                     ),
                 ),
                 "percentunit",
                 width=12,
-                note="Waits grow without bound as it approaches 100 %. Empty while there is no worker.",
+                note=(
+                    "Waits grow without bound as it approaches 100 %. Empty while there is no"
+                    " worker."
+                ),
             ),
         ),
     ),
@@ -159,7 +172,9 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "s",
                 "heatmap",
                 12,
-                note="Time from submission to start: requests a second by the time that they waited.",
+                note=(
+                    "Time from submission to start: requests a second by the time that they waited."
+                ),
             ),
             Panel(
                 "Run",
@@ -192,10 +207,15 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (
                     (f"max by (queue) (scaletest_queue_wait_max_seconds{{{Q}}})", "{{queue}} wait"),
                     (f"max by (queue) (scaletest_queue_run_max_seconds{{{Q}}})", "{{queue}} run"),
-                    (f"max by (queue) (scaletest_queue_total_max_seconds{{{Q}}})", "{{queue}} total"),
+                    (
+                        f"max by (queue) (scaletest_queue_total_max_seconds{{{Q}}})",
+                        "{{queue}} total",
+                    ),
                 ),
                 "s",
-                note="Longest times of requests that ended in the last --window seconds, within 1 %.",
+                note=(
+                    "Longest times of requests that ended in the last --window seconds, within 1 %."
+                ),
             ),
         ),
     ),
@@ -213,7 +233,10 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Problems a second",
                 (
                     (rate("scaletest_requests_rejected_total"), "{{queue}} rejected: queue full"),
-                    (rate("scaletest_requests_abandoned_total"), "{{queue}} abandoned: client gone"),
+                    (
+                        rate("scaletest_requests_abandoned_total"),
+                        "{{queue}} abandoned: client gone",
+                    ),
                     (rate("scaletest_requests_requeued_total"), "{{queue}} requeued: worker died"),
                     (rate("scaletest_requests_lost_total"), "{{queue}} lost"),
                     (rate("scaletest_requests_poison_total"), "{{queue}} unreadable"),
@@ -243,7 +266,10 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((added("scaletest_queue_submitted_per_second", "queue"), "{{queue}}"),),
                 "reqps",
                 width=4,
-                note="Over the exporter's window. The wanted workers are computed from it and the mean run time.",
+                note=(
+                    "Over the exporter's window. The wanted workers are computed from it and the"
+                    " mean run time."
+                ),
             ),
             Panel(
                 "Mean run time",
@@ -257,7 +283,10 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (("scaletest_exporter_read_seconds", "{{instance}}"),),
                 "s",
                 width=4,
-                note="Time of one read of all numbers; it does not grow with the number of waiting requests.",
+                note=(
+                    "Time of one read of all numbers; it does not grow with the number of waiting"
+                    " requests."
+                ),
             ),
         ),
     ),
@@ -284,7 +313,10 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "CPU limit",
                 ((by_node("scaletest_node_container_throttled_ratio"), "{{node}}"),),
                 "percentunit",
-                note="Share of the periods in which the CPU limit throttles a worker. Empty without a limit.",
+                note=(
+                    "Share of the periods in which the CPU limit throttles a worker. Empty without"
+                    " a limit."
+                ),
             ),
             Panel(
                 "Memory available",
@@ -298,11 +330,19 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ((by_node("scaletest_device_busy_ratio", ", device"), "{{node}} {{device}}"),),
                 "percentunit",
                 width=6,
-                note="Share of the time in which a device is busy. Empty if its driver does not report it.",
+                note=(
+                    "Share of the time in which a device is busy. Empty if its driver does not"
+                    " report it."
+                ),
             ),
             Panel(
                 "Device memory",
-                ((by_node("scaletest_device_memory_used_bytes", ", device"), "{{node}} {{device}}"),),
+                (
+                    (
+                        by_node("scaletest_device_memory_used_bytes", ", device"),
+                        "{{node}} {{device}}",
+                    ),
+                ),
                 "bytes",
                 width=6,
                 note="Memory of a device that is in use.",
@@ -311,7 +351,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Device power",
                 (
                     (
-                        f"max by (node, device) (rate(scaletest_device_energy_joules_total{{{Q}}}[$__rate_interval]))",
+                        f"max by (node, device) (rate({ENERGY}{{{Q}}}[$__rate_interval]))",
                         "{{node}} {{device}}",
                     ),
                 ),
@@ -344,7 +384,9 @@ def dashboard() -> str:
             if x + panel.width > 24:
                 x, y = 0, y + height
             height = 4 if panel.kind == "stat" else 8
-            panels.append(_panel(panel, len(panels) + 1, {"h": height, "w": panel.width, "x": x, "y": y}))
+            panels.append(
+                _panel(panel, len(panels) + 1, {"h": height, "w": panel.width, "x": x, "y": y})
+            )
             x += panel.width
         y += height
     return json.dumps(_frame(panels), indent=2) + "\n"
@@ -365,7 +407,13 @@ def _frame(panels: list[dict[str, Any]]) -> dict[str, Any]:
         "definition": "label_values(scaletest_queue_waiting, queue)",
         "query": {"query": "label_values(scaletest_queue_waiting, queue)", "refId": "queue"},
     }
-    source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "current": {}}
+    source = {
+        "name": "datasource",
+        "label": "Data source",
+        "type": "datasource",
+        "query": "prometheus",
+        "current": {},
+    }
     return {
         "title": "scaletest",
         "uid": "scaletest",
@@ -398,11 +446,22 @@ def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
         }
         for index, (expression, legend) in enumerate(panel.queries)
     ]
-    options: dict[str, Any] = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}}
+    options: dict[str, Any] = {
+        "legend": {"displayMode": "list", "placement": "bottom"},
+        "tooltip": {"mode": "multi"},
+    }
     if heat:
-        options = {"calculate": False, "yAxis": {"unit": panel.unit}, "color": {"scheme": "Oranges", "mode": "scheme"}}
+        options = {
+            "calculate": False,
+            "yAxis": {"unit": panel.unit},
+            "color": {"scheme": "Oranges", "mode": "scheme"},
+        }
     elif panel.kind == "stat":
-        options = {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "none", "graphMode": "area"}
+        options = {
+            "reduceOptions": {"calcs": ["lastNotNull"]},
+            "colorMode": "none",
+            "graphMode": "area",
+        }
     return {
         "id": number,
         "type": panel.kind,

@@ -34,9 +34,13 @@ def port_of(url: str) -> int:
 
 
 class Proxy:
-    """Forwards connections to a port of this machine, in a thread of its own, as a context manager."""
+    """Forwards connections to a port of this machine, in a thread of its own, as a context
+    manager.
+    """
 
-    def __init__(self, target_port: int, look: Look = lambda link, chunk, from_server: None) -> None:
+    def __init__(
+        self, target_port: int, look: Look = lambda link, chunk, from_server: None
+    ) -> None:
         self._target_port = target_port
         self._look = look
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -88,7 +92,9 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = Link()
         try:
-            server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
+            server_reader, server_writer = await asyncio.open_connection(
+                "127.0.0.1", self._target_port
+            )
         except OSError:
             writer.transport.abort()
             return
@@ -104,7 +110,12 @@ class Proxy:
         self.links.remove(link)
 
     async def _forward(
-        self, link: Link, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, from_server: bool
+        self,
+        link: Link,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        *,
+        from_server: bool,
     ) -> None:
         try:
             while chunk := await source.read(65536):

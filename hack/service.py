@@ -25,7 +25,9 @@ from scaletest.load.timers import new_loop
 class Slots:
     """Slots in virtual time. room: how many requests may wait; -1 for no limit."""
 
-    def __init__(self, count: int, seconds: float, room: int, spread: float, chance: random.Random) -> None:
+    def __init__(
+        self, count: int, seconds: float, room: int, spread: float, chance: random.Random
+    ) -> None:
         self._free = [0.0] * count
         self._starts: list[float] = []
         self._seconds, self._room, self._spread, self._chance = seconds, room, spread, chance
@@ -39,7 +41,11 @@ class Slots:
         start = max(now, heapq.heappop(self._free))
         if start > now:
             heapq.heappush(self._starts, start)
-        factor = self._chance.lognormvariate(-(self._spread**2) / 2, self._spread) if self._spread else 1.0
+        factor = (
+            self._chance.lognormvariate(-(self._spread**2) / 2, self._spread)
+            if self._spread
+            else 1.0
+        )
         heapq.heappush(self._free, start + self._seconds * factor)
         return start + self._seconds * factor
 
@@ -88,7 +94,8 @@ class HttpConnection(asyncio.Protocol):
             print(f"took {1000 * took_s:.3f} ms", flush=True)
         if not self._transport.is_closing():
             head = (
-                f"HTTP/1.1 {status} X\r\nContent-Length: 2\r\nServer-Time: {took_s:.6f}\r\nServer-Pod: pod-0\r\n\r\nok"
+                f"HTTP/1.1 {status} X\r\nContent-Length: 2\r\nServer-Time:"
+                f" {took_s:.6f}\r\nServer-Pod: pod-0\r\n\r\nok"
             )
             self._transport.write(head.encode())  # type: ignore[attr-defined]
 
@@ -102,7 +109,9 @@ async def serve(host: str, port: int, make: Callable[[], HttpConnection]) -> Non
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.01)
     parser.add_argument("--room", type=int, default=-1)
@@ -114,7 +123,9 @@ def main() -> None:
     parser.add_argument("--log", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    slots = Slots(options.slots, options.seconds, options.room, options.spread, random.Random(options.seed))
+    slots = Slots(
+        options.slots, options.seconds, options.room, options.spread, random.Random(options.seed)
+    )
 
     def accept() -> HttpConnection:
         return HttpConnection(slots, options.fail, options.token, options.log)

@@ -1,4 +1,6 @@
-"""A Redis whose wall clock can be set while it runs, by a small library that is preloaded into it."""
+"""A Redis whose wall clock can be set while it runs, by a small library that is preloaded into
+it.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,18 @@ class WallClock:
         shared_library(SOURCE, library)
         self.set(0)
         self.program = str(folder / "server")
-        variables = f"LD_PRELOAD={shlex.quote(str(library))} SCALETEST_WALL_CLOCK={shlex.quote(str(self._file))}"
-        Path(self.program).write_text(f'#!/bin/sh\nexec env {variables} {shlex.quote(server)} "$@"\n')
+        variables = (
+            f"LD_PRELOAD={shlex.quote(str(library))}"
+            f" SCALETEST_WALL_CLOCK={shlex.quote(str(self._file))}"
+        )
+        Path(self.program).write_text(
+            f'#!/bin/sh\nexec env {variables} {shlex.quote(server)} "$@"\n'
+        )
         Path(self.program).chmod(0o755)
 
     def set(self, ahead_s: int) -> None:
-        """Set how many seconds the server's clock is ahead of this machine's; behind if negative."""
+        """Set how many seconds the server's clock is ahead of this machine's; behind if
+        negative.
+        """
         with self._file.open("r+b" if self._file.exists() else "wb") as file:
             file.write(struct.pack("=q", ahead_s))

@@ -70,7 +70,13 @@ PARTS = {
         REAL_PROGRAMS,
     ),
     "images": Part(
-        (".dockerignore", "dockerfiles", "hack/images", "hack/stand-ins", "tests/cluster/test_images.py"),
+        (
+            ".dockerignore",
+            "dockerfiles",
+            "hack/images",
+            "hack/stand-ins",
+            "tests/cluster/test_images.py",
+        ),
         programs=("buildah", "debootstrap", "podman", "runc"),
     ),
     "jobset": Part(
@@ -124,7 +130,12 @@ PARTS = {
         ("openssl", "promtool"),
     ),
     "schemas": Part(
-        ("charts/scaletest", "hack/tools/crds", "hack/tools/kubeconform", "tests/cluster/test_schemas.py"),
+        (
+            "charts/scaletest",
+            "hack/tools/crds",
+            "hack/tools/kubeconform",
+            "tests/cluster/test_schemas.py",
+        ),
         ("crds", "helm4", "kubeconform"),
     ),
     "training-operator": Part(
@@ -151,7 +162,9 @@ def content(part: Part, root: Path = ROOT) -> str:
 
     Raises NoHistory.
     """
-    return hashlib.sha256(_git(root, "ls-files", "--stage", "--", *part.guards).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        _git(root, "ls-files", "--stage", "--", *part.guards).encode()
+    ).hexdigest()[:16]
 
 
 def uncommitted(part: Part, root: Path = ROOT) -> list[str]:
@@ -159,7 +172,9 @@ def uncommitted(part: Part, root: Path = ROOT) -> list[str]:
 
     Raises NoHistory.
     """
-    return [line[3:] for line in _git(root, "status", "--porcelain", "--", *part.guards).splitlines()]
+    return [
+        line[3:] for line in _git(root, "status", "--porcelain", "--", *part.guards).splitlines()
+    ]
 
 
 def passes(root: Path = ROOT) -> dict[str, dict[str, Any]]:
@@ -179,7 +194,9 @@ def note(new_pass: dict[str, Any], root: Path = ROOT) -> None:
 
 
 def warning(name: str, part: Part, root: Path = ROOT) -> str:
-    """Write a warning when guarded files have changed since the last pass; "" when they have not."""
+    """Write a warning when guarded files have changed since the last pass; "" when they have
+    not.
+    """
     advice = f"./hack/test --weekly {name}"
     last = passes(root).get(name)
     if last is None:
@@ -194,7 +211,10 @@ def warning(name: str, part: Part, root: Path = ROOT) -> str:
     try:
         files = _git(root, "diff", "--name-only", last["commit"], "--", *part.guards).splitlines()
     except NoHistory:  # a shallow clone, or a rewritten history
-        return f"weekly {name}: files that it guards changed {since}, which is not in this history; {advice}"
+        return (
+            f"weekly {name}: files that it guards changed {since}, which is not in this history;"
+            f" {advice}"
+        )
     return f"weekly {name}: {_shown({*files, *dirty})} changed {since}; {advice}"
 
 
@@ -215,7 +235,9 @@ def counted(report: Path) -> tuple[int, int]:
 def pytest_of(name: str, report: Path, options: Sequence[str]) -> int:
     """Run a part's tests and return pytest's exit code."""
     line = [sys.executable, "-m", "pytest", "-m", f'weekly(part="{name}")', f"--junitxml={report}"]
-    return subprocess.run([*line, "-o", "testpaths=tests/cluster", *options], cwd=ROOT, check=False).returncode
+    return subprocess.run(
+        [*line, "-o", "testpaths=tests/cluster", *options], cwd=ROOT, check=False
+    ).returncode
 
 
 def run(name: str, options: Sequence[str], root: Path = ROOT) -> bool:
@@ -273,7 +295,9 @@ def _obstacle(before: State, skipped: int, options: Sequence[str]) -> str:
 
 def _git(root: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["git", *arguments], cwd=root, capture_output=True, text=True, check=False
+        )
     except FileNotFoundError as error:
         raise NoHistory("git is not installed") from error
     if done.returncode:
@@ -299,8 +323,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="hack.weekly", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
     for action in ("programs", "tools", "run"):
-        actions.add_parser(action).add_argument("parts", nargs="*", type=_part, default=list(PARTS), metavar="PART")
-    actions.choices["run"].add_argument("--options", nargs=argparse.REMAINDER, default=[], help="of pytest")
+        actions.add_parser(action).add_argument(
+            "parts", nargs="*", type=_part, default=list(PARTS), metavar="PART"
+        )
+    actions.choices["run"].add_argument(
+        "--options", nargs=argparse.REMAINDER, default=[], help="of pytest"
+    )
     actions.add_parser("changed")
     options = parser.parse_args()
     if options.action == "changed":

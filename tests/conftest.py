@@ -34,7 +34,8 @@ TIERS = {"unit", "integration", "browser", "cluster", "device"}
 
 
 # What takes longest begins first, or one lane would work on it when the others have nothing left.
-# test_install takes definitions of benchmarks away, which waits for objects that test_operator leaves: it comes first.
+# test_install takes definitions of benchmarks away, which waits for objects that test_operator
+# leaves: it comes first.
 LONGEST = (
     *("real", "test_images", "test_lifecycle", "test_install", "test_operator"),
     *("test_chaos", "test_validate", "test_faults", "test_worker"),
@@ -45,7 +46,9 @@ FIRST_NODE = ("test_jobs.py", "test_operator.py")
 
 
 def pytest_configure() -> None:
-    """A shell that runs the tests in the background has them ignore Ctrl-C, and so all programs that they start."""
+    """A shell that runs the tests in the background has them ignore Ctrl-C, and so all programs
+    that they start.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -66,7 +69,9 @@ def _tier(item: pytest.Item) -> str:
 
 
 def _turn(item: pytest.Item) -> tuple[int, bool]:
-    """What takes longest, then what waits; unit tests, which only compute, fill the gaps at the end."""
+    """What takes longest, then what waits; unit tests, which only compute, fill the gaps at the
+    end.
+    """
     names = {item.path.parent.name, item.path.stem}
     longest = next((turn for turn, name in enumerate(LONGEST) if name in names), len(LONGEST))
     return longest, _tier(item) == "unit"
@@ -74,7 +79,9 @@ def _turn(item: pytest.Item) -> tuple[int, bool]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A lane gets a file at a time, or all that share a real node: a small machine bears two of those."""
+    """A lane gets a file at a time, or all that share a real node: a small machine bears two of
+    those.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Lanes(LoadScopeScheduling):
@@ -97,7 +104,8 @@ def missing(what: str) -> None:
 def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
     """Wait for a truthy value; it is no race that is waited away but another process's progress.
 
-    Between two looks it rests twice as long as a look takes: what is waited for may need the processor.
+    Between two looks it rests twice as long as a look takes: what is waited for may need the
+    processor.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -111,8 +119,13 @@ def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
 
 @pytest.fixture(autouse=True)
 def _loggers() -> Iterator[None]:
-    """Every logger is afterwards what it was: commands and RQ's workers set levels and handlers for a whole process."""
-    before = {logger: (logger.level, logger.propagate, logger.handlers[:], logger.filters[:]) for logger in _known()}
+    """Every logger is afterwards what it was: commands and RQ's workers set levels and handlers for
+    a whole process.
+    """
+    before = {
+        logger: (logger.level, logger.propagate, logger.handlers[:], logger.filters[:])
+        for logger in _known()
+    }
     yield
     for logger in _known():
         level, propagate, handlers, filters = before.get(logger, (logging.NOTSET, True, [], []))
@@ -123,7 +136,11 @@ def _loggers() -> Iterator[None]:
 
 def _known() -> list[logging.Logger]:
     """The loggers that somebody asked for, without the root's, which is pytest's."""
-    return [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
+    return [
+        logger
+        for logger in logging.root.manager.loggerDict.values()
+        if isinstance(logger, logging.Logger)
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -178,11 +195,16 @@ def program(*arguments: str) -> list[str]:
 
 def call(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run scaletest to its end; the time is against what hangs."""
-    return subprocess.run(program(*arguments), capture_output=True, text=True, timeout=280, check=False, **options)
+    return subprocess.run(
+        program(*arguments), capture_output=True, text=True, timeout=280, check=False, **options
+    )
 
 
-def call_here(*arguments: str, input: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """What `call` does, in this process: for commands that start no threads or processes and set nothing that stays.
+def call_here(
+    *arguments: str, input: str = "", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What `call` does, in this process: for commands that start no threads or processes and set
+    nothing that stays.
 
     A process of its own takes longer to start than most commands run.
     """
@@ -203,8 +225,13 @@ def call_here(*arguments: str, input: str = "", env: dict[str, str] | None = Non
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Commands may handle signals in a way of their own, which ends with them, also where a test fails in one."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    """Commands may handle signals in a way of their own, which ends with them, also where a test
+    fails in one.
+    """
+    before = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:
@@ -219,21 +246,33 @@ def _read(stream: io.TextIOWrapper) -> str:
 
 
 @pytest.fixture
-def start(url: str, redis: Any, queues: Queues, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def start(
+    url: str, redis: Any, queues: Queues, tmp_path: Path
+) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Start worker processes; they are gone after the test."""
     started: list[subprocess.Popen[bytes]] = []
     log = (tmp_path / "workers.log").open("ab")
 
     def run(
-        *arguments: str, queue: str = "q", wait: bool = True, shell_prefix: Sequence[str] = (), **options: Any
+        *arguments: str,
+        queue: str = "q",
+        wait: bool = True,
+        shell_prefix: Sequence[str] = (),
+        **options: Any,
     ) -> subprocess.Popen[bytes]:
         before = set(Queues(redis).worker_names(queue))
         line = [*shell_prefix, *program("worker", "--queue", queue, "--redis-url", url, *arguments)]
-        process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **options)
+        process = subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **options
+        )
         started.append(process)
         if wait:
             # not that there are more than before: one of those may be dead, and forgotten by now
-            eventually(lambda: process.poll() is not None or set(Queues(redis).worker_names(queue)) - before)
+            eventually(
+                lambda: (
+                    process.poll() is not None or set(Queues(redis).worker_names(queue)) - before
+                )
+            )
         return process
 
     yield run
@@ -246,7 +285,9 @@ def start(url: str, redis: Any, queues: Queues, tmp_path: Path) -> Iterator[Call
 
 
 class Gate:
-    """Work that takes as long as the test wants, however slow the machine is: a command that waits for a lock."""
+    """Work that takes as long as the test wants, however slow the machine is: a command that waits
+    for a lock.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)

@@ -1,1 +1,3 @@
-"""Workers: processes that take requests from one queue and run one workload, on at most one device each."""
+"""Workers: processes that take requests from one queue and run one workload, on at most one device
+each.
+"""

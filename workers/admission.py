@@ -1,7 +1,8 @@
-"""Which functions a worker may execute: its own, and those that the operator allowed by prefix (none by default).
+"""Which functions a worker may execute: its own, and those that the operator allowed by prefix
+(none by default).
 
-A queue is an open door: whoever can write to Redis can name any function. So everything that RQ would import and call
-for a job is checked, callbacks and methods included.
+A queue is an open door: whoever can write to Redis can name any function. So everything that RQ
+would import and call for a job is checked, callbacks and methods included.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def prefixes(options: Sequence[str] | None, environment: Mapping[str, str]) -> t
 
 
 def refusal(job: Job, allowed: Sequence[str]) -> str:
-    """Why this job must not be executed; "" when it may. Raises what RQ raises for data that cannot be read."""
+    """Why this job must not be executed; "" when it may. Raises what RQ raises for data that cannot
+    be read.
+    """
     called: list[Any] = [job.func_name]
     if job.instance is not None:
         return "it calls a method of an object, which this worker never does"
@@ -37,7 +40,8 @@ def refusal(job: Job, allowed: Sequence[str]) -> str:
     for name in called:
         if name != FUNCTION and not _is_allowed(name, allowed):
             return (
-                f"function {cut(str(name), 100)!r} is not allowed here (allow it with --allow-function or {VARIABLE})"
+                f"function {cut(str(name), 100)!r} is not allowed here (allow it with"
+                f" --allow-function or {VARIABLE})"
             )
     call: tuple[Any, Any] = (job.args, job.kwargs)
     if not isinstance(call[0], list | tuple) or not isinstance(call[1], dict):
@@ -46,4 +50,6 @@ def refusal(job: Job, allowed: Sequence[str]) -> str:
 
 
 def _is_allowed(name: Any, allowed: Sequence[str]) -> bool:
-    return isinstance(name, str) and any(name == prefix or name.startswith(prefix + ".") for prefix in allowed)
+    return isinstance(name, str) and any(
+        name == prefix or name.startswith(prefix + ".") for prefix in allowed
+    )

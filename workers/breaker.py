@@ -1,7 +1,9 @@
-"""A circuit breaker: a worker whose requests fail at once attracts load, because it is always free. So it slows down.
+"""A circuit breaker: a worker whose requests fail at once attracts load, because it is always free.
+So it slows down.
 
-After FAILURES quick failures in a row the worker waits before it takes the next request, twice as long each time, and
-is suspect until one succeeds. Pure: no clock, no Redis; the worker acts on what it reads here.
+After FAILURES quick failures in a row the worker waits before it takes the next request, twice as
+long each time, and is suspect until one succeeds. Pure: no clock, no Redis; the worker acts on what
+it reads here.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from workers.workloads.base import Result
 FAILURES = 5
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
-# A failure that took longer than this keeps the worker as busy as work would, so it attracts nothing.
+# A failure that took longer than this keeps the worker as busy as work would, so it attracts
+# nothing.
 QUICK_S = 1.0
-# Reasons that a broken worker or device causes; a broken request (its limit, its data) says nothing about the worker.
+# Reasons that a broken worker or device causes; a broken request (its limit, its data) says nothing
+# about the worker.
 _WORKER_REASONS = {Reason.EXIT, Reason.SIGNAL, Reason.NO_BINARY, Reason.NO_DEVICE}
 
 

@@ -1,8 +1,9 @@
-"""From a pattern to one device for this worker. The pattern is matched for every request, since devices come and go.
+"""From a pattern to one device for this worker. The pattern is matched for every request, since
+devices come and go.
 
-With leases a worker holds one slot of one device, so that workers of a node spread over its devices as the policy says,
-across pods that know nothing of each other. Without leases (one run by hand, a stock RQ
-worker, an index) the index decides.
+With leases a worker holds one slot of one device, so that workers of a node spread over its devices
+as the policy says, across pods that know nothing of each other. Without leases (one run by hand, a
+stock RQ worker, an index) the index decides.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Policy(StrEnum):
 
     @property
     def preference(self) -> int:
-        """The broker's number of the policy: first free 0, least used -1, most used with a free slot 1."""
+        """The broker's number of the policy: first free 0, least used -1, most used with a free
+        slot 1.
+        """
         return {Policy.FIRST: 0, Policy.BALANCED: -1, Policy.PACKED: 1}[self]
 
 
@@ -64,7 +67,8 @@ class Leases(Protocol):
 class DeviceOptions:
     """Which devices, and how they are shared.
 
-    pattern: a glob; empty with a preset means the preset's, empty without one means no device at all.
+    pattern: a glob; empty with a preset means the preset's, empty without one means no device at
+    all.
     index: use the N-th match, counting round, and lease nothing; None to lease.
     per_device: workers that may share one device.
     """
@@ -81,9 +85,13 @@ class DeviceOptions:
         if self.index is not None and self.index < 0:
             raise InvalidValue(f"device index is {self.index}", hint="give a number from 0")
         if self.per_device < 1:
-            raise InvalidValue(f"workers per device are {self.per_device}", hint="give a number from 1")
+            raise InvalidValue(
+                f"workers per device are {self.per_device}", hint="give a number from 1"
+            )
         if self.policy not in set(Policy):
-            raise InvalidValue(f"unknown device policy {self.policy!r}", hint=f"use one of: {', '.join(Policy)}")
+            raise InvalidValue(
+                f"unknown device policy {self.policy!r}", hint=f"use one of: {', '.join(Policy)}"
+            )
         if self.preset:
             preset(self.preset)
 
@@ -100,7 +108,9 @@ class DeviceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A device for one run. index: its place among all that match; slot: the leased one, None without leases."""
+    """A device for one run. index: its place among all that match; slot: the leased one, None
+    without leases.
+    """
 
     device: Device
     index: int = 0
@@ -128,7 +138,8 @@ class DeviceChooser:
         return self.wanted and self._options.index is None
 
     def attach(self, leases: Leases, wait: Callable[[], bool] = bool) -> Chosen:
-        """Lease slots from now on, the first one at once. wait: called while none is free; whether to go on waiting.
+        """Lease slots from now on, the first one at once. wait: called while none is free; whether
+        to go on waiting.
 
         Raises NoDevice.
         """
@@ -189,7 +200,9 @@ class DeviceChooser:
             index = (self._options.index or 0) % len(devices)
             return self._usable(Chosen(devices[index], index))
         claimed = self._leases.claim(
-            [device.id for device in devices], self._options.per_device, Policy(self._options.policy).preference
+            [device.id for device in devices],
+            self._options.per_device,
+            Policy(self._options.policy).preference,
         )
         if claimed is None:
             raise faults.none_free(len(devices), self._options.per_device)
@@ -199,7 +212,9 @@ class DeviceChooser:
         return self._usable(chosen)
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
-        """Environment variables of the workload: the device, and those that restrict the vendor's libraries to it."""
+        """Environment variables of the workload: the device, and those that restrict the vendor's
+        libraries to it.
+        """
         device = chosen.device
         variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
         if chosen.slot is not None:

@@ -1,7 +1,9 @@
-"""The function of every request's RQ job, when RQ's own code runs it: in a stock worker, or in ours (rq_jobs.py).
+"""The function of every request's RQ job, when RQ's own code runs it: in a stock worker, or in ours
+(rq_jobs.py).
 
-The fast lane never calls it. Under a stock worker the workload comes from SCALETEST_WORKER_* variables, else it is
-sleep. It never raises for a failed workload: the reply says so, and RQ stores the reply as the job's result.
+The fast lane never calls it. Under a stock worker the workload comes from SCALETEST_WORKER_*
+variables, else it is sleep. It never raises for a failed workload: the reply says so, and RQ stores
+the reply as the job's result.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ STOCK_PATIENCE_S = 60.0
 
 @dataclass(slots=True)
 class Current:
-    """The job that RQ's own code runs now. ok: RQ counted it as a success. settled: its outcome is counted."""
+    """The job that RQ's own code runs now. ok: RQ counted it as a success. settled: its outcome is
+    counted.
+    """
 
     runtime: Runtime
     accounting: Accounting
@@ -70,7 +74,9 @@ def _under_stock_worker() -> Current:
 
     job: Any = get_current_job()
     if job is None:
-        raise InvalidValue("workers.entry.run was called outside an RQ worker", hint="use scaletest queue submit")
+        raise InvalidValue(
+            "workers.entry.run was called outside an RQ worker", hint="use scaletest queue submit"
+        )
     if _stock_runtime is None:
         _stock_runtime = Runtime(Settings.from_environment(os.environ), Wake())
     accounting = Accounting(job.connection, Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S))

@@ -33,7 +33,9 @@ def server(host: str, port: int, vendors: Sequence[str] = ()) -> ThreadingHTTPSe
     try:
         return ThreadingHTTPServer((host, port), Page)
     except (OSError, OverflowError) as error:
-        raise UsageError(f"cannot listen on {host}:{port}: {error}", hint="choose another --port") from error
+        raise UsageError(
+            f"cannot listen on {host}:{port}: {error}", hint="choose another --port"
+        ) from error
 
 
 def serve(host: str, port: int, vendors: Sequence[str], ready: Callable[[str], None]) -> None:

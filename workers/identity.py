@@ -1,6 +1,8 @@
-"""Identify a device: from the path of its node to PCI address, vendor and model, as far as the system knows.
+"""Identify a device: from the path of its node to PCI address, vendor and model, as far as the
+system knows.
 
-Reads sysfs and, for NVIDIA's driver, which shows nothing there, procfs; their roots are parameters. Opens no device.
+Reads sysfs and, for NVIDIA's driver, which shows nothing there, procfs; their roots are parameters.
+Opens no device.
 """
 
 from __future__ import annotations
@@ -15,7 +17,13 @@ from pathlib import Path
 SYSFS = Path("/sys")
 PROCFS = Path("/proc")
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_VENDORS = {"0x8086": "Intel", "0x10de": "NVIDIA", "0x1002": "AMD", "0x144d": "Samsung", "0x15b3": "Mellanox"}
+_VENDORS = {
+    "0x8086": "Intel",
+    "0x10de": "NVIDIA",
+    "0x1002": "AMD",
+    "0x144d": "Samsung",
+    "0x15b3": "Mellanox",
+}
 # Where drivers write a name for people, below the device's or the PCI function's folder.
 _MODEL_FILES = ("device/model", "product_name", "label")
 _ATTRIBUTE_BYTES = 200
@@ -26,7 +34,8 @@ class Device:
     """One device. Text is empty where the system does not know.
 
     id: PCI address, else device number as major:minor, else the path of an ordinary file.
-    vendor_id: as sysfs writes it, 0x8086. unique: the name by which the vendor's own libraries know this one device.
+    vendor_id: as sysfs writes it, 0x8086. unique: the name by which the vendor's own libraries know
+    this one device.
     """
 
     path: str
@@ -49,13 +58,19 @@ def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
     if not stat.S_ISCHR(state.st_mode) and not stat.S_ISBLK(state.st_mode):
         return Device(path, os.path.realpath(path))
     number = f"{os.major(state.st_rdev)}:{os.minor(state.st_rdev)}"
-    return by_number(path, number, sysfs, procfs, "block" if stat.S_ISBLK(state.st_mode) else "char")
+    return by_number(
+        path, number, sysfs, procfs, "block" if stat.S_ISBLK(state.st_mode) else "char"
+    )
 
 
-def by_number(path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char") -> Device:
+def by_number(
+    path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char"
+) -> Device:
     """The device with this number, as major:minor."""
     folder = (sysfs / "dev" / kind / number).resolve()
-    function = next((parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None)
+    function = next(
+        (parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None
+    )
     if function is None:
         return _of_nvidia(path, number, sysfs, procfs)
     vendor_id = _read(function / "vendor")
@@ -75,17 +90,29 @@ def by_number(path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS
 
 
 def _of_nvidia(path: str, number: str, sysfs: Path, procfs: Path) -> Device:
-    """Identify by the minor number in NVIDIA's driver; a device that it does not list keeps its number as id."""
+    """Identify by the minor number in NVIDIA's driver; a device that it does not list keeps its
+    number as id.
+    """
     major, minor = number.split(":")
     if major == "195":
         for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
-            rows = dict(line.split(":", 1) for line in _read(file, 4096).splitlines() if ":" in line)
+            rows = dict(
+                line.split(":", 1) for line in _read(file, 4096).splitlines() if ":" in line
+            )
             row = {name.strip(): value.strip() for name, value in rows.items()}
             if row.get("Device Minor") == minor:
                 pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
                 vendor_id = _read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de"
                 # a GPU that was never used shows question marks
-                return Device(path, pci, pci, vendor_id, "NVIDIA", row.get("Model", ""), "" if "?" in uuid else uuid)
+                return Device(
+                    path,
+                    pci,
+                    pci,
+                    vendor_id,
+                    "NVIDIA",
+                    row.get("Model", ""),
+                    "" if "?" in uuid else uuid,
+                )
     return Device(path, number)
 
 

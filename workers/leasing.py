@@ -1,4 +1,6 @@
-"""A worker's slot of a device: leased before the worker is known to anybody, and claimed again when it was lost."""
+"""A worker's slot of a device: leased before the worker is known to anybody, and claimed again when
+it was lost.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from workers.devices import DeviceChooser
 
 logger = logging.getLogger("scaletest.worker")
 
-# How long a worker waits for a free slot: a dead worker's lease ends within two intervals, and the rest is for an
-# outage of Redis, during which it does not run. And how often it looks.
+# How long a worker waits for a free slot: a dead worker's lease ends within two intervals, and the
+# rest is for an outage of Redis, during which it does not run. And how often it looks.
 WAIT_INTERVALS = 4.5
 LOOK_S = 0.5
 
@@ -56,7 +58,9 @@ class Leasing:
         logger.info("worker %s: device %s, slot %s", self._worker, chosen.device.path, chosen.slot)
 
     def again(self) -> None:
-        """Get a slot, where the former one was lost. Raises NoDevice when none becomes free in time."""
+        """Get a slot, where the former one was lost. Raises NoDevice when none becomes free in
+        time.
+        """
         self._devices.wait_for_slot(self._waiting())
 
     def renew(self) -> None:
@@ -75,7 +79,9 @@ class Leasing:
             nonlocal logged
             left = began + self._wait_s - time.monotonic()
             if left > 0 and not logged:
-                logger.warning("worker %s: no device is free, waiting %.0f s for one", self._worker, left)
+                logger.warning(
+                    "worker %s: no device is free, waiting %.0f s for one", self._worker, left
+                )
                 logged = True
             return left > 0 and not self._pause(min(self._look_s, left))
 

@@ -1,7 +1,9 @@
-"""The sampler of nodes: a thread that reads the resources and devices of its node while the worker holds the lease.
+"""The sampler of nodes: a thread that reads the resources and devices of its node while the worker
+holds the lease.
 
-One worker per node and queue samples. The thread sleeps for good in the others, and in this one between two readings;
-it takes samples while the queue has work, a little before, and a little afterwards. Its errors never reach the worker.
+One worker per node and queue samples. The thread sleeps for good in the others, and in this one
+between two readings; it takes samples while the queue has work, a little before, and a little
+afterwards. Its errors never reach the worker.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class NodeSampler:
         devices: Reader | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """begun: how many requests this worker has begun. devices: reads the devices, as `model.node_sample` has them.
+        """begun: how many requests this worker has begun. devices: reads the devices, as
+        `model.node_sample` has them.
 
         A reader that fails is logged once and not called again.
         """
@@ -53,7 +56,9 @@ class NodeSampler:
         # when the last reading was, to whose counters the next one is compared; None after a pause
         self._read_at: float | None = None
         self._begun_before = 0
-        self._thread = threading.Thread(target=self._live, name="scaletest-node-sampler", daemon=True)
+        self._thread = threading.Thread(
+            target=self._live, name="scaletest-node-sampler", daemon=True
+        )
 
     def start(self) -> None:
         """Start the thread."""
@@ -72,12 +77,18 @@ class NodeSampler:
             try:
                 self._sample_once()
             except Exception as error:
-                logger.error("this worker stops sampling its node: %s: %s", type(error).__name__, cut(str(error), 200))
+                logger.error(
+                    "this worker stops sampling its node: %s: %s",
+                    type(error).__name__,
+                    cut(str(error), 200),
+                )
                 self._lease.end()
             self._closing.wait(max(0.0, began + self._lease.interval_s - self._clock()))
 
     def _sample_once(self) -> None:
-        """Sample when there is work. The first reading after a pause is compared with none, and so it is no sample."""
+        """Sample when there is work. The first reading after a pause is compared with none, and so
+        it is no sample.
+        """
         begun = self._begun()
         if begun != self._begun_before:
             self._begun_before = begun
@@ -91,7 +102,9 @@ class NodeSampler:
             self._lease.offer(self._sample(self._read_at - before, resources, sources))
 
     def _sample(self, interval_s: float, resources: Resources, sources: Sources) -> NodeSample:
-        """Make a sample of the first resources: those of the node, then as many devices as a sample may have."""
+        """Make a sample of the first resources: those of the node, then as many devices as a sample
+        may have.
+        """
         included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
         named = {name: source for name, source in sources.items() if name in included}
         return NodeSample(self._lease.node, self._lease.worker, 0.0, interval_s, included, named)
@@ -105,7 +118,9 @@ class NodeSampler:
             except Exception as error:
                 self._readers.remove(reader)
                 text = f"{type(error).__name__}: {cut(str(error), 200)}"
-                logger.warning("one reader of this node's resources failed and is not used again: %s", text)
+                logger.warning(
+                    "one reader of this node's resources failed and is not used again: %s", text
+                )
                 continue
             resources.update(read)
             sources.update(named)

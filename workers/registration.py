@@ -1,4 +1,6 @@
-"""What RQ's tools show of a worker: the fields that its heartbeat writes into RQ's hash of the worker."""
+"""What RQ's tools show of a worker: the fields that its heartbeat writes into RQ's hash of the
+worker.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Jobs that RQ's own code must run: results to keep, callbacks, retries, dependencies, foreign functions.
+"""Jobs that RQ's own code must run: results to keep, callbacks, retries, dependencies, foreign
+functions.
 
-The fast lane takes them and holds them under the same lease; RQ then leaves in Redis what RQ leaves. A job is fetched
-here, refused when its function is not allowed, and counted when RQ is done. Nothing is ever unpickled.
+The fast lane takes them and holds them under the same lease; RQ then leaves in Redis what RQ
+leaves. A job is fetched here, refused when its function is not allowed, and counted when RQ is
+done. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class RqJobRunner:
         put_back: Callable[[Taken], None],
         forget_stop: Callable[[], None],
     ) -> None:
-        """allowed: prefixes of functions that may be executed. put_back: returns a request to its queue.
+        """allowed: prefixes of functions that may be executed. put_back: returns a request to its
+        queue.
 
         forget_stop: drops a command to stop a job that has ended by now.
         """
@@ -57,17 +60,27 @@ class RqJobRunner:
         self.count = 0
 
     def fetch(self, taken: Taken) -> Job | None:
-        """Read the job that `run` will run; None when it was put back, or kept aside as poison and never executed."""
+        """Read the job that `run` will run; None when it was put back, or kept aside as poison and
+        never executed.
+        """
         worker = self._worker
         queue = worker.queues[0].name
-        taken_job = TakenJob(taken.id, queue, worker.name, taken.attempt, "", taken.enqueued_us, taken.started_us)
+        taken_job = TakenJob(
+            taken.id, queue, worker.name, taken.attempt, "", taken.enqueued_us, taken.started_us
+        )
         self.count += 1
         try:
-            job = worker.job_class.fetch(taken.id, connection=worker.connection, serializer=worker.serializer)
+            job = worker.job_class.fetch(
+                taken.id, connection=worker.connection, serializer=worker.serializer
+            )
             refusal = admission.refusal(job, self._allowed)
         except Exception as error:
             if transient(error):
-                logger.warning("worker %s: Redis is away, request %s will be taken again", worker.name, taken.id)
+                logger.warning(
+                    "worker %s: Redis is away, request %s will be taken again",
+                    worker.name,
+                    taken.id,
+                )
                 self._put_back(taken)
                 return None
             refusal = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
@@ -92,7 +105,9 @@ class RqJobRunner:
             self._forget_stop()
 
     def _execute(self, current: entry.Current, execute: Callable[[], None]) -> bool:
-        """Whether RQ's code came to its end; False when Redis went away, so that the job will be run again."""
+        """Whether RQ's code came to its end; False when Redis went away, so that the job will be
+        run again.
+        """
         entry.current = current
         try:
             execute()
@@ -100,7 +115,9 @@ class RqJobRunner:
             if not transient(error):
                 raise
             name, job = self._worker.name, current.taken_job.id
-            logger.warning("worker %s: Redis went away at the end of job %s: it will be run again", name, job)
+            logger.warning(
+                "worker %s: Redis went away at the end of job %s: it will be run again", name, job
+            )
             return False
         finally:
             entry.current = self.running = None

@@ -1,4 +1,6 @@
-"""A worker's runtime: its settings, its workload, and from a request to a reply. Knows nothing of Redis."""
+"""A worker's runtime: its settings, its workload, and from a request to a reply. Knows nothing of
+Redis.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,11 @@ VARIABLE_PREFIX = "SCALETEST_WORKER_"
 class Settings:
     """Settings of a worker: what it runs and how. Times in seconds; empty text means not set.
 
-    command: program and arguments; empty, or the word `sleep` with optional seconds, for the built-in sleep; the word
+    command: program and arguments; empty, or the word `sleep` with optional seconds, for the
+    built-in sleep; the word
         `transcode`, `torch`, `fakedev` or `bench` with its options for those built in.
-    device_index: use the N-th matching device and lease no slot; None to lease one where there is a broker.
+    device_index: use the N-th matching device and lease no slot; None to lease one where there is a
+    broker.
     allow_commands: let a benchmark's document decide what runs on this node.
     no_causes: do not sample where programs spend their time.
     device_metrics_url: an exporter that has metrics of this node's devices.
@@ -71,11 +75,15 @@ class Settings:
     @property
     def devices(self) -> DeviceOptions:
         """Which devices, and how they are shared."""
-        return DeviceOptions(self.device_glob, self.device_index, self.preset, self.device_policy, self.per_device)
+        return DeviceOptions(
+            self.device_glob, self.device_index, self.preset, self.device_policy, self.per_device
+        )
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Settings of a stock worker, from SCALETEST_WORKER_<OPTION>; COMMAND is split as a shell splits words."""
+        """Settings of a stock worker, from SCALETEST_WORKER_<OPTION>; COMMAND is split as a shell
+        splits words.
+        """
         import shlex
 
         def text(name: str) -> str:
@@ -85,7 +93,9 @@ class Settings:
             try:
                 return float(text(name) or default)
             except ValueError as error:
-                raise InvalidValue(f"{VARIABLE_PREFIX}{name} is {text(name)!r}, not a number") from error
+                raise InvalidValue(
+                    f"{VARIABLE_PREFIX}{name} is {text(name)!r}, not a number"
+                ) from error
 
         def flag(name: str) -> bool:
             return text(name).lower() in ("1", "true", "yes", "on")
@@ -114,7 +124,9 @@ class Settings:
 class Runtime:
     """The workload of one worker, and the names of its node and pod."""
 
-    def __init__(self, settings: Settings, interrupt: Interrupt, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, interrupt: Interrupt, environment: Mapping[str, str] | None = None
+    ) -> None:
         names = os.environ if environment is None else environment
         self.settings = settings
         self.node = names.get(settings.node_variable, "") or socket.gethostname()
@@ -125,7 +137,8 @@ class Runtime:
     def run(self, arguments: tuple[str, ...], limit_s: float) -> tuple[Result, float]:
         """Run one request; its result and the monotonic seconds it took.
 
-        Raises Interrupted, and NoneFree when this worker's slot was lost and no other is free: nothing ran then.
+        Raises Interrupted, and NoneFree when this worker's slot was lost and no other is free:
+        nothing ran then.
         """
         began = time.monotonic()
         limit = effective_limit(self.settings.time_limit_s, limit_s)
@@ -145,7 +158,9 @@ class Runtime:
         return result, time.monotonic() - began
 
     def device_reader(self, tell: Callable[[str, str], None]) -> DeviceReader:
-        """Reads the devices of this node, under the names that replies use. tell: called once for each error."""
+        """Reads the devices of this node, under the names that replies use. tell: called once for
+        each error.
+        """
         return DeviceReader(tell, self.settings.device_metrics_url, self.devices.paths)
 
     def close(self) -> None:
@@ -184,7 +199,9 @@ class Runtime:
             row["device"] = result.device
             row["device_info"] = result.device_info
             # a figure that a tool printed as nan or inf is unknown
-            row["figures"] = {name: figure for name, figure in result.figures.items() if _is_known(figure)}
+            row["figures"] = {
+                name: figure for name, figure in result.figures.items() if _is_known(figure)
+            }
             if result.activity is not None:
                 row["activity"] = result.activity.to_dict()
         return wire.dump(row), wait_s
@@ -196,16 +213,31 @@ class Runtime:
         if not command or command[0] == "sleep":
             return Sleep(command[1:], interrupt, sampler, ignore_arguments=ignore)
         if command[0] == "fakedev":
-            return FakeDevice(command[1:], interrupt, sampler, node=self.node, pod=self.pod, ignore_arguments=ignore)
+            return FakeDevice(
+                command[1:],
+                interrupt,
+                sampler,
+                node=self.node,
+                pod=self.pod,
+                ignore_arguments=ignore,
+            )
         if command[0] == "torch":
             grace_s = settings.kill_grace_s
-            return TorchWorkload(command[1:], interrupt, devices, grace_s, sampler, ignore_arguments=ignore)
-        options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
+            return TorchWorkload(
+                command[1:], interrupt, devices, grace_s, sampler, ignore_arguments=ignore
+            )
+        options = ProgramOptions(
+            settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s
+        )
         program = Program(options, interrupt, sampler)
         if command[0] == "bench":
-            return BenchWorkload(program, allow_commands=settings.allow_commands, no_causes=settings.no_causes)
+            return BenchWorkload(
+                program, allow_commands=settings.allow_commands, no_causes=settings.no_causes
+            )
         if command[0] == "transcode":
-            return TranscodeWorkload(command[1:], program, devices, settings.directory, ignore_arguments=ignore)
+            return TranscodeWorkload(
+                command[1:], program, devices, settings.directory, ignore_arguments=ignore
+            )
         return Command(command, program, devices, ignore_arguments=ignore)
 
 
@@ -214,7 +246,9 @@ def _is_known(figure: float | int | str) -> bool:
 
 
 def _on_device(result: Result, chosen: Chosen) -> Result:
-    """The result with the device it ran on; a failure whose device has disappeared has that reason."""
+    """The result with the device it ran on; a failure whose device has disappeared has that
+    reason.
+    """
     path = chosen.device.path
     if result.outcome is Outcome.FAILED and (text := gone(path)):
         result = replace(result, reason=Reason.NO_DEVICE, error=f"{text}: {result.error}")

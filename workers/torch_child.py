@@ -1,7 +1,9 @@
-"""The process that computes for the workload torch: a request a line comes in, an answer a line goes out.
+"""The process that computes for the workload torch: a request a line comes in, an answer a line
+goes out.
 
-It stays alive between requests, since starting torch and CUDA takes longer than most requests; its parent ends it when
-a request must end. Standard output holds answers only: what libraries print there is sent to standard error.
+It stays alive between requests, since starting torch and CUDA takes longer than most requests; its
+parent ends it when a request must end. Standard output holds answers only: what libraries print
+there is sent to standard error.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Session:
             raise LookupError("torch finds no CUDA device here")
         torch.manual_seed(1)
         dtype = getattr(torch, work.dtype)
-        self.model = torch_models.build(work.model, work.side).to(self.device, dtype).train(work.train)
+        self.model = (
+            torch_models.build(work.model, work.side).to(self.device, dtype).train(work.train)
+        )
         batch = torch_models.sample(work.model, work.batch, work.side).to(self.device)
         self._input = batch.to(dtype) if batch.is_floating_point() else batch
         self._turn = self._training(work) if work.train else self._inference
@@ -136,7 +140,10 @@ class Child:
             return {"error": str(error).strip().splitlines()[0], "unavailable": True}
         except (torch.cuda.OutOfMemoryError, MemoryError) as error:
             self._forget()
-            return {"error": f"out of memory: {error}".splitlines()[0], "figures": {"memory_limit_hits": 1}}
+            return {
+                "error": f"out of memory: {error}".splitlines()[0],
+                "figures": {"memory_limit_hits": 1},
+            }
         except RuntimeError as error:
             self._forget()
             # the allocator of the CPU has no class of its own
@@ -165,7 +172,9 @@ class Used:
         self._before: list[float] = [0.0] * 16
 
     def since_last(self) -> list[float]:
-        """Usage in the order of struct_rusage; the peak of memory is that of the process's whole life."""
+        """Usage in the order of struct_rusage; the peak of memory is that of the process's whole
+        life.
+        """
         now = list(resource.getrusage(resource.RUSAGE_SELF))
         used = [later - earlier for later, earlier in zip(now, self._before, strict=True)]
         self._before = now

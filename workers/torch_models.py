@@ -1,7 +1,9 @@
-"""The models of the PyTorch benchmark, by their published layers, with random weights. Imported by torch_child alone.
+"""The models of the PyTorch benchmark, by their published layers, with random weights. Imported by
+torch_child alone.
 
-AlexNet as Krizhevsky 2014 has it, ResNet-50 after He et al. 2015 (the stride in the 3x3 convolution, as everybody runs
-it), and a Llama of 8 layers (Touvron et al. 2023: RMS norm, rotary positions, gated feed-forward).
+AlexNet as Krizhevsky 2014 has it, ResNet-50 after He et al. 2015 (the stride in the 3x3
+convolution, as everybody runs it), and a Llama of 8 layers (Touvron et al. 2023: RMS norm, rotary
+positions, gated feed-forward).
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ WIDTH, LAYERS, HEADS = 512, 8, 8
 
 def alexnet() -> nn.Module:
     """Five convolutions and three full layers."""
-    shapes = [(3, 64, 11, 4, 2), (64, 192, 5, 1, 2), (192, 384, 3, 1, 1), (384, 256, 3, 1, 1), (256, 256, 3, 1, 1)]
+    shapes = [
+        (3, 64, 11, 4, 2),
+        (64, 192, 5, 1, 2),
+        (192, 384, 3, 1, 1),
+        (384, 256, 3, 1, 1),
+        (256, 256, 3, 1, 1),
+    ]
     layers: list[nn.Module] = []
     for number, (before, after, side, stride, padding) in enumerate(shapes):
         layers += [nn.Conv2d(before, after, side, stride, padding), nn.ReLU(inplace=True)]
@@ -42,7 +50,9 @@ class Bottleneck(nn.Module):
             *_convolution(width, after, 1, 1),
         )
         same = stride == 1 and before == after
-        self.around = nn.Identity() if same else nn.Sequential(*_convolution(before, after, 1, stride))
+        self.around = (
+            nn.Identity() if same else nn.Sequential(*_convolution(before, after, 1, stride))
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """The sum of both ways."""
@@ -64,7 +74,9 @@ def resnet50() -> nn.Module:
             blocks.append(Bottleneck(before, width, 2 if index == 0 and number else 1))
             before = 4 * width
     head = [*_convolution(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
-    return nn.Sequential(*head, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, CLASSES))
+    return nn.Sequential(
+        *head, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, CLASSES)
+    )
 
 
 class Layer(nn.Module):
@@ -83,9 +95,15 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
         """x: batch, tokens, width."""
         batch, tokens, _ = x.shape
-        parts = self.mix(self.norms[0](x)).view(batch, tokens, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        parts = (
+            self.mix(self.norms[0](x))
+            .view(batch, tokens, 3, HEADS, WIDTH // HEADS)
+            .permute(2, 0, 3, 1, 4)
+        )
         queries, keys = _turned(parts[0], turn), _turned(parts[1], turn)
-        attended = nn.functional.scaled_dot_product_attention(queries, keys, parts[2], is_causal=True)
+        attended = nn.functional.scaled_dot_product_attention(
+            queries, keys, parts[2], is_causal=True
+        )
         x = x + self.out(attended.transpose(1, 2).reshape(batch, tokens, WIDTH))
         y = self.norms[1](x)
         output: Tensor = x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
@@ -93,7 +111,9 @@ class Layer(nn.Module):
 
 
 def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotary positions: each pair of numbers is turned by an angle that grows with the token's place."""
+    """Rotary positions: each pair of numbers is turned by an angle that grows with the token's
+    place.
+    """
     cosine, sine = turn
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(-2)
@@ -137,7 +157,9 @@ class Product(nn.Module):
 def build(name: str, side: int) -> nn.Module:
     """The model of that name, on the CPU."""
     if name == "llama" and not hasattr(nn, "RMSNorm"):
-        raise NotImplementedError(f"llama needs PyTorch 2.4 or newer, and this is {torch.__version__}")
+        raise NotImplementedError(
+            f"llama needs PyTorch 2.4 or newer, and this is {torch.__version__}"
+        )
     builders: dict[str, Any] = {
         "alexnet": alexnet,
         "resnet50": resnet50,

@@ -1,9 +1,11 @@
-"""The worker: an RQ worker whose hot path is the broker's fast lane. Also `rq worker -w workers.worker.Worker`.
+"""The worker: an RQ worker whose hot path is the broker's fast lane. Also `rq worker -w
+workers.worker.Worker`.
 
-Requests that want a reply run in the fast lane, one round trip each. Every other job of the queue (results to keep,
-callbacks, retries, dependencies, foreign functions) is taken under the same lease and then run by RQ's own code, so
-that it leaves in Redis what RQ would leave. With several queues RQ's loop runs unchanged, without fast lane and lease.
-A job's function is executed only when it is ours or starts with an allowed prefix. Nothing is ever unpickled.
+Requests that want a reply run in the fast lane, one round trip each. Every other job of the queue
+(results to keep, callbacks, retries, dependencies, foreign functions) is taken under the same lease
+and then run by RQ's own code, so that it leaves in Redis what RQ would leave. With several queues
+RQ's loop runs unchanged, without fast lane and lease. A job's function is executed only when it is
+ours or starts with an allowed prefix. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ STOPPED = "it was stopped by RQ's stop command"
 
 
 class Worker(SimpleWorker):
-    """Serves one queue. `settings` and the rest default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
+    """Serves one queue. `settings` and the rest default to SCALETEST_WORKER_* variables, for `rq
+    worker -w`.
+    """
 
     # Made by `bootstrap`, for a worker of one queue.
     _retrying: Retrying
@@ -80,9 +84,12 @@ class Worker(SimpleWorker):
         **options: Any,
     ) -> None:
         """rq_commands: listen for commands of RQ's tools, which takes a connection."""
-        # RQ's command line passes its default, pickle, when the user chose nothing; it cannot be chosen here.
+        # RQ's command line passes its default, pickle, when the user chose nothing; it cannot be
+        # chosen here.
         if resolve_serializer(options.get("serializer")) not in (JSONSerializer, DefaultSerializer):
-            raise InvalidValue("this worker reads JSON only", hint="start it with: rq worker -S json")
+            raise InvalidValue(
+                "this worker reads JSON only", hint="start it with: rq worker -S json"
+            )
         super().__init__(*args, **{**options, "serializer": JSONSerializer})
         for queue in self.queues:
             queue.serializer = JSONSerializer
@@ -110,7 +117,8 @@ class Worker(SimpleWorker):
         self._stopped_at = 0.0
         self._grace: threading.Timer | None = None
 
-    # -- life -------------------------------------------------------------------------------------------------------
+    # -- life
+    # ----------------------------------------------------------------------------------------------
 
     def work(self, burst: bool = False, *args: Any, **options: Any) -> bool:
         """Run RQ's loop; whether any job was processed."""
@@ -126,12 +134,15 @@ class Worker(SimpleWorker):
         if len(self.queues) != 1:
             super().bootstrap(*args, **options)
             return
-        # From here on a signal must lead through teardown, or a worker that stops at once stays registered.
+        # From here on a signal must lead through teardown, or a worker that stops at once stays
+        # registered.
         self._booting = True
         self._install_signal_handlers()  # type: ignore[no-untyped-call]
         queue = self.queues[0].name
         self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
-        self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
+        self._runtime = Runtime(
+            self._settings or Settings.from_environment(os.environ), self._force
+        )
         self._accounting = Accounting(self.connection, self._retrying)
         # one thread extends the worker's leases and that of its device
         beating = twin(self.connection, patience_s(self._interval_s))
@@ -149,8 +160,9 @@ class Worker(SimpleWorker):
         )
 
         def start() -> None:
-            # RQ treats a killed worker as alive until its hash expires, eight minutes later. Our deadline is over
-            # sooner, also when a first try of ours registered and then lost its connection.
+            # RQ treats a killed worker as alive until its hash expires, eight minutes later. Our
+            # deadline is over sooner, also when a first try of ours registered and then lost its
+            # connection.
             self._heartbeat.forget_dead_namesake()
             super(Worker, self).bootstrap(*args, **options)
             self._heartbeat.start()
@@ -158,7 +170,13 @@ class Worker(SimpleWorker):
         self._retrying.run(start)
         runtime, accounting, heartbeat = self._runtime, self._accounting, self._heartbeat
         self._rq_jobs = RqJobRunner(
-            self, runtime, accounting, heartbeat, self._allowed, put_back=self._put_back, forget_stop=self._forget_stop
+            self,
+            runtime,
+            accounting,
+            heartbeat,
+            self._allowed,
+            put_back=self._put_back,
+            forget_stop=self._forget_stop,
         )
         self._lane = FastLane(self.connection, self.name, queue, self._interval_s, self._retrying)
         self._outage.active = True
@@ -168,7 +186,9 @@ class Worker(SimpleWorker):
         self._booting = False
 
     def teardown(self) -> None:
-        """End our parts, then RQ's. An absent Redis raises nothing: leases and deadlines expire by themselves."""
+        """End our parts, then RQ's. An absent Redis raises nothing: leases and deadlines expire by
+        themselves.
+        """
         if self._grace is not None:
             self._grace.cancel()
         self._outage.leaving.set()
@@ -191,7 +211,10 @@ class Worker(SimpleWorker):
         except Exception as error:
             if not transient(error):
                 raise
-            logger.warning("worker %s stops while Redis is away; other workers will clean up after it", self.name)
+            logger.warning(
+                "worker %s stops while Redis is away; other workers will clean up after it",
+                self.name,
+            )
 
     def _begin_leasing(self, beating: Redis) -> None:
         """Lease a slot before anybody counts on this worker. Raises NoDevice."""
@@ -220,7 +243,9 @@ class Worker(SimpleWorker):
         if self._runtime.settings.no_causes:
             return None
         sampling = SamplerLease(queue, self._runtime.node, self.name)
-        devices = self._runtime.device_reader(lambda _, text: logger.warning("worker %s: %s", self.name, text))
+        devices = self._runtime.device_reader(
+            lambda _, text: logger.warning("worker %s: %s", self.name, text)
+        )
         self._sampler = NodeSampler(sampling, begun=self._begun, devices=devices.read)
         return sampling
 
@@ -231,10 +256,13 @@ class Worker(SimpleWorker):
     def _begun(self) -> int:
         return self._fast_jobs + (self._rq_jobs.count if self._rq_jobs is not None else 0)
 
-    # -- stopping ---------------------------------------------------------------------------------------------------
+    # -- stopping
+    # ----------------------------------------------------------------------------------------------
 
     def _shutdown(self) -> None:
-        """Handle the first signal: take no more, let the running request finish within the grace period."""
+        """Handle the first signal: take no more, let the running request finish within the grace
+        period.
+        """
         if self._booting or self._outage.leaving.is_set():  # it is about to end anyway
             self._stop_requested = True
             return
@@ -251,20 +279,27 @@ class Worker(SimpleWorker):
         self._grace.start()
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
-        """Handle the second signal, or the end of the grace period: end the workload and put the request back."""
+        """Handle the second signal, or the end of the grace period: end the workload and put the
+        request back.
+        """
         if self._lane is None:
             super().request_force_stop(signum, frame)
             return
         if time.monotonic() - self._stopped_at < min(SAME_SIGNAL_S, self._grace_s):
             return  # a pool and the terminal both pass on the same Ctrl-C
-        logger.warning("worker %s: stopping now, the running request goes back to its queue", self.name)
+        logger.warning(
+            "worker %s: stopping now, the running request goes back to its queue", self.name
+        )
         self._forced = True
         self._force.set()
         if self._rq_jobs is not None and self._rq_jobs.running is not None:
-            raise SystemExit  # ends a foreign function; perform_job turns it into handle_job_failure below
+            # ends a foreign function; perform_job turns it into handle_job_failure below
+            raise SystemExit
 
     def _pause(self, seconds: float) -> bool:
-        """Wait between tries while Redis is away; whether to give up, which loses nothing since leases expire."""
+        """Wait between tries while Redis is away; whether to give up, which loses nothing since
+        leases expire.
+        """
         if self._force.wait(seconds):
             return True
         return self._stop_requested and (self._idle or (self._lane is not None and self._lane.idle))
@@ -275,7 +310,9 @@ class Worker(SimpleWorker):
         return running.id if running is not None else super().get_current_job_id()
 
     def request_stop_execution(self, execution_id: str) -> None:
-        """Stop an execution, for the thread that reads RQ's commands. In the fast lane its id is the attempt."""
+        """Stop an execution, for the thread that reads RQ's commands. In the fast lane its id is
+        the attempt.
+        """
         running = self._heartbeat.running if self._lane is not None else None
         if running is None or running.slow or str(running.attempt) != execution_id:
             super().request_stop_execution(execution_id)
@@ -284,7 +321,9 @@ class Worker(SimpleWorker):
         self.kill_horse()
 
     def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
-        """End the running workload (RQ's name for it), unless it has just ended or is none of ours."""
+        """End the running workload (RQ's name for it), unless it has just ended or is none of
+        ours.
+        """
         running = self._heartbeat.running if self._lane is not None else None
         if running is not None and running.id == self._stopped_job_id:
             self._force.set()
@@ -303,14 +342,19 @@ class Worker(SimpleWorker):
             self._force.set()
 
     def _put_back(self, taken: Taken) -> None:
-        """Put a request back at the front of its queue; a worker that ends without Redis leaves it to its lease."""
+        """Put a request back at the front of its queue; a worker that ends without Redis leaves it
+        to its lease.
+        """
         try:
-            self._accounting.release(TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt))
+            self._accounting.release(
+                TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt)
+            )
         except Exception as error:
             if not (self._stop_requested and transient(error)):
                 raise
 
-    # -- RQ's own loop and jobs ---------------------------------------------------------------------------------------
+    # -- RQ's own loop and jobs
+    # ----------------------------------------------------------------------------------------------
 
     def check_for_suspension(self, burst: bool) -> None:
         """RQ's check, which the fast lane makes with every request instead."""
@@ -337,12 +381,16 @@ class Worker(SimpleWorker):
         """End the thread for commands, which closes RQ's channel."""
         outage.end_commands(self.pubsub_thread, self.pubsub)
 
-    def _pubsub_exception_handler(self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread) -> None:
+    def _pubsub_exception_handler(
+        self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread
+    ) -> None:
         if not self._outage.handle_channel_error(exc, pubsub_thread):
             super()._pubsub_exception_handler(exc, pubsub, pubsub_thread)
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """Run a job by RQ's own code; one that the fast lane took is run under its lease and counted."""
+        """Run a job by RQ's own code; one that the fast lane took is run under its lease and
+        counted.
+        """
         if self._rq_jobs is None or self._rq_jobs.running is None:
             super().execute_job(job, queue)
         else:
@@ -363,15 +411,20 @@ class Worker(SimpleWorker):
         super().handle_job_failure(job, queue, *args, **options)
 
     def _close_idle_connections(self) -> None:
-        """Close connections of RQ's own code. It opens one for a few commands, and would keep it for life."""
+        """Close connections of RQ's own code. It opens one for a few commands, and would keep it
+        for life.
+        """
         self.connection.connection_pool.disconnect(inuse_connections=False)
 
-    # -- the fast lane ----------------------------------------------------------------------------------------------
+    # -- the fast lane
+    # ----------------------------------------------------------------------------------------------
 
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
     ) -> tuple[Job, Queue] | None:
-        """Work in the fast lane until a job comes that RQ's own code must run: that one is returned."""
+        """Work in the fast lane until a job comes that RQ's own code must run: that one is
+        returned.
+        """
         if self._lane is None:
             return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
         try:
@@ -387,7 +440,9 @@ class Worker(SimpleWorker):
         if not self._rq_jobs.count:
             self._close_idle_connections()
         while True:
-            taken = self._cycle(done, 0.0 if self._burst else self._block_s(idle_since, max_idle_time))
+            taken = self._cycle(
+                done, 0.0 if self._burst else self._block_s(idle_since, max_idle_time)
+            )
             done = None
             if isinstance(taken, Taken):
                 if taken.client:
@@ -406,7 +461,8 @@ class Worker(SimpleWorker):
     def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | Overdue | None:
         """Make one call to Redis: deliver, and take unless the worker is stopping.
 
-        Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may ask again.
+        Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may
+        ask again.
         """
         assert self._lane is not None
         self._idle = done is None
@@ -415,7 +471,9 @@ class Worker(SimpleWorker):
                 self._lane.cycle(done, take=False)
                 done, self._idle = None, True
                 self._stopping.wait(self._breaker.delay_s)
-            taken = self._lane.cycle(done, take=not self._stop_requested and not self._enough(), block_s=block_s)
+            taken = self._lane.cycle(
+                done, take=not self._stop_requested and not self._enough(), block_s=block_s
+            )
             if taken is OVERDUE:
                 self._retrying.run(self._heartbeat.start)
             return taken
@@ -427,8 +485,12 @@ class Worker(SimpleWorker):
     def _enough(self) -> bool:
         return self._max_jobs is not None and self._begun() >= self._max_jobs
 
-    def _is_over(self, taken: Paused | Overdue | None, idle_since: float, max_idle_time: int | None) -> bool:
-        """Whether the loop ends now that nothing was taken. Waits a little while the queue is paused."""
+    def _is_over(
+        self, taken: Paused | Overdue | None, idle_since: float, max_idle_time: int | None
+    ) -> bool:
+        """Whether the loop ends now that nothing was taken. Waits a little while the queue is
+        paused.
+        """
         if self._stop_requested or self._burst or self._enough():
             return True
         if taken is PAUSED:
@@ -448,10 +510,16 @@ class Worker(SimpleWorker):
         try:
             arguments, limit_s = jobs.decode(taken.data)
         except InvalidValue as error:
-            result, run_s, registered = Result(Outcome.FAILED, Reason.POISON, error=str(error)), 0.0, False
+            result, run_s, registered = (
+                Result(Outcome.FAILED, Reason.POISON, error=str(error)),
+                0.0,
+                False,
+            )
         else:
             if self._log_messages:
-                logger.info("request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s)
+                logger.info(
+                    "request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s
+                )
             heartbeat.hold(taken.id, taken.attempt)
             began = time.monotonic()
             try:
@@ -461,7 +529,10 @@ class Worker(SimpleWorker):
                     heartbeat.let_go()
                     self._put_back(taken)
                     return None
-                result, run_s = Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED), time.monotonic() - began
+                result, run_s = (
+                    Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED),
+                    time.monotonic() - began,
+                )
             except NoneFree:
                 # the slot was lost, which is not this request's fault: another worker may have one
                 heartbeat.let_go()
@@ -477,7 +548,9 @@ class Worker(SimpleWorker):
         self._count(result, run_s, reply)
         if self._breaker.note(result, run_s):
             self._heartbeat.mark_suspect(self._breaker.suspect)
-            logger.warning("worker %s %s suspect", self.name, "is" if self._breaker.suspect else "is no longer")
+            logger.warning(
+                "worker %s %s suspect", self.name, "is" if self._breaker.suspect else "is no longer"
+            )
         return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
 
     def _wait_for_slot(self) -> None:

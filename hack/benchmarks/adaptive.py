@@ -82,7 +82,9 @@ def until(streams: list[Iterator[float]], end_s: float) -> tuple[list[list[float
     return completions, max(ended[-1] for ended in completions)
 
 
-def fixed(times: RunTimes, seconds: float, workers: int, chance: random.Random, window: float) -> tuple[float, float]:
+def fixed(
+    times: RunTimes, seconds: float, workers: int, chance: random.Random, window: float
+) -> tuple[float, float]:
     """Measure by the fixed method; returns requests/s and the seconds used."""
     begin, end = seconds, seconds * (1 + window)
     completions, last = until([stream(times, chance) for _ in range(workers)], end)
@@ -97,7 +99,9 @@ class _Streams:
 
     def __init__(self, count: int, times: RunTimes, chance: random.Random) -> None:
         self._streams = [stream(times, chance) for _ in range(count)]
-        self._heap = [(next(completions), number) for number, completions in enumerate(self._streams)]
+        self._heap = [
+            (next(completions), number) for number, completions in enumerate(self._streams)
+        ]
         heapify(self._heap)
 
     def next_s(self) -> float:
@@ -120,7 +124,9 @@ def adaptive(plan: Plan, times: RunTimes, chance: random.Random) -> tuple[list[f
 
     Starting workers takes no time.
     """
-    outcome = Run(plan, lambda count, began_s: _Streams(count, times, chance), between_s=0.0).simulate()
+    outcome = Run(
+        plan, lambda count, began_s: _Streams(count, times, chance), between_s=0.0
+    ).simulate()
     return [rate.per_s for rate in outcome.rates], outcome.seconds
 
 
@@ -153,11 +159,15 @@ def _fixed(times: RunTimes, seconds: float, truth: float, plan: Plan, window: fl
     return _repeat(once, truth, plan, f"fixed {window}")
 
 
-def _repeat(once: Callable[[random.Random], tuple[list[float], float]], truth: float, plan: Plan, seed: str) -> Method:
+def _repeat(
+    once: Callable[[random.Random], tuple[list[float], float]], truth: float, plan: Plan, seed: str
+) -> Method:
     errors, used = [], []
     for repetition in range(REPETITIONS):
         rates, seconds = once(random.Random(f"{seed} {repetition}"))
-        errors += [rate / (workers * truth) - 1 for rate, workers in zip(rates, plan.steps, strict=True)]
+        errors += [
+            rate / (workers * truth) - 1 for rate, workers in zip(rates, plan.steps, strict=True)
+        ]
         used.append(seconds)
     return Method(statistics.fmean(used), _root_mean_square(errors))
 
@@ -173,9 +183,19 @@ def real(seconds: float, rounds: int) -> dict[str, object]:
     for _ in range(rounds):
         for method, extra in (("adaptive", ()), ("fixed", fixed_window)):
             with tempfile.TemporaryDirectory() as folder:
-                line = [sys.executable, "-m", "scaletest", "validate", "--local", "--limit", str(LIMIT)]
+                line = [
+                    sys.executable,
+                    "-m",
+                    "scaletest",
+                    "validate",
+                    "--local",
+                    "--limit",
+                    str(LIMIT),
+                ]
                 line += ["--seconds", repr(seconds), "--run-dir", f"{folder}/run", *extra]
-                subprocess.run(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+                subprocess.run(
+                    line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+                )
                 stored = RunFolder(Path(folder) / "run").load()
             used[method].append(float(stored.result["elapsed_s"]))
             for measurement in stored.measurements:
@@ -185,12 +205,17 @@ def real(seconds: float, rounds: int) -> dict[str, object]:
                 if method == "fixed":
                     begin = measured.began_s + seconds
                     end = begin + WINDOW * seconds
-                    count = sum(begin < record.reply.ended_s <= end for record in records if record.ok)
+                    count = sum(
+                        begin < record.reply.ended_s <= end for record in records if record.ok
+                    )
                     rate = count / (end - begin)
                 errors[method].append(rate * seconds / measurement.workers - 1)
     return {
         "workload": f"sleep {seconds:g} s, real",
-        **{f"{method}_s": [round(min(times), 1), round(max(times), 1)] for method, times in used.items()},
+        **{
+            f"{method}_s": [round(min(times), 1), round(max(times), 1)]
+            for method, times in used.items()
+        },
         **{f"{method}_error": _root_mean_square(relative) for method, relative in errors.items()},
         "time_ratio": statistics.fmean(used["fixed"]) / statistics.fmean(used["adaptive"]),
     }
@@ -202,7 +227,9 @@ def _root_mean_square(errors: list[float]) -> float:
 
 def main() -> None:
     """Print one line of JSON for every workload."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--real", type=float, metavar="SECONDS")
     parser.add_argument("--rounds", type=int, default=REPETITIONS)
     options = parser.parse_args()
@@ -210,7 +237,12 @@ def main() -> None:
         print(json.dumps(real(options.real, options.rounds)))
         return
     for seconds in (0.5, 2.0, 10.0):
-        print(json.dumps(compare(f"sleep {seconds:g} s", sleeps(seconds), seconds, 1 / (seconds + LATE))), flush=True)
+        print(
+            json.dumps(
+                compare(f"sleep {seconds:g} s", sleeps(seconds), seconds, 1 / (seconds + LATE))
+            ),
+            flush=True,
+        )
     print(json.dumps(compare("exponential, mean 2 s", exponential(2.0), 2.0, 0.5)), flush=True)
 
 

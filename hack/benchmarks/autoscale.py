@@ -16,16 +16,35 @@ DAY_S = 86_400.0
 
 def main() -> None:
     chance = random.Random(1)
-    played = arrivals.pattern("wave", chance, arrivals.runs_of(chance, 200.0, 0.5), 100_000 / DAY_S, DAY_S)
+    played = arrivals.pattern(
+        "wave", chance, arrivals.runs_of(chance, 200.0, 0.5), 100_000 / DAY_S, DAY_S
+    )
     rows = {}
     for name, rule in RULES.items():
         began = time.perf_counter()
-        simulated = simulate(played, replace(rule, maximum=500), SimulationSetting(), random.Random(1))
-        rows[name] = {"s": time.perf_counter() - began, "ended": simulated.ended, "peak_pods": simulated.peak}
-        print(
-            f"{name:20} {rows[name]['s']:5.2f} s, {simulated.ended} requests, at most {simulated.peak} pods", flush=True
+        simulated = simulate(
+            played, replace(rule, maximum=500), SimulationSetting(), random.Random(1)
         )
-    print(json.dumps({"schema_version": 1, "kind": "bench.autoscale", "requests": len(played.runs), "rules": rows}))
+        rows[name] = {
+            "s": time.perf_counter() - began,
+            "ended": simulated.ended,
+            "peak_pods": simulated.peak,
+        }
+        print(
+            f"{name:20} {rows[name]['s']:5.2f} s, {simulated.ended} requests, at most"
+            f" {simulated.peak} pods",
+            flush=True,
+        )
+    print(
+        json.dumps(
+            {
+                "schema_version": 1,
+                "kind": "bench.autoscale",
+                "requests": len(played.runs),
+                "rules": rows,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

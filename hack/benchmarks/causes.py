@@ -2,8 +2,9 @@
 
 hack/bars causes [--only NAME ...] [--runs 20] [--loaded]
 
-makes the runs that are missing and appends a line for each to docs/results/causes.jsonl; with --summary it only prints
-what stands there. Half of the runs, those with even seeds, have other load on the machine.
+makes the runs that are missing and appends a line for each to docs/results/causes.jsonl; with
+--summary it only prints what stands there. Half of the runs, those with even seeds, have other load
+on the machine.
 
 hack/bars causes --cost [sleep|empty|ffmpeg ...] [--pairs 20] [--seconds 10]
 
@@ -31,7 +32,9 @@ CAUSES_RIGHT, SHARES_RIGHT = 0.95, 0.9
 
 
 def missing(names: Sequence[str], runs: int, rows: Sequence[Row], loaded: bool) -> Iterator[Case]:
-    """The cases that no line tells of, one of every injector after the other. loaded: only those with other load."""
+    """The cases that no line tells of, one of every injector after the other. loaded: only those
+    with other load.
+    """
     made = {(row["injector"], row["seed"]) for row in rows}
     wanted = {name: runs or (LINEAR_RUNS if name == "linear" else RUNS) for name in names}
     for seed in range(1, max(wanted.values()) + 1):
@@ -72,7 +75,9 @@ def stored(path: Path = RESULTS) -> list[Row]:
 def append(row: Row, path: Path = RESULTS) -> None:
     """Keep a line, with when and on what code."""
     words = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    code = subprocess.run(words, capture_output=True, text=True, check=False, cwd=path.parent).stdout.strip()
+    code = subprocess.run(
+        words, capture_output=True, text=True, check=False, cwd=path.parent
+    ).stdout.strip()
     stamp = {"at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "code": code}
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({**row, **stamp}) + "\n")
@@ -108,13 +113,23 @@ def cost(names: Sequence[str], count: int, seconds: float) -> int:
 def main() -> int:
     """Print a line for every injector; 0 when all are right often enough."""
     parser = argparse.ArgumentParser(
-        prog="hack/bars causes", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="hack/bars causes",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", nargs="+", choices=INJECTORS, metavar="NAME", help=", ".join(INJECTORS))
-    parser.add_argument("--runs", type=int, default=0, help=f"of each [default: {RUNS}, of linear {LINEAR_RUNS}]")
-    parser.add_argument("--loaded", action="store_true", help="only runs with other load on the machine")
+    parser.add_argument(
+        "--only", nargs="+", choices=INJECTORS, metavar="NAME", help=", ".join(INJECTORS)
+    )
+    parser.add_argument(
+        "--runs", type=int, default=0, help=f"of each [default: {RUNS}, of linear {LINEAR_RUNS}]"
+    )
+    parser.add_argument(
+        "--loaded", action="store_true", help="only runs with other load on the machine"
+    )
     parser.add_argument("--summary", action="store_true", help="make no runs")
-    parser.add_argument("--cost", nargs="*", choices=CASES, metavar="CASE", help="instead, what sampling costs")
+    parser.add_argument(
+        "--cost", nargs="*", choices=CASES, metavar="CASE", help="instead, what sampling costs"
+    )
     parser.add_argument("--pairs", type=int, default=20, help="of --cost")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each half of a pair")
     options = parser.parse_args()

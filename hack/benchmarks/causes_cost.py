@@ -1,7 +1,9 @@
-"""What sampling costs, in pairs: the same workers with and without it in alternation, behind a real queue.
+"""What sampling costs, in pairs: the same workers with and without it in alternation, behind a real
+queue.
 
-sleep: 8 workers, commands that sleep 0.5 s. empty: one worker, requests without work, which no sampler sees. ffmpeg: as
-many workers as cores, each a short transcode of a made picture, with its threads.
+sleep: 8 workers, commands that sleep 0.5 s. empty: one worker, requests without work, which no
+sampler sees. ffmpeg: as many workers as cores, each a short transcode of a made picture, with its
+threads.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ _VIDEO = "testsrc2=size=640x360:rate=25:duration=4"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """workers: of each kind. ratio: between which the interval of the ratio of throughput lies. cores: at most."""
+    """workers: of each kind. ratio: between which the interval of the ratio of throughput lies.
+    cores: at most.
+    """
 
     workers: int
     command: tuple[str, ...]
@@ -47,7 +51,22 @@ CASES = {
     "empty": Case(1, ("sleep", "0"), (0.97, 1.03)),
     "ffmpeg": Case(
         os.cpu_count() or 1,
-        ("ffmpeg", "-v", "error", "-f", "lavfi", "-i", _VIDEO, "-c:v", "mpeg4", "-threads", "4", "-f", "null", "-"),
+        (
+            "ffmpeg",
+            "-v",
+            "error",
+            "-f",
+            "lavfi",
+            "-i",
+            _VIDEO,
+            "-c:v",
+            "mpeg4",
+            "-threads",
+            "4",
+            "-f",
+            "null",
+            "-",
+        ),
         cores=0.03,
     ),
 }
@@ -63,10 +82,14 @@ class Group:
         line += [] if sampled else ["--no-causes"]
         line += ["--null-input", "--", *case.command]
         with log.open("ab") as file:
-            self._processes = [subprocess.Popen(line, stdout=file, stderr=file) for _ in range(case.workers)]
+            self._processes = [
+                subprocess.Popen(line, stdout=file, stderr=file) for _ in range(case.workers)
+            ]
 
     def measure(self, seconds: float) -> tuple[float, float]:
-        """(requests a second, CPU seconds a second of the workers themselves) under load for so long."""
+        """(requests a second, CPU seconds a second of the workers themselves) under load for so
+        long.
+        """
         self._records.clear()
         with Client(connect(self._url)) as client:
             loop = ClosedLoop(client, self._queue, self._records.append)
@@ -96,13 +119,16 @@ class Group:
     def _cpu_s(self) -> float:
         """CPU seconds of the workers, without what they ran."""
         fields = [
-            Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split() for process in self._processes
+            Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            for process in self._processes
         ]
         return sum(int(row[11]) + int(row[12]) for row in fields) / TICKS_PER_S
 
 
 def pairs(name: str, count: int, seconds: float) -> Row:
-    """Some pairs, in turn with sampling first and last; ratio and difference with their 95 % intervals."""
+    """Some pairs, in turn with sampling first and last; ratio and difference with their 95 %
+    intervals.
+    """
     case = CASES[name]
     ratios: list[float] = []
     cores: list[float] = []
@@ -122,7 +148,11 @@ def pairs(name: str, count: int, seconds: float) -> Row:
         "ratio": {"value": _mean_ratio(ratios), "low": math.exp(low), "high": math.exp(high)},
         "cores": {"value": statistics.mean(cores), "low": least, "high": most},
     }
-    met = case.ratio[0] <= math.exp(low) and math.exp(high) <= case.ratio[1] and statistics.mean(cores) <= case.cores
+    met = (
+        case.ratio[0] <= math.exp(low)
+        and math.exp(high) <= case.ratio[1]
+        and statistics.mean(cores) <= case.cores
+    )
     return {**result, "met": met}
 
 
@@ -140,7 +170,9 @@ def _groups(case: Case) -> Iterator[dict[bool, Group]]:
         deadline = time.monotonic() + 60.0
         while min(len(queues.worker_names(queue)) for queue in ("sampled", "plain")) < case.workers:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the workers are not ready: {(folder / 'log').read_text()[-400:]}")
+                raise RuntimeError(
+                    f"the workers are not ready: {(folder / 'log').read_text()[-400:]}"
+                )
             time.sleep(0.1)
         yield groups
 

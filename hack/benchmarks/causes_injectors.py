@@ -1,6 +1,8 @@
-"""Bottlenecks made on purpose: a command whose cause of lost scaling is known, with the object that must be named.
+"""Bottlenecks made on purpose: a command whose cause of lost scaling is known, with the object that
+must be named.
 
-disk, quota, memory, network and device need root: control groups (version 1), network namespaces, a mount.
+disk, quota, memory, network and device need root: control groups (version 1), network namespaces, a
+mount.
 """
 
 from __future__ import annotations
@@ -27,11 +29,14 @@ NONE = ""
 class Injected:
     """A command, and the truth about it.
 
-    state: where the added time is spent; GAP for idle workers, NONE when no time is added. object: what must be named.
-    join: the control group's file that a worker must write its process id to before it runs the command.
-    options: of the validation. client: words before those of the validation, instead of the usual program.
-    slow: the device that alone is slow. tells_cpu: whether the command tells how long it ran on a CPU, so that the rest
-    of its run time was the injected wait; else it tells how long that was.
+    state: where the added time is spent; GAP for idle workers, NONE when no time is added. object:
+    what must be named.
+    join: the control group's file that a worker must write its process id to before it runs the
+    command.
+    options: of the validation. client: words before those of the validation, instead of the usual
+    program.
+    slow: the device that alone is slow. tells_cpu: whether the command tells how long it ran on a
+    CPU, so that the rest of its run time was the injected wait; else it tells how long that was.
     """
 
     command: tuple[str, ...]
@@ -78,7 +83,9 @@ def semaphore(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     name = f"scaletest-{os.getpid()}-{time.monotonic_ns()}"
     path = Path("/dev/shm") / f"sem.{name}"
     try:
-        yield Injected(measured(programs.SEMAPHORE, f"/{name}", 0.15 * scale), State.LOCK, str(path))
+        yield Injected(
+            measured(programs.SEMAPHORE, f"/{name}", 0.15 * scale), State.LOCK, str(path)
+        )
     finally:
         path.unlink(missing_ok=True)
 
@@ -100,8 +107,12 @@ def _asking(where: str, slots: int, seconds: float) -> Iterator[Injected]:
 
 
 @contextmanager
-def network(folder: Path, scale: float = 1.0, *, bytes_per_s: int = 6_000_000) -> Iterator[Injected]:
-    """Downloads over a link that is full when two do: a token bucket on the server's side of a pair of interfaces."""
+def network(
+    folder: Path, scale: float = 1.0, *, bytes_per_s: int = 6_000_000
+) -> Iterator[Injected]:
+    """Downloads over a link that is full when two do: a token bucket on the server's side of a pair
+    of interfaces.
+    """
     with _link(bytes_per_s) as (namespace, host):
         server = python(programs.SERVER, host, 64, 0.0, int(0.15 * scale * bytes_per_s))
         with _printing(("ip", "netns", "exec", namespace, *server)) as address:
@@ -121,20 +132,26 @@ def disk(folder: Path, scale: float = 1.0, *, bytes_per_s: int = 20 << 20) -> It
 def quota(folder: Path, scale: float = 1.0, *, cores: float = 0.3) -> Iterator[Injected]:
     """Computes under a CPU limit that all workers share."""
     command = measured(programs.COMPUTE, int(4_000_000 * scale), seconds=programs.COMPUTED)
-    with _group("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100_000))}) as join:
+    with _group(
+        "cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100_000))}
+    ) as join:
         yield Injected(command, State.THROTTLED, join=join, tells_cpu=True)
 
 
 @contextmanager
 def memory(folder: Path, scale: float = 1.0, *, limit_bytes: int = 8 << 20) -> Iterator[Injected]:
-    """Touches all pages of a mapped file of its worker's, in a control group that has room for the files of two.
+    """Touches all pages of a mapped file of its worker's, in a control group that has room for the
+    files of two.
 
-    With more workers each page is reclaimed before it is touched again, and its fault waits until it is read: a wait
-    for memory, although a disk, which is slow here, ends it.
+    With more workers each page is reclaimed before it is touched again, and its fault waits until
+    it is read: a wait for memory, although a disk, which is slow here, ends it.
     """
     size = int(3 * scale * 256) << 12
     reads = {"blkio.throttle.read_iops_device": f"{_disk(folder)} 6000"}
-    with _group("memory", {"memory.limit_in_bytes": str(limit_bytes)}) as join, _group("blkio", reads) as slow:
+    with (
+        _group("memory", {"memory.limit_in_bytes": str(limit_bytes)}) as join,
+        _group("blkio", reads) as slow,
+    ):
         yield Injected(measured(programs.TOUCH, folder, size, 0.2, join, slow), State.MEMORY)
 
 
@@ -144,9 +161,19 @@ def device(folder: Path, scale: float = 1.0, *, slots: int = 2) -> Iterator[Inje
     mount = folder / "devices"
     mount.mkdir()
     path = str(mount / "gpu0")
-    server = (sys.executable, "-m", "hack.benchmarks.fuse", str(mount), "gpu0", str(slots), str(0.2 * scale))
+    server = (
+        sys.executable,
+        "-m",
+        "hack.benchmarks.fuse",
+        str(mount),
+        "gpu0",
+        str(slots),
+        str(0.2 * scale),
+    )
     with _printing(server):
-        yield Injected(measured(programs.READ_DEVICE), State.DEVICE, path, options=("--device-glob", path))
+        yield Injected(
+            measured(programs.READ_DEVICE), State.DEVICE, path, options=("--device-glob", path)
+        )
 
 
 @contextmanager
@@ -194,8 +221,12 @@ INJECTORS: Mapping[str, Injector] = {
 
 @contextmanager
 def _printing(command: Sequence[str]) -> Iterator[str]:
-    """A server, and the line that it prints when it is ready. Raises Unsuitable when it ends instead."""
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    """A server, and the line that it prints when it is ready. Raises Unsuitable when it ends
+    instead.
+    """
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
         try:
             assert server.stdin is not None and server.stdout is not None
             line = server.stdout.readline().strip()

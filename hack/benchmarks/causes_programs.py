@@ -1,7 +1,8 @@
-"""What commands with a known cause run. Each measures itself how long the injected wait keeps it, without CPU time.
+"""What commands with a known cause run. Each measures itself how long the injected wait keeps it,
+without CPU time.
 
-Where the environment names a file, a line there tells of every run: the process that started it, when it ended on the
-clock of the day, and the seconds that it was kept.
+Where the environment names a file, a line there tells of every run: the process that started it,
+when it ended on the clock of the day, and the seconds that it was kept.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def python(code: str, *arguments: object) -> tuple[str, ...]:
 
 
 def measured(code: str, *arguments: object, seconds: str = "Kept.seconds") -> tuple[str, ...]:
-    """The same for code that puts the injected wait into `with Kept()`. seconds: the expression that tells how long."""
+    """The same for code that puts the injected wait into `with Kept()`. seconds: the expression
+    that tells how long.
+    """
     return python(f"{_MEASURED}{code}\ntell({seconds})", *arguments)
 
 
@@ -103,7 +106,8 @@ with Kept():
         os.pwrite(file, data, 0)
         os.fsync(file)
 """
-# Sleeps, and touches all pages of a file of its worker's, in control groups; a new worker writes its file first.
+# Sleeps, and touches all pages of a file of its worker's, in control groups; a new worker writes
+# its file first.
 TOUCH = """
 import mmap
 folder, size, groups = sys.argv[1], int(sys.argv[2]), sys.argv[4:]
@@ -140,7 +144,8 @@ SLEEP = """
 with Kept():
     time.sleep(float(sys.argv[1]))
 """
-# The command line of scaletest, whose client needs some seconds for every request that it sends, one after the other.
+# The command line of scaletest, whose client needs some seconds for every request that it sends,
+# one after the other.
 SLOW_CLIENT = """
 import sys, time
 from scaletest.broker import Client

@@ -1,4 +1,6 @@
-"""One validation of a command with a known cause: what it said of it, beside what the command measured itself."""
+"""One validation of a command with a known cause: what it said of it, beside what the command
+measured itself.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ _Told = Mapping[int, Sequence[tuple[float, float]]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run to make. Even seeds have other load on the machine; the seed also scales the injected times."""
+    """A run to make. Even seeds have other load on the machine; the seed also scales the injected
+    times.
+    """
 
     injector: str
     seed: int
@@ -74,16 +78,29 @@ def run(case: Case) -> Row:
 
 def machine() -> Row:
     """What the figures were taken on, and how busy it was with all that ran in the last minute."""
-    return {"cpus": os.cpu_count(), "kernel": platform.release(), "load": round(os.getloadavg()[0], 1)}
+    return {
+        "cpus": os.cpu_count(),
+        "kernel": platform.release(),
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def judge(injected: Injected, result: Row, stored: Stored, told: _Told) -> Row:
-    """What is true, what was named, and whether that is right; null where the truth has no such thing."""
-    causes: Row = result["causes"] or {"causes": [], "headline": "none", "sentence": "", "slow": None, "before": 0}
+    """What is true, what was named, and whether that is right; null where the truth has no such
+    thing.
+    """
+    causes: Row = result["causes"] or {
+        "causes": [],
+        "headline": "none",
+        "sentence": "",
+        "slow": None,
+        "before": 0,
+    }
     named = causes["causes"][0] if causes["causes"] and not causes["headline"] else None
     row: Row = {
         "truth": {"state": injected.state, "object": injected.object or injected.slow},
-        "named": named and {"state": named["state"], "object": named["object"], "share": named["share"]},
+        "named": named
+        and {"state": named["state"], "object": named["object"], "share": named["share"]},
         "headline": causes["headline"],
         "slow": causes["slow"],
         "verdict": result["verdict"]["kind"],
@@ -100,7 +117,9 @@ def judge(injected: Injected, result: Row, stored: Stored, told: _Told) -> Row:
     row["truth"]["share"] = round(min(1.0, share), 3)
     row["grown_s"] = round(grown_s, 4)
     row["steps"] = [causes["before"], causes["after"]]
-    row["others"] = {other["state"]: round(other["share"]["value"], 3) for other in causes["causes"][1:]}
+    row["others"] = {
+        other["state"]: round(other["share"]["value"], 3) for other in causes["causes"][1:]
+    }
     row["observed"] = round(causes["observed"], 3)
     row["right"] = _right(injected, row)
     return row
@@ -124,20 +143,28 @@ def _right(injected: Injected, row: Row) -> Row:
 
 
 def _true_share(injected: Injected, stored: Stored, told: _Told, causes: Row) -> float:
-    """The part of the growth of a cycle that the injected wait makes up, by all requests, whether sampled or not."""
-    steps = {step.workers: step for step in summarise(stored.plan, stored.measurements, stored.records)}
+    """The part of the growth of a cycle that the injected wait makes up, by all requests, whether
+    sampled or not.
+    """
+    steps = {
+        step.workers: step for step in summarise(stored.plan, stored.measurements, stored.records)
+    }
     before, after = (steps[causes[name]] for name in ("before", "after"))
     grown_s = _cycle_s(after) - _cycle_s(before)
     if injected.state == GAP:
         # no command can tell of the time between two: what its run did not grow by
         added_s = grown_s - (_run_s(after) - _run_s(before))
     else:
-        added_s = _kept_s(injected, _counted(after), told) - _kept_s(injected, _counted(before), told)
+        added_s = _kept_s(injected, _counted(after), told) - _kept_s(
+            injected, _counted(before), told
+        )
     return added_s / grown_s if grown_s > 0 else math.nan
 
 
 def _cycle_s(step: Step) -> float:
-    """Seconds from the end of a worker's request to the end of its next one, by the throughput of the step."""
+    """Seconds from the end of a worker's request to the end of its next one, by the throughput of
+    the step.
+    """
     return step.workers / step.throughput.per_s if step.throughput.per_s else math.nan
 
 
@@ -172,12 +199,30 @@ def _told(path: Path) -> _Told:
 
 
 def _validate(injected: Injected, folder: Path) -> Row:
-    line = [*injected.client, "validate", "--local", "--limit", str(WORKERS), "--step-time", str(STEP_S)]
-    line += [*injected.options, "--run-dir", str(folder / "run"), "-o", "json", "--", *injected.command]
+    line = [
+        *injected.client,
+        "validate",
+        "--local",
+        "--limit",
+        str(WORKERS),
+        "--step-time",
+        str(STEP_S),
+    ]
+    line += [
+        *injected.options,
+        "--run-dir",
+        str(folder / "run"),
+        "-o",
+        "json",
+        "--",
+        *injected.command,
+    ]
     if injected.join:
         line = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', injected.join, *line]
     environment = {**os.environ, TRUTH: str(folder / "truth")}
-    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment, timeout=_PATIENCE_S)
+    done = subprocess.run(
+        line, capture_output=True, text=True, check=False, env=environment, timeout=_PATIENCE_S
+    )
     if not done.stdout:
         raise RuntimeError(f"the validation ended with {done.returncode}: {done.stderr[-400:]}")
     result: Row = json.loads(done.stdout)

@@ -1,11 +1,13 @@
-"""Where the requests of an injected bottleneck spend their time, and what sampling costs, without queue and validation.
+"""Where the requests of an injected bottleneck spend their time, and what sampling costs, without
+queue and validation.
 
 python -m hack.benchmarks.causes_workers NAME ... [--workers 4] [--seconds 5]
 
-runs each command with one worker and with several, and prints the mean seconds of a request by state: what grew must be
-the injected state.
+runs each command with one worker and with several, and prints the mean seconds of a request by
+state: what grew must be the injected state.
 
-python -m hack.benchmarks.causes_workers --cost [--command '/bin/sleep 0.5'] [--workers 8] [--seconds 10] [--pairs 5]
+python -m hack.benchmarks.causes_workers --cost [--command '/bin/sleep 0.5'] [--workers 8]
+[--seconds 10] [--pairs 5]
 
 measures CPU seconds of the workers themselves, with and without sampling in alternation.
 """
@@ -30,8 +32,12 @@ from scaletest.model.activity import Activity, State
 from scaletest.system.waiting import Wake
 
 
-def measure(injected: Injected, workers: int, seconds: float, *, sampled: bool = True) -> list[Activity | None]:
-    """What workers that run the command over and over say of each run. Every worker is a process of its own."""
+def measure(
+    injected: Injected, workers: int, seconds: float, *, sampled: bool = True
+) -> list[Activity | None]:
+    """What workers that run the command over and over say of each run. Every worker is a process of
+    its own.
+    """
     context = multiprocessing.get_context("spawn")
     with context.Pool(workers) as pool:
         rows = pool.starmap(_work, [(injected, seconds, sampled)] * workers, chunksize=1)
@@ -53,9 +59,14 @@ def _work(injected: Injected, seconds: float, sampled: bool) -> list[Activity | 
 
 
 def own_cpu_s(command: tuple[str, ...], workers: int, seconds: float, *, sampled: bool) -> float:
-    """CPU seconds a second that the workers themselves take, all together, without what they run."""
+    """CPU seconds a second that the workers themselves take, all together, without what they
+    run.
+    """
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        return sum(pool.starmap(_own_cpu_s, [(command, seconds, sampled)] * workers, chunksize=1)) / seconds
+        return (
+            sum(pool.starmap(_own_cpu_s, [(command, seconds, sampled)] * workers, chunksize=1))
+            / seconds
+        )
 
 
 def _own_cpu_s(command: tuple[str, ...], seconds: float, sampled: bool) -> float:
@@ -114,18 +125,27 @@ def _show(name: str, workers: int, seconds: float) -> None:
 def _show_cost(command: tuple[str, ...], workers: int, seconds: float, pairs: int) -> None:
     rows = []
     for _ in range(pairs):
-        with_, without = (own_cpu_s(command, workers, seconds, sampled=sampled) for sampled in (True, False))
+        with_, without = (
+            own_cpu_s(command, workers, seconds, sampled=sampled) for sampled in (True, False)
+        )
         rows.append(with_ - without)
         print(json.dumps({"with": round(with_, 5), "without": round(without, 5)}), flush=True)
     mean, deviation = statistics.mean(rows), statistics.stdev(rows) if len(rows) > 1 else 0.0
-    print(json.dumps({"workers": workers, "cores": round(mean, 5), "deviation": round(deviation, 5)}), flush=True)
+    print(
+        json.dumps({"workers": workers, "cores": round(mean, 5), "deviation": round(deviation, 5)}),
+        flush=True,
+    )
 
 
 def main() -> int:
     """Run the named injectors, or all that need no device."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     names = [name for name in INJECTORS if name not in ("device", "slow-worker", "slow-client")]
-    parser.add_argument("names", nargs="*", choices=[*names, []], metavar="NAME", help=", ".join(names))
+    parser.add_argument(
+        "names", nargs="*", choices=[*names, []], metavar="NAME", help=", ".join(names)
+    )
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--cost", action="store_true")
@@ -133,7 +153,9 @@ def main() -> int:
     parser.add_argument("--command", default="/bin/sleep 0.5", help="of --cost")
     arguments = parser.parse_args()
     if arguments.cost:
-        _show_cost(tuple(arguments.command.split()), arguments.workers, arguments.seconds, arguments.pairs)
+        _show_cost(
+            tuple(arguments.command.split()), arguments.workers, arguments.seconds, arguments.pairs
+        )
         return 0
     for name in arguments.names or names:
         _show(name, arguments.workers, arguments.seconds)

@@ -31,7 +31,9 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--hours", type=float, default=24.0)
@@ -49,7 +51,12 @@ def main() -> int:
     reports = {}
     for name in chosen:
         reports[name] = measures[name](options)
-        print(name, *(f"{key} {figure:.6g}" for key, figure in reports[name].items()), sep="  ", flush=True)
+        print(
+            name,
+            *(f"{key} {figure:.6g}" for key, figure in reports[name].items()),
+            sep="  ",
+            flush=True,
+        )
     print(json.dumps({"schema_version": 1, "kind": "bench.client", **reports}))
     return 0
 
@@ -71,7 +78,12 @@ def cost(options: argparse.Namespace) -> dict[str, Any]:
 
 def flight(options: argparse.Namespace) -> dict[str, Any]:
     """Measure memory in MB, and turns of the loop and response times of pages in milliseconds."""
-    pages: dict[str, list[float]] = {"/": [], "/api/v1/stats": [], "/api/v1/series": [], "/metrics": []}
+    pages: dict[str, list[float]] = {
+        "/": [],
+        "/api/v1/stats": [],
+        "/api/v1/series": [],
+        "/metrics": [],
+    }
     line = ("--parallel", "10000", "--max-parallel", "10000", "--", "0")
     with running(options.workers, *line) as (address, pid):
         while stats(address)["in_flight"] < 9000:
@@ -85,13 +97,21 @@ def flight(options: argparse.Namespace) -> dict[str, Any]:
             time.sleep(0.05)
         counters, memory = stats(address), resident_kib(pid)
     turn = counters["times"]["turn"]
-    slowest = {f"page_ms {path}": 1e3 * statistics.quantiles(times, n=100)[98] for path, times in pages.items()}
+    slowest = {
+        f"page_ms {path}": 1e3 * statistics.quantiles(times, n=100)[98]
+        for path, times in pages.items()
+    }
     report = {
         "memory_mb": memory / 1024,
         "in_flight": counters["in_flight"],
         "per_s": counters["recent_throughput_per_s"],
     }
-    return {**report, "turn_p99_ms": 1e3 * (turn["p99_s"] or 0), "turn_max_ms": 1e3 * turn["max_s"], **slowest}
+    return {
+        **report,
+        "turn_p99_ms": 1e3 * (turn["p99_s"] or 0),
+        "turn_max_ms": 1e3 * turn["max_s"],
+        **slowest,
+    }
 
 
 def day(options: argparse.Namespace) -> dict[str, Any]:
@@ -104,11 +124,19 @@ def day(options: argparse.Namespace) -> dict[str, Any]:
     records = []
     for number in range(5000):
         failed = number % 100 == 0
-        place = {"node": f"node-{number % 8}", "pod": f"pod-{number % 64}", "device": f"/dev/dri/renderD{number % 4}"}
-        outcome, error = (Outcome.FAILED, f"error {number % 300}") if failed else (Outcome.SUCCEEDED, "")
+        place = {
+            "node": f"node-{number % 8}",
+            "pod": f"pod-{number % 64}",
+            "device": f"/dev/dri/renderD{number % 4}",
+        }
+        outcome, error = (
+            (Outcome.FAILED, f"error {number % 300}") if failed else (Outcome.SUCCEEDED, "")
+        )
         run_s = chance.lognormvariate(0, 1)
         wait_s = chance.expovariate(1)
-        reply = Reply(f"c-{number}", outcome, error=error, run_s=run_s, wait_s=wait_s, ended_s=1.7e9, **place)
+        reply = Reply(
+            f"c-{number}", outcome, error=error, run_s=run_s, wait_s=wait_s, ended_s=1.7e9, **place
+        )
         records.append(Record("q", 0, reply, run_s + wait_s + 0.001))
     memories: list[int] = []
     began = time.process_time()
@@ -140,7 +168,10 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
     waits = [1e3 * record["wait_s"] for record in records]
     overheads = [1e3 * record["overhead_s"] for record in records]
     both = [wait + more for wait, more in zip(waits, overheads, strict=True)]
-    medians = {name: statistics.median(values) for name, values in (("wait", waits), ("overhead", overheads))}
+    medians = {
+        name: statistics.median(values)
+        for name, values in (("wait", waits), ("overhead", overheads))
+    }
     return {
         "requests": len(records),
         **{f"{name}_ms": median for name, median in medians.items()},

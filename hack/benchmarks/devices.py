@@ -2,15 +2,18 @@
 
 A line of JSON a bar.
 
-full: 64 workers started at once on 8 fake devices with --per-device 8 lease exactly 8 slots of each device.
-none-free: with --per-device 1, 56 of them end, report that no device is free, and name the option that shares
+full: 64 workers started at once on 8 fake devices with --per-device 8 lease exactly 8 slots of each
+device. none-free: with --per-device 1, 56 of them end, report that no device is free, and name the
+option that shares
     devices.
-sequences: workers under load on 2 devices of 4 slots are killed, frozen, woken and restarted in random
-    sequences; a recorder in each writes down every moment at which it is sure of its slot. No slot may have
-    two workers at a time.
-transcode: one thread a worker on two cores, up to 8 workers, three repeats: 1 to 2 passes at --scale 1.6, 2 to
-    4 fails, and the interval of the capped law's ceiling contains the throughput of 8 workers. Needs a quiet
-    machine with two cores.
+sequences: workers under load on 2 devices of 4 slots are killed, frozen, woken and restarted in
+random
+    sequences; a recorder in each writes down every moment at which it is sure of its slot. No slot
+    may have two workers at a time.
+transcode: one thread a worker on two cores, up to 8 workers, three repeats: 1 to 2 passes at
+--scale 1.6, 2 to
+    4 fails, and the interval of the capped law's ceiling contains the throughput of 8 workers.
+    Needs a quiet machine with two cores.
 """
 
 from __future__ import annotations
@@ -94,9 +97,23 @@ class Fleet:
         self.count += 1
         if recorder:
             arguments = ("--heartbeat", f"{HEARTBEAT_S:g}", *arguments)
-        begin = ["-c", RECORDER, str(self.log.parent / "moments"), name] if recorder else ["-m", "scaletest"]
+        begin = (
+            ["-c", RECORDER, str(self.log.parent / "moments"), name]
+            if recorder
+            else ["-m", "scaletest"]
+        )
         pattern = f"{self.devices[0].parent}/fake*"
-        line = [sys.executable, *begin, "worker", "--queue", "q", "--name", name, "--node-env", "BAR_NODE"]
+        line = [
+            sys.executable,
+            *begin,
+            "worker",
+            "--queue",
+            "q",
+            "--name",
+            name,
+            "--node-env",
+            "BAR_NODE",
+        ]
         line += ["--device-glob", pattern, *arguments, "--", "sleep", "0.02"]
         environment = {**os.environ, "SCALETEST_REDIS_URL": self.url, "BAR_NODE": NODE}
         with (self.log.parent / f"{name}.log").open("wb") as log:
@@ -172,7 +189,12 @@ def full(_: argparse.Namespace) -> dict[str, Any]:
         until(lambda: sum(leased(here, redis).values()) == 64, 240)
         alive = sum(process.poll() is None for process in here.living.values())
         counts = sorted(leased(here, redis).values())
-    return {"workers": 64, "alive": alive, "held": counts, "pass": counts == [8] * 8 and alive == 64}
+    return {
+        "workers": 64,
+        "alive": alive,
+        "held": counts,
+        "pass": counts == [8] * 8 and alive == 64,
+    }
 
 
 def none_free(_: argparse.Namespace) -> dict[str, Any]:
@@ -180,15 +202,30 @@ def none_free(_: argparse.Namespace) -> dict[str, Any]:
     with fleet(8) as (here, redis):
         for _ in range(64):
             here.start("--per-device", "1", "--device-wait", "20")
-        until(lambda: sum(process.poll() is not None for process in here.living.values()) >= 56, 300)
+        until(
+            lambda: sum(process.poll() is not None for process in here.living.values()) >= 56, 300
+        )
         counts = sorted(leased(here, redis).values())
         codes = Counter(process.poll() for process in here.living.values())
         gone = [name for name, process in here.living.items() if process.poll() is not None]
         texts = [here.output(name) for name in gone]
-    without_device = sum("no device is free: 8 of 8 slots of 8 devices are leased" in text for text in texts)
+    without_device = sum(
+        "no device is free: 8 of 8 slots of 8 devices are leased" in text for text in texts
+    )
     named = sum("--per-device 2" in text for text in texts)
-    report = {"workers": 64, "held": counts, "ended": codes[2], "said_none_free": without_device, "named_option": named}
-    return {**report, "pass": counts == [1] * 8 and (codes[None], codes[2], without_device, named) == (8, 56, 56, 56)}
+    report = {
+        "workers": 64,
+        "held": counts,
+        "ended": codes[2],
+        "said_none_free": without_device,
+        "named_option": named,
+    }
+    return {
+        **report,
+        "pass": (
+            counts == [1] * 8 and (codes[None], codes[2], without_device, named) == (8, 56, 56, 56)
+        ),
+    }
 
 
 def sequence(here: Fleet, chance: random.Random) -> Counter[str]:
@@ -232,7 +269,12 @@ def sequences(options: argparse.Namespace) -> dict[str, Any]:
         load.close()
         tenures = moments(here.log.parent / "moments")
     wrong = overlaps(tenures)
-    report = {"sequences": options.sequences, "seed": options.seed, "actions": dict(done), "requests": dict(answered)}
+    report = {
+        "sequences": options.sequences,
+        "seed": options.seed,
+        "actions": dict(done),
+        "requests": dict(answered),
+    }
     report |= {
         "moments": sum(tenure.count for tenure in tenures),
         "tenures": len(tenures),
@@ -240,7 +282,10 @@ def sequences(options: argparse.Namespace) -> dict[str, Any]:
         "first": wrong[:3],
     }
     report |= {"all_held_in_the_end": ended, "all_answered": idle}
-    return {**report, "pass": began and ended and idle and not wrong and len(tenures) > options.sequences // 2}
+    return {
+        **report,
+        "pass": began and ended and idle and not wrong and len(tenures) > options.sequences // 2,
+    }
 
 
 @dataclass(slots=True)
@@ -263,7 +308,11 @@ def moments(path: Path) -> list[Tenure]:
             continue
         at, slot, holder = float(parts[0]), f"{parts[1]}#{parts[2]}", parts[3]
         tenure = tenures.setdefault((slot, holder), Tenure(slot, holder, at, at, 0))
-        tenure.first, tenure.last, tenure.count = min(tenure.first, at), max(tenure.last, at), tenure.count + 1
+        tenure.first, tenure.last, tenure.count = (
+            min(tenure.first, at),
+            max(tenure.last, at),
+            tenure.count + 1,
+        )
     return list(tenures.values())
 
 
@@ -277,7 +326,10 @@ def overlaps(tenures: list[Tenure]) -> list[str]:
         latest: Tenure | None = None
         for tenure in sorted(of_slot, key=lambda other: other.first):
             if latest and tenure.first <= latest.last:
-                wrong.append(f"{slot}: {latest.holder} and {tenure.holder} for {latest.last - tenure.first:.3f} s")
+                wrong.append(
+                    f"{slot}: {latest.holder} and {tenure.holder} for"
+                    f" {latest.last - tenure.first:.3f} s"
+                )
             latest = tenure if latest is None or tenure.last > latest.last else latest
     return wrong
 
@@ -285,13 +337,46 @@ def overlaps(tenures: list[Tenure]) -> list[str]:
 def transcode(options: argparse.Namespace) -> dict[str, Any]:
     """Validate transcodes on the CPU."""
     with tempfile.TemporaryDirectory(prefix="scaletest-bar-") as folder:
-        make = ["media", "make", "--folder", folder, "--codec", "h264", "--size", "320x240", "--frames", "150"]
+        make = [
+            "media",
+            "make",
+            "--folder",
+            folder,
+            "--codec",
+            "h264",
+            "--size",
+            "320x240",
+            "--frames",
+            "150",
+        ]
         subprocess.run([sys.executable, "-m", "scaletest", *make], check=True, capture_output=True)
         stream = next(Path(folder).glob("*.h264"))
         workload = ["transcode", "--input", str(stream), "--output-codec", "h264", "--threads", "1"]
-        line = ["validate", "--local", "--limit", "8", "--repeats", "3", "--scale", "1.6", "--seconds", "0.5"]
-        line += ["--max-step", f"{options.max_step:g}", "--run-dir", f"{folder}/run", "-o", "json", "--", *workload]
-        done = subprocess.run([sys.executable, "-m", "scaletest", *line], capture_output=True, text=True, check=False)
+        line = [
+            "validate",
+            "--local",
+            "--limit",
+            "8",
+            "--repeats",
+            "3",
+            "--scale",
+            "1.6",
+            "--seconds",
+            "0.5",
+        ]
+        line += [
+            "--max-step",
+            f"{options.max_step:g}",
+            "--run-dir",
+            f"{folder}/run",
+            "-o",
+            "json",
+            "--",
+            *workload,
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "scaletest", *line], capture_output=True, text=True, check=False
+        )
         report = json.loads(done.stdout) if done.stdout else {"steps": []}
         if len(report["steps"]) < 4:
             return {"pass": False, "error": report.get("verdict", done.stderr[-400:])}
@@ -300,7 +385,11 @@ def transcode(options: argparse.Namespace) -> dict[str, Any]:
 
 def _judged(report: dict[str, Any]) -> dict[str, Any]:
     steps = {step["workers"]: step for step in report["steps"]}
-    kinds = {f"{workers // 2}-{workers}": steps[workers]["ratio"]["verdict"] for workers in (2, 4) if workers in steps}
+    kinds = {
+        f"{workers // 2}-{workers}": steps[workers]["ratio"]["verdict"]
+        for workers in (2, 4)
+        if workers in steps
+    }
     # the interval is that of the capped law, whichever law the run has chosen
     points: list[tuple[float, float]] = []
     for workers, step in steps.items():
@@ -331,8 +420,12 @@ BARS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
 
 def main() -> int:
     """Run the named bars, by default all except transcode; 0 when all pass."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bars", nargs="*", metavar="BAR", help=f"{', '.join(BARS)} [default: the first three]")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "bars", nargs="*", metavar="BAR", help=f"{', '.join(BARS)} [default: the first three]"
+    )
     parser.add_argument("--sequences", type=int, default=100)
     parser.add_argument("--seed", type=int, default=8)
     parser.add_argument("--max-step", type=float, default=60.0)

@@ -25,7 +25,16 @@ def main() -> None:
     with EmbeddedServer(tcp=True) as server, tempfile.TemporaryFile() as log:
         queues = Queues(connect(server.url))
         queues.add("bench")
-        line = [sys.executable, "-m", "scaletest", "worker", "--queue", "bench", "--redis-url", server.url]
+        line = [
+            sys.executable,
+            "-m",
+            "scaletest",
+            "worker",
+            "--queue",
+            "bench",
+            "--redis-url",
+            server.url,
+        ]
         worker = subprocess.Popen(line, stdout=log, stderr=log)
         while not queues.worker_names("bench"):
             time.sleep(0.05)
@@ -35,7 +44,11 @@ def main() -> None:
     spreads = {"dispatch": spread(waits), "round_trip": spread(rounds)}
     for name, values in spreads.items():
         print(f"{name:10}  p50 {values['p50_ms']:.3f} ms  p99 {values['p99_ms']:.3f} ms")
-    print(json.dumps({"schema_version": 1, "kind": "bench.dispatch", "requests": options.requests, **spreads}))
+    print(
+        json.dumps(
+            {"schema_version": 1, "kind": "bench.dispatch", "requests": options.requests, **spreads}
+        )
+    )
 
 
 def measure(url: str, count: int) -> tuple[list[float], list[float]]:

@@ -26,7 +26,9 @@ OURS, STOCK = "scaletest", "stock RQ SimpleWorker (JSON)"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=20_000)
-    parser.add_argument("--stock-requests", type=int, default=3_000, help="fewer: it is slow, and its rate is flat")
+    parser.add_argument(
+        "--stock-requests", type=int, default=3_000, help="fewer: it is slow, and its rate is flat"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     drains: dict[str, list[dict[str, float]]] = {OURS: [], STOCK: []}
@@ -37,8 +39,9 @@ def main() -> None:
                 figures = drain(server.url, name, count)
                 drains[name].append(figures)
                 print(
-                    f"round {number + 1}  {name:30} {figures['per_s']:8.0f} requests/s  "
-                    f"Redis {figures['redis_us']:5.0f} us  worker {figures['worker_us']:5.0f} us a request",
+                    f"round {number + 1}  {name:30} {figures['per_s']:8.0f} requests/s  Redis"
+                    f" {figures['redis_us']:5.0f} us  worker {figures['worker_us']:5.0f} us a"
+                    " request",
                     flush=True,
                 )
     print(json.dumps(report(drains, options)))
@@ -51,11 +54,16 @@ def drain(url: str, name: str, count: int) -> dict[str, float]:
     Queues(redis).add("bench")
     with Client(connect(url)) as client:
         if name == OURS:
-            assert client.submit([Request(client.new_id(), "bench", ("0",)) for _ in range(count)]) == count
+            assert (
+                client.submit([Request(client.new_id(), "bench", ("0",)) for _ in range(count)])
+                == count
+            )
         else:
             fill_stock(redis, count)
         with tempfile.TemporaryFile() as log:
-            process = subprocess.Popen(command(url, name), stdout=log, stderr=log, cwd=tempfile.gettempdir())
+            process = subprocess.Popen(
+                command(url, name), stdout=log, stderr=log, cwd=tempfile.gettempdir()
+            )
             figures = watch(redis, process.pid, count)
             if process.wait(60) != 0:
                 log.seek(0)
@@ -64,7 +72,9 @@ def drain(url: str, name: str, count: int) -> dict[str, float]:
 
 
 def fill_stock(redis: Any, count: int) -> None:
-    """Enqueue jobs as a stock client does: a cheap function, results stored for the default time."""
+    """Enqueue jobs as a stock client does: a cheap function, results stored for the default
+    time.
+    """
     from rq import Queue
     from rq.serializers import JSONSerializer
 
@@ -89,7 +99,16 @@ def command(url: str, name: str) -> list[str]:
             url,
         ]
     rq = str(Path(sys.executable).parent / "rq")
-    options = ["-S", "json", "-w", "rq.SimpleWorker", "--burst", "-q", "bench", "--disable-job-desc-logging"]
+    options = [
+        "-S",
+        "json",
+        "-w",
+        "rq.SimpleWorker",
+        "--burst",
+        "-q",
+        "bench",
+        "--disable-job-desc-logging",
+    ]
     return [rq, "worker", "-u", url, *options]
 
 
@@ -129,19 +148,37 @@ def process_cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100.0
 
 
-def report(drains: dict[str, list[dict[str, float]]], options: argparse.Namespace) -> dict[str, Any]:
+def report(
+    drains: dict[str, list[dict[str, float]]], options: argparse.Namespace
+) -> dict[str, Any]:
     """Compute medians, and the ratio of each round with its spread."""
-    ratios = [ours["per_s"] / stock["per_s"] for ours, stock in zip(drains[OURS], drains[STOCK], strict=True)]
-    redis = [ours["redis_us"] / stock["redis_us"] for ours, stock in zip(drains[OURS], drains[STOCK], strict=True)]
-    print(f"\nthroughput: {statistics.median(ratios):.1f} times stock ({min(ratios):.1f} to {max(ratios):.1f})")
-    print(f"Redis CPU a request: {statistics.median(redis):.3f} of stock ({min(redis):.3f} to {max(redis):.3f})")
+    ratios = [
+        ours["per_s"] / stock["per_s"]
+        for ours, stock in zip(drains[OURS], drains[STOCK], strict=True)
+    ]
+    redis = [
+        ours["redis_us"] / stock["redis_us"]
+        for ours, stock in zip(drains[OURS], drains[STOCK], strict=True)
+    ]
+    print(
+        f"\nthroughput: {statistics.median(ratios):.1f} times stock ({min(ratios):.1f} to"
+        f" {max(ratios):.1f})"
+    )
+    print(
+        f"Redis CPU a request: {statistics.median(redis):.3f} of stock ({min(redis):.3f} to"
+        f" {max(redis):.3f})"
+    )
     return {
         "schema_version": 1,
         "kind": "bench.drain",
         "rounds": options.rounds,
         "requests": options.requests,
         "ratio": {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)},
-        "redis_cpu_ratio": {"median": statistics.median(redis), "min": min(redis), "max": max(redis)},
+        "redis_cpu_ratio": {
+            "median": statistics.median(redis),
+            "min": min(redis),
+            "max": max(redis),
+        },
         OURS: medians(drains[OURS]),
         STOCK: medians(drains[STOCK]),
     }

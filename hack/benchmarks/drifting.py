@@ -34,7 +34,17 @@ def run(number: int, order: str) -> dict[str, object]:
             (folder / f"device{index}").touch()
         work = ["fakedev", "--seconds", "0.3", "--jitter", "0.1", "--drift", repr(drift)]
         work += ["--law", f"amdahl:{CONTENTION}"] if shared else []
-        line = [sys.executable, "-m", "scaletest", "validate", "--local", "--limit", str(LIMIT), "--scale", str(WANTED)]
+        line = [
+            sys.executable,
+            "-m",
+            "scaletest",
+            "validate",
+            "--local",
+            "--limit",
+            str(LIMIT),
+            "--scale",
+            str(WANTED),
+        ]
         line += [
             "--seconds",
             "0.3",
@@ -47,7 +57,11 @@ def run(number: int, order: str) -> dict[str, object]:
         ]
         environment = {**os.environ, "SCALETEST_FAKEDEV": f"{folder}/fakedev"}
         done = subprocess.run(
-            [*line, "-o", "json", "--", *work], capture_output=True, text=True, env=environment, check=False
+            [*line, "-o", "json", "--", *work],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
         )
     report = json.loads(done.stdout)
     verdict = report["verdict"]["kind"]
@@ -65,7 +79,9 @@ def run(number: int, order: str) -> dict[str, object]:
 
 def main() -> None:
     """Print every run, and the number of wrong verdicts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--order", default="mirrored")
     options = parser.parse_args()

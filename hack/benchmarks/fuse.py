@@ -1,9 +1,10 @@
-"""A device with a shared capacity: one file of a FUSE file system that serves so many reads at a time, each so long.
+"""A device with a shared capacity: one file of a FUSE file system that serves so many reads at a
+time, each so long.
 
 python -m hack.benchmarks.fuse FOLDER NAME SLOTS SECONDS
 
-mounts it on the folder and prints a line when it is there; it ends, and is unmounted, at the end of standard input. It
-speaks the kernel's protocol itself and needs no library, but the right to mount.
+mounts it on the folder and prints a line when it is there; it ends, and is unmounted, at the end of
+standard input. It speaks the kernel's protocol itself and needs no library, but the right to mount.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Device:
         self._name, self._seconds = os.fsencode(name), seconds
         self._slots = threading.Semaphore(slots)
         self._channel = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
-        options = f"fd={self._channel},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other"
+        owner = f"user_id={os.getuid()},group_id={os.getgid()}"
+        options = f"fd={self._channel},rootmode=40000,{owner},allow_other"
         library = ctypes.CDLL(None, use_errno=True)
         if library.mount(b"scaletest", os.fsencode(folder), b"fuse", 0, options.encode()):
             number = ctypes.get_errno()
@@ -58,10 +60,16 @@ class Device:
         """What a call returns, or the number of its error."""
         if call == _INIT:
             _, minor, ahead = struct.unpack_from("=III", body)
-            return struct.pack("=IIIIHHIIHHI28x", 7, min(minor, 31), ahead, 0, 16, 12, 4096, 1, 1, 0, 0)
+            return struct.pack(
+                "=IIIIHHIIHHI28x", 7, min(minor, 31), ahead, 0, 16, 12, 4096, 1, 1, 0, 0
+            )
         if call == _LOOKUP:
             known = body.rstrip(b"\0") == self._name
-            return struct.pack("=QQQQII", _FILE, 0, 3600, 3600, 0, 0) + _attributes(_FILE) if known else _NO_ENTRY
+            return (
+                struct.pack("=QQQQII", _FILE, 0, 3600, 3600, 0, 0) + _attributes(_FILE)
+                if known
+                else _NO_ENTRY
+            )
         if call == _GETATTR:
             return struct.pack("=QII", 3600, 0, 0) + _attributes(node)
         if call == _OPEN:
@@ -88,7 +96,9 @@ def unmount(folder: str) -> None:
 
 def _attributes(node: int) -> bytes:
     mode = stat.S_IFDIR | 0o755 if node == _ROOT else stat.S_IFREG | 0o444
-    return _ATTRIBUTES.pack(node, 1 << 20, 0, 0, 0, 0, 0, 0, 0, mode, 1, os.getuid(), os.getgid(), 0, 4096, 0)
+    return _ATTRIBUTES.pack(
+        node, 1 << 20, 0, 0, 0, 0, 0, 0, 0, mode, 1, os.getuid(), os.getgid(), 0, 4096, 0
+    )
 
 
 def main() -> None:

@@ -42,7 +42,11 @@ def main() -> int:
         for name, command in (("exporter", ["exporter"]), ("client", client)):
             with running(server.url, *command) as (process, address):
                 code = max(
-                    code, report(f"http-peers-{name}", **measured(process, address, options.slow, options.bodies))
+                    code,
+                    report(
+                        f"http-peers-{name}",
+                        **measured(process, address, options.slow, options.bodies),
+                    ),
                 )
     return code
 
@@ -50,26 +54,44 @@ def main() -> int:
 @contextmanager
 def running(url: str, *command: str) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
     """Start a program that serves HTTP; yields the process and its address."""
-    line = [sys.executable, "-m", "scaletest", *command, "--redis-url", url, "--listen", "127.0.0.1:0"]
+    line = [
+        sys.executable,
+        "-m",
+        "scaletest",
+        *command,
+        "--redis-url",
+        url,
+        "--listen",
+        "127.0.0.1:0",
+    ]
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        host, port = process.stderr.readline().split()[-1].removeprefix("http://").rstrip("/").split(":")
+        host, port = (
+            process.stderr.readline().split()[-1].removeprefix("http://").rstrip("/").split(":")
+        )
         yield process, (host, int(port))
     finally:
         process.terminate()
         process.communicate(timeout=60)
 
 
-def measured(process: subprocess.Popen[str], address: tuple[str, int], slow: int, bodies: int) -> dict[str, Any]:
+def measured(
+    process: subprocess.Popen[str], address: tuple[str, int], slow: int, bodies: int
+) -> dict[str, Any]:
     """Measure the longest time of an answer, and the program's memory and files meanwhile."""
     base = f"http://{address[0]}:{address[1]}"
     for path in ("/healthz", "/metrics"):
         answered_s(base + path)
     before = resident_mib(process.pid)
     stop, sent = threading.Event(), [0] * bodies
-    threads = [threading.Thread(target=crawl, args=(address, stop), daemon=True) for _ in range(slow)]
-    threads += [threading.Thread(target=push, args=(address, stop, sent, at), daemon=True) for at in range(bodies)]
+    threads = [
+        threading.Thread(target=crawl, args=(address, stop), daemon=True) for _ in range(slow)
+    ]
+    threads += [
+        threading.Thread(target=push, args=(address, stop, sent, at), daemon=True)
+        for at in range(bodies)
+    ]
     for thread in threads:
         thread.start()
     longest: dict[str, float] = {"/healthz": 0.0, "/metrics": 0.0}
@@ -105,7 +127,8 @@ def crawl(address: tuple[str, int], stop: threading.Event) -> None:
 
 def push(address: tuple[str, int], stop: threading.Event, sent: list[int], place: int) -> None:
     """Send a body that is too large, once a second; counts the accepted bytes in `sent[place]`."""
-    head = f"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BODY_BYTES}\r\n\r\n".encode()
+    lines = ["POST /metrics HTTP/1.1", "Host: localhost", f"Content-Length: {BODY_BYTES}"]
+    head = ("\r\n".join(lines) + "\r\n\r\n").encode()
     while not stop.wait(1.0):
         with suppress(OSError), socket.create_connection(address, timeout=10) as peer:
             peer.sendall(head)
@@ -128,7 +151,9 @@ def answered_s(url: str) -> float:
 
 def resident_mib(pid: int) -> int:
     """Return the resident memory of a process."""
-    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    fields = dict(
+        line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+    )
     return int(fields["VmRSS"].split()[0]) // 1024
 
 

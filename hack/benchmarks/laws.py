@@ -24,8 +24,8 @@ Report = dict[str, Any]
 # by which living workers are counted. The shell computes in whole milliseconds and thousandths, so
 # that it starts no other program: that would use the processor, which the workers share as well.
 SHARED = (
-    ': >"$1/$PPID"; t=$2 a=$3 b=$4 n=0; for worker in "$1"/*; do [ -d "/proc/${worker##*/}" ] && n=$((n + 1)); done; '
-    "exec sleep $((t * (1000 + a * (n - 1) + b * n * (n - 1))))e-6"
+    ': >"$1/$PPID"; t=$2 a=$3 b=$4 n=0; for worker in "$1"/*; do [ -d "/proc/${worker##*/}" ] &&'
+    " n=$((n + 1)); done; exec sleep $((t * (1000 + a * (n - 1) + b * n * (n - 1))))e-6"
 )
 
 
@@ -64,7 +64,9 @@ def device(per_device: str, law: str) -> tuple[str, ...]:
 
 LOCK = ("--limit", "8", "--seconds", "0.4", "--", "flock", "FOLDER/lock", "sleep", "0.4")
 CASES = {
-    "ceiling": Case(2, device("1,2,4,8", "capped:2"), "PASS", ("capped",), {"ceiling_per_s": 10.0}, 0.1),
+    "ceiling": Case(
+        2, device("1,2,4,8", "capped:2"), "PASS", ("capped",), {"ceiling_per_s": 10.0}, 0.1
+    ),
     "usl": Case(
         1,
         device("1,2,4,8,16", "usl:0.1:0.03"),
@@ -75,9 +77,15 @@ CASES = {
     ),
     # starting the processes of a request takes time too, so the shared part is a little less than
     # all
-    "contention": Case(0, shell(16, 400, 150, 0), "FAIL", ("amdahl", "usl"), {"contention": 0.15}, 0.15),
-    "lock": Case(0, LOCK, "FAIL", ("amdahl", "usl", "capped"), {"contention": 1.0, "ceiling_per_s": 2.5}, 0.1),
-    "peak": Case(0, shell(16, 300, 30, 20), "FAIL", ("usl",), {"peak": math.sqrt(0.97 / 0.02)}, 0.2),
+    "contention": Case(
+        0, shell(16, 400, 150, 0), "FAIL", ("amdahl", "usl"), {"contention": 0.15}, 0.15
+    ),
+    "lock": Case(
+        0, LOCK, "FAIL", ("amdahl", "usl", "capped"), {"contention": 1.0, "ceiling_per_s": 2.5}, 0.1
+    ),
+    "peak": Case(
+        0, shell(16, 300, 30, 20), "FAIL", ("usl",), {"peak": math.sqrt(0.97 / 0.02)}, 0.2
+    ),
 }
 
 
@@ -89,7 +97,17 @@ def measure(name: str) -> Report:
         (folder / "shared").mkdir()
         for number in range(case.devices):
             (folder / f"device{number}").touch()
-        line = [sys.executable, "-m", "scaletest", "validate", "--local", "--run-dir", f"{folder}/run", "-o", "json"]
+        line = [
+            sys.executable,
+            "-m",
+            "scaletest",
+            "validate",
+            "--local",
+            "--run-dir",
+            f"{folder}/run",
+            "-o",
+            "json",
+        ]
         line += ["--device-glob", f"{folder}/device*"] if case.devices else []
         line += [argument.replace("FOLDER", f"{folder}/shared") for argument in case.arguments]
         environment = {**os.environ, "SCALETEST_FAKEDEV": f"{folder}/fakedev"}
@@ -105,7 +123,9 @@ def judge(case: Case, report: Report) -> Report:
     values = {**law, "peak": (report["peak"] or {}).get("workers")}
     observed = {name: values.get(name) for name in case.truth}
     right = [
-        math.isclose(number, case.truth[name], rel_tol=case.relative) for name, number in observed.items() if number
+        math.isclose(number, case.truth[name], rel_tol=case.relative)
+        for name, number in observed.items()
+        if number
     ]
     verdict = report["verdict"]["kind"]
     return {
@@ -115,13 +135,17 @@ def judge(case: Case, report: Report) -> Report:
         "truth": case.truth,
         "seen": observed,
         "seconds": round(report["elapsed_s"]),
-        "met": verdict == case.verdict and law.get("name") in case.names and bool(right) and all(right),
+        "met": (
+            verdict == case.verdict and law.get("name") in case.names and bool(right) and all(right)
+        ),
     }
 
 
 def main() -> int:
     """Print one line for every law; 0 when all were found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("laws", nargs="*", metavar="LAW", help=f"{', '.join(CASES)} [default: all]")
     names = parser.parse_args().laws or list(CASES)
     unknown = set(names) - set(CASES)

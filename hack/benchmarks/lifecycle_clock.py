@@ -24,7 +24,9 @@ def main() -> int:
     options = arguments(__doc__, jobs=300, nodes=100)
     with plane(options.nodes) as cluster:
         line = [sys.executable, str(RECORDER), str(cluster.kubeconfig), "default"]
-        with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
+        with subprocess.Popen(
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as recorder:
             assert recorder.stdin and recorder.stdout
             assert recorder.stdout.readline() == "ready\n"
             out = options.out / "lifecycle.clock"
@@ -60,7 +62,9 @@ def stamps(out: Path) -> Stamps:
         record = json.loads(line)
         if record["record"] == "pod":
             known = {name: record["stamps"].get(name, {}).get("watch_s") for name in MILESTONES}
-            arrivals |= {(record["uid"], name): at_s for name, at_s in known.items() if at_s is not None}
+            arrivals |= {
+                (record["uid"], name): at_s for name, at_s in known.items() if at_s is not None
+            }
     return arrivals
 
 

@@ -26,7 +26,9 @@ def main() -> int:
             if not count:
                 continue
             out = options.out / bar
-            outcome = run(cluster, out, "-n", str(count), *run_options, "--plot", "detailed", "--delete")
+            outcome = run(
+                cluster, out, "-n", str(count), *run_options, "--plot", "detailed", "--delete"
+            )
             books = outcome["books"]
             ok = (
                 outcome["exit_code"] == 0

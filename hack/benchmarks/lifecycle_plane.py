@@ -26,13 +26,22 @@ class Plane(ControlPlane):
         self._collected = collected
 
     def start(
-        self, name: str, line: list[str], environment: dict[str, str] | None = None, *, inside: bool = True
+        self,
+        name: str,
+        line: list[str],
+        environment: dict[str, str] | None = None,
+        *,
+        inside: bool = True,
     ) -> None:
         """Start a program as ControlPlane does, with other stages and flags."""
         if name == "kwok":
             line = self._with_stages(line)
         if name == "kube-controller-manager":
-            line = [*line, f"--terminated-pod-gc-threshold={self._collected}", "--concurrent-job-syncs=20"]
+            line = [
+                *line,
+                f"--terminated-pod-gc-threshold={self._collected}",
+                "--concurrent-job-syncs=20",
+            ]
             line += ["--kube-api-qps=500", "--kube-api-burst=1000"]
         if name == "kube-scheduler":
             line = [*line, "--kube-api-qps=500", "--kube-api-burst=1000"]
@@ -50,10 +59,16 @@ class Plane(ControlPlane):
 
     def _with_stages(self, line: list[str]) -> list[str]:
         """Write kwok's stages with this folder's stages of pods, and return kwok's command line."""
-        (index,) = [index for index, argument in enumerate(line) if argument.startswith("--config=")]
+        (index,) = [
+            index for index, argument in enumerate(line) if argument.startswith("--config=")
+        ]
         texts = [STAGES.read_text()]
         for stage in Path(line[index].removeprefix("--config=")).read_text().split("---\n"):
-            if stage.strip() and "name: pod-ready" not in stage and "name: pod-complete" not in stage:
+            if (
+                stage.strip()
+                and "name: pod-ready" not in stage
+                and "name: pod-complete" not in stage
+            ):
                 texts.append(stage)
         own = self.folder / "stages.yaml"
         own.write_text("---\n".join(texts))

@@ -19,7 +19,20 @@ def main() -> int:
     options = arguments(__doc__, pods=20_000, nodes=400)
     out = options.out / "lifecycle.pods"
     with plane(options.nodes, collected=min(MOST_FINISHED, options.pods // 10)) as cluster:
-        outcome = run(cluster, out, "-t", "pod", "-n", str(options.pods), "-g", "0", "-p", "40", "--timeout", "3000")
+        outcome = run(
+            cluster,
+            out,
+            "-t",
+            "pod",
+            "-n",
+            str(options.pods),
+            "-g",
+            "0",
+            "-p",
+            "40",
+            "--timeout",
+            "3000",
+        )
         left = len(cluster.kubectl("get", "pods", "--no-headers", "-o", "name").splitlines())
     books, sampling = outcome["books"], outcome["sampling"]
     rates = sampling_rates(sampling["course"])

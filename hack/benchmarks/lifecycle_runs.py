@@ -43,7 +43,9 @@ def plane(nodes: int, collected: int = 12_500) -> Iterator[Plane]:
 
 
 def run(cluster: Plane, out: Path, *options: str) -> dict[str, Any]:
-    """Run `scaletest lifecycle run`; returns its result with `exit_code` and the last `sampling`."""
+    """Run `scaletest lifecycle run`; returns its result with `exit_code` and the last
+    `sampling`.
+    """
     line = [
         sys.executable,
         "-m",
@@ -57,7 +59,11 @@ def run(cluster: Plane, out: Path, *options: str) -> dict[str, Any]:
         *options,
     ]
     done = subprocess.run(
-        line, env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, stdout=subprocess.PIPE, text=True, check=False
+        line,
+        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     if not done.stdout:
         raise SystemExit(f"the run gave no result, exit code {done.returncode}")
@@ -68,7 +74,10 @@ def run(cluster: Plane, out: Path, *options: str) -> dict[str, Any]:
 
 def tell(bar: str, met: bool, **figures: Any) -> bool:
     """Print the bar's line."""
-    print(json.dumps({"schema_version": 1, "kind": "bar", "bar": bar, "met": met, **figures}), flush=True)
+    print(
+        json.dumps({"schema_version": 1, "kind": "bar", "bar": bar, "met": met, **figures}),
+        flush=True,
+    )
     return met
 
 

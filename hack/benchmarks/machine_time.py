@@ -28,13 +28,20 @@ class Machine:
     """
 
     def __init__(
-        self, kind: str, chance: random.Random, *, per_s: float = 0.0, jump: tuple[float, float] = (math.inf, 1.0)
+        self,
+        kind: str,
+        chance: random.Random,
+        *,
+        per_s: float = 0.0,
+        jump: tuple[float, float] = (math.inf, 1.0),
     ) -> None:
         self._kind, self._chance = kind, chance
         self._per_s = per_s + {"slows down": -DRIFT_PER_S, "speeds up": DRIFT_PER_S}.get(kind, 0.0)
         self._jump = jump
         self._shake: list[float] = []
-        self._constant = not self._per_s and math.isinf(jump[0]) and kind not in ("fluctuates", "half speed")
+        self._constant = (
+            not self._per_s and math.isinf(jump[0]) and kind not in ("fluctuates", "half speed")
+        )
 
     def done_at(self, start_s: float, work: float) -> float:
         """Compute when `work` seconds of work end that begin at start_s."""
@@ -76,7 +83,9 @@ def _lognormal(chance: random.Random) -> float:
 
 def _rare(chance: random.Random) -> float:
     mean = 1 - RARE + RARE * RARE_TIMES
-    return max(0.05, chance.gauss(1, SCATTER)) * (RARE_TIMES if chance.random() < RARE else 1.0) / mean
+    return (
+        max(0.05, chance.gauss(1, SCATTER)) * (RARE_TIMES if chance.random() < RARE else 1.0) / mean
+    )
 
 
 # run times with mean 1; the others scatter by 10 %, and "half speed" not at all
@@ -89,7 +98,16 @@ _DRAWS: dict[str, Callable[[random.Random], float]] = {
 }
 KINDS = ("iid", "autocorrelated", "ramp")
 # the rows of the table in docs/statistics.md
-WORKLOADS = ("iid", "lognormal", "pareto", "rare", "slows down", "speeds up", "fluctuates", "half speed")
+WORKLOADS = (
+    "iid",
+    "lognormal",
+    "pareto",
+    "rare",
+    "slows down",
+    "speeds up",
+    "fluctuates",
+    "half speed",
+)
 
 
 def run_times(kind: str, chance: random.Random) -> Iterator[float]:

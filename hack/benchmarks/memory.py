@@ -45,7 +45,16 @@ def main() -> int:
     watcher = Watcher(max(WARM, options.requests // 10))
     with EmbeddedServer(tcp=True) as server, tempfile.TemporaryFile() as log:
         Queues(connect(server.url)).add("bench")
-        line = [sys.executable, "-m", "scaletest", "worker", "--queue", "bench", "--redis-url", server.url]
+        line = [
+            sys.executable,
+            "-m",
+            "scaletest",
+            "worker",
+            "--queue",
+            "bench",
+            "--redis-url",
+            server.url,
+        ]
         worker = subprocess.Popen(line, stdout=log, stderr=log)
         watcher.pid = worker.pid
         feed(server.url, watcher, options.requests)
@@ -54,8 +63,20 @@ def main() -> int:
     first = next(kib for count, kib in watcher.rows if count == WARM)
     growth = watcher.rows[-1][1] - first
     verdict = "PASS" if growth < LIMIT_KIB else "FAIL"
-    print(f"{verdict}: memory grew by {growth} KiB after the first {WARM} requests; the limit is {LIMIT_KIB} KiB")
-    print(json.dumps({"schema_version": 1, "kind": "bench.memory", "growth_kib": growth, "rows": watcher.rows}))
+    print(
+        f"{verdict}: memory grew by {growth} KiB after the first {WARM} requests; the limit is"
+        f" {LIMIT_KIB} KiB"
+    )
+    print(
+        json.dumps(
+            {
+                "schema_version": 1,
+                "kind": "bench.memory",
+                "growth_kib": growth,
+                "rows": watcher.rows,
+            }
+        )
+    )
     return 0 if verdict == "PASS" else 3
 
 

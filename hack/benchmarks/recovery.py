@@ -27,7 +27,9 @@ PATIENCE_S = 120.0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -47,7 +49,9 @@ def main() -> int:
     return 0 if max(waits) <= 2 * DEFAULT_INTERVAL_S else 3
 
 
-def measure(server: EmbeddedServer, folder: Path, rounds: int, chance: random.Random) -> list[float]:
+def measure(
+    server: EmbeddedServer, folder: Path, rounds: int, chance: random.Random
+) -> list[float]:
     """Measure the seconds from each kill to the request's next start."""
     queues = Queues(connect(server.url))
     queues.add("q")
@@ -59,10 +63,30 @@ def measure(server: EmbeddedServer, folder: Path, rounds: int, chance: random.Ra
 
     def add_worker() -> None:
         name = next(names)
-        line = [sys.executable, "-m", "scaletest", "worker", "--queue", "q", "--name", name, "--redis-url", server.url]
-        line += ["--max-attempts", "1000", "--", "sh", "-c", f'echo {name} >>"{starts}"; exec sleep 3600']
+        line = [
+            sys.executable,
+            "-m",
+            "scaletest",
+            "worker",
+            "--queue",
+            "q",
+            "--name",
+            name,
+            "--redis-url",
+            server.url,
+        ]
+        line += [
+            "--max-attempts",
+            "1000",
+            "--",
+            "sh",
+            "-c",
+            f'echo {name} >>"{starts}"; exec sleep 3600',
+        ]
         with (folder / "log").open("ab") as log:
-            processes[name] = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            processes[name] = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
         wait_until(lambda: name in queues.worker_names("q"))
 
     with Client(connect(server.url)) as client:
@@ -97,7 +121,9 @@ def wait_until(condition: Callable[[], bool]) -> None:
     ends = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > ends:
-            raise SystemExit(f"error: the workers did not reach the expected state within {PATIENCE_S:.0f} s")
+            raise SystemExit(
+                f"error: the workers did not reach the expected state within {PATIENCE_S:.0f} s"
+            )
         time.sleep(LOOK_S)
 
 

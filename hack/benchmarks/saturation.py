@@ -43,7 +43,17 @@ def service(*arguments: str) -> Iterator[str]:
 
 def line(*arguments: str) -> list[str]:
     """Build the command line of a run whose result is JSON."""
-    return [sys.executable, "-m", "scaletest", "saturate", "-o", "json", "--progress", "plain", *arguments]
+    return [
+        sys.executable,
+        "-m",
+        "scaletest",
+        "saturate",
+        "-o",
+        "json",
+        "--progress",
+        "plain",
+        *arguments,
+    ]
 
 
 def saturate(*arguments: str) -> dict[str, Any]:
@@ -55,7 +65,10 @@ def saturate(*arguments: str) -> dict[str, Any]:
             sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
         stored = SaturationFolder(Path(folder) / "run").saturation()
     last = stored.steps[-1]
-    return {**json.loads(done.stdout), "mean_latency_s": mean_latency(last, stored.samples[last.number])}
+    return {
+        **json.loads(done.stdout),
+        "mean_latency_s": mean_latency(last, stored.samples[last.number]),
+    }
 
 
 def mean_latency(step: SaturationStep, samples: Sequence[Attempt]) -> Estimate | None:
@@ -64,17 +77,25 @@ def mean_latency(step: SaturationStep, samples: Sequence[Attempt]) -> Estimate |
     None with fewer than 200. The interval is that of the means of 20 batches by time, which are
     independent; latencies of neighbours are not.
     """
-    good = sorted((sample.due_s, sample.latency_s) for sample in samples if sample.ok and sample.final)
+    good = sorted(
+        (sample.due_s, sample.latency_s) for sample in samples if sample.ok and sample.final
+    )
     values = [latency for due, latency in good if step.warmup_s <= due < step.seconds]
     if len(values) < 10 * BATCHES:
         return None
     cuts = [len(values) * index // BATCHES for index in range(BATCHES + 1)]
     means = [statistics.fmean(values[low:high]) for low, high in pairwise(cuts)]
-    mean, half = statistics.fmean(values), t95(BATCHES - 1) * statistics.stdev(means) / math.sqrt(BATCHES)
+    mean, half = (
+        statistics.fmean(values),
+        t95(BATCHES - 1) * statistics.stdev(means) / math.sqrt(BATCHES),
+    )
     return Estimate(mean, mean - half, mean + half)
 
 
 def report(bar: str, met: bool, **figures: Any) -> int:
     """Print the bar's line; exit code 0 when it is met, else 3."""
-    print(json.dumps({"schema_version": 1, "kind": "bar", "bar": bar, "met": met, **figures}), flush=True)
+    print(
+        json.dumps({"schema_version": 1, "kind": "bar", "bar": bar, "met": met, **figures}),
+        flush=True,
+    )
     return 0 if met else 3

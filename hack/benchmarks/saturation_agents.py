@@ -17,7 +17,9 @@ from hack.benchmarks.saturation import report, saturate, service
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seconds", default="10")
     options = parser.parse_args()
@@ -25,12 +27,25 @@ def main() -> int:
     with service("--slots", "64", "--seconds", "0.05") as url:
         for seed in range(options.runs):
             for agents, repeats in steps.items():
-                arguments = ["--url", url, "--mode", "sweep", "--start", "400", "--step-time", options.seconds]
-                report_ = saturate(*arguments, "--warm", "1", "--agents", str(agents), "--seed", str(seed))
+                arguments = [
+                    "--url",
+                    url,
+                    "--mode",
+                    "sweep",
+                    "--start",
+                    "400",
+                    "--step-time",
+                    options.seconds,
+                ]
+                report_ = saturate(
+                    *arguments, "--warm", "1", "--agents", str(agents), "--seed", str(seed)
+                )
                 repeats.append(report_["steps"][-1])
     rates, means = dict[int, float](), dict[int, float]()
     for agents, repeats in steps.items():
-        rates[agents] = statistics.fmean(last_step["goodput_per_s"]["value"] for last_step in repeats)
+        rates[agents] = statistics.fmean(
+            last_step["goodput_per_s"]["value"] for last_step in repeats
+        )
         means[agents] = statistics.fmean(last_step["latency_s"]["mean"] for last_step in repeats)
     return report(
         "four agents equal one within 3 %",

@@ -9,7 +9,9 @@ from hack.benchmarks.saturation import report, saturate, service
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rate", type=float, default=2000.0)
     parser.add_argument("--seconds", default="60")
     options = parser.parse_args()

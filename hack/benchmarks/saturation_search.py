@@ -25,14 +25,21 @@ FREE = 512
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--step-time", default="5")
-    parser.add_argument("--room", type=int, default=-1, help="so many wait at most; others are refused with 503")
+    parser.add_argument(
+        "--room", type=int, default=-1, help="so many wait at most; others are refused with 503"
+    )
     options = parser.parse_args()
     rows = []
     arguments = ["--seconds", str(SERVICE_S), "--slots"]
-    with service(*arguments, str(SLOTS), "--room", str(options.room)) as url, service(*arguments, str(FREE)) as free:
+    with (
+        service(*arguments, str(SLOTS), "--room", str(options.room)) as url,
+        service(*arguments, str(FREE)) as free,
+    ):
         for seed in range(options.runs):
             outcome = saturate("--url", url, "--step-time", options.step_time, "--seed", str(seed))
             interval = outcome["saturation_per_s"] or {}
@@ -50,17 +57,26 @@ def main() -> int:
             print(figures, file=sys.stderr, flush=True)
     good = sum(bool(figures["within"]) and figures["steps"] <= 12 for figures in rows)
     name = "saturation within 3 % of 800/s" + (", refusing" if options.room >= 0 else "")
-    first = report(name, good >= math.floor(0.95 * options.runs), runs=options.runs, good=good, rows=rows)
+    first = report(
+        name, good >= math.floor(0.95 * options.runs), runs=options.runs, good=good, rows=rows
+    )
     as_in_theory = sum(bool(figures["theory"]) for figures in rows)
     # a service that refuses may be offered 1 % more than it serves
     most = CAPACITY / 0.99 if options.room >= 0 else CAPACITY
     true = sum(
-        None not in figures["interval"] and figures["interval"][0] <= most and figures["interval"][1] >= CAPACITY
+        None not in figures["interval"]
+        and figures["interval"][0] <= most
+        and figures["interval"][1] >= CAPACITY
         for figures in rows
     )
     return max(
         first,
-        report("its interval contains the truth", true >= math.floor(0.9 * options.runs), runs=options.runs, good=true),
+        report(
+            "its interval contains the truth",
+            true >= math.floor(0.9 * options.runs),
+            runs=options.runs,
+            good=true,
+        ),
         report(
             "latency at 70 % within theory",
             as_in_theory >= math.floor(0.85 * options.runs),
@@ -75,7 +91,16 @@ def latency(outcome: dict[str, Any], free: str, seed: int) -> dict[str, Any]:
     at, mean = outcome["operating_point"], outcome["mean_latency_s"]
     if not at or at["tester_bottleneck"] or mean is None:
         return {"theory": False}
-    arguments = ["--mode", "sweep", "--start", str(at["level"]), "--step-time", str(at["seconds"]), "--warm", "1"]
+    arguments = [
+        "--mode",
+        "sweep",
+        "--start",
+        str(at["level"]),
+        "--step-time",
+        str(at["seconds"]),
+        "--warm",
+        "1",
+    ]
     alone = saturate("--url", free, *arguments, "--seed", str(seed))
     base = alone["mean_latency_s"]
     if base is None or alone["verdict"]["kind"] == "INVALID":

@@ -21,9 +21,20 @@ ON_S, OFF_S = 0.020, 0.080
 def main() -> int:
     with service("--slots", "200") as url, tempfile.TemporaryDirectory() as folder:
         command = line(
-            "--url", url, "--mode", "sweep", "--start", "500", "--step-time", "5", "--run-dir", f"{folder}/run"
+            "--url",
+            url,
+            "--mode",
+            "sweep",
+            "--start",
+            "500",
+            "--step-time",
+            "5",
+            "--run-dir",
+            f"{folder}/run",
         )
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         while process.poll() is None:
             os.kill(process.pid, signal.SIGSTOP)
             time.sleep(OFF_S)

@@ -35,7 +35,16 @@ def main() -> None:
         redis: Any = connect(server.url)
         prepare(redis, server.url)
         exporter = subprocess.Popen(
-            [sys.executable, "-m", "scaletest", "exporter", "--redis-url", server.url, "--listen", "127.0.0.1:0"],
+            [
+                sys.executable,
+                "-m",
+                "scaletest",
+                "exporter",
+                "--redis-url",
+                server.url,
+                "--listen",
+                "127.0.0.1:0",
+            ],
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -46,7 +55,10 @@ def main() -> None:
                 fill(redis, waiting)
                 times[waiting].append(scrape(url, options.scrapes))
                 commands[waiting] = commands_of(redis, url)
-                print(f"round {number + 1}  {waiting:>9,} waiting  {times[waiting][-1]:6.2f} ms", flush=True)
+                print(
+                    f"round {number + 1}  {waiting:>9,} waiting  {times[waiting][-1]:6.2f} ms",
+                    flush=True,
+                )
         exporter.terminate()
         exporter.wait(30)
     print(json.dumps(report(times, commands)))
@@ -60,7 +72,9 @@ def prepare(redis: Any, url: str) -> None:
             Queues(redis).add(name)
             client.submit_one(Request(client.new_id(), name), reply=False)
             for key in (keys.wait(name), keys.run(name)):
-                redis.hset(key, mapping={str(350 + bucket): 7 * bucket + 1 for bucket in range(400)})
+                redis.hset(
+                    key, mapping={str(350 + bucket): 7 * bucket + 1 for bucket in range(400)}
+                )
 
 
 def fill(redis: Any, waiting: int) -> None:
@@ -70,7 +84,9 @@ def fill(redis: Any, waiting: int) -> None:
         redis.ltrim(key, 0, max(0, share - 1) if waiting >= QUEUES else 0)
         missing = share - redis.llen(key)
         for start in range(0, missing, 10_000):
-            redis.rpush(key, *(f"r{number}-{i}" for i in range(start, min(missing, start + 10_000))))
+            redis.rpush(
+                key, *(f"r{number}-{i}" for i in range(start, min(missing, start + 10_000)))
+            )
 
 
 def scrape(url: str, count: int) -> float:

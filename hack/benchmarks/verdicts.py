@@ -109,7 +109,9 @@ class Run:
     between_s: from one measurement to the next, for workers to start or end.
     """
 
-    def __init__(self, plan: Plan, workers: Callable[[int, float], Workers], between_s: float = BETWEEN_S) -> None:
+    def __init__(
+        self, plan: Plan, workers: Callable[[int, float], Workers], between_s: float = BETWEEN_S
+    ) -> None:
         self._plan, self._workers, self._between_s = plan, workers, between_s
         self._now = 0.0
         self._parts: dict[int, list[StepPart]] = {workers: [] for workers in plan.steps}
@@ -129,7 +131,9 @@ class Run:
         steps = list(self._parts.values())
         self._outcome.rates = [together(parts) for parts in steps]
         course = run_course(steps)
-        self._outcome.doublings = [self._judged(first, second, course) for first, second in pairwise(steps)]
+        self._outcome.doublings = [
+            self._judged(first, second, course) for first, second in pairwise(steps)
+        ]
         self._outcome.seconds = self._now
         return self._outcome
 
@@ -144,7 +148,9 @@ class Run:
         length_s = turn.length_s
         if turn.repeat == 1:
             length_s = self._parts[turn.workers][0].seconds
-        rule = Stopping(plan, turn.workers, base[-1] if base else None, turn.workers == steps[-1], length_s)
+        rule = Stopping(
+            plan, turn.workers, base[-1] if base else None, turn.workers == steps[-1], length_s
+        )
         began = self._now
         ends: dict[str, list[float]] = {}
         workers = self._workers(turn.workers, began)
@@ -166,7 +172,13 @@ class Run:
         first, last = span(warm.ends)
         middle = (first + last) / 2
         part = StepPart(
-            turn.workers, turn.repeat, looks * LOOK_S, middle, rate, tail(warm.ends), steady and rate.enough
+            turn.workers,
+            turn.repeat,
+            looks * LOOK_S,
+            middle,
+            rate,
+            tail(warm.ends),
+            steady and rate.enough,
         )
         self._parts[turn.workers].append(part)
 
@@ -175,9 +187,20 @@ class _Workers:
     """Workers of one kind of workload on a machine. slow: factor of their run times."""
 
     def __init__(
-        self, count: int, slow: float, kind: str, chance: random.Random, machine: Machine, began_s: float
+        self,
+        count: int,
+        slow: float,
+        kind: str,
+        chance: random.Random,
+        machine: Machine,
+        began_s: float,
     ) -> None:
-        self._slow, self._ramp, self._machine, self._began_s = slow, kind == "ramp", machine, began_s
+        self._slow, self._ramp, self._machine, self._began_s = (
+            slow,
+            kind == "ramp",
+            machine,
+            began_s,
+        )
         self._times = [run_times(kind, chance) for _ in range(count)]
         self._heap = [(self._end(0.0, times), number) for number, times in enumerate(self._times)]
         heapify(self._heap)
@@ -203,7 +226,9 @@ class _Workers:
         return self._machine.done_at(self._began_s + start_s, work) - self._began_s
 
 
-def simulate(kind: str, truth: float, plan: Plan, seed: str, disturbance: Disturbance = DISTURBANCES[0]) -> Outcome:
+def simulate(
+    kind: str, truth: float, plan: Plan, seed: str, disturbance: Disturbance = DISTURBANCES[0]
+) -> Outcome:
     """Simulate one run.
 
     A jump comes at a random time within the length of the run without a jump.
@@ -223,10 +248,16 @@ def simulate(kind: str, truth: float, plan: Plan, seed: str, disturbance: Distur
 
 
 def study(
-    kind: str, truth: float, runs: int, plan: Plan | None = None, disturbance: Disturbance = DISTURBANCES[0]
+    kind: str,
+    truth: float,
+    runs: int,
+    plan: Plan | None = None,
+    disturbance: Disturbance = DISTURBANCES[0],
 ) -> Study:
     """Compute shares of coverage, verdicts and stops over `runs` runs with fixed seeds."""
-    plan = plan or Plan(limit=4, scale=1.8, order="mirrored", max_step_s=STEP_S.get(kind, USUAL_STEP_S))
+    plan = plan or Plan(
+        limit=4, scale=1.8, order="mirrored", max_step_s=STEP_S.get(kind, USUAL_STEP_S)
+    )
     steps = len(plan.steps)
     covered, sound = [0] * steps, [0] * steps
     doublings = [Counter[str]() for _ in plan.steps[1:]]
@@ -259,7 +290,9 @@ def _verdict_shares(counts: Counter[str], runs: int) -> dict[str, float]:
     return {name: counts[name] / runs for name in VERDICTS}
 
 
-def workloads(runs: int, plan: Plan, kinds: list[str], disturbances: list[Disturbance]) -> Iterator[dict[str, object]]:
+def workloads(
+    runs: int, plan: Plan, kinds: list[str], disturbances: list[Disturbance]
+) -> Iterator[dict[str, object]]:
     """Yield the shares of wrong and of missing verdicts for every workload and disturbance."""
     for disturbance in disturbances:
         for kind in kinds:
@@ -277,7 +310,9 @@ def workloads(runs: int, plan: Plan, kinds: list[str], disturbances: list[Distur
 
 def main(show: Callable[[str], None] = print) -> None:
     """Print one line for every cell."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=0, help="1000, or 200 with --workloads")
     parser.add_argument("--kinds", default="", help="some of them, with commas")
     parser.add_argument("--workloads", action="store_true")
@@ -295,7 +330,15 @@ def main(show: Callable[[str], None] = print) -> None:
         return
     for kind in kinds:
         for truth in TRUTHS:
-            show(json.dumps({"kind": kind, "truth": truth, **asdict(study(kind, truth, options.runs or 1000))}))
+            show(
+                json.dumps(
+                    {
+                        "kind": kind,
+                        "truth": truth,
+                        **asdict(study(kind, truth, options.runs or 1000)),
+                    }
+                )
+            )
 
 
 if __name__ == "__main__":

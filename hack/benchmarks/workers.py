@@ -1,12 +1,13 @@
-"""Ten thousand workers on one Redis: what their heartbeats cost it, how long scripts and scrapes take, and what happens
-when a tenth of them dies at once.
+"""Ten thousand workers on one Redis: what their heartbeats cost it, how long scripts and scrapes
+take, and what happens when a tenth of them dies at once.
 
-Simulated workers say what real ones say, word by word, because lane and heartbeat of the product make their commands;
-only the waiting for answers is done by one event loop for all. Each has the three connections of a real one, over a
-unix socket, since one pair of addresses has 28,000 ports, and shares or pipelines nothing. Where a process may not
-open so many files, the connection for commands is left out, on which nothing is ever said, and then as many workers as
-do not fit: the first line says with how many of both the bars were tried. Beside them eight real workers serve a queue
-of their own. Prints one line of JSON for each bar.
+Simulated workers say what real ones say, word by word, because lane and heartbeat of the product
+make their commands; only the waiting for answers is done by one event loop for all. Each has the
+three connections of a real one, over a unix socket, since one pair of addresses has 28,000 ports,
+and shares or pipelines nothing. Where a process may not open so many files, the connection for
+commands is left out, on which nothing is ever said, and then as many workers as do not fit: the
+first line says with how many of both the bars were tried. Beside them eight real workers serve a
+queue of their own. Prints one line of JSON for each bar.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ import hiredis
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.broker.fast_lane import Done, FastLane, Taken
-from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, LEASE_INTERVALS, SOONEST_LOOK_S, Heartbeat
+from scaletest.broker.heartbeat import (
+    DEFAULT_INTERVAL_S,
+    LEASE_INTERVALS,
+    SOONEST_LOOK_S,
+    Heartbeat,
+)
 from scaletest.broker.memory import CONNECTIONS_A_WORKER
 from scaletest.broker.retry import Retrying
 from scaletest.broker.samples import SamplerLease
@@ -59,12 +65,25 @@ MANY_QUEUES, BUCKETS, SCRAPES, MOST_SAMPLE_US = 2000, 200, 20, 15.0
 # A niceness that only an administrator may give.
 PREFERRED = -10
 # Whatever is run here, the most frequent first.
-SCRIPTS = ("beat", "cycle", "reap", "metrics", "roster", "desert", "submit", "client_beat", "sample", "watch")
+SCRIPTS = (
+    "beat",
+    "cycle",
+    "reap",
+    "metrics",
+    "roster",
+    "desert",
+    "submit",
+    "client_beat",
+    "sample",
+    "watch",
+)
 Words = tuple[Any, ...]
 
 
 class Capture:
-    """A client that keeps what it is asked to send. It answers as to a worker that holds nothing."""
+    """A client that keeps what it is asked to send. It answers as to a worker that holds
+    nothing.
+    """
 
     def __init__(self, real: Any) -> None:
         self.connection_pool = real.connection_pool
@@ -151,7 +170,13 @@ class Simulated:
     holds = False
 
     def __init__(
-        self, loop: Loop, path: str, capture: Capture, name: str, queue: str, connections: int = CONNECTIONS
+        self,
+        loop: Loop,
+        path: str,
+        capture: Capture,
+        name: str,
+        queue: str,
+        connections: int = CONNECTIONS,
     ) -> None:
         self._loop, self._capture = loop, capture
         self.name, self._queue = name, queue
@@ -169,11 +194,19 @@ class Simulated:
 
     def _details(self) -> dict[str, str | int | float]:
         return {
-            "successful_job_count": 0, "failed_job_count": 0, "total_working_time": 0.0, "hostname": "host",
-            "queues": self._queue, "pid": 1, "birth": "2026-01-01T00:00:00.000000Z", "version": "3.0.0",
-            "python_version": "3.11", "ip_address": "10.0.0.1", "node": f"node-{hash(self.name) % 1000}",
+            "successful_job_count": 0,
+            "failed_job_count": 0,
+            "total_working_time": 0.0,
+            "hostname": "host",
+            "queues": self._queue,
+            "pid": 1,
+            "birth": "2026-01-01T00:00:00.000000Z",
+            "version": "3.0.0",
+            "python_version": "3.11",
+            "ip_address": "10.0.0.1",
+            "node": f"node-{hash(self.name) % 1000}",
             "pod": self.name,
-        }  # fmt: skip
+        }
 
     def start(self) -> None:
         """Register as a real one does: with a beat, then ask for work."""
@@ -196,7 +229,9 @@ class Simulated:
             self._beat(self._come_again)
 
     def _beat(self, then: Callable[[float | None], None]) -> None:
-        """Beat, and reap when it is this worker's turn. then: gets the seconds until the next lease ends, if known."""
+        """Beat, and reap when it is this worker's turn. then: gets the seconds until the next lease
+        ends, if known.
+        """
         self._heartbeat._beat()
 
         def answered(row: Any) -> None:
@@ -229,7 +264,10 @@ class Simulated:
         if isinstance(taken, Taken):
             self.taken.append(taken)
             if not Simulated.holds:
-                reply = json.dumps({"id": taken.id, "outcome": "succeeded", "worker": self.name})[:-1] + "}"
+                reply = (
+                    json.dumps({"id": taken.id, "outcome": "succeeded", "worker": self.name})[:-1]
+                    + "}"
+                )
                 self._cycle(Done(taken, "succeeded", 0, 0, reply, False))
             else:
                 self._heartbeat.hold(taken.id, taken.attempt)
@@ -285,12 +323,19 @@ class Bars:
         began = time.monotonic()
         for number in range(self._wanted - STORM, self._wanted):
             self._add(number)
-        registered = self._loop.run_until(lambda: all(worker.beats for worker in self._workers), 60.0)
+        registered = self._loop.run_until(
+            lambda: all(worker.beats for worker in self._workers), 60.0
+        )
         seconds = time.monotonic() - began
         ping_ms = round(statistics.quantiles(pings.stop(), n=100)[-1], 1)
-        return {"what": "registration of 1,000 workers at once", "seconds": round(seconds, 2),
-                "ping_ms_p99": ping_ms, "workers": self._wanted, "connections_each": self._connections,
-                "met": registered}  # fmt: skip
+        return {
+            "what": "registration of 1,000 workers at once",
+            "seconds": round(seconds, 2),
+            "ping_ms_p99": ping_ms,
+            "workers": self._wanted,
+            "connections_each": self._connections,
+            "met": registered,
+        }
 
     def _add(self, number: int) -> None:
         name, queue = f"sim-{number:05}", f"q{number % QUEUES}"
@@ -306,10 +351,15 @@ class Bars:
         client = ["client", "--queue", REAL_QUEUE, "--parallel", str(REAL), "--listen", "none"]
         lines = [[*program, "worker", "--queue", REAL_QUEUE, *server] for _ in range(REAL)]
         lines.append([*program, *client, *server, "--", str(REAL_SLEEP_S)])
-        processes = [subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for line in lines]
+        processes = [
+            subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for line in lines
+        ]
         try:
             with exporter_of(self._url) as metrics:
-                self._loop.run_until(lambda: len(Queues(self._redis).worker_names(REAL_QUEUE)) == REAL, 60.0)
+                self._loop.run_until(
+                    lambda: len(Queues(self._redis).worker_names(REAL_QUEUE)) == REAL, 60.0
+                )
                 self._loop.run_until(lambda: False, 5.0)
                 return self._measure(metrics)
         finally:
@@ -332,23 +382,41 @@ class Bars:
         scrape_ms = round(statistics.median(scrapes.stop()[:-1]), 1)
         late_ms = 1e3 * statistics.quantiles(self._loop.late_s, n=100)[-1]
         return [
-            {"what": "Redis's part of a core", "value": round(cpu / seconds, 3), "beats_per_s": round(beats / seconds),
-             "reaps_per_s": round(reaps / seconds, 1), "requests_per_s": round(ended / seconds),
-             "late_ms_p99": round(late_ms, 1),
-             "clients": self._redis.info("clients")["connected_clients"], "met": cpu / seconds < MOST_CPU},
-            {"what": "longest script, ms", "value": slowest_ms or f"under {SLOW_US / 1e3:g}", "script": slowest,
-             "met": slowest_ms < MOST_SCRIPT_MS},
-            {"what": "scrape of 20 queues, ms", "value": scrape_ms, "met": scrape_ms < MOST_SCRAPE_MS},
-        ]  # fmt: skip
+            {
+                "what": "Redis's part of a core",
+                "value": round(cpu / seconds, 3),
+                "beats_per_s": round(beats / seconds),
+                "reaps_per_s": round(reaps / seconds, 1),
+                "requests_per_s": round(ended / seconds),
+                "late_ms_p99": round(late_ms, 1),
+                "clients": self._redis.info("clients")["connected_clients"],
+                "met": cpu / seconds < MOST_CPU,
+            },
+            {
+                "what": "longest script, ms",
+                "value": slowest_ms or f"under {SLOW_US / 1e3:g}",
+                "script": slowest,
+                "met": slowest_ms < MOST_SCRIPT_MS,
+            },
+            {
+                "what": "scrape of 20 queues, ms",
+                "value": scrape_ms,
+                "met": scrape_ms < MOST_SCRAPE_MS,
+            },
+        ]
 
     def die(self) -> dict[str, Any]:
-        """A thousand workers hold a request each, and vanish: every request is run again by somebody else."""
+        """A thousand workers hold a request each, and vanish: every request is run again by
+        somebody else.
+        """
         with Client(connect(self._url)) as client:
             requests = [Request(client.new_id(), f"q{number % QUEUES}") for number in range(KILLED)]
             Simulated.holds = True
             for request in requests:
                 client.submit_one(request)
-            held = self._loop.run_until(lambda: sum(len(worker.taken) for worker in self._workers) == KILLED, 60.0)
+            held = self._loop.run_until(
+                lambda: sum(len(worker.taken) for worker in self._workers) == KILLED, 60.0
+            )
             # until heartbeats have shown all of them, as they would a long request
             self._loop.run_until(lambda: False, 2 * TICK_S)
             self._redis.slowlog_reset()
@@ -358,7 +426,9 @@ class Bars:
             for worker in dead:
                 worker.kill()
             living = [worker for worker in self._workers if not worker.taken]
-            again = self._loop.run_until(lambda: sum(len(worker.taken) for worker in living) >= KILLED, 60.0)
+            again = self._loop.run_until(
+                lambda: sum(len(worker.taken) for worker in living) >= KILLED, 60.0
+            )
             seconds = time.monotonic() - began
             self._loop.run_until(lambda: False, 1.0)
             answered: set[str] = set()
@@ -367,12 +437,20 @@ class Bars:
         slowest_ms, slowest = self._slowest()
         lost = {request.id for request in requests} - answered
         met = held and again and not lost and seconds < MOST_AGAIN_S and slowest_ms < MOST_SCRIPT_MS
-        return {"what": "seconds until the requests of dead workers run again", "value": round(seconds, 1),
-                "dead": len(dead), "lost": len(lost), "longest_script_ms": slowest_ms or f"under {SLOW_US / 1e3:g}",
-                "script": slowest, "met": met}  # fmt: skip
+        return {
+            "what": "seconds until the requests of dead workers run again",
+            "value": round(seconds, 1),
+            "dead": len(dead),
+            "lost": len(lost),
+            "longest_script_ms": slowest_ms or f"under {SLOW_US / 1e3:g}",
+            "script": slowest,
+            "met": met,
+        }
 
     def many_queues(self) -> dict[str, Any]:
-        """What a sample of a scrape takes when very many queues are declared, after the workers have gone."""
+        """What a sample of a scrape takes when very many queues are declared, after the workers
+        have gone.
+        """
         for worker in self._workers:
             worker.kill()
         buckets = {str(350 + number): 7 * number + 1 for number in range(BUCKETS)}
@@ -389,12 +467,19 @@ class Bars:
         slowest_ms, slowest = self._slowest()
         sample_us = round(1e3 * statistics.median(times_ms) / samples, 1)
         met = sample_us < MOST_SAMPLE_US and slowest_ms < MOST_SCRIPT_MS
-        return {"what": "scrape of 2,000 queues, us a sample", "value": sample_us, "samples": int(samples),
-                "longest_script_ms": slowest_ms or f"under {SLOW_US / 1e3:g}", "script": slowest,
-                "met": met}  # fmt: skip
+        return {
+            "what": "scrape of 2,000 queues, us a sample",
+            "value": sample_us,
+            "samples": int(samples),
+            "longest_script_ms": slowest_ms or f"under {SLOW_US / 1e3:g}",
+            "script": slowest,
+            "met": met,
+        }
 
     def _slowest(self) -> tuple[float, str]:
-        """How long the longest command took since the log was emptied, in milliseconds, 0 for none, and its name."""
+        """How long the longest command took since the log was emptied, in milliseconds, 0 for none,
+        and its name.
+        """
         rows = self._redis.slowlog_get(10_000)
         if not rows:
             return 0.0, ""
@@ -418,7 +503,9 @@ class Bars:
 
 
 class Aside:
-    """A function of this module in a process of its own, since ours is busy with the workers. Its answer is a list."""
+    """A function of this module in a process of its own, since ours is busy with the workers. Its
+    answer is a list.
+    """
 
     def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
         context = multiprocessing.get_context("spawn")
@@ -471,7 +558,16 @@ def scrape(answer: Connection, ended: Event, url: str, times: int) -> None:
 @contextlib.contextmanager
 def exporter_of(url: str) -> Iterator[str]:
     """An exporter; the URL of its metrics."""
-    line = [sys.executable, "-m", "scaletest", "exporter", "--redis-url", url, "--listen", "127.0.0.1:0"]
+    line = [
+        sys.executable,
+        "-m",
+        "scaletest",
+        "exporter",
+        "--redis-url",
+        url,
+        "--listen",
+        "127.0.0.1:0",
+    ]
     exporter = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     try:
         assert exporter.stderr is not None
@@ -482,7 +578,8 @@ def exporter_of(url: str) -> Iterator[str]:
 
 
 def prefer(pid: int) -> bool:
-    """Let Redis run before the hundreds of threads around it, which have two cores: else a script's time holds theirs.
+    """Let Redis run before the hundreds of threads around it, which have two cores: else a script's
+    time holds theirs.
 
     Whether that may be done.
     """
@@ -494,7 +591,9 @@ def prefer(pid: int) -> bool:
 
 
 def open_files(wanted: int) -> int:
-    """Let this process and those that it starts open so many files, or as many as they may; how many."""
+    """Let this process and those that it starts open so many files, or as many as they may; how
+    many.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < wanted:
         with contextlib.suppress(ValueError):  # only an administrator may raise it
@@ -516,7 +615,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=10_000)
     options = parser.parse_args()
-    workers, connections = within(open_files(CONNECTIONS * options.workers + SPARE_FILES), options.workers)
+    workers, connections = within(
+        open_files(CONNECTIONS * options.workers + SPARE_FILES), options.workers
+    )
     assert LEASE_INTERVALS * DEFAULT_INTERVAL_S < MOST_AGAIN_S
     with EmbeddedServer() as server:
         preferred = prefer(server.pid)

@@ -59,7 +59,10 @@ def _up(plane: ControlPlane, options: argparse.Namespace) -> None:
     except NotBuilt as error:
         sys.exit(f"error: {error}")
     except (TimeoutError, ValueError, Refused) as error:
-        sys.exit(f"error: {error}\n  logs: {plane.folder}/*.log; hack/cluster down removes what was started")
+        sys.exit(
+            f"error: {error}\n  logs: {plane.folder}/*.log; hack/cluster down removes what was"
+            " started"
+        )
     print(f"export KUBECONFIG={plane.kubeconfig}")
 
 
@@ -77,23 +80,47 @@ def _pods(plane: ControlPlane, namespace: str) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="hack/cluster", description="A control plane and its nodes, for tests.")
-    parser.add_argument("action", choices=["up", "pods", "load", "down", "status", "kubeconfig", "missing"])
-    parser.add_argument("namespace", nargs="?", default="default", help="for the action pods: whose pods to run")
-    parser.add_argument("--pool", action="append", type=Pool.parse, metavar="NAME=NODESxDEVICES", default=[])
-    parser.add_argument("--real", action="store_true", help="add a real node, which runs its pods; needs root")
+    parser = argparse.ArgumentParser(
+        prog="hack/cluster", description="A control plane and its nodes, for tests."
+    )
     parser.add_argument(
-        "--image", action="append", type=Path, metavar="ARCHIVE", default=[], help="import an image into the real node"
+        "action", choices=["up", "pods", "load", "down", "status", "kubeconfig", "missing"]
+    )
+    parser.add_argument(
+        "namespace", nargs="?", default="default", help="for the action pods: whose pods to run"
+    )
+    parser.add_argument(
+        "--pool", action="append", type=Pool.parse, metavar="NAME=NODESxDEVICES", default=[]
+    )
+    parser.add_argument(
+        "--real", action="store_true", help="add a real node, which runs its pods; needs root"
+    )
+    parser.add_argument(
+        "--image",
+        action="append",
+        type=Path,
+        metavar="ARCHIVE",
+        default=[],
+        help="import an image into the real node",
     )
     # only one of them can answer for external.metrics.k8s.io
     scalers = parser.add_mutually_exclusive_group()
     scalers.add_argument("--keda", action="store_true", help="start KEDA")
-    scalers.add_argument("--adapter", action="store_true", help="start prometheus-adapter and Debian's Prometheus")
-    parser.add_argument("--controllers", action="store_true", help="start the controllers of JobSet and PyTorchJob")
-    parser.add_argument("--policies", action="store_true", help="enforce NetworkPolicies on the real node")
+    scalers.add_argument(
+        "--adapter", action="store_true", help="start prometheus-adapter and Debian's Prometheus"
+    )
+    parser.add_argument(
+        "--controllers", action="store_true", help="start the controllers of JobSet and PyTorchJob"
+    )
+    parser.add_argument(
+        "--policies", action="store_true", help="enforce NetworkPolicies on the real node"
+    )
     options = parser.parse_args()
     if options.real and options.controllers:
-        parser.error("--controllers listen on this machine's loopback, which a real node's API server cannot reach")
+        parser.error(
+            "--controllers listen on this machine's loopback, which a real node's API server cannot"
+            " reach"
+        )
     if options.policies and not options.real:
         parser.error("--policies needs --real: pods on fake nodes have no network")
     return options

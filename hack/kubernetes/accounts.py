@@ -12,7 +12,9 @@ LIFE = "24h"
 
 def kubeconfig(plane: ControlPlane, namespace: str, account: str, path: Path) -> Path:
     """Write the kubeconfig and return its path. The account must exist."""
-    whole = json.loads(plane.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
+    whole = json.loads(
+        plane.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json")
+    )
     context = whole["contexts"][0]["context"]
     token = plane.kubectl("-n", namespace, "create", "token", account, f"--duration={LIFE}").strip()
     whole["users"] = [{"name": context["user"], "user": {"token": token}}]

@@ -38,7 +38,9 @@ class Adapter:
         """Start both and wait until the metrics APIs answer. Raises NotBuilt, Refused."""
         prometheus, adapter = shutil.which("prometheus"), tool("prometheus-adapter", "adapter")
         if not prometheus:
-            raise NotBuilt("Prometheus is not installed on this machine; apt-get install prometheus")
+            raise NotBuilt(
+                "Prometheus is not installed on this machine; apt-get install prometheus"
+            )
         for group, _ in GROUPS:
             check_free(self._plane, group, NAME)
         self._plane.apply(_rights())
@@ -54,9 +56,18 @@ class Adapter:
         store = f"--storage.tsdb.path={self._extension.folder}/tsdb"
         line = [prometheus, f"--config.file={config}", store, f"--web.listen-address={at}"]
         self._plane.start("prometheus", self._names.served(self._plane, line))
-        line = [adapter, *self._extension.flags(), f"--cert-dir={self._extension.folder}", f"--config={RULES}"]
+        line = [
+            adapter,
+            *self._extension.flags(),
+            f"--cert-dir={self._extension.folder}",
+            f"--config={RULES}",
+        ]
         # a series that ended is forgotten soon; the age must cover some scrapes
-        line += [f"--prometheus-url=http://{at}/", f"--metrics-relist-interval={INTERVAL}", "--metrics-max-age=30s"]
+        line += [
+            f"--prometheus-url=http://{at}/",
+            f"--metrics-relist-interval={INTERVAL}",
+            "--metrics-max-age=30s",
+        ]
         self._plane.start(NAME, line)
         self._extension.register(GROUPS)
 
@@ -85,12 +96,26 @@ class Adapter:
 def _rights() -> list[dict[str, Any]]:
     """Build the roles and bindings of the adapter, and of HPAs to read its metrics."""
     account = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
-    hpa = {"kind": "ServiceAccount", "name": "horizontal-pod-autoscaler", "namespace": "kube-system"}
+    hpa = {
+        "kind": "ServiceAccount",
+        "name": "horizontal-pod-autoscaler",
+        "namespace": "kube-system",
+    }
     group = "rbac.authorization.k8s.io"
-    look = {"apiGroups": [""], "resources": ["namespaces", "pods", "services"], "verbs": ["get", "list", "watch"]}
-    read = {"apiGroups": sorted({name for name, _ in GROUPS}), "resources": ["*"], "verbs": ["get", "list"]}
+    look = {
+        "apiGroups": [""],
+        "resources": ["namespaces", "pods", "services"],
+        "verbs": ["get", "list", "watch"],
+    }
+    read = {
+        "apiGroups": sorted({name for name, _ in GROUPS}),
+        "resources": ["*"],
+        "verbs": ["get", "list"],
+    }
 
-    def bind(name: str, kind: str, role: str, subject: dict[str, str], **where: str) -> dict[str, Any]:
+    def bind(
+        name: str, kind: str, role: str, subject: dict[str, str], **where: str
+    ) -> dict[str, Any]:
         meta = {"name": name, **where}
         reference = {"apiGroup": group, "kind": kind, "name": role}
         binding = "RoleBinding" if where else "ClusterRoleBinding"
@@ -100,9 +125,23 @@ def _rights() -> list[dict[str, Any]]:
     reader = "extension-apiserver-authentication-reader"
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": NAMESPACE}},
-        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": [look]},
-        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "metrics-reader"}, "rules": [read]},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": NAME, "namespace": NAMESPACE},
+        },
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": NAME},
+            "rules": [look],
+        },
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "metrics-reader"},
+            "rules": [read],
+        },
         bind(NAME, "ClusterRole", NAME, account),
         bind(f"{NAME}-delegator", "ClusterRole", "system:auth-delegator", account),
         bind("hpa-metrics-reader", "ClusterRole", "metrics-reader", hpa),

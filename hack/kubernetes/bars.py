@@ -97,13 +97,35 @@ def validate_1_8(site: Site) -> dict[str, Any]:
     _until(release.declared)
     before = release.wanted
     folder = site.plane.folder
-    config = kubeconfig(site.plane, release.namespace, "bench-scaletest-validate", folder / "validate.kubeconfig")
-    line = [sys.executable, "-m", "scaletest", "validate", "--deployment", DEPLOYMENT, "-n", release.namespace]
-    line += ["--redis-url", release.redis_url("client"), "--seconds", "2", "--limit", "8", "--scale", "1.9"]
+    config = kubeconfig(
+        site.plane, release.namespace, "bench-scaletest-validate", folder / "validate.kubeconfig"
+    )
+    line = [
+        sys.executable,
+        "-m",
+        "scaletest",
+        "validate",
+        "--deployment",
+        DEPLOYMENT,
+        "-n",
+        release.namespace,
+    ]
+    line += [
+        "--redis-url",
+        release.redis_url("client"),
+        "--seconds",
+        "2",
+        "--limit",
+        "8",
+        "--scale",
+        "1.9",
+    ]
     line += ["-o", "json", "--run-dir", str(folder / "run")]
     environment = {**os.environ, "KUBECONFIG": str(config)}
     done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
-    report = json.loads(done.stdout) if done.stdout else {"verdict": {"kind": done.stderr}, "steps": []}
+    report = (
+        json.loads(done.stdout) if done.stdout else {"verdict": {"kind": done.stderr}, "steps": []}
+    )
     return {
         "passed": done.returncode == 0 and release.wanted == before,
         "verdict": report["verdict"],
@@ -128,13 +150,19 @@ def _burst(release: Release, floor: int) -> dict[str, Any]:
     _until(lambda: release.wanted == floor)
     wanted = [workers for _, workers in release.history[first:]]
     return {
-        "passed": statistics["succeeded"] == REQUESTS and max(wanted) == 8 and min(wanted) == wanted[-1] == floor,
+        "passed": (
+            statistics["succeeded"] == REQUESTS
+            and max(wanted) == 8
+            and min(wanted) == wanted[-1] == floor
+        ),
         "requests": REQUESTS,
         "seconds": SECONDS,
         "succeeded": statistics["succeeded"],
         "failed": statistics["failed"],
         "all_done_s": round(done_s, 1),
-        "wanted": [[round(max(0.0, at - began), 1), workers] for at, workers in release.history[first:]],
+        "wanted": [
+            [round(max(0.0, at - began), 1), workers] for at, workers in release.history[first:]
+        ],
         "events": release.events("ScaledObject", "HorizontalPodAutoscaler"),
     }
 
@@ -158,25 +186,59 @@ BARS: dict[str, Callable[[Site], dict[str, Any]]] = {
 
 # Programs of hack/benchmarks, and what each checks.
 PROGRAMS = {
-    "lifecycle-jobs": "2,000 Jobs and 1,000 Indexed Jobs of 7 pods on 1,000 nodes: every one measured. 20 minutes.",
-    "lifecycle-pods": "20,000 pods without devices: memory, requests, and none miscounted though they are collected.",
-    "lifecycle-clock": "scaletest's time stamps against an independent recorder's, at 5 objects a second.",
-    "scripts-bounded": "no script blocks Redis for 10 ms: 10,000 of 100,000 cancelled, 1,000,000 purged. 1 minute.",
-    "laws": "real runs find ceiling, contention, coherency, peak and lock of known laws. 15 minutes.",
-    "causes": "20 real runs of each of 13 injected bottlenecks, and 100 linear ones: cause, object, share. 2 hours.",
-    "drifting": "10 validations of devices that get 0.1 % slower or faster every second: no wrong verdict. 20 minutes.",
-    "workers": "10,000 workers' heartbeats beside 8 real workers: Redis, scripts, scrapes, 1,000 deaths. 5 minutes.",
-    "servers": "the tests of queue, worker and books on Redis 6.2, 7.0 and 8.2 and Valkey 9.1. 10 minutes.",
-    "saturation-search": "8 slots of 10 ms saturate at 800/s within 3 %, and latency at 70 % is as in theory.",
-    "saturation-refusing": "as saturation-search, and requests beyond 64 waiting are refused with 503.",
+    "lifecycle-jobs": (
+        "2,000 Jobs and 1,000 Indexed Jobs of 7 pods on 1,000 nodes: every one measured. 20"
+        " minutes."
+    ),
+    "lifecycle-pods": (
+        "20,000 pods without devices: memory, requests, and none miscounted though they are"
+        " collected."
+    ),
+    "lifecycle-clock": (
+        "scaletest's time stamps against an independent recorder's, at 5 objects a second."
+    ),
+    "scripts-bounded": (
+        "no script blocks Redis for 10 ms: 10,000 of 100,000 cancelled, 1,000,000 purged. 1 minute."
+    ),
+    "laws": (
+        "real runs find ceiling, contention, coherency, peak and lock of known laws. 15 minutes."
+    ),
+    "causes": (
+        "20 real runs of each of 13 injected bottlenecks, and 100 linear ones: cause, object,"
+        " share. 2 hours."
+    ),
+    "drifting": (
+        "10 validations of devices that get 0.1 % slower or faster every second: no wrong verdict."
+        " 20 minutes."
+    ),
+    "workers": (
+        "10,000 workers' heartbeats beside 8 real workers: Redis, scripts, scrapes, 1,000 deaths. 5"
+        " minutes."
+    ),
+    "servers": (
+        "the tests of queue, worker and books on Redis 6.2, 7.0 and 8.2 and Valkey 9.1. 10 minutes."
+    ),
+    "saturation-search": (
+        "8 slots of 10 ms saturate at 800/s within 3 %, and latency at 70 % is as in theory."
+    ),
+    "saturation-refusing": (
+        "as saturation-search, and requests beyond 64 waiting are refused with 503."
+    ),
     "saturation-open": "open load at 2,000 requests/s for 60 s: lag p99 under 5 ms, not INVALID.",
-    "saturation-tester": "a tester limited to 20 % CPU ends INVALID and names itself as the bottleneck.",
+    "saturation-tester": (
+        "a tester limited to 20 % CPU ends INVALID and names itself as the bottleneck."
+    ),
     "saturation-agents": "four agents at 100 requests/s each equal one at 400 within 3 %.",
-    "http-peers": "exporter and client answer within 1 s beside 250 slow connections and 100 bodies of 1 GB.",
+    "http-peers": (
+        "exporter and client answer within 1 s beside 250 slow connections and 100 bodies of 1 GB."
+    ),
 }
 
 # Bars that run another bar's program with other options.
-VARIANTS = {"scripts-bounded": ("scripts",), "saturation-refusing": ("saturation-search", "--room", "64")}
+VARIANTS = {
+    "scripts-bounded": ("scripts",),
+    "saturation-refusing": ("saturation-search", "--room", "64"),
+}
 
 
 def module_and_arguments(name: str) -> list[str]:
@@ -202,14 +264,19 @@ def run(name: str) -> dict[str, Any]:
 
     Raises NotBuilt; any other error is a bar that did not pass.
     """
-    outcome: dict[str, Any] = {"bar": name, "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    outcome: dict[str, Any] = {
+        "bar": name,
+        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
     outcome["conditions"] = {"cpus": os.cpu_count(), "load_before": round(os.getloadavg()[0], 1)}
     with ExitStack() as stack:
         try:
             if name in PROGRAMS:
                 return outcome | program(name)
             site = Site(stack, real=name.endswith("-real"))
-            version = json.loads(site.plane.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"]
+            version = json.loads(site.plane.kubectl("version", "-o", "json"))["serverVersion"][
+                "gitVersion"
+            ]
             outcome["conditions"]["kubernetes"] = version
             outcome |= BARS[name](site)
         except NotBuilt:
@@ -223,7 +290,9 @@ def main() -> None:
     descriptions = {**{name: bar.__doc__ for name, bar in BARS.items()}, **PROGRAMS}
     lines = [f"{name:19} {description}" for name, description in descriptions.items()]
     parser = argparse.ArgumentParser(
-        prog="hack/bars", description="\n".join(lines), formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="hack/bars",
+        description="\n".join(lines),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="+", choices=descriptions, metavar="NAME")
     failed = False

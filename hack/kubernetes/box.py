@@ -51,7 +51,9 @@ class Box:
         deadline = time.monotonic() + PATIENCE_S
         while not (self._folder / "ready").exists():
             if first.poll() is not None or time.monotonic() > deadline:
-                raise TimeoutError("no namespaces for a real node:\n" + (self._folder / "log").read_text()[-2000:])
+                raise TimeoutError(
+                    "no namespaces for a real node:\n" + (self._folder / "log").read_text()[-2000:]
+                )
             time.sleep(0.05)
 
     def running(self) -> bool:
@@ -68,7 +70,13 @@ class Box:
 
     def inside(self) -> list[str]:
         """Return the command prefix that enters all namespaces and cgroups."""
-        spaces = {"mount": "mnt", "pid": "pid_for_children", "cgroup": "cgroup", "uts": "uts", "ipc": "ipc"}
+        spaces = {
+            "mount": "mnt",
+            "pid": "pid_for_children",
+            "cgroup": "cgroup",
+            "uts": "uts",
+            "ipc": "ipc",
+        }
         more = [f"--{option}={self._space(name)}" for option, name in spaces.items()]
         # a process starts in the cgroups of its parent, so the shell joins these first
         joined = ["bash", "-c", 'for each in $0; do echo $$ >"$each/cgroup.procs"; done; exec "$@"']

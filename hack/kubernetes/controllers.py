@@ -44,7 +44,9 @@ class Controller:
         import yaml  # as in plane.py
 
         program = tool(self.name, self.program)
-        documents = list(filter(None, yaml.safe_load_all(Path(tool(self.name, "install.yaml")).read_text())))
+        documents = list(
+            filter(None, yaml.safe_load_all(Path(tool(self.name, "install.yaml")).read_text()))
+        )
         self.folder.mkdir(exist_ok=True)
         hooks = [document for document in documents if document["kind"] in HOOKS]
         objects = [document for document in documents if document["kind"] not in HOOKS]
@@ -59,7 +61,9 @@ class Controller:
         self._plane.start(self.name, [program, *self.flags()], {"KUBECONFIG": str(config)})
         self._wait_ready()
         self._plane.apply([self._reachable(document) for document in hooks])
-        self._defined += [f"{document['kind']}/{document['metadata']['name']}" for document in hooks]
+        self._defined += [
+            f"{document['kind']}/{document['metadata']['name']}" for document in hooks
+        ]
 
     def flags(self) -> list[str]:
         """Return its own flags."""
@@ -94,11 +98,16 @@ class Controller:
         configuration["metadata"]["name"] = f"{self.name}-{configuration['metadata']['name']}"
         if self.hooked is not None:
             configuration["webhooks"] = [
-                hook for hook in configuration["webhooks"] if self.hooked & set(hook["rules"][0]["resources"])
+                hook
+                for hook in configuration["webhooks"]
+                if self.hooked & set(hook["rules"][0]["resources"])
             ]
         for hook in configuration["webhooks"]:
             path = hook["clientConfig"]["service"]["path"]
-            hook["clientConfig"] = {"url": f"https://localhost:{self._port}{path}", "caBundle": authority}
+            hook["clientConfig"] = {
+                "url": f"https://localhost:{self._port}{path}",
+                "caBundle": authority,
+            }
             if "pods" in hook["rules"][0]["resources"]:
                 # as in JobSet's own kustomize patches: no webhook for pods of others
                 labelled = {"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}
@@ -152,7 +161,9 @@ class Kueue(Controller):
     """
 
     name, program, kind = "kueue", "kueue", "clusterqueues"
-    hooked = frozenset({"jobs", "jobsets", "clusterqueues", "resourceflavors", "workloads", "cohorts"})
+    hooked = frozenset(
+        {"jobs", "jobsets", "clusterqueues", "resourceflavors", "workloads", "cohorts"}
+    )
 
     def flags(self) -> list[str]:
         """Write the configuration file, which has all settings."""

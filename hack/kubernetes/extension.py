@@ -22,7 +22,12 @@ class Extension:
     """One extension API server. Its roles must name the same namespace, account and service."""
 
     def __init__(self, plane: ControlPlane, namespace: str, account: str, service: str) -> None:
-        self._plane, self._namespace, self._account, self._service = plane, namespace, account, service
+        self._plane, self._namespace, self._account, self._service = (
+            plane,
+            namespace,
+            account,
+            service,
+        )
         self.folder = plane.folder / service
         self._registered: list[str] = []
         (self._port,) = free_ports(1)
@@ -52,7 +57,11 @@ class Extension:
     def register(self, groups: Sequence[tuple[str, str]]) -> None:
         """Register it for these groups and versions, and wait until it answers. Raises Refused."""
         meta = {"name": self._service, "namespace": self._namespace}
-        spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": self._port}]}
+        spec = {
+            "type": "ExternalName",
+            "externalName": "localhost",
+            "ports": [{"port": self._port}],
+        }
         self._plane.apply([{"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}])
         authority = base64.b64encode((self.folder / "ca.crt").read_bytes()).decode()
         self._registered = [f"{version}.{group}" for group, version in groups]
@@ -65,10 +74,16 @@ class Extension:
                 "groupPriorityMinimum": 100,
                 "versionPriority": 100,
             }
-            head = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}}
+            head = {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": {"name": name},
+            }
             self._plane.apply([{**head, "spec": registration}])
         for name in self._registered:
-            self._plane.insist("wait", "--for=condition=Available", f"apiservice/{name}", "--timeout=5s")
+            self._plane.insist(
+                "wait", "--for=condition=Available", f"apiservice/{name}", "--timeout=5s"
+            )
 
     def forget(self) -> None:
         """Delete its registrations."""

@@ -29,9 +29,13 @@ class Keda:
         """Start it and wait until its metrics API answers. Raises NotBuilt, Refused."""
         operator, adapter = tool("keda", "operator"), tool("keda", "adapter")
         check_free(self._plane, GROUP[0], "KEDA")
-        self._plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
+        self._plane.apply(
+            [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}]
+        )
         self._plane.kubectl("apply", "--server-side", "-f", tool("keda", "install.yaml"))
-        self._plane.insist("get", "scaledobjects,scaledjobs,triggerauthentications", "--all-namespaces")
+        self._plane.insist(
+            "get", "scaledobjects,scaledjobs,triggerauthentications", "--all-namespaces"
+        )
         config = self._extension.prepare()
         metrics, health = free_ports(2)
         environment = {
@@ -40,8 +44,14 @@ class Keda:
             "KEDA_CLUSTER_OBJECT_NAMESPACE": NAMESPACE,
             "WATCH_NAMESPACE": "",
         }
-        self._start("keda-operator", [operator, *_operator(config.parent, metrics, health)], environment)
-        self._start("keda-adapter", [adapter, *self._extension.flags(), *_adapter(config.parent, metrics)], environment)
+        self._start(
+            "keda-operator", [operator, *_operator(config.parent, metrics, health)], environment
+        )
+        self._start(
+            "keda-adapter",
+            [adapter, *self._extension.flags(), *_adapter(config.parent, metrics)],
+            environment,
+        )
         self._extension.register([GROUP])
         self._wait_ready(health)
 
@@ -56,7 +66,9 @@ class Keda:
 
     def _wait_ready(self, port: int) -> None:
         deadline = time.monotonic() + READY_S
-        script = f"import urllib.request as r; r.urlopen('http://127.0.0.1:{port}/readyz', timeout=5)"
+        script = (
+            f"import urllib.request as r; r.urlopen('http://127.0.0.1:{port}/readyz', timeout=5)"
+        )
         box = self._plane.node.box
         line = [*(box.network() if box.running() else []), sys.executable, "-c", script]
         while True:

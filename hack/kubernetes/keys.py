@@ -17,16 +17,26 @@ def make(folder: Path, *addresses: str) -> None:
     _openssl(folder, "genrsa", "-out", "sa.key", "2048")
     _openssl(folder, "rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
     _certificate(folder, "front-ca", "/CN=front-ca")
-    _certificate(folder, "front", "/CN=front", "-addext", "extendedKeyUsage=clientAuth", signer="front-ca")
+    _certificate(
+        folder, "front", "/CN=front", "-addext", "extendedKeyUsage=clientAuth", signer="front-ca"
+    )
     _certificate(folder, "kubelet-client", "/O=system:masters/CN=kube-apiserver", signer="front-ca")
     names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-    known = [*(f"DNS:{name}" for name in names), *(f"IP:{address}" for address in ("127.0.0.1", *addresses))]
-    _certificate(folder, "apiserver", "/CN=kube-apiserver", "-addext", f"subjectAltName={','.join(known)}")
+    known = [
+        *(f"DNS:{name}" for name in names),
+        *(f"IP:{address}" for address in ("127.0.0.1", *addresses)),
+    ]
+    _certificate(
+        folder, "apiserver", "/CN=kube-apiserver", "-addext", f"subjectAltName={','.join(known)}"
+    )
 
 
 def kubeconfig(path: Path, port: int, token: str) -> None:
     """Write a kubeconfig for the API server at a port of loopback."""
-    cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(path.parent / "apiserver.crt")}
+    cluster = {
+        "server": f"https://127.0.0.1:{port}",
+        "certificate-authority": str(path.parent / "apiserver.crt"),
+    }
     whole = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -43,11 +53,24 @@ def serving(folder: Path, *names: str) -> None:
     """Create ca.crt, tls.crt and tls.key of a server with these names, as in a TLS Secret."""
     _certificate(folder, "ca", "/CN=ca")
     alternatives = ",".join(f"DNS:{name}" for name in names)
-    _certificate(folder, "tls", f"/CN={names[0]}", "-addext", f"subjectAltName={alternatives}", signer="ca")
+    _certificate(
+        folder, "tls", f"/CN={names[0]}", "-addext", f"subjectAltName={alternatives}", signer="ca"
+    )
 
 
 def _certificate(folder: Path, name: str, subject: str, *extensions: str, signer: str = "") -> None:
-    line = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", subject, *extensions]
+    line = [
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "30",
+        "-subj",
+        subject,
+        *extensions,
+    ]
     if signer:
         line += ["-CA", f"{signer}.crt", "-CAkey", f"{signer}.key"]
     _openssl(folder, *line, "-keyout", f"{name}.key", "-out", f"{name}.crt")

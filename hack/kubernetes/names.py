@@ -51,11 +51,15 @@ class Names:
         if not plane.node.box.running():
             return seeing(self.everywhere, line)
         resolver = self._folder / "resolv.conf"
-        resolver.write_text(f"nameserver {DNS}\nsearch svc.cluster.local cluster.local\noptions ndots:5\n")
+        resolver.write_text(
+            f"nameserver {DNS}\nsearch svc.cluster.local cluster.local\noptions ndots:5\n"
+        )
         return seeing(resolver, line, "/etc/resolv.conf")
 
     def within(self, namespace: str) -> Path:
-        """Return the file for processes of a namespace, which may leave the namespace out of names."""
+        """Return the file for processes of a namespace, which may leave the namespace out of
+        names.
+        """
         file = self._folder / namespace
         _begin(file)
         return file

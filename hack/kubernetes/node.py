@@ -48,7 +48,9 @@ def check() -> None:
     if os.geteuid():
         raise NotBuilt("a real node needs root")
     if missing := missing_packages():
-        raise NotBuilt(f"a real node needs more Debian packages; apt-get install {' '.join(missing)}")
+        raise NotBuilt(
+            f"a real node needs more Debian packages; apt-get install {' '.join(missing)}"
+        )
     for name in ("kubelet", "kube-proxy"):
         tool("kubernetes", name)
     tool("coredns", "coredns")
@@ -73,10 +75,17 @@ class RealNode:
         run("containerd", [*inside, "containerd", f"--config={self._folder}/containerd.toml"])
         _wait(lambda: not self.ctr("version").returncode, "containerd does not answer")
         kubelet = [tool("kubernetes", "kubelet"), f"--kubeconfig={kubeconfigs['kubelet']}"]
-        kubelet += [f"--config={self._folder}/kubelet.json", f"--hostname-override={NAME}", f"--node-ip={ADDRESS}"]
+        kubelet += [
+            f"--config={self._folder}/kubelet.json",
+            f"--hostname-override={NAME}",
+            f"--node-ip={ADDRESS}",
+        ]
         kubelet += [f"--node-labels=scaletest/pool={NAME}"]
         run("kubelet", [*inside, *kubelet])
-        run("kube-proxy", [*network, tool("kubernetes", "kube-proxy"), f"--config={self._folder}/proxy.json"])
+        run(
+            "kube-proxy",
+            [*network, tool("kubernetes", "kube-proxy"), f"--config={self._folder}/proxy.json"],
+        )
         run("coredns", [*network, tool("coredns", "coredns"), f"-conf={self._folder}/Corefile"])
 
     def ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -97,7 +106,10 @@ class RealNode:
         storage = {
             "apiVersion": "storage.k8s.io/v1",
             "kind": "StorageClass",
-            "metadata": {"name": "local", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+            "metadata": {
+                "name": "local",
+                "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+            },
             "provisioner": "kubernetes.io/no-provisioner",
             "volumeBindingMode": "WaitForFirstConsumer",
         }
@@ -145,7 +157,9 @@ def _names() -> list[dict[str, Any]]:
             "kind": "EndpointSlice",
             "metadata": {**meta, "labels": {"kubernetes.io/service-name": "kube-dns"}},
             "addressType": "IPv4",
-            "ports": [{"name": name, "port": settings.DNS_PORT, "protocol": kind} for name, kind in ports],
+            "ports": [
+                {"name": name, "port": settings.DNS_PORT, "protocol": kind} for name, kind in ports
+            ],
             "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}],
         },
     ]

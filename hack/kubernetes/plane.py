@@ -60,7 +60,9 @@ class ControlPlane:
         self._reader: Reader | None = None
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def up(self, pools: Sequence[Pool] = (), *, real: bool = False, images: Sequence[Path] = ()) -> None:
+    def up(
+        self, pools: Sequence[Pool] = (), *, real: bool = False, images: Sequence[Path] = ()
+    ) -> None:
         """Start everything and wait until all nodes are ready. Raises NotBuilt, TimeoutError.
 
         real: add a real node. images: archives to import there.
@@ -79,7 +81,9 @@ class ControlPlane:
             self.start(name, [tool("kubernetes", name), config, *options])
         fake = "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"
         stages = f"--config={self._stages()}"
-        self.start("kwok", [tool("kwok", "kwok"), config, "--manage-all-nodes=false", fake, LEASE, stages])
+        self.start(
+            "kwok", [tool("kwok", "kwok"), config, "--manage-all-nodes=false", fake, LEASE, stages]
+        )
         if real:
             self._start_node(api, images)
         taints = [TAINT] if real else []
@@ -97,9 +101,14 @@ class ControlPlane:
         stages = list(yaml.safe_load_all(Path(tool("kwok", "stages.yaml")).read_text()))
         for stage in stages:
             if stage["metadata"]["name"] == "pod-complete":
-                unless = {"key": '.metadata.labels["scaletest.dev/benchmark"]', "operator": "DoesNotExist"}
+                unless = {
+                    "key": '.metadata.labels["scaletest.dev/benchmark"]',
+                    "operator": "DoesNotExist",
+                }
                 rules = stage["spec"]["selector"]["matchExpressions"]
-                next(rule for rule in rules if "ownerReferences" in rule["key"])["values"].append("PyTorchJob")
+                next(rule for rule in rules if "ownerReferences" in rule["key"])["values"].append(
+                    "PyTorchJob"
+                )
                 rules.append(unless)
         path = self.folder / "stages.yaml"
         path.write_text(yaml.safe_dump_all(stages))
@@ -119,7 +128,9 @@ class ControlPlane:
             forward = [Path(__file__).with_name("forward.py"), api, self.node.box.namespace()]
             self.start("forward", [sys.executable, *map(str, forward)], inside=False)
         at = f"http://127.0.0.1:{client}"
-        self.start("etcd", [tool("etcd", "etcd"), *flags.etcd(self.folder, at, f"http://127.0.0.1:{peer}")])
+        self.start(
+            "etcd", [tool("etcd", "etcd"), *flags.etcd(self.folder, at, f"http://127.0.0.1:{peer}")]
+        )
         options = flags.apiserver(self.folder, at, api, ADDRESS if real else None)
         self.start("kube-apiserver", [tool("kubernetes", "kube-apiserver"), *options])
         self._wait_api(api, self._tokens["admin"])
@@ -193,7 +204,12 @@ class ControlPlane:
             self.kubectl("apply", "--server-side", "-f", "-", stdin=body)
 
     def start(
-        self, name: str, line: list[str], environment: dict[str, str] | None = None, *, inside: bool = True
+        self,
+        name: str,
+        line: list[str],
+        environment: dict[str, str] | None = None,
+        *,
+        inside: bool = True,
     ) -> None:
         """Start a program that belongs to the cluster, so that `down` ends it. Its log is NAME.log.
 

@@ -36,14 +36,18 @@ class Pods:
     python: has scaletest installed.
     """
 
-    def __init__(self, plane: ControlPlane, names: Names, namespace: str, python: str = sys.executable) -> None:
+    def __init__(
+        self, plane: ControlPlane, names: Names, namespace: str, python: str = sys.executable
+    ) -> None:
         self._plane, self._names, self.namespace, self._python = plane, names, namespace, python
         self._pods: dict[str, _Pod] = {}
         self._ended: list[_Pod] = []
         self._watch: Watch | None = None
 
     def __enter__(self) -> Pods:
-        self._watch = Watch(self._plane, f"/api/v1/namespaces/{self.namespace}/pods?watch=true", self._see)
+        self._watch = Watch(
+            self._plane, f"/api/v1/namespaces/{self.namespace}/pods?watch=true", self._see
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -56,7 +60,11 @@ class Pods:
 
     def get(self, kind: str, name: str = "") -> Any:
         """Get an object of the namespace, or all objects of a kind."""
-        return json.loads(self._plane.kubectl("-n", self.namespace, "get", kind, *filter(None, [name]), "-o", "json"))
+        return json.loads(
+            self._plane.kubectl(
+                "-n", self.namespace, "get", kind, *filter(None, [name]), "-o", "json"
+            )
+        )
 
     def secret(self, name: str, key: str) -> str:
         """Return the text under a key of a Secret."""
@@ -70,11 +78,17 @@ class Pods:
                 gone = self._pods.pop(name)
                 gone.end()
                 self._ended.append(gone)
-        elif pod["status"].get("phase") == "Running" and name not in self._pods and pod["spec"]["nodeName"] != REAL:
+        elif (
+            pod["status"].get("phase") == "Running"
+            and name not in self._pods
+            and pod["spec"]["nodeName"] != REAL
+        ):
             self._pods[name] = _Pod(self, pod)
             self._pods[name].start()
 
-    def line(self, pod: dict[str, Any], container: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
+    def line(
+        self, pod: dict[str, Any], container: dict[str, Any], folder: Path
+    ) -> tuple[list[str], dict[str, str]]:
         """Translate a container's command line and environment to this machine."""
         environment = self._environment(pod, container)
         arguments = [*container.get("command", []), *container.get("args", [])]
@@ -88,7 +102,9 @@ class Pods:
             line = [self._python, "-m", "scaletest", *options]
         if pod["spec"].get("automountServiceAccountToken"):
             account = pod["spec"]["serviceAccountName"]
-            environment["KUBECONFIG"] = str(kubeconfig(self._plane, self.namespace, account, folder / "kubeconfig"))
+            environment["KUBECONFIG"] = str(
+                kubeconfig(self._plane, self.namespace, account, folder / "kubeconfig")
+            )
         return seeing(self._names.within(self.namespace), line), environment
 
     def folder(self, pod: dict[str, Any]) -> Path:
@@ -107,7 +123,10 @@ class Pods:
 
     def _environment(self, pod: dict[str, Any], container: dict[str, Any]) -> dict[str, str]:
         environment: dict[str, str] = {}
-        fields = {"spec.nodeName": pod["spec"]["nodeName"], "metadata.name": pod["metadata"]["name"]}
+        fields = {
+            "spec.nodeName": pod["spec"]["nodeName"],
+            "metadata.name": pod["metadata"]["name"],
+        }
         for variable in container.get("env", []):
             source = variable.get("valueFrom", {})
             if "secretKeyRef" in source:
@@ -115,14 +134,18 @@ class Pods:
             elif "fieldRef" in source:
                 text = fields[source["fieldRef"]["fieldPath"]]
             else:
-                text = re.sub(r"\$\((\w+)\)", lambda m: environment.get(m[1], m[0]), variable.get("value", ""))
+                text = re.sub(
+                    r"\$\((\w+)\)", lambda m: environment.get(m[1], m[0]), variable.get("value", "")
+                )
             environment[variable["name"]] = text
         return environment
 
     def _here(self, pod: dict[str, Any], container: dict[str, Any], folder: Path, text: str) -> str:
         """Replace the paths of volumes in a text by folders here that have the volumes' files."""
         volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
-        mounts = sorted(container.get("volumeMounts", []), key=lambda mount: -len(mount["mountPath"]))
+        mounts = sorted(
+            container.get("volumeMounts", []), key=lambda mount: -len(mount["mountPath"])
+        )
         for mount in mounts:
             text = text.replace(mount["mountPath"], str(folder / mount["name"]))
         for mount in mounts:
@@ -131,10 +154,14 @@ class Pods:
                 continue
             target.mkdir()
             if "configMap" in source:
-                for name, content in self.get("configmap", source["configMap"]["name"])["data"].items():
+                for name, content in self.get("configmap", source["configMap"]["name"])[
+                    "data"
+                ].items():
                     (target / name).write_text(self._here(pod, container, folder, content))
             for key in source.get("secret", {}).get("items", []):
-                (target / key["path"]).write_text(self.secret(source["secret"]["secretName"], key["key"]))
+                (target / key["path"]).write_text(
+                    self.secret(source["secret"]["secretName"], key["key"])
+                )
         return text
 
 
@@ -191,4 +218,7 @@ def _server() -> str:
         path = shutil.which(name)
         if path:
             return path
-    raise NotBuilt(f"neither {' nor '.join(SERVERS)} is installed on this machine; apt-get install redis-server")
+    raise NotBuilt(
+        f"neither {' nor '.join(SERVERS)} is installed on this machine; apt-get install"
+        " redis-server"
+    )

@@ -56,16 +56,23 @@ class Policies:
         self._plane.stop("policies")
 
 
-def ruleset(policies: Iterable[Document], namespaces: Iterable[Document], pods: Iterable[Document]) -> str:
+def ruleset(
+    policies: Iterable[Document], namespaces: Iterable[Document], pods: Iterable[Document]
+) -> str:
     """Write the input of nft that replaces the table by the rules of these policies."""
-    known = {namespace["metadata"]["name"]: namespace["metadata"].get("labels", {}) for namespace in namespaces}
+    known = {
+        namespace["metadata"]["name"]: namespace["metadata"].get("labels", {})
+        for namespace in namespaces
+    }
     reachable = [pod for pod in pods if _addresses(pod)]
     everything = list(policies)
     chains: list[str] = []
     jumps: list[str] = []
     for index, pod in enumerate(reachable):
         for kind, own_side, verb in (("Egress", "saddr", "leave"), ("Ingress", "daddr", "enter")):
-            applied = [policy for policy in everything if _selects(policy, pod) and kind in _types(policy)]
+            applied = [
+                policy for policy in everything if _selects(policy, pod) and kind in _types(policy)
+            ]
             if not applied:
                 continue
             name = f"{verb}_{index}"
@@ -73,12 +80,21 @@ def ruleset(policies: Iterable[Document], namespaces: Iterable[Document], pods: 
             for policy in applied:
                 rules += _allowed(policy, kind, pod, reachable, known)
             chains.append(_chain(name, [*rules, REFUSE]))
-            jumps += [f"{_family(address)} {own_side} {address} jump {name}" for address in _addresses(pod)]
+            jumps += [
+                f"{_family(address)} {own_side} {address} jump {name}"
+                for address in _addresses(pod)
+            ]
     # both ends must allow a connection: a chain that allows it returns, and the other end's follows
-    first = ["type filter hook forward priority 0; policy accept;", "ct state established,related accept"]
+    first = [
+        "type filter hook forward priority 0; policy accept;",
+        "ct state established,related accept",
+    ]
     forward = _chain("forward", [*first, *jumps])
     # `delete` fails without the table, so it is created before; nft applies all of it or nothing
-    return f"table {TABLE} {{}}\ndelete table {TABLE}\ntable {TABLE} {{\n{''.join(chains)}{forward}}}\n"
+    return (
+        f"table {TABLE} {{}}\ndelete table {TABLE}\ntable {TABLE}"
+        f" {{\n{''.join(chains)}{forward}}}\n"
+    )
 
 
 def _chain(name: str, rules: Iterable[str]) -> str:
@@ -92,11 +108,17 @@ def _types(policy: Document) -> list[str]:
 
 def _selects(policy: Document, pod: Document) -> bool:
     same = policy["metadata"]["namespace"] == pod["metadata"]["namespace"]
-    return same and matches(policy["spec"].get("podSelector") or {}, pod["metadata"].get("labels", {}))
+    return same and matches(
+        policy["spec"].get("podSelector") or {}, pod["metadata"].get("labels", {})
+    )
 
 
 def _allowed(
-    policy: Document, kind: str, pod: Document, pods: list[Document], namespaces: dict[str, Document]
+    policy: Document,
+    kind: str,
+    pod: Document,
+    pods: list[Document],
+    namespaces: dict[str, Document],
 ) -> Iterator[str]:
     """Yield the rules of a chain for the connections that one policy of a pod allows."""
     peers_key, peer_side = ("from", "saddr") if kind == "Ingress" else ("to", "daddr")
@@ -113,11 +135,17 @@ def _allowed(
 
 
 def _peer(
-    peer: Document, side: str, policy: Document, pods: list[Document], namespaces: dict[str, Document]
+    peer: Document,
+    side: str,
+    policy: Document,
+    pods: list[Document],
+    namespaces: dict[str, Document],
 ) -> Iterator[str]:
     if block := peer.get("ipBlock"):
         family = _family(block["cidr"])
-        without = "".join(f" {family} {side} != {excluded}" for excluded in block.get("except") or [])
+        without = "".join(
+            f" {family} {side} != {excluded}" for excluded in block.get("except") or []
+        )
         yield f"{family} {side} {block['cidr']}{without}"
         return
     home, anywhere = policy["metadata"]["namespace"], peer.get("namespaceSelector")
@@ -200,7 +228,9 @@ class _Enforcer:
             while self._changed.wait():
                 self._changed.clear()
                 with self._lock:
-                    pods, namespaces, policies = (list(self._objects[path].values()) for path in PATHS)
+                    pods, namespaces, policies = (
+                        list(self._objects[path].values()) for path in PATHS
+                    )
                 self._nft(ruleset(policies, namespaces, pods))
         finally:
             for watch in self._watches:
@@ -230,7 +260,9 @@ class _Enforcer:
         return see
 
     def _nft(self, text: str) -> None:
-        subprocess.run([*self._plane.node.box.network(), "nft", "-f", "-"], input=text, text=True, check=True)
+        subprocess.run(
+            [*self._plane.node.box.network(), "nft", "-f", "-"], input=text, text=True, check=True
+        )
 
 
 def main() -> None:

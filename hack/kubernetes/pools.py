@@ -8,7 +8,10 @@ from typing import Any
 
 # By kind of pool: the resource name of its devices, and the labels of its nodes.
 DEVICES = {
-    "nvidia": ("nvidia.com/gpu", {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}),
+    "nvidia": (
+        "nvidia.com/gpu",
+        {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+    ),
     "mig": ("nvidia.com/mig-1g.10gb", {"nvidia.com/mig.strategy": "mixed"}),
     "intel": ("gpu.intel.com/xe", {"intel.feature.node.kubernetes.io/gpu": "true"}),
     "amd": ("amd.com/gpu", {"amd.com/gpu.product-name": "AMD_Instinct_MI300X"}),
@@ -31,7 +34,9 @@ class Pool:
         nodes, _, devices = sizes.partition("x")
         if kind not in DEVICES or not nodes.isdigit() or not (devices or "0").isdigit():
             names = ", ".join(DEVICES)
-            raise SystemExit(f"{text!r} is not a pool: give NAME=NODESxDEVICES; NAME is one of {names}")
+            raise SystemExit(
+                f"{text!r} is not a pool: give NAME=NODESxDEVICES; NAME is one of {names}"
+            )
         return cls(kind, int(nodes), int(devices or 0))
 
     def objects(self, taints: Sequence[dict[str, str]] = ()) -> list[dict[str, Any]]:
@@ -50,7 +55,11 @@ class Pool:
                     "metadata": {
                         "name": name,
                         "annotations": {"kwok.x-k8s.io/node": "fake"},
-                        "labels": {"kubernetes.io/hostname": name, "scaletest/pool": self.kind, **labels},
+                        "labels": {
+                            "kubernetes.io/hostname": name,
+                            "scaletest/pool": self.kind,
+                            **labels,
+                        },
                     },
                     "spec": {"taints": list(taints)},
                     "status": {"allocatable": size, "capacity": size},

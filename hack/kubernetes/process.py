@@ -24,9 +24,15 @@ def tool(name: str, program: str) -> str:
 
     Raises NotBuilt with the command that builds it.
     """
-    built = subprocess.run([ROOT / "hack" / "tool", "--path", name], capture_output=True, text=True, check=False)
+    built = subprocess.run(
+        [ROOT / "hack" / "tool", "--path", name], capture_output=True, text=True, check=False
+    )
     if built.returncode:
-        raise NotBuilt("; ".join(line.strip().removeprefix("error: ") for line in built.stderr.strip().splitlines()))
+        raise NotBuilt(
+            "; ".join(
+                line.strip().removeprefix("error: ") for line in built.stderr.strip().splitlines()
+            )
+        )
     return f"{built.stdout.strip()}/{program}"
 
 

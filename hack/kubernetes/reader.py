@@ -69,13 +69,22 @@ class Reader:
             self._kinds = self._discovered()
         kinds = [_only(self._kinds.get(name, set())) for name in names]
         if call.name:
-            return json.dumps(_shown(json.loads(self._get(kinds[0].path(call.namespace, call.name)))))
+            return json.dumps(
+                _shown(json.loads(self._get(kinds[0].path(call.namespace, call.name))))
+            )
         objects: list[Any] = []
         for kind in kinds:
             head = {"apiVersion": kind.group_version, "kind": kind.kind}
             listed = json.loads(self._get(kind.path(call.namespace, "") + query))["items"]
             objects += [_shown({**head, **document}) for document in listed]
-        return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects, "metadata": {"resourceVersion": ""}})
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "List",
+                "items": objects,
+                "metadata": {"resourceVersion": ""},
+            }
+        )
 
     def _get(self, path: str, accept: str = "application/json") -> bytes:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
@@ -93,7 +102,11 @@ class Reader:
                     version = f"{name}/{newest['version']}" if name else newest["version"]
                     plural, scope = resource["resource"], resource["scope"] == "Namespaced"
                     kind = Kind(version, resource["responseKind"]["kind"], plural, scope)
-                    aliases = {plural, resource.get("singularResource"), *resource.get("shortNames", ())}
+                    aliases = {
+                        plural,
+                        resource.get("singularResource"),
+                        *resource.get("shortNames", ()),
+                    }
                     aliases.add(f"{plural}.{name}")
                     for alias in aliases - {None, ""}:
                         kinds.setdefault(alias, set()).add(kind)
@@ -122,7 +135,9 @@ def _shown(document: dict[str, Any]) -> dict[str, Any]:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("-n", dest="namespace", default="default")
-    parser.add_argument("-A", "--all-namespaces", dest="namespace", action="store_const", const=None)
+    parser.add_argument(
+        "-A", "--all-namespaces", dest="namespace", action="store_const", const=None
+    )
     parser.add_argument("-l", dest="selector", default="")
     parser.add_argument("-o", dest="form", default="")
     parser.add_argument("--raw", default="")

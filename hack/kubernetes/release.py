@@ -55,7 +55,9 @@ class Release:
             self._names.address(self.namespace, service["metadata"]["name"])
         self.pods.__enter__()
         at = f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
-        self._watch = Watch(self._plane, f"{at}?watch=true&fieldSelector=metadata.name={DEPLOYMENT}", self._see)
+        self._watch = Watch(
+            self._plane, f"{at}?watch=true&fieldSelector=metadata.name={DEPLOYMENT}", self._see
+        )
         self._seen.wait(60)
         return self
 
@@ -92,23 +94,43 @@ class Release:
 
     def declared(self) -> bool:
         """Check whether the queue is declared, so that requests can be submitted."""
-        done = self._scaletest("queue", "list", "-o", "json", "--redis-url", self.redis_url("client"))
-        return not done.returncode and any(queue["name"] == QUEUE for queue in json.loads(done.stdout))
+        done = self._scaletest(
+            "queue", "list", "-o", "json", "--redis-url", self.redis_url("client")
+        )
+        return not done.returncode and any(
+            queue["name"] == QUEUE for queue in json.loads(done.stdout)
+        )
 
     def burst(self, requests: int, seconds: float) -> dict[str, Any]:
         """Submit requests at once, wait for all, and return the client's statistics.
 
         seconds: of each request.
         """
-        line = ["client", "--queue", QUEUE, "--batch", str(requests), "--listen", "none", "-o", "json"]
+        line = [
+            "client",
+            "--queue",
+            QUEUE,
+            "--batch",
+            str(requests),
+            "--listen",
+            "none",
+            "-o",
+            "json",
+        ]
         done = self._scaletest(*line, "--redis-url", self.redis_url("client"), "--", str(seconds))
         if done.returncode:
-            raise AssertionError(f"the client ended with {done.returncode}: {done.stdout}{done.stderr}")
+            raise AssertionError(
+                f"the client ended with {done.returncode}: {done.stdout}{done.stderr}"
+            )
         return dict(json.loads(done.stdout))
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         """List the events of autoscalers of these kinds, in order of time."""
-        events = [event for event in self.pods.get("events")["items"] if event["involvedObject"]["kind"] in kinds]
+        events = [
+            event
+            for event in self.pods.get("events")["items"]
+            if event["involvedObject"]["kind"] in kinds
+        ]
         events.sort(key=lambda event: event.get("firstTimestamp") or event["eventTime"])
         return [
             {
@@ -132,7 +154,14 @@ class Release:
             self._seen.set()
 
     def _helm(self, *arguments: str) -> None:
-        line = [tool("helm4", "helm"), "--kubeconfig", str(self._plane.kubeconfig), "-n", self.namespace, *arguments]
+        line = [
+            tool("helm4", "helm"),
+            "--kubeconfig",
+            str(self._plane.kubeconfig),
+            "-n",
+            self.namespace,
+            *arguments,
+        ]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
         if done.returncode:
             raise Refused(f"helm {arguments[0]}: {done.stderr}")

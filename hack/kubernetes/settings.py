@@ -15,7 +15,9 @@ CNI = Path("/usr/lib/cni")
 DNS_PORT = 5353
 
 
-def files(folder: Path, name: str, address: str, proxy_kubeconfig: Path, admin_kubeconfig: Path) -> dict[str, str]:
+def files(
+    folder: Path, name: str, address: str, proxy_kubeconfig: Path, admin_kubeconfig: Path
+) -> dict[str, str]:
     """Write the text of every file, by its path below `folder`."""
     return {
         "containerd.toml": _containerd(),
@@ -65,7 +67,10 @@ def _kubelet(folder: Path) -> dict[str, Any]:
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-        "authentication": {"anonymous": {"enabled": False}, "x509": {"clientCAFile": f"{folder}/front-ca.crt"}},
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "x509": {"clientCAFile": f"{folder}/front-ca.crt"},
+        },
         "authorization": {"mode": "Webhook"},
         "clusterDNS": [DNS],
         "clusterDomain": DOMAIN,
@@ -81,7 +86,11 @@ def _kubelet(folder: Path) -> dict[str, Any]:
         "makeIPTablesUtilChains": False,
         # keep images also on a full disk: the node cannot fetch them again
         "imageGCHighThresholdPercent": 100,
-        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
+        "evictionHard": {
+            "memory.available": "100Mi",
+            "nodefs.available": "0%",
+            "imagefs.available": "0%",
+        },
     }
 
 

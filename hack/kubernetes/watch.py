@@ -17,8 +17,16 @@ AGAIN_S = 1.0
 class Watch:
     """Calls `see` with the kind and the object of each event, on a thread of its own."""
 
-    def __init__(self, plane: ControlPlane, path: str, see: Callable[[str, dict[str, Any]], None]) -> None:
-        self._line = [tool("kubernetes", "kubectl"), f"--kubeconfig={plane.kubeconfig}", "get", "--raw", path]
+    def __init__(
+        self, plane: ControlPlane, path: str, see: Callable[[str, dict[str, Any]], None]
+    ) -> None:
+        self._line = [
+            tool("kubernetes", "kubectl"),
+            f"--kubeconfig={plane.kubeconfig}",
+            "get",
+            "--raw",
+            path,
+        ]
         self._see = see
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
@@ -40,7 +48,9 @@ class Watch:
             with self._lock:
                 if self._closed.is_set():
                     return
-                self._process = subprocess.Popen(self._line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                self._process = subprocess.Popen(
+                    self._line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
             with self._process as process:
                 assert process.stdout
                 for line in process.stdout:

@@ -50,13 +50,19 @@ NOT_OURS = "not TestWorkerSubprocess"
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="scaletest-rq-") as name, EmbeddedServer(tcp=True) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="scaletest-rq-") as name,
+        EmbeddedServer(tcp=True) as server,
+    ):
         folder = Path(name)
         fetch(folder, metadata.version("rq"))
         failed, passed = run(folder, server)
     documented = set(re.findall(r"^\| `(test_[^`]+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
     share = passed / (passed + len(failed))
-    print(f"RQ {metadata.version('rq')}: {passed} of {passed + len(failed)} selected tests pass, {share:.1%}")
+    print(
+        f"RQ {metadata.version('rq')}: {passed} of {passed + len(failed)} selected tests pass,"
+        f" {share:.1%}"
+    )
     for test in sorted(failed - documented):
         print(f"fails and is not in {PAGE.name}: {test}")
     for test in sorted(documented - failed):
@@ -66,8 +72,18 @@ def main() -> int:
 
 def fetch(folder: Path, version: str) -> None:
     """Fetch RQ's tests from its source distribution."""
-    line = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run([*line, "--no-binary", ":all:", "--dest", str(folder), f"rq=={version}"], check=True)
+    line = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
+    subprocess.run(
+        [*line, "--no-binary", ":all:", "--dest", str(folder), f"rq=={version}"], check=True
+    )
     with tarfile.open(folder / f"rq-{version}.tar.gz") as archive:
         archive.extractall(folder, filter="data")
     shutil.move(folder / f"rq-{version}" / "tests", folder / "tests")
@@ -77,11 +93,23 @@ def fetch(folder: Path, version: str) -> None:
 def run(folder: Path, server: EmbeddedServer) -> tuple[set[str], int]:
     """Run the tests; returns the names of failed ones, and how many passed."""
     tests = [f"tests/test_{name}.py" for name in FILES]
-    line = [sys.executable, "-m", "pytest", "-p", "hack.rq_compat.plugin", "-p", "no:cacheprovider", "-q", "-rfE"]
+    line = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "hack.rq_compat.plugin",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "-rfE",
+    ]
     port = server.url.split(":")[2].split("/")[0]
     environment = {**os.environ, "RQ_TESTS_PORT": port, "PYTHONPATH": f"{folder}:{ROOT}"}
     line += ["--timeout", "30", "-W", "ignore", "-k", NOT_OURS, *tests]
-    shown = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout
+    shown = subprocess.run(
+        line, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    ).stdout
     failed = set(re.findall(r"^(?:FAILED|ERROR) (\S+)", shown, re.MULTILINE))
     counts = re.search(r"(\d+) passed", shown)
     if counts is None:

@@ -1,1 +1,3 @@
-"""Statistics as pure functions of records. Standard library only; no clock, no file, no randomness of its own."""
+"""Statistics as pure functions of records. Standard library only; no clock, no file, no randomness
+of its own.
+"""

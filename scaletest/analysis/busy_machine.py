@@ -51,7 +51,9 @@ def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[
     return [f"before the run{where}, {', '.join(signs)}: {REMEDY}"]
 
 
-def _cpu_signs(cpu: Mapping[str, float], pressure: Mapping[str, float], own_cores: float) -> list[str]:
+def _cpu_signs(
+    cpu: Mapping[str, float], pressure: Mapping[str, float], own_cores: float
+) -> list[str]:
     """Signs of other programs and of a hypervisor on the cores; none where cores are unknown."""
     cores = cpu.get("cores", 0.0)
     if cores <= 0:
@@ -60,7 +62,9 @@ def _cpu_signs(cpu: Mapping[str, float], pressure: Mapping[str, float], own_core
     foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
     if foreign >= FOREIGN_PART * cores:
         signs.append(f"other programs used {cores_text(foreign, cores)}")
-        if pressure.get("cpu_some", 0.0) >= CPU_PRESSED:  # alone it may come from workers that start
+        if (
+            pressure.get("cpu_some", 0.0) >= CPU_PRESSED
+        ):  # alone it may come from workers that start
             signs.append(f"the pressure on CPUs was {pressure['cpu_some']:.0%}")
         if cpu.get("load", 0.0) >= LOAD * cores:  # alone it may come from a program that has ended
             signs.append(f"the load of the minute before it was {cpu['load']:.1f}")

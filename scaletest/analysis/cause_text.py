@@ -30,19 +30,30 @@ PLACE_TEXTS: dict[str, PlaceText] = {
     State.ON_CPU: PlaceText(
         "on a CPU",
         "computing: each request needs more CPU time",
-        "caches, memory bandwidth, hyper-threads or clocks slow each worker down: spread them over more cores or nodes",
+        "caches, memory bandwidth, hyper-threads or clocks slow each worker down: spread them over"
+        " more cores or nodes",
     ),
-    State.CPU_WAIT: PlaceText("waiting for a CPU", "waiting for a CPU", "more cores, or a lower --limit"),
+    State.CPU_WAIT: PlaceText(
+        "waiting for a CPU", "waiting for a CPU", "more cores, or a lower --limit"
+    ),
     State.THROTTLED: PlaceText(
         "CPU limit",
         "throttled by the container's CPU limit",
         "a higher CPU limit of the container, or a lower --limit",
     ),
-    State.DISK: PlaceText("disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"),
-    State.MEMORY: PlaceText("memory", "waiting for memory", "more memory, or a higher memory limit of the container"),
-    State.DEVICE: PlaceText("device", "waiting for a device", "more devices, or fewer workers on each of them"),
+    State.DISK: PlaceText(
+        "disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"
+    ),
+    State.MEMORY: PlaceText(
+        "memory", "waiting for memory", "more memory, or a higher memory limit of the container"
+    ),
+    State.DEVICE: PlaceText(
+        "device", "waiting for a device", "more devices, or fewer workers on each of them"
+    ),
     State.FILE_LOCK: PlaceText(
-        "file lock", "waiting for a file lock", "a lock file for each worker, or a lock that is held for a shorter time"
+        "file lock",
+        "waiting for a file lock",
+        "a lock file for each worker, or a lock that is held for a shorter time",
     ),
     State.NETWORK: PlaceText(
         "network",
@@ -54,9 +65,13 @@ PLACE_TEXTS: dict[str, PlaceText] = {
         "waiting for a lock in memory",
         "look for the semaphore or mutex that the workers share, and hold it for a shorter time",
     ),
-    State.PIPE: PlaceText("pipe", "waiting for a pipe", "look at the process at the other end of the pipe"),
+    State.PIPE: PlaceText(
+        "pipe", "waiting for a pipe", "look at the process at the other end of the pipe"
+    ),
     State.SLEEP: PlaceText("sleep", "sleeping", "look for pauses between attempts in the workload"),
-    State.CHILD: PlaceText("child process", "waiting for a child process", "look at what the workload starts"),
+    State.CHILD: PlaceText(
+        "child process", "waiting for a child process", "look at what the workload starts"
+    ),
     State.IDLE: PlaceText("idle", "waiting for an event", "look at what the workload waits for"),
     State.NOT_OBSERVED: PlaceText("not observed", "not observed", ""),
     GAP: PlaceText(
@@ -88,7 +103,9 @@ def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> s
     on = ""
     if named:
         on = f" ({named})"
-    return f"{PLACE_TEXTS[place].phrase}{on}, {_percent(share)} of the added {seconds_text(added_s)}"
+    return (
+        f"{PLACE_TEXTS[place].phrase}{on}, {_percent(share)} of the added {seconds_text(added_s)}"
+    )
 
 
 def _percent(share: Estimate) -> str:

@@ -7,18 +7,19 @@ middle 95 % of a bootstrap over requests, by worker and step.
 
 Three corrections, since states are samples:
 
-1. The time on a CPU counts as grown as far as the CPU seconds of a request grew, which are exact. The
-   rest, where it is more than chance, was waiting for a CPU: threads that ran side by side ran one after
-   the other.
-2. Threads that a CPU limit throttles look as if they waited for a CPU. The limit is the cause where the
-   container's throttled seconds grew by half of that wait or more, or where it is throttled in half of
-   its periods and not in fewer than before: it had all the CPU time that the limit allows then, so more
-   cores would not have helped. These seconds count for each CPU that the container's threads are on. So
-   they may miss half of a wait, for example where other load drives all threads to one CPU, and may be a
-   multiple of it, where they are on many. They never count for more of a request than the part of the
-   periods in which the container was throttled, where samples have that.
-3. Steps of one run differ by a percent for reasons that no interval within a step shows, so less is no
-   growth.
+1. The time on a CPU counts as grown as far as the CPU seconds of a request grew, which are exact.
+   The rest, where it is more than chance, was waiting for a CPU: threads that ran side by side ran
+   one after the other.
+2. Threads that a CPU limit throttles look as if they waited for a CPU. The limit is the cause where
+   the container's throttled seconds grew by half of that wait or more, or where it is throttled in
+   half of its periods and not in fewer than before: it had all the CPU time that the limit allows
+   then, so more cores would not have helped. These seconds count for each CPU that the container's
+   threads are on. So they may miss half of a wait, for example where other load drives all threads
+   to one CPU, and may be a multiple of it, where they are on many. They never count for more of a
+   request than the part of the periods in which the container was throttled, where samples have
+   that.
+3. Steps of one run differ by a percent for reasons that no interval within a step shows, so less is
+   no growth.
 
 Time that was not observed is never spread over the states that were. Where less was unobserved than
 before, as in longer requests, a state may have grown only because it was observed: the low end of
@@ -33,19 +34,33 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from scaletest.analysis.cause import (
+    ALONE,
+    AS_WANTED,
+    NOTHING_GREW,
+    Cause,
+    Causes,
+    StepTime,
+)
 from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, PLACES, cause_sentence, seconds_text
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.growth import UNSEEN
 from scaletest.analysis.law_interval import Chance
-from scaletest.analysis.request_time import CPU_S, THROTTLED_S, RequestTime, repeats_of, request_time
+from scaletest.analysis.request_time import (
+    CPU_S,
+    THROTTLED_S,
+    RequestTime,
+    repeats_of,
+    request_time,
+)
 from scaletest.analysis.slow_member import SlowMember, slow_member
 from scaletest.analysis.steps import Rows, Step
 from scaletest.model import State, VerdictKind
 
 DRAWS = 300
-# Standard errors by which a cycle grows at least before a cause is looked for: one linear run in 2000 does by chance.
+# Standard errors by which a cycle grows at least before a cause is looked for: one linear run in
+# 2000 does by chance.
 CERTAIN = 3.3
 # A smaller share of the growth is no cause worth naming.
 LEAST_SHARE = 0.03
@@ -53,143 +68,14 @@ LEAST_SHARE = 0.03
 MOST_OF_GROWTH = 0.5
 # Throttled seconds that grew by this part of the wait for a CPU make the limit the cause.
 THROTTLED_PART = 0.5
-# A limit binds where the container is throttled in the first part of its periods, and in no less than
-# before, minus the second part.
+# A limit binds where the container is throttled in the first part of its periods, and in no less
+# than before, minus the second part.
 BOUND_PERIODS, FEWER_PERIODS = 0.5, 0.1
-# With more requests than this part that do not report where their time went (older workers), the others
-# represent too few.
+# With more requests than this part that do not report where their time went (older workers), the
+# others represent too few.
 MOST_UNCOVERED = 0.5
-# A state with a smaller share does not explain the growth alone.
-MAIN_SHARE = 0.5
-NOTHING_GREW = "nothing grew by more than chance explains"
-AS_WANTED = "nothing grew more than is wanted"
-ALONE = "one step does not show what grows"
-# Headlines of runs without a cause to look for.
-NO_CAUSE = (NOTHING_GREW, AS_WANTED, ALONE)
 Seconds = Mapping[str, float]
 StepPair = tuple[Step, Step]
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One place where requests spend added time.
-
-    state: a State or "gap". share: part of the growth of a cycle, at most 1. before_s, after_s:
-    seconds a request in the two steps. object: where most of the added time was spent: a path, an
-    address, a device; "" where it has none, or none holds more than half. evidence: what the
-    resources of the nodes did meanwhile. confirmed: whether they agree; None where nothing measured
-    is about it.
-    """
-
-    state: str
-    share: Estimate
-    grown_s: Estimate
-    before_s: float
-    after_s: float
-    object: str
-    sentence: str
-    remedy: str
-    evidence: tuple[str, ...] = ()
-    confirmed: bool | None = None
-
-    @property
-    def label(self) -> str:
-        """The name in tables."""
-        return PLACE_TEXTS[self.state].label
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "state": str(self.state),
-            "share": self.share.to_dict(),
-            "grown_s": self.grown_s.to_dict(),
-            "before_s": self.before_s,
-            "after_s": self.after_s,
-            "object": self.object,
-            "sentence": self.sentence,
-            "remedy": self.remedy,
-            "evidence": list(self.evidence),
-            "confirmed": self.confirmed,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class StepTime:
-    """Mean seconds of a step's requests by place; places without any are left out."""
-
-    workers: int
-    per_device: int
-    seconds: Mapping[str, float]
-
-    @property
-    def level(self) -> int:
-        """The variable of the scaling law in this run: workers, or workers on each device."""
-        return self.per_device or self.workers
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"workers": self.workers, "per_device": self.per_device, "seconds": dict(self.seconds)}
-
-
-@dataclass(frozen=True, slots=True)
-class Causes:
-    """Growth between two steps of a run, and its causes.
-
-    before, after: their workers; the same where only one step reports where its requests spend the
-    time. causes: ranked, the largest share first. grown_s: by how much a cycle grew. observed: the
-    part of that which was observed. covered: the part of the requests that report where their time
-    went. headline: why no cause is named, "" when one is. slow: the worker, device or node that got
-    slower alone. times: where the requests of every step spent their time.
-    """
-
-    before: int
-    after: int
-    causes: tuple[Cause, ...]
-    grown_s: Estimate
-    observed: float
-    covered: float
-    headline: str
-    slow: SlowMember | None
-    times: tuple[StepTime, ...]
-
-    @property
-    def sentence(self) -> str:
-        """The causes in a few words; "" when nothing grew."""
-        if self.headline in NO_CAUSE:
-            return ""
-        beginning, parts = "Cause", [self.headline]
-        if not self.headline:
-            first, *others = self.causes
-            beginning, parts = "Cause:", [first.sentence, *first.evidence[:1]]
-            if others and first.share.value < MAIN_SHARE:
-                parts.append(others[0].sentence)
-        if self.slow:
-            parts.append(self.slow.sentence)
-        return f"{beginning} {'; '.join(parts)}"
-
-    @property
-    def remedy(self) -> str:
-        """The remedy; "" when no cause is named."""
-        if self.slow:
-            return self.slow.remedy
-        if self.headline:
-            return ""
-        return self.causes[0].remedy
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "before": self.before,
-            "after": self.after,
-            "headline": self.headline,
-            "sentence": self.sentence,
-            "grown_s": self.grown_s.to_dict(),
-            "observed": self.observed,
-            "covered": self.covered,
-            "causes": [cause.to_dict() for cause in self.causes],
-            "slow": self.slow.to_dict() if self.slow else None,
-            "times": [time.to_dict() for time in self.times],
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,12 +138,12 @@ def attribute(
 ) -> Causes | None:
     """The growth in the doubling that failed, else from the first step to the last.
 
-    None where no request reports its time. A single step shows where its requests spend the time, and
-    names no cause.
+    None where no request reports its time. A single step shows where its requests spend the time,
+    and names no cause.
 
-    failed: the two steps of that doubling. chance: seeded by the caller. missed: whether a threshold is
-    not met. throttled: by workers, the part of its periods in which a CPU limit throttled the container,
-    where samples have it.
+    failed: the two steps of that doubling. chance: seeded by the caller. missed: whether a
+    threshold is not met. throttled: by workers, the part of its periods in which a CPU limit
+    throttled the container, where samples have it.
     """
     times = {step.workers: request_time(step, records) for step in steps if step.throughput.enough}
     known = [step for step in steps if step.workers in times and times[step.workers].cycles]
@@ -277,8 +163,12 @@ def attribute(
     return _explained(grown, times_by_step, as_wanted=as_wanted)
 
 
-def _times_of(pair: StepPair, times: Mapping[int, RequestTime]) -> tuple[RequestTime, RequestTime] | None:
-    """The times of two steps, of the repeats of both if they share some; None where one is unknown."""
+def _times_of(
+    pair: StepPair, times: Mapping[int, RequestTime]
+) -> tuple[RequestTime, RequestTime] | None:
+    """The times of two steps, of the repeats of both if they share some; None where one is
+    unknown.
+    """
     first, second = pair
     if first.workers not in times or second.workers not in times:
         return None
@@ -326,7 +216,11 @@ def _as_wanted(steps: Sequence[Step]) -> bool:
 
 def _step_time(time: RequestTime) -> StepTime:
     means = time.means()
-    return StepTime(time.workers, time.per_device, {str(name): means[name] for name in PLACES if means[name] > 0})
+    return StepTime(
+        time.workers,
+        time.per_device,
+        {str(name): means[name] for name in PLACES if means[name] > 0},
+    )
 
 
 def _result(
@@ -351,7 +245,8 @@ def _result(
 
 
 def _bound(throttled: Mapping[int, float], before: int, after: int) -> bool:
-    """Whether containers had all CPU time that their limits allow, and no less than with fewer workers.
+    """Whether containers had all CPU time that their limits allow, and no less than with fewer
+    workers.
 
     Where workers have a container each, too few cores keep them below their limits: then they are
     throttled less often.
@@ -361,7 +256,9 @@ def _bound(throttled: Mapping[int, float], before: int, after: int) -> bool:
     return throttled[after] >= max(BOUND_PERIODS, throttled[before] - FEWER_PERIODS)
 
 
-def _grown(before: RequestTime, after: RequestTime, chance: Chance, throttled: Mapping[int, float]) -> _Grown:
+def _grown(
+    before: RequestTime, after: RequestTime, chance: Chance, throttled: Mapping[int, float]
+) -> _Grown:
     """The growth of the times of two steps. throttled: as in `attribute`."""
     part, part_after = throttled.get(before.workers), throttled.get(after.workers)
     base = _within_periods(before.means(), part)
@@ -379,9 +276,13 @@ def _grown(before: RequestTime, after: RequestTime, chance: Chance, throttled: M
 
 def _ranked(grown: _Grown) -> tuple[Cause, ...]:
     """The places that certainly grew, and by enough to name them."""
-    observed = [place for place in PLACES if place != State.NOT_OBSERVED and grown.growth[place] > 0]
+    observed = [
+        place for place in PLACES if place != State.NOT_OBSERVED and grown.growth[place] > 0
+    ]
     shares = {place: grown.share(place) for place in observed}
-    worth = [place for place in observed if shares[place].value >= LEAST_SHARE and shares[place].low > 0]
+    worth = [
+        place for place in observed if shares[place].value >= LEAST_SHARE and shares[place].low > 0
+    ]
     worth.sort(key=lambda place: -shares[place].value)
     return tuple(_cause(grown, place, shares[place]) for place in worth)
 
@@ -393,7 +294,9 @@ def _unknown(grown: _Grown, causes: Sequence[Cause]) -> str:
     uncovered = 1.0 - min(grown.before.covered, grown.after.covered)
     if uncovered > MOST_UNCOVERED:
         return f"unknown: {uncovered:.0%} of the requests do not report where their time went"
-    if unseen >= LEAST_SHARE and unseen >= max((cause.share.value for cause in causes), default=0.0):
+    if unseen >= LEAST_SHARE and unseen >= max(
+        (cause.share.value for cause in causes), default=0.0
+    ):
         return f"unknown: {min(1.0, unseen):.0%} of the added {added} was not observed"
     if causes:
         return ""
@@ -403,7 +306,8 @@ def _unknown(grown: _Grown, causes: Sequence[Cause]) -> str:
 def _growth(before: Seconds, after: Seconds, in_turn: bool, limited: bool) -> dict[str, float]:
     """By how much each place grew, corrected as the module describes.
 
-    in_turn: whether threads ran in turn that ran side by side before. limited: whether a CPU limit makes them wait.
+    in_turn: whether threads ran in turn that ran side by side before. limited: whether a CPU limit
+    makes them wait.
     """
     grown = {str(place): after[place] - before[place] for place in PLACES}
     waits_s = grown[State.CPU_WAIT]
@@ -427,7 +331,9 @@ def _in_turn_s(before: Seconds, after: Seconds) -> float:
 
 
 def _limited(before: Seconds, after: Seconds, in_turn: bool, bound: bool) -> bool:
-    """Whether the CPU limit of the container, not the number of cores, made requests wait longer."""
+    """Whether the CPU limit of the container, not the number of cores, made requests wait
+    longer.
+    """
     grown = _growth(before, after, in_turn, limited=False)
     waits_s = grown[State.CPU_WAIT] + grown[State.THROTTLED]
     throttled_s = max(after[THROTTLED_S] - before[THROTTLED_S], grown[State.THROTTLED])

@@ -1,13 +1,16 @@
-"""Whether a candidate run is slower than a base run: the ratio of throughputs at every common number of workers.
+"""Whether a candidate run is slower than a base run: the ratio of throughputs at every common
+number of workers.
 
-The ratio is candidate over base with a 95 % interval, built on the logarithm. With three repeats or more on both sides
-the repeats are the units (Kalibera and Jones 2013) and Welch's t gives the interval. Else it comes from the intervals
-of the two steps; those of single runs do not hold what differs from run to run, which may be all that is seen.
+The ratio is candidate over base with a 95 % interval, built on the logarithm. With three repeats or
+more on both sides the repeats are the units (Kalibera and Jones 2013) and Welch's t gives the
+interval. Else it comes from the intervals of the two steps; those of single runs do not hold what
+differs from run to run, which may be all that is seen.
 
-A step is a regression when its ratio differs from 1 beyond chance and by more than the tolerance, and an improvement
-likewise. It is equivalent when the whole interval lies within the tolerance, and not slower when only its low end does.
-"Beyond chance" is asked of all steps together by Holm's procedure (1979) at 5 %: of two equal runs, no more than one
-in twenty has any step flagged. Equivalence needs no such correction, since every step must show it.
+A step is a regression when its ratio differs from 1 beyond chance and by more than the tolerance,
+and an improvement likewise. It is equivalent when the whole interval lies within the tolerance, and
+not slower when only its low end does. "Beyond chance" is asked of all steps together by Holm's
+procedure (1979) at 5 %: of two equal runs, no more than one in twenty has any step flagged.
+Equivalence needs no such correction, since every step must show it.
 
 The tolerance t spans 1 - t to 1 / (1 - t), so that exchanging the runs gives the mirrored answer.
 """
@@ -30,7 +33,8 @@ from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
 FAMILY_ERROR = 0.05
-# The name of a queue is made up for each run, and what was wanted of it does not change what was measured.
+# The name of a queue is made up for each run, and what was wanted of it does not change what was
+# measured.
 _NO_MATTER = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
 
 
@@ -136,7 +140,9 @@ class LogRatio:
 
     def beyond(self, level: float) -> bool:
         """Whether it differs from 0 by the two-sided t test at that level."""
-        return abs(self.value) > (t_quantile(1 - level / 2, self.freedom) * self.error if self.error else 0.0)
+        return abs(self.value) > (
+            t_quantile(1 - level / 2, self.freedom) * self.error if self.error else 0.0
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +153,13 @@ class Side:
     steps: Sequence[Step]
 
 
-def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool = False) -> ValidationComparison:
+def compare(
+    base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool = False
+) -> ValidationComparison:
     """Compare step by step. Runs of different workloads are compared only with `force`.
 
-    tolerance: the largest part of the throughput, from 0 to below 1, by which a candidate may be slower.
+    tolerance: the largest part of the throughput, from 0 to below 1, by which a candidate may be
+    slower.
     """
     differing = differences(base.plan, candidate.plan)
     ours = {step.workers: step for step in base.steps}
@@ -173,18 +182,22 @@ def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool
 def differences(base: Plan, candidate: Plan) -> tuple[Difference, ...]:
     """The fields in which two plans differ, the workload's first.
 
-    The workload is the command, or the length of the sleep, and what runs beside it. With a command `seconds` is only
-    an estimate. So are, where numbers of workers per device are compared, the devices: on others, as many
-    workers share them otherwise.
+    The workload is the command, or the length of the sleep, and what runs beside it. With a command
+    `seconds` is only an estimate. So are, where numbers of workers per device are compared, the
+    devices: on others, as many workers share them otherwise.
     """
     defining = {"command", "background"}
     if not base.command and not candidate.command:
         defining.add("seconds")
     if base.compares or candidate.compares:
-        defining |= {"devices"} if base.compares == candidate.compares else {"devices", "per_device"}
+        defining |= (
+            {"devices"} if base.compares == candidate.compares else {"devices", "per_device"}
+        )
     ours, theirs = base.to_dict(), candidate.to_dict()
     names = [
-        field.name for field in fields(Plan) if field.name not in _NO_MATTER and ours[field.name] != theirs[field.name]
+        field.name
+        for field in fields(Plan)
+        if field.name not in _NO_MATTER and ours[field.name] != theirs[field.name]
     ]
     differing = [Difference(name, ours[name], theirs[name], name in defining) for name in names]
     return tuple(sorted(differing, key=lambda difference: not difference.workload))
@@ -193,13 +206,17 @@ def differences(base: Plan, candidate: Plan) -> tuple[Difference, ...]:
 def _changes(pairs: Sequence[tuple[Step, Step]], tolerance: float) -> tuple[StepChange, ...]:
     logs = {base.workers: log for base, candidate in pairs if (log := _log_ratio(base, candidate))}
     significant = holm(logs)
-    return tuple(_change(base, candidate, logs.get(base.workers), significant, tolerance) for base, candidate in pairs)
+    return tuple(
+        _change(base, candidate, logs.get(base.workers), significant, tolerance)
+        for base, candidate in pairs
+    )
 
 
 def holm(logs: Mapping[int, LogRatio]) -> set[int]:
     """The steps whose ratio differs from 1 beyond chance, 5 % error for all steps together.
 
-    As long as something is rejected at 5 % divided by the number of steps left, the rest is asked again more mildly.
+    As long as something is rejected at 5 % divided by the number of steps left, the rest is asked
+    again more mildly.
     """
     left, rejected = dict(logs), set[int]()
     while left:
@@ -212,14 +229,21 @@ def holm(logs: Mapping[int, LogRatio]) -> set[int]:
 
 
 def _log_ratio(base: Step, candidate: Step) -> LogRatio | None:
-    if not (base.sound and candidate.sound and base.throughput.per_s > 0 and candidate.throughput.per_s > 0):
+    if not (
+        base.sound
+        and candidate.sound
+        and base.throughput.per_s > 0
+        and candidate.throughput.per_s > 0
+    ):
         return None
     if _repeated(base, candidate):
         (mean, variance, freedom), (other, more, left) = _repeats(base), _repeats(candidate)
     else:
         (mean, variance, freedom), (other, more, left) = _within(base), _within(candidate)
     return LogRatio(
-        other - mean, math.sqrt(variance + more), welch([math.sqrt(variance), math.sqrt(more)], [freedom, left])
+        other - mean,
+        math.sqrt(variance + more),
+        welch([math.sqrt(variance), math.sqrt(more)], [freedom, left]),
     )
 
 
@@ -234,18 +258,27 @@ def _repeats(step: Step) -> tuple[float, float, float]:
 
 
 def _within(step: Step) -> tuple[float, float, float]:
-    """Log throughput, its variance by the delta method from the step's own interval, degrees of freedom."""
+    """Log throughput, its variance by the delta method from the step's own interval, degrees of
+    freedom.
+    """
     rate = step.throughput
     freedom = max(1, rate.freedom)
     return math.log(rate.per_s), (rate.relative / t95(freedom)) ** 2, freedom
 
 
-def _change(base: Step, candidate: Step, log: LogRatio | None, significant: set[int], tolerance: float) -> StepChange:
+def _change(
+    base: Step, candidate: Step, log: LogRatio | None, significant: set[int], tolerance: float
+) -> StepChange:
     clear = base.workers in significant
     change, reason = classify(log, clear, tolerance)
     if log is None:
-        names = [name for name, step in (("base", base), ("candidate", candidate)) if not step.sound]
-        reason = f"not steady, or too few requests, in the {' and the '.join(names) or 'base or the candidate'}"
+        names = [
+            name for name, step in (("base", base), ("candidate", candidate)) if not step.sound
+        ]
+        reason = (
+            "not steady, or too few requests, in the"
+            f" {' and the '.join(names) or 'base or the candidate'}"
+        )
     return StepChange(
         workers=base.workers,
         change=change,
@@ -271,7 +304,10 @@ def classify(log: LogRatio | None, significant: bool, tolerance: float) -> tuple
         return Change.IMPROVEMENT, ""
     if ratio.low >= least:
         return Change.NOT_SLOWER, ""
-    return Change.UNDECIDED, f"a loss of more than {100 * tolerance:.3g} % is neither shown nor excluded"
+    return (
+        Change.UNDECIDED,
+        f"a loss of more than {100 * tolerance:.3g} % is neither shown nor excluded",
+    )
 
 
 def _run_times(step: Step) -> list[float]:
@@ -298,7 +334,8 @@ def _verdict(steps: Sequence[StepChange], tolerance: float, lacking: Sequence[in
         worst = min(slower, key=lambda step: step.ratio.value if step.ratio else 1.0)
         return Verdict(
             VerdictKind.FAIL,
-            f"slower by more than {limit} in {len(slower)} of {len(steps)} steps: {_change_text(worst)}",
+            f"slower by more than {limit} in {len(slower)} of {len(steps)} steps:"
+            f" {_change_text(worst)}",
             "look at what changed between the runs, or measure both again, in turns",
         )
     undecided = [step for step in steps if step.change is Change.UNDECIDED]
@@ -306,8 +343,13 @@ def _verdict(steps: Sequence[StepChange], tolerance: float, lacking: Sequence[in
         reason = "the runs have no step in common"
         if undecided:
             reason = f"{_change_text(undecided[0])}; {undecided[0].reason}"
-        remedy = "measure both with more --repeats or a smaller --precision, or allow a larger --tolerance"
-        return Verdict(VerdictKind.INVALID, reason, remedy if undecided else "give both runs the same steps")
+        remedy = (
+            "measure both with more --repeats or a smaller --precision, or allow a larger"
+            " --tolerance"
+        )
+        return Verdict(
+            VerdictKind.INVALID, reason, remedy if undecided else "give both runs the same steps"
+        )
     if lacking:
         reason = f"not measured in both runs: {', '.join(map(str, lacking))} workers"
         return Verdict(VerdictKind.INVALID, reason, "measure both to the end: --resume")
@@ -315,9 +357,13 @@ def _verdict(steps: Sequence[StepChange], tolerance: float, lacking: Sequence[in
     better = ""
     if faster:
         better = f"; {faster} faster"
-    return Verdict(VerdictKind.PASS, f"none of {len(steps)} steps is slower by more than {limit}{better}")
+    return Verdict(
+        VerdictKind.PASS, f"none of {len(steps)} steps is slower by more than {limit}{better}"
+    )
 
 
 def _change_text(step: StepChange) -> str:
     ratio = step.ratio
-    return f"{step.workers} workers" + (f" {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "")
+    return f"{step.workers} workers" + (
+        f" {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else ""
+    )

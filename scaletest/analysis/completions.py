@@ -37,7 +37,8 @@ def after(ends: Ends, cut_s: float) -> dict[str, Sequence[float]]:
 
 
 def span(ends: Ends) -> tuple[float, float]:
-    """Where every worker's progress is known: from the latest first completion to the earliest last one, in s.
+    """Where every worker's progress is known: from the latest first completion to the earliest last
+    one, in s.
 
     (0, 0) when there is no such time.
     """
@@ -51,7 +52,9 @@ def span(ends: Ends) -> tuple[float, float]:
 
 
 def progress(ends: Ends, edges: Sequence[float]) -> list[float]:
-    """Requests done between neighbouring edges, with fractions; edges ascend and lie within the span."""
+    """Requests done between neighbouring edges, with fractions; edges ascend and lie within the
+    span.
+    """
     done = [0.0] * len(edges)
     for times in ends.values():
         if len(times) > 1:

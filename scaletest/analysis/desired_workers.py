@@ -47,7 +47,8 @@ class Targets:
         checks.seconds(self.window_s, "window", maximum=LONGEST_WINDOW_S, zero=False)
         if not 0.0 < self.utilisation <= 1.0:
             raise InvalidValue(
-                f"utilisation is {self.utilisation!r}", hint="give a share above 0, at most 1, such as 0.7"
+                f"utilisation is {self.utilisation!r}",
+                hint="give a share above 0, at most 1, such as 0.7",
             )
 
 
@@ -65,7 +66,9 @@ class QueueDemand:
 
 
 def wanted(demand: QueueDemand, targets: Targets) -> int:
-    """Workers wanted at this moment. Without a known run time: one for each request that waits or runs."""
+    """Workers wanted at this moment. Without a known run time: one for each request that waits or
+    runs.
+    """
     present = demand.waiting + demand.running
     if demand.run_s is None:
         return min(present, MOST_WORKERS)

@@ -30,7 +30,8 @@ from scaletest.analysis.student_t import t95, t_quantile, welch
 from scaletest.model import Plan
 
 FAMILY_ERROR = 0.05
-# The part of throughput that the best number may lose against another, by the ends of the intervals.
+# The part of throughput that the best number may lose against another, by the ends of the
+# intervals.
 MOST_LOST = 0.10
 
 
@@ -78,8 +79,8 @@ class Sharing:
             if too_low or relative.high > 1 / (1 - MOST_LOST):
                 between = f"between {relative.low:.0%} and {relative.high:.0%}"
                 return (
-                    f"{candidate.per_device} workers on each device do {between} of what {self.leader} "
-                    "do, which is too imprecise to call a number best"
+                    f"{candidate.per_device} workers on each device do {between} of what"
+                    f" {self.leader} do, which is too imprecise to call a number best"
                 )
         return ""
 

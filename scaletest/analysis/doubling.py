@@ -26,9 +26,9 @@ from scaletest.model import Plan
 
 _NORMAL = t95(math.inf)
 STEADY = MachineTrend()
-# Both ways may be off in the same direction by chance, as when all workers fluctuate for longer than a
-# step. So a doubling fails only when it is twice as far below the wanted ratio as the ways are from
-# their mean.
+# Both ways may be off in the same direction by chance, as when all workers fluctuate for longer
+# than a step. So a doubling fails only when it is twice as far below the wanted ratio as the ways
+# are from their mean.
 FAILS_BEYOND = 2.0
 # Reasons why an interval is wider than the scatter of requests makes it.
 WAYS, SLOW_REQUESTS = "ways", "slow requests"
@@ -57,7 +57,9 @@ class StepPart:
 
     @property
     def spread(self) -> float | None:
-        """The relative standard deviation of its cycles by the width of its interval; None where there is none."""
+        """The relative standard deviation of its cycles by the width of its interval; None where
+        there is none.
+        """
         rate, count = self.throughput, self.throughput.completions - self.workers
         known = rate.enough and count > 0 and math.isfinite(rate.relative)
         if known:
@@ -68,7 +70,8 @@ class StepPart:
 def together(parts: Sequence[StepPart]) -> Throughput:
     """The throughput of a step from its parts, each weighted with its length.
 
-    The scatter of requests in a second is pooled over the parts, each with its degrees of freedom as
+    The scatter of requests in a second is pooled over the parts, each with its degrees of freedom
+    as
     weight: a part of 30 requests that follow each other alike underestimates its own error.
     """
     rates = [part.throughput for part in parts]
@@ -136,7 +139,9 @@ class _Pair:
 
     @property
     def weight(self) -> float:
-        """Its share in the ratio: the errors of the two steps add, and each falls with the seconds."""
+        """Its share in the ratio: the errors of the two steps add, and each falls with the
+        seconds.
+        """
         first_s = max(sum(part.seconds for part in self.first), 1e-6)
         second_s = max(sum(part.seconds for part in self.second), 1e-6)
         return 1.0 / (1.0 / first_s + 1.0 / second_s)
@@ -197,7 +202,9 @@ def _plain(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
 
 
 def judged(parts: Sequence[StepPart]) -> list[StepPart]:
-    """The parts of a step that a verdict uses: those of its sound pairs, or all where none is sound."""
+    """The parts of a step that a verdict uses: those of its sound pairs, or all where none is
+    sound.
+    """
     sound: list[StepPart] = []
     for number in sorted({part.repeat // 2 for part in parts}):
         pair = _of_pair(parts, number)
@@ -207,7 +214,9 @@ def judged(parts: Sequence[StepPart]) -> list[StepPart]:
 
 
 def run_course(steps: Sequence[Sequence[StepPart]]) -> MachineTrend:
-    """How the machine changed along the run, by both ways of each step and its sound, judged parts."""
+    """How the machine changed along the run, by both ways of each step and its sound, judged
+    parts.
+    """
     both_ways = []
     for parts in steps:
         step = _up_and_down([part for part in judged(parts) if part.sound])
@@ -252,7 +261,9 @@ def _middle(parts: Sequence[StepPart]) -> float:
     return parts[0].at_s
 
 
-def _with_tails(plain: Ratio, pairs: Sequence[_Pair], wider: float, narrower: float, more: float) -> Ratio:
+def _with_tails(
+    plain: Ratio, pairs: Sequence[_Pair], wider: float, narrower: float, more: float
+) -> Ratio:
     """The ratio by the usual requests and by how often slow ones come; `plain` where none came."""
     first, second = pairs[0].first[0].workers, pairs[0].second[0].workers
     base = _tail(itertools.chain.from_iterable(pair.first for pair in pairs))

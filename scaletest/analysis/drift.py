@@ -1,8 +1,10 @@
 """Whether a step stayed the same while it was measured: trend, shift, dips.
 
 trend: slope of the throughput over time, for the question whether to go on measuring.
-shift: the largest standardised cumulative sum of batch means (CUSUM), for heat, leaks, noisy neighbours.
-dips: batches far from the median in units of the median absolute deviation, for short breaks that CUSUM misses.
+shift: the largest standardised cumulative sum of batch means (CUSUM), for heat, leaks, noisy
+neighbours.
+dips: batches far from the median in units of the median absolute deviation, for short breaks that
+CUSUM misses.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from scaletest.analysis.completions import Ends, rates, span
 from scaletest.analysis.student_t import t_quantile
 
 BATCHES = 20
-# The 95 % and the 99 % points of max |S| / (s sqrt(n)) for 20 independent batches, simulated (tests/unit).
+# The 95 % and the 99 % points of max |S| / (s sqrt(n)) for 20 independent batches, simulated
+# (tests/unit).
 CUSUM_5, CUSUM_1 = 1.19, 1.38
 # A step with a larger relative shift must not be judged.
 MOST_SHIFT = 0.03
@@ -45,7 +48,9 @@ class Drift:
 
     @property
     def unsteady(self) -> bool:
-        """Whether the step must not be judged: a change of more than 3 % that chance does in 1 of 100."""
+        """Whether the step must not be judged: a change of more than 3 % that chance does in 1 of
+        100.
+        """
         return self.certain and abs(self.shift) > MOST_SHIFT
 
 
@@ -85,7 +90,9 @@ def beyond_noise(drift_: Drift, relative: float) -> Drift:
 
 
 def cusum(batches: Sequence[float]) -> tuple[float, int]:
-    """max |S(k)| / (s sqrt(n)), S(k) the sum of the first k deviations from the mean; and that k."""
+    """max |S(k)| / (s sqrt(n)), S(k) the sum of the first k deviations from the mean; and that
+    k.
+    """
     mean, spread = statistics.fmean(batches), statistics.stdev(batches)
     if spread <= 1e-9 * abs(mean):
         return 0.0, 0
@@ -98,7 +105,8 @@ def cusum(batches: Sequence[float]) -> tuple[float, int]:
 
 
 def rising(ends: Ends, effect: float = TREND_EFFECT, t: float = MAY_BE) -> bool:
-    """Whether throughput may still change along the time so far: by over `effect` from end to end at |t| > `t`.
+    """Whether throughput may still change along the time so far: by over `effect` from end to end
+    at |t| > `t`.
 
     A false alarm only costs time.
     """
@@ -107,7 +115,8 @@ def rising(ends: Ends, effect: float = TREND_EFFECT, t: float = MAY_BE) -> bool:
 
 
 def surely_rising(ends: Ends, per_s: float = 0.0) -> bool:
-    """Whether throughput changes for certain: by over 5 % from end to end, by chance once in a thousand times.
+    """Whether throughput changes for certain: by over 5 % from end to end, by chance once in a
+    thousand times.
 
     per_s: the trend of the whole run, which is taken out before.
     """
@@ -120,7 +129,9 @@ def surely_rising(ends: Ends, per_s: float = 0.0) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A straight line through the throughput. effect: change from end to end over the mean; t: slope over its error."""
+    """A straight line through the throughput. effect: change from end to end over the mean; t:
+    slope over its error.
+    """
 
     effect: float
     t: float
@@ -157,4 +168,6 @@ def _dips(batches: Sequence[float]) -> list[tuple[int, float]]:
     middle = statistics.median(batches)
     deviation = 1.4826 * statistics.median(abs(rate - middle) for rate in batches)
     limit = max(DIP_DEVIATIONS * deviation, DIP_EFFECT * middle)
-    return [(index, rate / middle - 1) for index, rate in enumerate(batches) if middle - rate > limit]
+    return [
+        (index, rate / middle - 1) for index, rate in enumerate(batches) if middle - rate > limit
+    ]

@@ -1,4 +1,6 @@
-"""Everything that a run's records say, in one value. Pure, so that a stored run is judged anew and always alike."""
+"""Everything that a run's records say, in one value. Pure, so that a stored run is judged anew and
+always alike.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,18 @@ from typing import Any
 from scaletest.analysis import failures
 from scaletest.analysis.background import BackgroundStep, summarise_background
 from scaletest.analysis.busy_machine import busy_before
-from scaletest.analysis.causes import Causes, attribute
+from scaletest.analysis.cause import Causes
+from scaletest.analysis.causes import attribute
 from scaletest.analysis.device_sharing import Sharing, sharing
 from scaletest.analysis.evidence import supported
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.growth import Growth, growth
 from scaletest.analysis.interference import Interference, interferences
-from scaletest.analysis.judge import changed_evenly, failed_doubling, judge, warnings
+from scaletest.analysis.judge import failed_doubling, judge
 from scaletest.analysis.law import Choice
 from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.resources import StepResources, began, resources
+from scaletest.analysis.run_warnings import changed_evenly, warnings
 from scaletest.analysis.steps import Rows, Step, course_of, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
 from scaletest.model import Measurement, NodeSample, Plan, Record, Verdict, VerdictKind
@@ -95,9 +99,11 @@ def evaluate(
     samples: Sequence[NodeSample] = (),
     damaged: str = "",
 ) -> Evaluation:
-    """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of other queues.
+    """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of
+    other queues.
 
-    noticed: warnings from before the run. samples: of the nodes, while it lasted. damaged: why some are missing.
+    noticed: warnings from before the run. samples: of the nodes, while it lasted. damaged: why some
+    are missing.
     """
     steps = summarise(plan, measurements, records)
     grown = growth(steps, chance)
@@ -105,8 +111,12 @@ def evaluate(
     shared = sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     used, odd = resources(steps, records, samples)
-    throttled = {step.workers: part for step in used if (part := step.throttled_periods) is not None}
-    grew = attribute(steps, failed_doubling(plan, steps), records, chance, missed=missed, throttled=throttled)
+    throttled = {
+        step.workers: part for step in used if (part := step.throttled_periods) is not None
+    }
+    grew = attribute(
+        steps, failed_doubling(plan, steps), records, chance, missed=missed, throttled=throttled
+    )
     causes = supported(grew, used)
     disturbed = interferences(steps, records, samples)
     before = noticed or busy_before(samples, began(records))
@@ -118,7 +128,13 @@ def evaluate(
         thresholds=thresholds,
         failures=failures.group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
-        warnings=[*before, *missing_samples(damaged), *warnings(steps, disturbed), *changed_evenly(trend_per_s), *odd],
+        warnings=[
+            *before,
+            *missing_samples(damaged),
+            *warnings(steps, disturbed),
+            *changed_evenly(trend_per_s),
+            *odd,
+        ],
         verdict=judge(plan, steps, interrupted, thresholds, shared, causes, disturbed),
         interrupted=interrupted,
         elapsed_s=elapsed_s,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from scaletest.analysis.cause import Cause, Causes
 from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, cause_sentence, seconds_text
-from scaletest.analysis.causes import Cause, Causes
 from scaletest.analysis.node_text import cores_text, differing, on_node
 from scaletest.analysis.resources import NodeResource, StepResources
 from scaletest.model import State
@@ -27,11 +27,14 @@ PRESSED, UNPRESSED = 0.2, 0.05
 THROTTLED, UNTHROTTLED = 0.1, 0.02
 # Clocks that fell by this part, and steal of this part of the cores, slow requests down.
 CLOCK_FELL, STOLEN = 0.05, 0.03
-# A clock below this part of its highest, and a device that is throttled for this part of the time, is slow.
+# A clock below this part of its highest, and a device that is throttled for this part of the time,
+# is slow.
 LOW_CLOCK, SLOWED = 0.8, 0.5
 # Cores that other programs use are worth a line from this part on.
 OTHERS = 0.2
-FREE_CORES = "free the cores that other programs or the tester use, then more cores or a lower --limit"
+FREE_CORES = (
+    "free the cores that other programs or the tester use, then more cores or a lower --limit"
+)
 # States in which a wait for a device may hide: its driver waits in user space.
 HIDING = (State.LOCK, State.IDLE, State.SLEEP)
 
@@ -99,7 +102,9 @@ def _supported(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause:
         lines = (f"but {lines[0]}", *lines[1:])
     if hidden:
         lines = (*lines, "its driver waits where no call to the device shows")
-    return replace(cause, evidence=lines, confirmed=evidence.confirmed, remedy=evidence.remedy or cause.remedy)
+    return replace(
+        cause, evidence=lines, confirmed=evidence.confirmed, remedy=evidence.remedy or cause.remedy
+    )
 
 
 def _hidden(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause | None:
@@ -148,14 +153,23 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
 
 
 def _throttled(pair: ComparedResources, _: str) -> Evidence:
-    limit, part = pair.after.highest(CONTAINER, "cpu_limit"), pair.after.highest(CONTAINER, "throttled_periods")
+    limit, part = (
+        pair.after.highest(CONTAINER, "cpu_limit"),
+        pair.after.highest(CONTAINER, "throttled_periods"),
+    )
     used = pair.after.highest(CONTAINER, "cpu_used")
     if part is None:
         return Evidence()
     bound = "" if limit is None else f"limit is {_cores(limit)}, "
-    lines = [f"the container's {bound}throttled in {part:.0%} of its periods{_before(pair, _periods, _share)}"]
+    lines = [
+        f"the container's {bound}throttled in {part:.0%} of its"
+        f" periods{_before(pair, _periods, _share)}"
+    ]
     if not bound:
-        lines = [f"the container is throttled in {part:.0%} of its periods{_before(pair, _periods, _share)}"]
+        lines = [
+            f"the container is throttled in {part:.0%} of its"
+            f" periods{_before(pair, _periods, _share)}"
+        ]
     lines += [] if used is None else [f"it uses {_cores(used)}"]
     return Evidence(tuple(lines), _between(part, THROTTLED, UNTHROTTLED))
 
@@ -169,24 +183,35 @@ def _disk(pair: ComparedResources, _: str) -> Evidence:
     was = pair.earlier(DISK, disk)
     earlier = "" if was is None else f" ({was:.0%} before)"
     place = f"{disk.name}{on_node(disk.node, pair.after)}"
-    moved = [f"{_bytes(disk.figures[name])} {name}" for name in ("read", "written") if disk.figures.get(name)]
+    moved = [
+        f"{_bytes(disk.figures[name])} {name}"
+        for name in ("read", "written")
+        if disk.figures.get(name)
+    ]
     rest += [f"{place}: {', '.join(moved)}"] if moved else []
     wait_s = disk.figures.get("wait_s")
     rest = [*([f"a read or write there takes {seconds_text(wait_s)}"] if wait_s else []), *rest]
     if busy < DISK_ROOM and (pressure is None or pressure < UNPRESSED):
         line = f"no disk is busy for more than {busy:.0%} of the time"
-        return Evidence((line, *rest), False, "look for a network file system, or a lock of the file system")
+        return Evidence(
+            (line, *rest), False, "look for a network file system, or a lock of the file system"
+        )
     full = True if busy >= DISK_FULL else _pressed(pressure)
     return Evidence((f"{place} is busy for {busy:.0%} of the time{earlier}", *rest), full or None)
 
 
 def _memory(pair: ComparedResources, _: str) -> Evidence:
     after = pair.after
-    pressure, reclaims = after.highest(PRESSURE, "memory_some"), after.highest(CONTAINER, "reclaims")
+    pressure, reclaims = (
+        after.highest(PRESSURE, "memory_some"),
+        after.highest(CONTAINER, "reclaims"),
+    )
     swap = [after.highest(MEMORY, name) for name in ("swap_in", "swap_out")]
     lines = _pressure(pair, "memory_some")
     if reclaims:
-        lines.append(f"memory is reclaimed {reclaims:.1f} times a second because of the container's limit")
+        lines.append(
+            f"memory is reclaimed {reclaims:.1f} times a second because of the container's limit"
+        )
     if any(swap):
         lines.append(f"swap: {_bytes(swap[0] or 0.0)} in, {_bytes(swap[1] or 0.0)} out")
     lines += _used_memory(after)
@@ -217,7 +242,9 @@ def _network(pair: ComparedResources, _: str) -> Evidence:
     dropped = place.figures.get("dropped")
     rest = (f"{dropped:.1f} packets a second are dropped there",) if dropped else ()
     if rate >= FULL * speed:
-        return Evidence((f"{where}: a full link", *rest), True, "a faster link, or less data in each request")
+        return Evidence(
+            (f"{where}: a full link", *rest), True, "a faster link, or less data in each request"
+        )
     if rate < ROOM * speed:
         return Evidence((f"{where}, so the peer is the limit, not the link", *rest))
     return Evidence((where, *rest))
@@ -237,10 +264,14 @@ def _device(pair: ComparedResources, named: str) -> Evidence:
     earlier = "" if was is None else f" ({was:.0%} before)"
     where = f"{device.name}{on_node(device.node, pair.after)}"
     if slow:
-        return Evidence((*slow, f"{where} is busy for {part:.0%} of the time{earlier}"), True, SLOW_REMEDY)
+        return Evidence(
+            (*slow, f"{where} is busy for {part:.0%} of the time{earlier}"), True, SLOW_REMEDY
+        )
     if part < ROOM:
         line = f"{where} is busy for only {part:.0%} of the time{earlier}"
-        return Evidence((line,), False, "look for a lock in its driver, and for copies to and from the device")
+        return Evidence(
+            (line,), False, "look for a lock in its driver, and for copies to and from the device"
+        )
     line = f"{where} is busy for {part:.0%} of the time{earlier}"
     return Evidence((line, *_device_memory(device)), True if part >= FULL else None)
 
@@ -248,16 +279,27 @@ def _device(pair: ComparedResources, named: str) -> Evidence:
 SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
 
 
-def _slow_device(device: NodeResource, all_of_them: list[NodeResource], after: StepResources) -> list[str]:
+def _slow_device(
+    device: NodeResource, all_of_them: list[NodeResource], after: StepResources
+) -> list[str]:
     """Lines about a device that is slow by itself, however many share it."""
     where = f"{device.name}{on_node(device.node, after)}"
     throttled, clock = device.figures.get("throttled"), device.figures.get("frequency")
     lines = []
     if throttled is not None and throttled >= SLOWED:
-        lines.append(f"heat, power or another limit lowers the clock of {where} for {throttled:.0%} of the time")
-    others = [place.figures["frequency"] for place in all_of_them if place != device and "frequency" in place.figures]
+        lines.append(
+            f"heat, power or another limit lowers the clock of {where} for {throttled:.0%} of the"
+            " time"
+        )
+    others = [
+        place.figures["frequency"]
+        for place in all_of_them
+        if place != device and "frequency" in place.figures
+    ]
     if clock is not None and others and clock < LOW_CLOCK * min(others):
-        lines.append(f"the clock of {where} is at {clock:.0%} of its highest, at {min(others):.0%} elsewhere")
+        lines.append(
+            f"the clock of {where} is at {clock:.0%} of its highest, at {min(others):.0%} elsewhere"
+        )
     elif clock is not None and lines:
         lines.append(f"its clock is at {clock:.0%} of its highest")
     return lines
@@ -272,7 +314,10 @@ def _device_memory(device: NodeResource) -> list[str]:
 
 def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
     """Why equal work may need more CPU seconds: slower clocks, or cores taken by a hypervisor."""
-    clock, was = pair.after.lowest(CPU, "frequency"), pair.was(lambda step: step.lowest(CPU, "frequency"))
+    clock, was = (
+        pair.after.lowest(CPU, "frequency"),
+        pair.was(lambda step: step.lowest(CPU, "frequency")),
+    )
     stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
     heat = pair.after.highest(CPU, "heat_throttled")
     lines, signs = [], []
@@ -281,7 +326,10 @@ def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
         signs.append("ask for dedicated cores: another machine of the same host uses these")
     if clock is not None and was is not None and clock <= was * (1.0 - CLOCK_FELL):
         lines.append(f"clocks fell to {clock:.0%} of the highest ({was:.0%} before)")
-        signs.append("clocks fall as more cores work: compare with a fixed clock rate, and look at cooling and power")
+        signs.append(
+            "clocks fall as more cores work: compare with a fixed clock rate, and look at cooling"
+            " and power"
+        )
     if heat:
         lines.append(f"heat lowered a clock {heat:.1f} times a second")
         signs.append("look at the cooling of the machine")
@@ -291,7 +339,9 @@ def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
     if cores and busy is not None:
         lines.append(f"{cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}")
     if clock is not None and stolen is not None:
-        lines.append("clocks and steal did not change: caches, memory bandwidth or hyper-threads are left")
+        lines.append(
+            "clocks and steal did not change: caches, memory bandwidth or hyper-threads are left"
+        )
     return Evidence(tuple(lines))
 
 
@@ -323,7 +373,9 @@ def _slow_place(kind: str, name: str, place: str, pair: ComparedResources) -> li
     if kind == "node" or f"node {name}" in place:
         lines += [line for line in differing(pair.after.nodes) if line.startswith(f"{name}: ")]
     for device in places:
-        if (kind == "device" and device.name == name) or f"device {device.name}" in place.split(", "):
+        if (kind == "device" and device.name == name) or f"device {device.name}" in place.split(
+            ", "
+        ):
             lines += _slow_device(device, places, pair.after)
     return lines
 
@@ -366,7 +418,9 @@ def _pressure(pair: ComparedResources, figure: str) -> list[str]:
     part = pair.after.highest(PRESSURE, figure)
     if part is None:
         return []
-    return [f"pressure {part:.0%}{_before(pair, lambda step: step.highest(PRESSURE, figure), _share)}"]
+    return [
+        f"pressure {part:.0%}{_before(pair, lambda step: step.highest(PRESSURE, figure), _share)}"
+    ]
 
 
 def _pressed(pressure: float | None) -> bool | None:
@@ -389,7 +443,9 @@ def _no(contradicted: bool) -> bool | None:
 
 
 def _before(
-    pair: ComparedResources, figure: Callable[[StepResources], float | None], text: Callable[[float], str]
+    pair: ComparedResources,
+    figure: Callable[[StepResources], float | None],
+    text: Callable[[float], str],
 ) -> str:
     """The figure in the first step, in brackets; "" where it is unknown."""
     was = pair.was(figure)

@@ -34,12 +34,21 @@ class FailureGroup:
 
 
 def group(records: Iterable[Record]) -> list[FailureGroup]:
-    """Groups by outcome, reason, exit code, error text, node and device; the largest first, at most 100."""
+    """Groups by outcome, reason, exit code, error text, node and device; the largest first, at most
+    100.
+    """
     times_by_key: dict[tuple[str, str, int | None, str, str, str], list[float]] = {}
     for record in records:
         reply = record.reply
         if not record.ok:
-            key = (reply.outcome.value, reply.reason.value, reply.exit_code, reply.error, reply.node, reply.device)
+            key = (
+                reply.outcome.value,
+                reply.reason.value,
+                reply.exit_code,
+                reply.error,
+                reply.node,
+                reply.device,
+            )
             times_by_key.setdefault(key, []).append(reply.ended_s)
     groups = [
         FailureGroup(outcome, reason, code, error, node, device, len(times), min(times), max(times))

@@ -26,7 +26,9 @@ class GroupShare:
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Shares from the largest to the smallest. ratio: largest over smallest, infinity when a group did nothing."""
+    """Shares from the largest to the smallest. ratio: largest over smallest, infinity when a group
+    did nothing.
+    """
 
     shares: tuple[GroupShare, ...]
     ratio: float
@@ -35,7 +37,10 @@ class Fairness:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an infinite ratio is null."""
         return {
-            "groups": [{"name": group.name, "amount": group.amount, "share": group.share} for group in self.shares],
+            "groups": [
+                {"name": group.name, "amount": group.amount, "share": group.share}
+                for group in self.shares
+            ],
             "ratio": finite(self.ratio),
             "jain": self.jain,
         }

@@ -64,12 +64,16 @@ class Growth:
 def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     """Fit all steps with enough requests together. chance: for the bootstrap, seeded by the caller.
 
-    Repeats are points of their own and show the noise themselves. Single measurements bring it as the
-    width of their interval, and so do the two of a mirrored step, whose difference may come from the
-    machine. In a run that compares numbers of workers per device, throughput is a function of these.
+    Repeats are points of their own and show the noise themselves. Single measurements bring it as
+    the width of their interval, and so do the two of a mirrored step, whose difference may come
+    from the machine. In a run that compares numbers of workers per device, throughput is a function
+    of these.
     """
     enough = [step for step in steps if step.throughput.enough]
-    rates = [MeasuredThroughput(step.level, step.throughput.per_s, step.throughput.relative) for step in enough]
+    rates = [
+        MeasuredThroughput(step.level, step.throughput.per_s, step.throughput.relative)
+        for step in enough
+    ]
     points, widths = _points(enough)
     spreads = None
     if len(points) == len(enough) or any(step.mirrored for step in enough):

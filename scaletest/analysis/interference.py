@@ -29,8 +29,8 @@ TESTER = 0.02
 STOLEN = 0.05
 # Relative fall of clocks, and rise of pressure, that disturb.
 CLOCK_FELL, PRESSURE_ROSE = 0.10, 0.30
-# Shorter disturbances are not reported. A span for other programs is at least LEAST_SPAN_S long, and
-# RUNS_IN_SPAN run times.
+# Shorter disturbances are not reported. A span for other programs is at least LEAST_SPAN_S long,
+# and RUNS_IN_SPAN run times.
 SHORTEST_S = 1.5
 LEAST_SPAN_S = 2.0
 RUNS_IN_SPAN = 4.0
@@ -78,7 +78,9 @@ class _Span:
     certain: bool
 
 
-def interferences(steps: Sequence[Step], records: Rows, samples: Sequence[NodeSample]) -> list[Interference]:
+def interferences(
+    steps: Sequence[Step], records: Rows, samples: Sequence[NodeSample]
+) -> list[Interference]:
     """The disturbances of a run, in the order of time; the costliest where there are too many."""
     by_node: dict[str, list[NodeSample]] = defaultdict(list)
     for sample in sorted(samples, key=lambda sample: sample.at_s):
@@ -91,7 +93,9 @@ def interferences(steps: Sequence[Step], records: Rows, samples: Sequence[NodeSa
             last_s = max((record.reply.ended_s for record in rows), default=0.0)
             for node, own in by_node.items():
                 inside = _inside(own, measured.began_s, last_s)
-                served = [record for record in rows if record.reply.node == node and record.reply.ended_s]
+                served = [
+                    record for record in rows if record.reply.node == node and record.reply.ended_s
+                ]
                 if served and len(inside) > 1:
                     where = ""
                     if several:
@@ -119,7 +123,9 @@ def _of_node(
     cores = max(0.0, samples[-1].value(CPU, "cores") or 0.0)
     for spell in _spells(_foreign(samples, rows, cores, tester)):
         text = f"other programs used {cores_text(spell.value, cores)}{where}"
-        yield Interference("other programs", node, spell.begin_s, spell.end_s, spell.value / cores, text)
+        yield Interference(
+            "other programs", node, spell.begin_s, spell.end_s, spell.value / cores, text
+        )
     for spell in _spells(_levels(samples, CPU, "steal", STOLEN * cores)) if cores else ():
         text = f"the hypervisor took {cores_text(spell.value, cores)}{where}"
         yield Interference("steal", node, spell.begin_s, spell.end_s, spell.value / cores, text)
@@ -141,19 +147,27 @@ def _changes(node: str, where: str, samples: Sequence[NodeSample]) -> Iterator[I
     usual = _median(samples, CPU, "frequency")
     clocks = _levels(samples, CPU, "frequency", usual * (1.0 - CLOCK_FELL), above=False)
     for spell in _spells(clocks) if usual > 0 else ():
-        text = f"the clocks{where} were at {spell.value:.0%} of their highest, usually at {usual:.0%}"
-        yield Interference("clock", node, spell.begin_s, spell.end_s, 1.0 - spell.value / usual, text)
+        text = (
+            f"the clocks{where} were at {spell.value:.0%} of their highest, usually at {usual:.0%}"
+        )
+        yield Interference(
+            "clock", node, spell.begin_s, spell.end_s, 1.0 - spell.value / usual, text
+        )
     for figure, name in (("cpu_some", "CPUs"), ("memory_some", "memory"), ("io_some", "disks")):
         usual = _median(samples, PRESSURE, figure)
         for spell in _spells(_levels(samples, PRESSURE, figure, usual + PRESSURE_ROSE)):
             text = f"the pressure on {name}{where} was {spell.value:.0%}, usually {usual:.0%}"
-            yield Interference("pressure", node, spell.begin_s, spell.end_s, spell.value - usual, text)
+            yield Interference(
+                "pressure", node, spell.begin_s, spell.end_s, spell.value - usual, text
+            )
 
 
 def _levels(
     samples: Sequence[NodeSample], resource: str, figure: str, limit: float, *, above: bool = True
 ) -> Iterator[_Span]:
-    """One span for each sample that has the figure; disturbed where it lies above the limit, or below it."""
+    """One span for each sample that has the figure; disturbed where it lies above the limit, or
+    below it.
+    """
     for sample in samples:
         value = sample.value(resource, figure)
         if value is not None:
@@ -170,7 +184,9 @@ def _median(samples: Sequence[NodeSample], resource: str, figure: str) -> float:
     return statistics.median(known)
 
 
-def _foreign(samples: Sequence[NodeSample], rows: Sequence[Record], cores: float, tester: float) -> Iterator[_Span]:
+def _foreign(
+    samples: Sequence[NodeSample], rows: Sequence[Record], cores: float, tester: float
+) -> Iterator[_Span]:
     """Cores of a node that other programs use, in spans as long as requests need."""
     rates = _cpu_rates(rows)
     if not cores or any(record.reply.worker not in rates for record in rows):
@@ -195,12 +211,18 @@ def _foreign(samples: Sequence[NodeSample], rows: Sequence[Record], cores: float
         yield _Span(begin_s, end_s, min(cores, others), others >= limit, busy - most >= limit)
 
 
-def _spans(samples: Sequence[NodeSample], seconds: float) -> Iterator[tuple[NodeSample, NodeSample, NodeSample, float]]:
+def _spans(
+    samples: Sequence[NodeSample], seconds: float
+) -> Iterator[tuple[NodeSample, NodeSample, NodeSample, float]]:
     """Neighbouring samples that cover so many seconds: first, middle, last, and mean of busy cores.
 
     One from each sample on that has a figure of busy cores.
     """
-    known = [sample for sample in samples if sample.interval_s > 0 and sample.value(CPU, "user") is not None]
+    known = [
+        sample
+        for sample in samples
+        if sample.interval_s > 0 and sample.value(CPU, "user") is not None
+    ]
     used_s = [0.0, *itertools.accumulate(_busy_s(sample) for sample in known)]
     whole_s = [0.0, *itertools.accumulate(sample.interval_s for sample in known)]
     last = 0
@@ -219,7 +241,9 @@ def _begin(sample: NodeSample) -> float:
 
 def _busy_s(sample: NodeSample) -> float:
     """CPU seconds of all programs and the kernel in a sample's interval."""
-    return ((sample.value(CPU, "user") or 0.0) + (sample.value(CPU, "system") or 0.0)) * sample.interval_s
+    return (
+        (sample.value(CPU, "user") or 0.0) + (sample.value(CPU, "system") or 0.0)
+    ) * sample.interval_s
 
 
 class _OwnCpu:

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 
+from scaletest.analysis.cause import Causes
 from scaletest.analysis.cause_text import workers_text
-from scaletest.analysis.causes import Causes
 from scaletest.analysis.device_sharing import Sharing
 from scaletest.analysis.doubling import SLOW_REQUESTS, WAYS
-from scaletest.analysis.interference import Interference, between
+from scaletest.analysis.interference import Interference
 from scaletest.analysis.ratio import Ratio
+from scaletest.analysis.run_warnings import (
+    CHANGES,
+    MOST_OVERHEAD,
+    MOST_TOO_GOOD,
+    disturbance_of,
+    too_good,
+)
 from scaletest.analysis.steps import MeasuredStep, Step
 from scaletest.analysis.stopping import Stop
 from scaletest.analysis.tails import SLOW
@@ -25,26 +31,11 @@ from scaletest.analysis.throughput import least_per_worker, least_total
 from scaletest.model import Plan, Verdict, VerdictKind
 
 RESUME = "continue it where it ended: --resume"
-# Parts of a request's time that the tester may cost: above the first a warning, above the second
-# no verdict.
-WARN_OVERHEAD = 0.02
-MOST_OVERHEAD = 0.10
 # Requests in flight by the records over those that the client kept in flight. Below this range the
 # client left workers idle; above it there are records of requests that were never in flight.
 LITTLE = (0.90, 1.05)
-# Multiples of the ideal ratio. Above the first it may be a cache or an error of measurement, above
-# the second the workers were not alike.
-WARN_TOO_GOOD, MOST_TOO_GOOD = 1.02, 1.1
-# A group that did this many times as much as another is worth a warning, if the difference exceeds
-# chance (three standard deviations of a count).
-WARN_UNFAIR = 1.25
 # A smaller share of slow requests needs no mention.
 NEGLIGIBLE = 0.001
-# What may slow a machine down for a while, where no samples of its resources say more.
-CHANGES = "thermal throttling, frequency scaling, other programs on the machine"
-POSSIBLE_CAUSES = f"possible causes: {CHANGES}"
-# A machine whose speed changes by less than this part a second changes no visible result.
-LEAST_TREND_PER_S = 0.0001
 
 
 def judge(
@@ -82,123 +73,6 @@ def judge(
     )
 
 
-def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> list[str]:
-    """Warnings that decide nothing, one line each, with what to do.
-
-    disturbed: what disturbed the run, in the order of time.
-    """
-    lines = [f"{line}; compare run times by worker and device" for line in _too_good(steps, WARN_TOO_GOOD)]
-    for step in steps:
-        at = workers_text(step.workers)
-        if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
-            overhead = f"the tester costs {step.overhead_share:.0%} of a request's time"
-            lines.append(f"{at}: {overhead}; use longer requests")
-        for measured in step.samples:
-            lines += _unsteady(at, measured, disturbed)
-        lines += _unfair(at, step)
-    return lines + _disturbances(disturbed, "; ".join(lines))
-
-
-def _unfair(at: str, step: Step) -> list[str]:
-    """Warnings about groups (workers, pods, nodes, devices) that did very unequal shares of a step."""
-    lines = []
-    for group, fairness in step.fairness.items():
-        most, least = fairness.shares[0], fairness.shares[-1]
-        beyond_chance = most.amount - least.amount > 3.0 * math.sqrt(most.amount)
-        if fairness.ratio > WARN_UNFAIR and beyond_chance:
-            lines.append(
-                f"{at}: {group} {most.name} did {fairness.ratio:.1f} times as much as {least.name}; "
-                "compare their run times"
-            )
-    return lines
-
-
-def _disturbances(disturbed: Sequence[Interference], warned: str) -> list[str]:
-    """A line for each kind of disturbance on a node: the costliest, and how many more there were.
-
-    warned: the warnings so far, which name some of them already.
-    """
-    by_kind: dict[tuple[str, str], list[Interference]] = defaultdict(list)
-    for spell in disturbed:
-        by_kind[spell.kind, spell.node].append(spell)
-    lines = []
-    for spells in by_kind.values():
-        worst = max(spells, key=lambda spell: spell.weight)
-        if worst.sentence in warned:
-            continue
-        more = ""
-        if len(spells) == 2:
-            more = ", and once more"
-        elif len(spells) > 2:
-            more = f", and {len(spells) - 1} more times"
-        lines.append(worst.sentence + more)
-    return lines
-
-
-def changed_evenly(trend_per_s: float) -> list[str]:
-    """A warning about a machine whose speed changed steadily, which does not distort the ratios.
-
-    trend_per_s: the logarithm of the relative change in one second.
-    """
-    if abs(trend_per_s) < LEAST_TREND_PER_S:
-        return []
-    way = "sped up"
-    if trend_per_s < 0:
-        way = "slowed down"
-    return [
-        f"the machine {way} steadily by {abs(math.expm1(trend_per_s)):.2%} a second; the ratios are not "
-        "affected, since steps were measured on the way up and on the way down"
-    ]
-
-
-def _too_good(steps: Sequence[Step], limit: float) -> list[str]:
-    """Lines about ratios of more than `limit` times the ideal.
-
-    Then something slowed the step before down, which hides what the workers share.
-    """
-    return [
-        f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than the added workers "
-        f"can explain, so something slowed down the step with {workers_text(before.workers)}"
-        for before, step in itertools.pairwise(steps)
-        if step.ratio and step.ratio.low > limit * step.workers / before.workers
-    ]
-
-
-def _unsteady(at: str, sample: MeasuredStep, disturbed: Sequence[Interference]) -> list[str]:
-    """Warnings about a lasting change or short dips of the throughput within one measured step."""
-    drift, warm_s = sample.drift, sample.warmup_s
-    disturbance = _disturbed([sample], disturbed)
-    lines = []
-    if drift.shift:
-        way = "rose"
-        if drift.shift < 0:
-            way = "fell"
-        lines.append(
-            f"{at}: throughput {way} by {abs(drift.shift):.1%} after "
-            f"{warm_s + drift.shift_at_s:.0f} s; {disturbance or POSSIBLE_CAUSES}"
-        )
-    if drift.dips:
-        at_s, depth = min(drift.dips, key=lambda dip: dip[1])
-        lines.append(
-            f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; "
-            f"{disturbance or 'check what else ran at that time'}"
-        )
-    return lines
-
-
-def _disturbed(samples: Sequence[MeasuredStep], disturbed: Sequence[Interference]) -> str:
-    """What disturbed these measurements most, with its time; "" where nothing is known."""
-    spells = []
-    for sample in samples:
-        end_s = sample.began_s + sample.measurement.measured_s
-        spell = between(disturbed, sample.began_s, end_s)
-        if spell:
-            spells.append(spell)
-    if spells:
-        return max(spells, key=lambda spell: spell.cost).sentence
-    return ""
-
-
 def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
     """FAIL where more requests failed than the plan tolerates."""
     failures = sum(step.failures for step in steps)
@@ -216,7 +90,8 @@ def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
     return Verdict(
         VerdictKind.FAIL,
         f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",
-        "read the error in the report, or try the workload alone: scaletest worker --once" + _smaller(plan, steps),
+        "read the error in the report, or try the workload alone: scaletest worker --once"
+        + _smaller(plan, steps),
     )
 
 
@@ -230,7 +105,9 @@ def _smaller(plan: Plan, steps: Sequence[Step]) -> str:
 
 
 def _damaged(steps: Sequence[Step]) -> Verdict | None:
-    """INVALID where a measurement is incomplete: a worker died, the run was ended, a file was cut."""
+    """INVALID where a measurement is incomplete: a worker died, the run was ended, a file was
+    cut.
+    """
     for step in steps:
         for measured in step.samples:
             if measured.measurement.stop == Stop.ENDED:
@@ -242,26 +119,34 @@ def _damaged(steps: Sequence[Step]) -> Verdict | None:
                 if measured.lost > 0:
                     count = measured.measurement.requests
                     reason = f"{measured.lost} of {count} records with {at} are missing"
-                return Verdict(VerdictKind.INVALID, reason, "measure what is damaged again: --resume")
+                return Verdict(
+                    VerdictKind.INVALID, reason, "measure what is damaged again: --resume"
+                )
     return None
 
 
 def _stalled(steps: Sequence[Step]) -> Verdict | None:
-    """INVALID where a worker stopped during a step, since fewer workers than planned did the rest."""
+    """INVALID where a worker stopped during a step, since fewer workers than planned did the
+    rest.
+    """
     for step in steps:
         for measured in _doubtful(step):
             if measured.stall:
                 return Verdict(
                     VerdictKind.INVALID,
-                    f"with {workers_text(step.workers)}, {measured.stall.worker} finished nothing in the last "
-                    f"{measured.stall.silent_s:.1f} s, much longer than any request took",
-                    "check whether it, its device or its node stopped: see the end of workers.log, or of the pod's log",
+                    f"with {workers_text(step.workers)}, {measured.stall.worker} finished nothing"
+                    f" in the last {measured.stall.silent_s:.1f} s, much longer than any request"
+                    " took",
+                    "check whether it, its device or its node stopped: see the end of workers.log,"
+                    " or of the pod's log",
                 )
     return None
 
 
 def _tester(steps: Sequence[Step]) -> Verdict | None:
-    """INVALID where the tester was measured instead of the workload, since that can cause any ratio."""
+    """INVALID where the tester was measured instead of the workload, since that can cause any
+    ratio.
+    """
     for step in steps:
         at = workers_text(step.workers)
         if step.overhead_share > MOST_OVERHEAD:
@@ -302,19 +187,21 @@ def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> V
         return None
     (before, step), ratio = failed, failed[1].ratio
     reason = (
-        f"{before.workers} -> {step.workers} workers: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
-        f"is below the {ratio.wanted:.2f} wanted"
+        f"{before.workers} -> {step.workers} workers: ratio {ratio.value:.2f} [{ratio.low:.2f},"
+        f" {ratio.most:.2f}] is below the {ratio.wanted:.2f} wanted"
     )
     remedy = (
-        f"with {step.workers} workers requests wait for something that the workers share: compare their "
-        f"run times with those of {workers_text(before.workers)}"
+        f"with {step.workers} workers requests wait for something that the workers share: compare"
+        f" their run times with those of {workers_text(before.workers)}"
     )
     if causes and causes.sentence:
         return Verdict(VerdictKind.FAIL, f"{reason}. {causes.sentence}", causes.remedy or remedy)
     return Verdict(VerdictKind.FAIL, reason, remedy)
 
 
-def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference]) -> Verdict | None:
+def _missing(
+    plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference]
+) -> Verdict | None:
     """INVALID where a step is missing, has too few requests, or was not steady."""
     longer = "give a longer --max-step"
     if plan.step_s:
@@ -324,7 +211,9 @@ def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference
             reason = f"no request was completed with {workers_text(step.workers)}"
             return Verdict(VerdictKind.INVALID, reason, f"{longer}, or correct --seconds")
         if not step.throughput.enough:
-            return Verdict(VerdictKind.INVALID, _too_few(plan, step), f"{longer}, or correct --seconds")
+            return Verdict(
+                VerdictKind.INVALID, _too_few(plan, step), f"{longer}, or correct --seconds"
+            )
         at = f"with {workers_text(step.workers)}"
         for measured in _doubtful(step):
             if measured.drift.unsteady:
@@ -335,7 +224,9 @@ def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference
                 remedy = f"{longer}, or say how long warming up takes with --warmup"
                 return Verdict(VerdictKind.INVALID, reason, remedy)
     if not _complete(plan, steps):
-        return Verdict(VerdictKind.INVALID, "not every step was measured", "run it again to the end")
+        return Verdict(
+            VerdictKind.INVALID, "not every step was measured", "run it again to the end"
+        )
     return None
 
 
@@ -348,7 +239,9 @@ def _doubtful(step: Step) -> Sequence[MeasuredStep]:
 
 def _too_few(plan: Plan, step: Step) -> str:
     """How many requests the shortest measurement of a step has, and how many each needs."""
-    counts = [sample.throughput.completions for sample in step.samples if not sample.throughput.enough]
+    counts = [
+        sample.throughput.completions for sample in step.samples if not sample.throughput.enough
+    ]
     fewest = min(counts, default=step.throughput.completions)
     once = f"{fewest}"
     if len(step.samples) > 1:
@@ -361,7 +254,7 @@ def _too_few(plan: Plan, step: Step) -> str:
 
 def _steadier(sample: MeasuredStep, disturbed: Sequence[Interference]) -> str:
     """The remedy for a throughput that changed within one measured step."""
-    disturbance = _disturbed([sample], disturbed)
+    disturbance = disturbance_of([sample], disturbed)
     if disturbance:
         return f"{disturbance}: end that, and run it again"
     at_s = sample.warmup_s + sample.drift.shift_at_s
@@ -381,19 +274,24 @@ def _undecided(
         if ratio and ratio.kind is VerdictKind.INVALID:
             at = f"{before.workers} -> {step.workers} workers"
             if ratio.widened_by == WAYS:
-                return _changed(at, ratio, _disturbed([*before.samples, *step.samples], disturbed))
+                samples = [*before.samples, *step.samples]
+                return _changed(at, ratio, disturbance_of(samples, disturbed))
             reason = (
                 f"{at}: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
                 f"neither reaches nor misses {ratio.wanted:.2f}"
             )
             if ratio.widened_by == SLOW_REQUESTS:
-                reason += f"; {_slow(before, step)} is too few to know whether more workers make them more frequent"
+                reason += (
+                    f"; {_slow(before, step)} is too few to know whether more workers make them"
+                    " more frequent"
+                )
             return Verdict(VerdictKind.INVALID, reason, _sharper(plan, (before, step)))
     return None
 
 
 def _changed(at: str, ratio: Ratio, disturbance: str) -> Verdict:
-    """INVALID since the machine changed during the run, not steadily, so the two ways do not cancel it.
+    """INVALID since the machine changed during the run, not steadily, so the two ways do not cancel
+    it.
 
     disturbance: what disturbed the two steps, "" where that is unknown.
     """
@@ -402,8 +300,8 @@ def _changed(at: str, ratio: Ratio, disturbance: str) -> Verdict:
         cure = f"{disturbance}: end that"
     return Verdict(
         VerdictKind.INVALID,
-        f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down, so the machine changed "
-        f"between them, and {ratio.wanted:.2f} is neither reached nor missed",
+        f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down, so the"
+        f" machine changed between them, and {ratio.wanted:.2f} is neither reached nor missed",
         f"{cure}, and run it again",
     )
 
@@ -418,11 +316,13 @@ def _slow(before: Step, step: Step) -> str:
 
 
 def _unlike(steps: Sequence[Step]) -> Verdict | None:
-    """INVALID where a base was too slow, since that makes every ratio good, whatever workers share."""
-    too_good = _too_good(steps, MOST_TOO_GOOD)
+    """INVALID where a base was too slow, since that makes every ratio good, whatever workers
+    share.
+    """
+    lines = too_good(steps, MOST_TOO_GOOD)
     remedy = "compare run times by worker and device, and measure with --repeats 3"
-    if too_good:
-        return Verdict(VerdictKind.INVALID, too_good[0], remedy)
+    if lines:
+        return Verdict(VerdictKind.INVALID, lines[0], remedy)
     return None
 
 
@@ -437,12 +337,16 @@ def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
 
 
 def _out_of_time(plan: Plan, steps: Sequence[Step]) -> bool:
-    """Whether these steps ended since their time was up; else a mirrored run had measured them again."""
+    """Whether these steps ended since their time was up; else a mirrored run had measured them
+    again.
+    """
     samples = itertools.chain.from_iterable(step.samples for step in steps)
     if any(sample.measurement.stop == Stop.LONGEST for sample in samples):
         return True
     slow = any(step.ratio and step.ratio.widened_by == SLOW_REQUESTS for step in steps[1:])
-    return plan.mirrored and (slow or any(step.throughput.relative > plan.precision for step in steps))
+    return plan.mirrored and (
+        slow or any(step.throughput.relative > plan.precision for step in steps)
+    )
 
 
 def _complete(plan: Plan, steps: Sequence[Step]) -> bool:
@@ -458,9 +362,15 @@ def _complete(plan: Plan, steps: Sequence[Step]) -> bool:
     return wanted <= measured
 
 
-def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult], best: str) -> str:
-    """The reason of a PASS. best: the sentence about the best number of workers per device, or ""."""
-    ratios = [(before, step, step.ratio) for before, step in itertools.pairwise(steps) if step.ratio]
+def _passed(
+    plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult], best: str
+) -> str:
+    """The reason of a PASS. best: the sentence about the best number of workers per device, or
+    "".
+    """
+    ratios = [
+        (before, step, step.ratio) for before, step in itertools.pairwise(steps) if step.ratio
+    ]
     thresholds_met = ""
     if thresholds:
         thresholds_met = f", and {len(thresholds)} of {len(thresholds)} thresholds hold"
@@ -482,11 +392,15 @@ def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdRes
 
 
 def _unseen(steps: Sequence[Step]) -> str:
-    """Which slow requests are too rare for the step with the fewest requests to show; "" for none."""
+    """Which slow requests are too rare for the step with the fewest requests to show; "" for
+    none.
+    """
     fewest = min(steps, key=lambda step: step.tail.count)
     share = fewest.tail.unseen_share()
     if fewest.tail.slow or share <= NEGLIGIBLE:
         return ""
     rarest = max(2, round(1.0 / share))
     at = workers_text(fewest.workers)
-    return f" ({fewest.tail.count} requests with {at} cannot show slow ones rarer than 1 in {rarest})"
+    return (
+        f" ({fewest.tail.count} requests with {at} cannot show slow ones rarer than 1 in {rarest})"
+    )

@@ -2,8 +2,10 @@
 
     kneedle      where the curve lies farthest above the straight line between its ends (Satopaa et
                  al. 2011): depends on the numbers tested
-    efficiency   the last number of workers at 80 % efficiency or more: depends on the base's throughput
-    marginal     the last number before a step with less than half of the ideal gain: by one step only
+    efficiency   the last number of workers at 80 % efficiency or more: depends on the base's
+                 throughput
+    marginal     the last number before a step with less than half of the ideal gain: by one step
+                 only
 
 They are three common definitions of the same idea, and may differ. A hard ceiling at 4 workers is a
 knee at 4 to kneedle and marginal, but one worker more still has 80 % efficiency. A straight line
@@ -56,7 +58,8 @@ def kneedle(measured: Iterable[MeasuredThroughput], sensitivity: float = 1.0) ->
     """Kneedle for concave increasing curves, offline, unsmoothed: the first knee, or none.
 
     Both axes are scaled to [0, 1]; the knee is a local maximum of y - x from which the difference
-    falls by `sensitivity` mean distances of neighbouring x before it rises again. It has no intervals.
+    falls by `sensitivity` mean distances of neighbouring x before it rises again. It has no
+    intervals.
     """
     rates = usable(measured)
     without = Knee("kneedle", None, None, None, False)
@@ -78,7 +81,9 @@ def kneedle(measured: Iterable[MeasuredThroughput], sensitivity: float = 1.0) ->
     return without
 
 
-def efficiency_knee(measured: Iterable[MeasuredThroughput], wanted: float = WANTED_EFFICIENCY) -> Knee:
+def efficiency_knee(
+    measured: Iterable[MeasuredThroughput], wanted: float = WANTED_EFFICIENCY
+) -> Knee:
     """The last number of workers whose efficiency is `wanted` or more.
 
     low and high: the same by the ends of the interval of the efficiency.

@@ -5,14 +5,15 @@
     usl      X(N) = g N / (1 + a (N - 1) + b N (N - 1))             b: coherency      (Gunther 2007)
     capped   X(N) = min(g N, C)                                     C: ceiling
 
-The first three are linear in (1/g, a/g, b/g) after N/X, so they are fitted in closed form by weighted least squares
-with weights (X/N)^2, which makes the errors relative. Both coefficients are kept at 0 or above by trying the sign
-patterns: unconstrained fits of linear data turn negative 95 % of the time. The ceiling is searched over the measured
-plateaus.
+The first three are linear in (1/g, a/g, b/g) after N/X, so they are fitted in closed form by
+weighted least squares with weights (X/N)^2, which makes the errors relative. Both coefficients are
+kept at 0 or above by trying the sign
+patterns: unconstrained fits of linear data turn negative 95 % of the time. The ceiling is searched
+over the measured plateaus.
 
-Contention is the part of a request for which workers wait for something that only one of them can use
-at a time, such as a lock. Coherency is the time that each pair of workers costs to keep shared data in
-agreement; with it, throughput falls beyond a peak.
+Contention is the part of a request for which workers wait for something that only one of them can
+use at a time, such as a lock. Coherency is the time that each pair of workers costs to keep shared
+data in agreement; with it, throughput falls beyond a peak.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _TERMS: dict[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A fitted law. rate: g, requests/s of one worker; ceiling: C in requests/s, infinity when there is none."""
+    """A fitted law. rate: g, requests/s of one worker; ceiling: C in requests/s, infinity when
+    there is none.
+    """
 
     name: str
     rate: float
@@ -122,21 +125,29 @@ def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> C
         criteria = {name: aicc(points, law, PARAMETERS[name]) for name, law in fitted.items()}
         best = min(criteria, key=lambda name: (criteria[name], PARAMETERS[name]))
     else:
-        criteria = {name: aic(points, law, PARAMETERS[name], spreads) for name, law in fitted.items()}
-        near = [name for name in criteria if criteria[name] <= min(criteria.values()) + EQUALLY_GOOD]
+        criteria = {
+            name: aic(points, law, PARAMETERS[name], spreads) for name, law in fitted.items()
+        }
+        near = [
+            name for name in criteria if criteria[name] <= min(criteria.values()) + EQUALLY_GOOD
+        ]
         best = min(near, key=lambda name: (PARAMETERS[name], criteria[name]))
     return Choice(fitted[best], criteria, tuple(too_few))
 
 
 def aic(points: Sequence[Point], law: Law, parameters: int, spreads: Sequence[float]) -> float:
-    """Akaike's criterion for points of known relative spread: chi^2 of the logarithms + 2 k; smaller is better."""
+    """Akaike's criterion for points of known relative spread: chi^2 of the logarithms + 2 k;
+    smaller is better.
+    """
     residuals = (math.log(law.at(workers) / rate) for workers, rate in points)
     pairs = zip(residuals, spreads, strict=True)
     return sum((residual / spread) ** 2 for residual, spread in pairs) + 2.0 * parameters
 
 
 def aicc(points: Sequence[Point], law: Law, parameters: int) -> float:
-    """Corrected Akaike criterion of relative residuals; smaller is better; infinite below n = k + 2 points."""
+    """Corrected Akaike criterion of relative residuals; smaller is better; infinite below n = k + 2
+    points.
+    """
     n, k = len(points), parameters
     squares = max(sum(_relative(point, law) ** 2 for point in points), n * 1e-12)
     correction = math.inf
@@ -164,8 +175,8 @@ def _misfit(points: Sequence[Point]) -> Callable[[Law], float]:
 def _closed_form(points: Sequence[Point], free: tuple[str, ...], name: str = "") -> Law:
     """Weighted least squares of N/X = p + q (N - 1) + r N (N - 1), where p = 1/g, q = a/g, r = b/g.
 
-    free: the coefficients that are fitted, "a" and "b"; the others are 0. Coefficients below 0 mark a
-    law that cannot be solved.
+    free: the coefficients that are fitted, "a" and "b"; the others are 0. Coefficients below 0 mark
+    a law that cannot be solved.
     """
     terms = ("", *free)
     size = len(terms)

@@ -23,7 +23,8 @@ _NORMAL = t95(1e9)
 def coefficients(
     points: Sequence[Point], chance: Chance, spreads: Sequence[float] | None = None
 ) -> dict[str, tuple[float, float, float]]:
-    """(low, value, high) by name; one is missing where the points are too few for every law that has it.
+    """(low, value, high) by name; one is missing where the points are too few for every law that
+    has it.
 
     spreads: relative standard deviation of each point, where known, as for `choose`.
     """

@@ -1,15 +1,17 @@
 """How sure a fitted law is: 95 % intervals of its coefficients by bootstrap.
 
-The residuals r = X / X_fitted are multiplicative. Their logarithms, widened by sqrt(n / (n - k)) for the k parameters
-that the fit used up and by t / 1.96 for how badly n - k degrees of freedom know a spread, are drawn again over all
-points, the same law is fitted to each draw, and the middle 95 % of its coefficients are the interval. Drawing repeats
-within a number of workers instead covers only 63-92 % with three repeats.
+The residuals r = X / X_fitted are multiplicative. Their logarithms, widened by sqrt(n / (n - k))
+for the k parameters that the fit used up and by t / 1.96 for how badly n - k degrees of freedom
+know a spread, are drawn again over all points, the same law is fitted to each draw, and the middle
+95 % of its coefficients are the interval. Drawing repeats within a number of workers instead covers
+only 63-92 % with three repeats.
 
-With half-widths of the points and less than 10 degrees of freedom left, each point is drawn log-normally with its own
-spread instead; but when the residuals scatter more than the half-widths allow, they count, with t's factor.
+With half-widths of the points and less than 10 degrees of freedom left, each point is drawn
+log-normally with its own spread instead; but when the residuals scatter more than the half-widths
+allow, they count, with t's factor.
 
-How often the truth was covered, per cent of 300 runs with 200 draws each, at 2 % / 5 % noise; "known" are half-widths
-that tell the whole noise, "understated" ones that tell 40 % of it:
+How often the truth was covered, per cent of 300 runs with 200 draws each, at 2 % / 5 % noise;
+"known" are half-widths that tell the whole noise, "understated" ones that tell 40 % of it:
 
     truth                 points                          rate       a       b       C
     a = .03, b = .005     N = 1,2,4,8 x 3                92 / 93  96 / 98  94 / 99
@@ -27,8 +29,9 @@ that tell the whole noise, "understated" ones that tell 40 % of it:
     linear                N = 1,2,4,8 x 3                95 / 95
                           N = 1,2,4,8                    92 / 92
 
-The law is assumed to be true. Where too few points made AICc choose Amdahl for a truth with coherency, its contention
-holds a part of the coherency and its interval misses a: check `separability` before the run.
+The law is assumed to be true. Where too few points made AICc choose Amdahl for a truth with
+coherency, its contention holds a part of the coherency and its interval misses a: check
+`separability` before the run.
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ class Chance(Protocol):
 class LawInterval:
     """The coefficients of a law with intervals; None for those that the law does not have.
 
-    rate, ceiling: requests/s. peak: workers at the maximum, infinite where the throughput never falls.
+    rate, ceiling: requests/s. peak: workers at the maximum, infinite where the throughput never
+    falls.
     """
 
     rate: Estimate
@@ -92,7 +96,8 @@ def law_interval(
     relative: Sequence[float] | None = None,
     draws: int = DRAWS,
 ) -> LawInterval | None:
-    """Intervals of `law` as it was fitted to `points`; None when the points are not more than its parameters.
+    """Intervals of `law` as it was fitted to `points`; None when the points are not more than its
+    parameters.
 
     relative: half-width of each point's 95 % interval over its throughput, where known.
     """
@@ -123,7 +128,11 @@ def law_interval(
 
 
 def _noise(
-    law: Law, points: Sequence[Point], freedom: int, chance: Chance, relative: Sequence[float] | None
+    law: Law,
+    points: Sequence[Point],
+    freedom: int,
+    chance: Chance,
+    relative: Sequence[float] | None,
 ) -> Callable[[int], float]:
     """A function that draws the logarithm of a deviation for the point of that index."""
     residuals = [math.log(rate / law.at(workers)) for workers, rate in points]

@@ -56,7 +56,9 @@ def lacking(workers: Sequence[float]) -> dict[str, MissingPoints]:
 
 
 def repeats_needed(distinct: int) -> dict[str, int | None]:
-    """How often each of `distinct` numbers of workers must be measured for a law; None where only more steps help."""
+    """How often each of `distinct` numbers of workers must be measured for a law; None where only
+    more steps help.
+    """
     repeats: dict[str, int | None] = dict.fromkeys(LAWS)
     for name in LAWS:
         if distinct >= STEPS[name]:

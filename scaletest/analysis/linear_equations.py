@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 
 def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float] | None:
-    """x of `matrix` x = `right` by Gauss with partial pivoting, for up to 3 x 3; None for a singular matrix."""
+    """x of `matrix` x = `right` by Gauss with partial pivoting, for up to 3 x 3; None for a
+    singular matrix.
+    """
     size = len(right)
     rows = [[*equation, constant] for equation, constant in zip(matrix, right, strict=True)]
     for column in range(size):
@@ -17,5 +19,7 @@ def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[flo
         for index in range(size):
             if index != column:
                 factor = rows[index][column] / rows[column][column]
-                rows[index] = [a - factor * b for a, b in zip(rows[index], rows[column], strict=True)]
+                rows[index] = [
+                    a - factor * b for a, b in zip(rows[index], rows[column], strict=True)
+                ]
     return [rows[index][size] / rows[index][index] for index in range(size)]

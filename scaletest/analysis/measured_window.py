@@ -31,7 +31,9 @@ class MeasuredWindow:
 
     def covers(self, sample: NodeSample) -> float:
         """The seconds of a sample's interval that lie in it."""
-        return max(0.0, min(self.end_s, sample.at_s) - max(self.begin_s, sample.at_s - sample.interval_s))
+        return max(
+            0.0, min(self.end_s, sample.at_s) - max(self.begin_s, sample.at_s - sample.interval_s)
+        )
 
 
 def windows_of(step: Step, records: Rows) -> list[MeasuredWindow]:
@@ -42,5 +44,7 @@ def windows_of(step: Step, records: Rows) -> list[MeasuredWindow]:
         ends = ends_of(sample.counted)
         first_s, last_s = span(ends)
         if sample.measurement.repeat in repeats and last_s > first_s:
-            windows.append(MeasuredWindow(first_s, last_s, ends, records.get(sample.measurement.key, ())))
+            windows.append(
+                MeasuredWindow(first_s, last_s, ends, records.get(sample.measurement.key, ()))
+            )
     return windows

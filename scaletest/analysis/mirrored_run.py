@@ -88,7 +88,10 @@ def _seconds(parts: Sequence[StepPart]) -> float:
 
 
 def _lengths(
-    plan: Plan, steps: Sequence[Sequence[StepPart]], course: MachineTrend, spent: Mapping[int, float]
+    plan: Plan,
+    steps: Sequence[Sequence[StepPart]],
+    course: MachineTrend,
+    spent: Mapping[int, float],
 ) -> dict[int, float]:
     """Seconds of each way of the next pair, for the steps of open doublings.
 
@@ -104,7 +107,9 @@ def _lengths(
     return lengths
 
 
-def _open(plan: Plan, first: Sequence[StepPart], second: Sequence[StepPart], course: MachineTrend) -> bool:
+def _open(
+    plan: Plan, first: Sequence[StepPart], second: Sequence[StepPart], course: MachineTrend
+) -> bool:
     """Whether measuring again may decide this doubling: it is undecided and still imprecise."""
     ratio = doubling(first, second, plan, wider=WIDER, course=course)
     if ratio is None:

@@ -64,12 +64,15 @@ def energies(
         parts = [_readings_inside(readings, window) for window in windows]
         if any(_odd(part) for part in parts):
             warnings.append(
-                f"the energy counter of {name} on {node} was reset, or its source changed: no joules are reported"
+                f"the energy counter of {name} on {node} was reset, or its source changed: no"
+                " joules are reported"
             )
             continue
         measured = zip(parts, windows, strict=True)
         pairs = [(part[0], part[-1], window) for part, window in measured if len(part) > 1]
-        requests = math.fsum(sum(progress(window.ends, (first.at_s, last.at_s))) for first, last, window in pairs)
+        requests = math.fsum(
+            sum(progress(window.ends, (first.at_s, last.at_s))) for first, last, window in pairs
+        )
         if requests > 0:
             joules = math.fsum(last.joules - first.joules for first, last, _ in pairs)
             seconds = math.fsum(last.at_s - first.at_s for first, last, _ in pairs)
@@ -110,7 +113,9 @@ def _devices_with_counter(samples: Iterable[NodeSample]) -> set[str]:
 def _odd(readings: Sequence[_Reading]) -> bool:
     """Whether the difference of the first and the last reading is not the energy used."""
     pairs = list(itertools.pairwise(readings))
-    return any(after.joules < before.joules or after.source != before.source for before, after in pairs)
+    return any(
+        after.joules < before.joules or after.source != before.source for before, after in pairs
+    )
 
 
 def _idle_w(samples: Sequence[NodeSample], device: str, first_s: float) -> float | None:

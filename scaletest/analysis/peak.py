@@ -44,7 +44,9 @@ class Peak:
         return document
 
 
-def find_peak(measured: Sequence[MeasuredThroughput], law: Law | None, interval: LawInterval | None) -> Peak:
+def find_peak(
+    measured: Sequence[MeasuredThroughput], law: Law | None, interval: LawInterval | None
+) -> Peak:
     """The peak of a run: fitted when law and data agree on it, else measured, else refused.
 
     measured: one throughput for every number of workers. law, interval: the chosen law, None

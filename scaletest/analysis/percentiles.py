@@ -1,12 +1,14 @@
 """Percentiles of all values, exact, with 95 % intervals from order statistics.
 
-How many of n independent values lie below the true p-quantile is binomial (n, p), whatever their distribution. So the
-l-th and the u-th smallest value enclose it with probability P(l <= B < u). The tails are 2.5 % each where the sample
-allows; where even the largest value leaves more than that above it, the lower end takes what is left of the 5 %.
+How many of n independent values lie below the true p-quantile is binomial (n, p), whatever their
+distribution. So the l-th and the u-th smallest value enclose it with probability P(l <= B < u). The
+tails are 2.5 % each where the sample allows; where even the largest value leaves more than that
+above it, the lower end takes what is left of the 5 %.
 
-A percentile is given only where the extreme value lies beyond it with 95 %: n >= ln(0.05) / ln(p), which is 299 for
-p99 and 2995 for p99.9. Values that follow each other closely (waiting times in a queue) carry less than n independent
-ones would, so their intervals are too narrow. Percentiles of groups must never be averaged: join the values.
+A percentile is given only where the extreme value lies beyond it with 95 %: n >= ln(0.05) / ln(p),
+which is 299 for p99 and 2995 for p99.9. Values that follow each other closely (waiting times in a
+queue) carry less than n independent ones would, so their intervals are too narrow. Percentiles of
+groups must never be averaged: join the values.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ _BEYOND = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """The p-quantile of `samples` values; low and high are None where the sample is too small for an interval."""
+    """The p-quantile of `samples` values; low and high are None where the sample is too small for
+    an interval.
+    """
 
     p: float
     value: float
@@ -77,7 +81,9 @@ def summary(values: Iterable[float]) -> Distribution:
 
 
 def percentile(ordered: Sequence[float], p: float) -> Percentile | None:
-    """The p-quantile of values in ascending order; None when they are fewer than `samples_needed(p)`."""
+    """The p-quantile of values in ascending order; None when they are fewer than
+    `samples_needed(p)`.
+    """
     count = len(ordered)
     if count < samples_needed(p):
         return None
@@ -89,12 +95,16 @@ def percentile(ordered: Sequence[float], p: float) -> Percentile | None:
 
 
 def samples_needed(p: float) -> int:
-    """The fewest values of which the extreme one lies beyond the p-quantile with 95 %; 0 < p < 1."""
+    """The fewest values of which the extreme one lies beyond the p-quantile with 95 %; 0 < p <
+    1.
+    """
     return math.ceil(math.log(_BEYOND) / math.log(max(p, 1.0 - p)))
 
 
 def quantile(ordered: Sequence[float], p: float) -> float:
-    """Linear between the two values around rank (n - 1) p: type 7 of Hyndman and Fan (1996), numpy's default."""
+    """Linear between the two values around rank (n - 1) p: type 7 of Hyndman and Fan (1996),
+    numpy's default.
+    """
     rank = (len(ordered) - 1) * p
     below = int(rank)
     above = min(below + 1, len(ordered) - 1)
@@ -118,7 +128,9 @@ def _ranks(count: int, p: float) -> tuple[int, int] | None:
 
 
 def _lower(first: int, masses: Sequence[float], tail: float) -> int:
-    """The largest l for which P(B < l) is at most `tail`, when masses are those of B = first, first + 1, ..."""
+    """The largest l for which P(B < l) is at most `tail`, when masses are those of B = first, first
+    + 1, ...
+    """
     total = 0.0
     for index, mass in enumerate(masses):
         total += mass

@@ -1,7 +1,9 @@
-"""Mann and Whitney's U test (1947): whether values of one sample tend to be larger than those of another.
+"""Mann and Whitney's U test (1947): whether values of one sample tend to be larger than those of
+another.
 
-Two-sided by the normal approximation, with the correction for ties and for continuity; good from about eight values
-each. It supposes independent values; requests that follow each other are not quite, so small p-values are too small.
+Two-sided by the normal approximation, with the correction for ties and for continuity; good from
+about eight values each. It supposes independent values; requests that follow each other are not
+quite, so small p-values are too small.
 """
 
 from __future__ import annotations

@@ -78,7 +78,9 @@ def ratio(
         return None
     quotient = rate.per_s / base.per_s
     spread = wider * math.hypot(base.relative, rate.relative)
-    return around(math.log(quotient), spread, spread, scale ** math.log2(more / workers), family(doublings))
+    return around(
+        math.log(quotient), spread, spread, scale ** math.log2(more / workers), family(doublings)
+    )
 
 
 def around(log_ratio: float, below: float, above: float, wanted: float, more: float) -> Ratio:

@@ -29,17 +29,22 @@ class RecentWindow:
 
 
 def over(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> RecentWindow:
-    """The window that ends now. It begins with a whole slot, so it may reach back up to ten seconds further."""
+    """The window that ends now. It begins with a whole slot, so it may reach back up to ten seconds
+    further.
+    """
     return _from(slots, _first(now_s, window_s), now_s)
 
 
 def reach_s(now_s: float, window_s: float) -> float:
-    """How many seconds `over` really reaches back: at least the window, less than ten seconds more."""
+    """How many seconds `over` really reaches back: at least the window, less than ten seconds
+    more.
+    """
     return now_s - _first(now_s, window_s) * SLOT_S
 
 
 def within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> RecentWindow:
-    """Whole slots of the last `limit_s` seconds, the present slot among them: nothing in it is older than the limit.
+    """Whole slots of the last `limit_s` seconds, the present slot among them: nothing in it is
+    older than the limit.
 
     limit_s: a multiple of ten seconds.
     """

@@ -50,7 +50,9 @@ def summarise(values: Sequence[float]) -> Summary:
     half = math.inf
     if count > 1:
         half = t95(count - 1) * deviation / math.sqrt(count)
-    return Summary(count, mean, half, deviation, min(values), statistics.median(values), max(values))
+    return Summary(
+        count, mean, half, deviation, min(values), statistics.median(values), max(values)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,10 @@ def compare(
     """Whether the candidate is worse by more than `tolerance`, a part of 1, in any pair."""
     logs = {index: log for index, pair in enumerate(pairs) if (log := _log(pair))}
     clear = holm(logs)
-    rows = tuple(_repeated_change(pair, logs.get(index), index in clear, tolerance) for index, pair in enumerate(pairs))
+    rows = tuple(
+        _repeated_change(pair, logs.get(index), index in clear, tolerance)
+        for index, pair in enumerate(pairs)
+    )
     return BenchmarkComparison(
         tolerance,
         rows,
@@ -140,7 +145,11 @@ def _log(pair: RepeatedPair) -> LogRatio | None:
         return None
     (mean, variance, freedom), (other, more, left) = _moments(pair.base), _moments(pair.candidate)
     better = other - mean if pair.higher else mean - other
-    return LogRatio(better, math.sqrt(variance + more), welch([math.sqrt(variance), math.sqrt(more)], [freedom, left]))
+    return LogRatio(
+        better,
+        math.sqrt(variance + more),
+        welch([math.sqrt(variance), math.sqrt(more)], [freedom, left]),
+    )
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float, float]:
@@ -148,7 +157,9 @@ def _moments(values: Sequence[float]) -> tuple[float, float, float]:
     return statistics.fmean(logs), statistics.variance(logs) / len(logs), len(logs) - 1.0
 
 
-def _repeated_change(pair: RepeatedPair, log: LogRatio | None, clear: bool, tolerance: float) -> RepeatedChange:
+def _repeated_change(
+    pair: RepeatedPair, log: LogRatio | None, clear: bool, tolerance: float
+) -> RepeatedChange:
     """The change of a number. clear: whether it is beyond chance."""
     change, reason = classify(log, clear, tolerance)
     ratio = None
@@ -181,7 +192,8 @@ def _verdict(rows: Sequence[RepeatedChange], tolerance: float, alone: Sequence[s
         first = worse[0]
         return Verdict(
             VerdictKind.FAIL,
-            f"worse by more than {limit} in {len(worse)} of {len(rows)}: {first.headline} of {first.name}",
+            f"worse by more than {limit} in {len(worse)} of {len(rows)}: {first.headline} of"
+            f" {first.name}",
             "look at what changed between the runs, or measure both again, in turns",
         )
     open_ = [change for change in rows if change.change is Change.UNDECIDED]
@@ -189,9 +201,15 @@ def _verdict(rows: Sequence[RepeatedChange], tolerance: float, alone: Sequence[s
         reason = "the runs have nothing in common"
         if open_:
             reason = f"{open_[0].headline} of {open_[0].name}: {open_[0].reason}"
-        return Verdict(VerdictKind.INVALID, reason, "measure both with more repetitions, or allow a larger --tolerance")
+        return Verdict(
+            VerdictKind.INVALID,
+            reason,
+            "measure both with more repetitions, or allow a larger --tolerance",
+        )
     if alone:
-        return Verdict(VerdictKind.INVALID, f"not in both runs: {', '.join(alone)}", "measure both to the end")
+        return Verdict(
+            VerdictKind.INVALID, f"not in both runs: {', '.join(alone)}", "measure both to the end"
+        )
     return Verdict(VerdictKind.PASS, f"none of {len(rows)} is worse by more than {limit}")
 
 

@@ -74,7 +74,9 @@ class RequestTime:
     def of(self, repeats: Collection[int]) -> RequestTime:
         """The time of some measurements alone."""
         cycles = [cycle for cycle in self.cycles if cycle.repeat in repeats]
-        requests = {stratum: count for stratum, count in self.requests.items() if stratum[0] in repeats}
+        requests = {
+            stratum: count for stratum, count in self.requests.items() if stratum[0] in repeats
+        }
         return RequestTime(self.workers, self.per_device, cycles, requests)
 
     def means(self) -> dict[str, float]:
@@ -143,7 +145,9 @@ def _gaps(sample: MeasuredStep, rows: Sequence[Record]) -> Iterator[tuple[Record
     first = min(record.reply.ended_s for record in sample.counted)
     last_of: dict[str, float] = {}
     for record in sample.counted:
-        last_of[record.reply.worker] = max(record.reply.ended_s, last_of.get(record.reply.worker, 0.0))
+        last_of[record.reply.worker] = max(
+            record.reply.ended_s, last_of.get(record.reply.worker, 0.0)
+        )
     last = min(last_of.values())
     before: dict[str, float] = {}
     for record in sorted(rows, key=lambda record: record.reply.ended_s):
@@ -169,7 +173,9 @@ def _used(strata: Sequence[Sequence[Sequence[float]]], index: int) -> bool:
     return any(any(columns[index]) for columns in strata)
 
 
-def _drawn(strata: Sequence[Sequence[Sequence[float]]], used: Sequence[int], chance: Chance) -> dict[str, float]:
+def _drawn(
+    strata: Sequence[Sequence[Sequence[float]]], used: Sequence[int], chance: Chance
+) -> dict[str, float]:
     """The means of one sample with as many requests of every worker, drawn with replacement."""
     sums = dict.fromkeys(used, 0.0)
     requests = 0.0
@@ -179,4 +185,6 @@ def _drawn(strata: Sequence[Sequence[Sequence[float]]], used: Sequence[int], cha
         requests += sum(map(columns[-1].__getitem__, picks))
         for index in used:
             sums[index] += sum(map(columns[index].__getitem__, picks))
-    return dict.fromkeys(COLUMNS, 0.0) | {COLUMNS[index]: total / requests for index, total in sums.items()}
+    return dict.fromkeys(COLUMNS, 0.0) | {
+        COLUMNS[index]: total / requests for index, total in sums.items()
+    }

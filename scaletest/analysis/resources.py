@@ -151,7 +151,9 @@ class StepResources:
             resources = node.of_kind(kind)
             if kind == DEVICE:
                 resources = node.used_devices()
-            places += [NodeResource(node.node, name, figures) for name, figures in resources.items()]
+            places += [
+                NodeResource(node.node, name, figures) for name, figures in resources.items()
+            ]
         return places
 
     def busiest(self, kind: str) -> NodeResource | None:
@@ -161,7 +163,9 @@ class StepResources:
 
     def place(self, kind: str, node: str, name: str) -> NodeResource | None:
         """One resource of a node by its name; None where it was not sampled."""
-        return next((place for place in self.places(kind) if (place.node, place.name) == (node, name)), None)
+        return next(
+            (place for place in self.places(kind) if (place.node, place.name) == (node, name)), None
+        )
 
     @property
     def devices(self) -> int:
@@ -284,7 +288,9 @@ def _node_use(
     return use, warnings
 
 
-def _inside_windows(samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]) -> list[tuple[NodeSample, float]]:
+def _inside_windows(
+    samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
+) -> list[tuple[NodeSample, float]]:
     """The samples that lie in the time of a step, each with its seconds there.
 
     Those that reach into the time between two steps count only where there are no others.
@@ -340,7 +346,9 @@ def _engines(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str
 
 
 def _served(node: str, windows: Sequence[MeasuredWindow]) -> Iterator[tuple[Reply, float]]:
-    """The requests that ran on a node in some windows, each with how many seconds of a window it ran."""
+    """The requests that ran on a node in some windows, each with how many seconds of a window it
+    ran.
+    """
     for window in windows:
         for record in window.rows:
             reply = record.reply
@@ -361,7 +369,11 @@ def _with_engines(
         figures = complete.get(f"{DEVICE}:{device}", {})
         if "busy" not in figures:
             busy_by_engine = {f"busy.{engine}": part for engine, part in parts.items()}
-            complete[f"{DEVICE}:{device}"] = {**busy_by_engine, **figures, "busy": max(parts.values())}
+            complete[f"{DEVICE}:{device}"] = {
+                **busy_by_engine,
+                **figures,
+                "busy": max(parts.values()),
+            }
     return complete
 
 
@@ -378,7 +390,9 @@ def _requests_cpu(node: str, windows: Sequence[MeasuredWindow]) -> float | None:
         ran_s[reply.worker] += seconds
         if reply.activity is not None:
             reported_s[reply.worker] += seconds
-            cpu_s[reply.worker] += reply.activity.cpu_s * seconds / (reply.ended_s - reply.started_s)
+            cpu_s[reply.worker] += (
+                reply.activity.cpu_s * seconds / (reply.ended_s - reply.started_s)
+            )
     whole_s = math.fsum(window.seconds for window in windows)
     if whole_s <= 0 or ran_s.keys() - reported_s.keys():
         return None

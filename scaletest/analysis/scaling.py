@@ -1,9 +1,12 @@
 """Speed-up, efficiency and the serial fraction of every step, each with a 95 % interval.
 
-    S(N) = X(N) / X(1)        E(N) = S(N) / N        e(N) = (1/S - 1/N) / (1 - 1/N)        (Karp and Flatt 1990)
+    S(N) = X(N) / X(1)        E(N) = S(N) / N        e(N) = (1/S - 1/N) / (1 - 1/N)
 
-When the least number of workers is not 1, it is the base and N counts multiples of it. Intervals come from the log
-delta method: the relative errors of the two throughputs add in squares. The base compared with itself is exactly 1.
+The last is the serial fraction of Karp and Flatt (1990).
+
+When the least number of workers is not 1, it is the base and N counts multiples of it. Intervals
+come from the log delta method: the relative errors of the two throughputs add in squares. The base
+compared with itself is exactly 1.
 """
 
 from __future__ import annotations
@@ -72,7 +75,11 @@ def _scaled(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
         exactly_1 = Estimate(1.0, 1.0, 1.0)
         return Scaled(step.workers, multiple, exactly_1, exactly_1, None)
     speedup = within(step.per_s / base.per_s, math.hypot(step.relative, base.relative))
-    serial = Estimate(_serial(speedup.value, multiple), _serial(speedup.high, multiple), _serial(speedup.low, multiple))
+    serial = Estimate(
+        _serial(speedup.value, multiple),
+        _serial(speedup.high, multiple),
+        _serial(speedup.low, multiple),
+    )
     return Scaled(step.workers, multiple, speedup, speedup.scaled(1 / multiple), serial)
 
 

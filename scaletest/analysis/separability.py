@@ -28,7 +28,9 @@ EXPECTED_NOISE = 0.02
 STANDS_OUT = 3.0
 # From this correlation on one coefficient can stand for the other, as for N = 1, 2, 4 at any noise.
 STRONGEST_CORRELATION = 0.97
-_COEFFICIENTS = "contention (waiting for what workers share) from coherency (keeping it in agreement)"
+_COEFFICIENTS = (
+    "contention (waiting for what workers share) from coherency (keeping it in agreement)"
+)
 _MOST_WORKERS = 4096
 _MOST_REPEATS = 50
 
@@ -67,9 +69,9 @@ def separability(
 ) -> Separability:
     """Judge a plan of these numbers of workers, each measured `repeats` times.
 
-    noise: relative standard error of each measurement. truth: the law that is assumed. who: the noun
-    in the sentence. A plan separates the two when the coherency stands out from its standard error
-    and they are not correlated too strongly.
+    noise: relative standard error of each measurement. truth: the law that is assumed. who: the
+    noun in the sentence. A plan separates the two when the coherency stands out from its standard
+    error and they are not correlated too strongly.
     """
     steps = sorted(set(workers))
     errors = _errors(steps, repeats, noise, truth)
@@ -115,7 +117,9 @@ def _repeats(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> in
     return next((number for number in more if _separates(steps, number, noise, truth)), None)
 
 
-def _errors(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> tuple[float, float, float]:
+def _errors(
+    steps: Sequence[int], repeats: int, noise: float, truth: Law
+) -> tuple[float, float, float]:
     """Standard errors of contention and coherency, and their correlation."""
     if len(steps) < 3:
         return math.inf, math.inf, -1.0
@@ -144,7 +148,9 @@ def _covariances(steps: Sequence[int], truth: Law) -> list[list[float]]:
     return columns
 
 
-def _bilinear(left: Sequence[float], matrix: Sequence[Sequence[float]], right: Sequence[float]) -> float:
+def _bilinear(
+    left: Sequence[float], matrix: Sequence[Sequence[float]], right: Sequence[float]
+) -> float:
     """left' matrix right."""
     total = 0.0
     for i, j in itertools.product(range(3), repeat=2):

@@ -30,7 +30,8 @@ from scaletest.analysis.cause_text import workers_text
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.scaling import MeasuredThroughput, scaling, usable
 
-# A change of the fraction that moves the throughput of the largest step by less is not worth a sentence.
+# A change of the fraction that moves the throughput of the largest step by less is not worth a
+# sentence.
 _NOTICEABLE = 0.02
 
 
@@ -71,11 +72,17 @@ def serial_trend(measured: Iterable[MeasuredThroughput]) -> SerialTrend:
     rows = usable(measured)
     if len(rows) < 3:
         return SerialTrend(
-            FractionTrend.UNCLEAR, "the trend of the serial fraction needs three steps or more", None, None
+            FractionTrend.UNCLEAR,
+            "the trend of the serial fraction needs three steps or more",
+            None,
+            None,
         )
     fractions = [step.serial_fraction.value for step in scaling(rows)[1:] if step.serial_fraction]
     multiples = [step.workers / rows[0].workers for step in rows[1:]]
-    gains = [rows[0].per_s / step.per_s / (1 - 1 / n) for step, n in zip(rows[1:], multiples, strict=True)]
+    gains = [
+        rows[0].per_s / step.per_s / (1 - 1 / n)
+        for step, n in zip(rows[1:], multiples, strict=True)
+    ]
     weights = [1 / gain**2 for gain in gains]
     total = sum(weights)
     centre = sum(w * n for w, n in zip(weights, multiples, strict=True)) / total
@@ -84,7 +91,9 @@ def serial_trend(measured: Iterable[MeasuredThroughput]) -> SerialTrend:
 
     def line(coefficients: Sequence[float]) -> Estimate:
         weighted = sum(c * e for c, e in zip(coefficients, fractions, strict=True))
-        own = (c * g * step.relative for c, g, step in zip(coefficients, gains, rows[1:], strict=True))
+        own = (
+            c * g * step.relative for c, g, step in zip(coefficients, gains, rows[1:], strict=True)
+        )
         shared = sum(c * g for c, g in zip(coefficients, gains, strict=True)) * rows[0].relative
         half = math.hypot(shared, *own)
         return Estimate(weighted, weighted - half, weighted + half)
@@ -111,15 +120,26 @@ def _course(level: Estimate, rise: Estimate, multiple: float) -> FractionTrend:
     return FractionTrend.UNCLEAR
 
 
-def _sentence(course: FractionTrend, level: Estimate, rise: Estimate, rows: Sequence[MeasuredThroughput]) -> str:
+def _sentence(
+    course: FractionTrend, level: Estimate, rise: Estimate, rows: Sequence[MeasuredThroughput]
+) -> str:
     about = f"{level.value:.1%}"
     reach = f"from {rows[1].workers} to {rows[-1].workers} workers"
     return {
-        FractionTrend.RISING: f"the serial fraction rises by {100 * rise.value:.1f} points {reach}: "
-        "overhead grows with the workers",
-        FractionTrend.FLAT: f"the serial fraction stays at {about} {reach}: a part of each request runs alone",
-        FractionTrend.FALLING: f"the serial fraction falls by {-100 * rise.value:.1f} points {reach}: "
-        f"{workers_text(rows[0].workers)} may have been measured too fast, or workers help each other (warm caches)",
+        FractionTrend.RISING: (
+            f"the serial fraction rises by {100 * rise.value:.1f} points {reach}: "
+            "overhead grows with the workers"
+        ),
+        FractionTrend.FLAT: (
+            f"the serial fraction stays at {about} {reach}: a part of each request runs alone"
+        ),
+        FractionTrend.FALLING: (
+            f"the serial fraction falls by {-100 * rise.value:.1f} points {reach}:"
+            f" {workers_text(rows[0].workers)} may have been measured too fast, or workers help"
+            " each other (warm caches)"
+        ),
         FractionTrend.NONE: f"no serial part stands out from the noise {reach}",
-        FractionTrend.UNCLEAR: f"a serial fraction of about {about}, too uncertain to say whether it grows {reach}",
+        FractionTrend.UNCLEAR: (
+            f"a serial fraction of about {about}, too uncertain to say whether it grows {reach}"
+        ),
     }[course]

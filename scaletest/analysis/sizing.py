@@ -1,4 +1,5 @@
-"""How many pods and nodes a request rate needs: the article's formulas, and pods placed node by node. Pure.
+"""How many pods and nodes a request rate needs: the article's formulas, and pods placed node by
+node. Pure.
 
 The formulas (Grecoe, "Scaling Azure Container Service Clusters", 2018):
 
@@ -6,12 +7,14 @@ The formulas (Grecoe, "Scaling Azure Container Service Clusters", 2018):
     nodes = (pods x cpu + shared) / (node cpu - node overhead)
     rate = pods x concurrency / latency
 
-with 0.7 CPU of overhead on each node, and 3 shared front ends of 1.3 CPU. They state no rounding (here both are rounded
-up), pool CPU over the cluster although a pod cannot be split between nodes, and know neither memory, devices nor a
-limit of pods. `packed` places pods: the shared ones spread as the scheduler does, then ours, and counts nodes.
+with 0.7 CPU of overhead on each node, and 3 shared front ends of 1.3 CPU. They state no rounding
+(here both are rounded up), pool CPU over the cluster although a pod cannot be split between nodes,
+and know neither memory, devices nor a limit of pods. `packed` places pods: the shared ones spread
+as the scheduler does, then ours, and counts nodes.
 
-Measured against the formula, short requests reach less (the article's table): EFFICIENCY. Azure ML's formula adds a
-target utilisation, here `headroom`: replicas = rate x latency / (concurrency x 0.7).
+Measured against the formula, short requests reach less (the article's table): EFFICIENCY. Azure
+ML's formula adds a target utilisation, here `headroom`: replicas = rate x latency / (concurrency x
+0.7).
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ SHARED_PODS, SHARED_CPU = 3, 1.3
 HEADROOM = 0.7
 MOST_NODES = 100_000
 PODS_A_NODE = 110
-# latency in s from which a row holds -> lowest and highest part of the computed rate that was measured
+# latency in s from which a row holds -> lowest and highest part of the computed rate that was
+# measured
 EFFICIENCY: tuple[tuple[float, float, float], ...] = (
     (0.0, 0.65, 0.80),
     (0.1, 0.85, 0.95),
@@ -61,7 +65,12 @@ class NodeSize:
     @property
     def free(self) -> tuple[float, float, float, float]:
         """Cores, GiB, devices and pods that are left."""
-        return self.cpu - self.overhead_cpu, self.memory - self.overhead_memory, self.devices, float(self.pods)
+        return (
+            self.cpu - self.overhead_cpu,
+            self.memory - self.overhead_memory,
+            self.devices,
+            float(self.pods),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,8 @@ def available_cpu(demand: CapacityDemand, nodes: int) -> float:
 
 
 def fitting(demand: CapacityDemand, nodes: int) -> int:
-    """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do not fit.
+    """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do
+    not fit.
 
     Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
     """
@@ -155,7 +165,9 @@ def fitting(demand: CapacityDemand, nodes: int) -> int:
 
 
 def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
-    """The fewest nodes on which shared pods and ours fit, also after `spare` of them are lost; None when none do."""
+    """The fewest nodes on which shared pods and ours fit, also after `spare` of them are lost; None
+    when none do.
+    """
     if not _fits(demand.pod, demand.node.free):
         return None
     low, high = 1, 1
@@ -173,12 +185,18 @@ def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | Non
 
 
 def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
-    """The alternatives, from the article's bare formula to pods placed with headroom and lost nodes."""
+    """The alternatives, from the article's bare formula to pods placed with headroom and lost
+    nodes.
+    """
     check(demand)
     if not 0 < headroom <= 1:
-        raise InvalidValue(f"the headroom's share is {headroom}", hint="give a part of 1, as in 0.7")
+        raise InvalidValue(
+            f"the headroom's share is {headroom}", hint="give a part of 1, as in 0.7"
+        )
     if not 0 <= spare <= 1000:
-        raise InvalidValue(f"{spare} nodes may be lost", hint="give --spare a number from 0 to 1000")
+        raise InvalidValue(
+            f"{spare} nodes may be lost", hint="give --spare a number from 0 to 1000"
+        )
     return list(_sizes(demand, headroom, spare))
 
 
@@ -195,18 +213,31 @@ def _sizes(demand: CapacityDemand, headroom: float, spare: int) -> Iterator[Size
             yield _size(demand, "formula, efficiency", real, nodes, part, note)
     yield _size(demand, "placed", real, packed_nodes(demand, real), part)
     method = f"placed, at {headroom:.0%}"
-    yield _size(demand, method, safe, packed_nodes(demand, safe), part, "runs below its saturation point")
+    yield _size(
+        demand, method, safe, packed_nodes(demand, safe), part, "runs below its saturation point"
+    )
     if spare:
         note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
-        yield _size(demand, f"{method}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, note)
+        yield _size(
+            demand, f"{method}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, note
+        )
 
 
-def _size(demand: CapacityDemand, method: str, pods: int, nodes: int | None, part: float, note: str = "") -> Size:
+def _size(
+    demand: CapacityDemand, method: str, pods: int, nodes: int | None, part: float, note: str = ""
+) -> Size:
     holds = pods * per_pod(demand, part)
     used = 0.0
     if nodes:
         used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu)
-    return Size(method, pods, nodes, holds, used, note if nodes else "a pod of this size fits on no such node")
+    return Size(
+        method,
+        pods,
+        nodes,
+        holds,
+        used,
+        note if nodes else "a pod of this size fits on no such node",
+    )
 
 
 def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
@@ -238,13 +269,28 @@ def check(demand: CapacityDemand) -> None:
     for name, number in wanted.items():
         if not (math.isfinite(number) and 0 < number <= 1e9):
             raise InvalidValue(f"{name} is {number}", hint="give a number above 0, up to 1e9")
-    rest = (pod.memory, pod.devices, node.overhead_cpu, node.overhead_memory, demand.shared_cpu, demand.per_pod)
-    if not all(math.isfinite(size) and size >= 0 for size in rest) or node.memory <= 0 or node.devices < 0:
+    rest = (
+        pod.memory,
+        pod.devices,
+        node.overhead_cpu,
+        node.overhead_memory,
+        demand.shared_cpu,
+        demand.per_pod,
+    )
+    if (
+        not all(math.isfinite(size) and size >= 0 for size in rest)
+        or node.memory <= 0
+        or node.devices < 0
+    ):
         raise InvalidValue("a size of a pod or a node is below 0", hint="give numbers from 0")
     if not 0 <= demand.shared_pods <= 1000 or not 1 <= node.pods <= 100_000:
-        raise InvalidValue("shared pods or pods a node are out of range", hint="give 0 to 1000, and 1 to 100000")
+        raise InvalidValue(
+            "shared pods or pods a node are out of range", hint="give 0 to 1000, and 1 to 100000"
+        )
     if demand.rate / per_pod(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
-        raise InvalidValue("more than a million pods would be needed", hint="look at the units of rate and latency")
+        raise InvalidValue(
+            "more than a million pods would be needed", hint="look at the units of rate and latency"
+        )
 
 
 def _shared(demand: CapacityDemand) -> float:

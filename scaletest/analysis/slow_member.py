@@ -82,7 +82,9 @@ def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
 
 
 def _members(kind: str, time: RequestTime) -> dict[str, list[float]]:
-    """Run times by member. Every repeat has workers of its own, so those of the first stand for all."""
+    """Run times by member. Every repeat has workers of its own, so those of the first stand for
+    all.
+    """
     first = min((cycle.repeat for cycle in time.cycles), default=0)
     members: dict[str, list[float]] = defaultdict(list)
     for cycle in time.cycles:
@@ -98,11 +100,18 @@ def _slow(members: Mapping[str, Sequence[float]], base_s: float) -> str:
     name = max(added, key=lambda member: added[member])
     own, others = members[name], _others(members, name)
     grown_s, others_grown_s = _mean(own) - base_s, _mean(others) - base_s
-    alone = added[name] >= LEAST_PART * sum(added.values()) and others_grown_s <= MOST_OF_OTHERS * grown_s
+    alone = (
+        added[name] >= LEAST_PART * sum(added.values())
+        and others_grown_s <= MOST_OF_OTHERS * grown_s
+    )
     if grown_s <= 0 or not alone or min(len(own), len(others)) < 2:
         return ""
-    error = math.hypot(*(statistics.stdev(times) / math.sqrt(len(times)) for times in (own, others)))
-    longer = _mean(own) > LEAST_LONGER * _mean(others) and _mean(own) - _mean(others) > CERTAIN * error
+    error = math.hypot(
+        *(statistics.stdev(times) / math.sqrt(len(times)) for times in (own, others))
+    )
+    longer = (
+        _mean(own) > LEAST_LONGER * _mean(others) and _mean(own) - _mean(others) > CERTAIN * error
+    )
     if longer:
         return name
     return ""
@@ -110,7 +119,9 @@ def _slow(members: Mapping[str, Sequence[float]], base_s: float) -> str:
 
 def _others(members: Mapping[str, Sequence[float]], name: str) -> list[float]:
     """The run times of all members but one."""
-    return list(itertools.chain.from_iterable(times for other, times in members.items() if other != name))
+    return list(
+        itertools.chain.from_iterable(times for other, times in members.items() if other != name)
+    )
 
 
 def _place(worker: str, cycles: Sequence[Cycle]) -> str:
@@ -119,7 +130,9 @@ def _place(worker: str, cycles: Sequence[Cycle]) -> str:
     places = []
     for kind in ("node", "device"):
         name = getattr(own, kind)
-        shared = any(getattr(cycle.reply, kind) == name and cycle.reply.worker != worker for cycle in cycles)
+        shared = any(
+            getattr(cycle.reply, kind) == name and cycle.reply.worker != worker for cycle in cycles
+        )
         if name and not shared:
             places.append(f"{kind} {name}")
     return ", ".join(places)

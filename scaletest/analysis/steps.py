@@ -62,13 +62,27 @@ class MeasuredStep:
     @property
     def sound(self) -> bool:
         """Whether the throughput may be judged."""
-        return self.whole and self.throughput.enough and self.settled and not self.drift.unsteady and not self.stall
+        return (
+            self.whole
+            and self.throughput.enough
+            and self.settled
+            and not self.drift.unsteady
+            and not self.stall
+        )
 
     @property
     def part(self) -> StepPart:
         """The figures of it that ratios need."""
         at = self.measurement
-        return StepPart(at.workers, at.repeat, at.measured_s, self.middle_s, self.throughput, self.tail, self.sound)
+        return StepPart(
+            at.workers,
+            at.repeat,
+            at.measured_s,
+            self.middle_s,
+            self.throughput,
+            self.tail,
+            self.sound,
+        )
 
     @property
     def whole(self) -> bool:
@@ -227,14 +241,20 @@ def _samples(
     for workers in plan.steps:
         own = [measurement for measurement in measurements if measurement.workers == workers]
         if own:
-            summaries = (measured_step(plan, each, records.get(each.key, ()), per_s) for each in own)
+            summaries = (
+                measured_step(plan, each, records.get(each.key, ()), per_s) for each in own
+            )
             by_step.append(tuple(summaries))
     return by_step
 
 
-def measured_step(plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: float = 0.0) -> MeasuredStep:
+def measured_step(
+    plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: float = 0.0
+) -> MeasuredStep:
     """The figures of one measurement of a step. per_s: the trend of the run, no fault of it."""
-    submitted = (record.reply.started_s - record.reply.wait_s for record in rows if record.reply.started_s)
+    submitted = (
+        record.reply.started_s - record.reply.wait_s for record in rows if record.reply.started_s
+    )
     began_s = min(submitted, default=0.0)
     warm = trimmed(ends_of(rows), plan.warmup_s, began_s, measurement.warm_at_s, per_s)
     rate = throughput(warm.ends, measurement.workers, parts=plan.parts)
@@ -341,7 +361,9 @@ def _efficiency(workers: int, rate: Throughput, before: Sequence[Step]) -> float
 
 
 def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
-    """The figures that every measurement reports, joined as the throughput is, so that they agree."""
+    """The figures that every measurement reports, joined as the throughput is, so that they
+    agree.
+    """
     if plan.mirrored:
         parts = [sample.part for sample in samples]
         counted = {part.repeat for part in judged(parts)}
@@ -355,7 +377,9 @@ def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
     return figures
 
 
-def _joined_work(plan: Plan, samples: Sequence[MeasuredStep], rates: Sequence[Throughput]) -> Throughput:
+def _joined_work(
+    plan: Plan, samples: Sequence[MeasuredStep], rates: Sequence[Throughput]
+) -> Throughput:
     """One figure of all measurements together. rates: the figure of each."""
     if not plan.mirrored:
         return joined(rates)
@@ -401,7 +425,9 @@ def joined(rates: Sequence[Throughput]) -> Throughput:
 
 
 def failed(record: Record) -> bool:
-    """Whether a request failed for a reason of its own, not because its client left or it was purged."""
+    """Whether a request failed for a reason of its own, not because its client left or it was
+    purged.
+    """
     return record.reply.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
 
 

@@ -54,7 +54,8 @@ ROUGH = 0.10
 MOST_WARMUP = 0.4
 # A throughput that changes by this along a part is a warm-up rather than a machine that heats up.
 WARMING, WARMING_T = 0.25, 3.0
-# A step that is the base of another doubling keeps its share of the error within the margin: 1 / sqrt(2).
+# A step that is the base of another doubling keeps its share of the error within the margin: 1 /
+# sqrt(2).
 BASE_SHARE = 0.4
 
 
@@ -71,7 +72,11 @@ class Stop(StrEnum):
 
 
 def trimmed(
-    ends: Ends, warmup_s: float | None, began_s: float, warm_at_s: float | None = None, per_s: float = 0.0
+    ends: Ends,
+    warmup_s: float | None,
+    began_s: float,
+    warm_at_s: float | None = None,
+    per_s: float = 0.0,
 ) -> Warmup:
     """The completions without the warm-up.
 
@@ -111,7 +116,8 @@ class Stopping:
     def longest_s(self) -> float:
         """Seconds after which it ends.
 
-        A part of a mirrored step that warms up gets that time back, up to the longest time of the step.
+        A part of a mirrored step that warms up gets that time back, up to the longest time of the
+        step.
         """
         plan = self.plan
         if plan.step_s:
@@ -125,7 +131,9 @@ class Stopping:
         """The factor on the width of an interval from the parts that are still to be measured."""
         return 1.0 / math.sqrt(self.plan.parts)
 
-    def look(self, completions: int, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> Stop | None:
+    def look(
+        self, completions: int, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]
+    ) -> Stop | None:
         """Whether to stop now.
 
         ends: returns the completions and the beginning in s, called only when they are needed.
@@ -148,7 +156,9 @@ class Stopping:
     def _check(
         self, completions: int, elapsed_s: float, shortest_s: float, measured: tuple[Ends, float]
     ) -> Stop | None:
-        """Whether the completions so far are enough. measured: the completions and the beginning."""
+        """Whether the completions so far are enough. measured: the completions and the
+        beginning.
+        """
         plan = self.plan
         completed_by, began_s = measured
         warm = trimmed(completed_by, plan.warmup_s, began_s)
@@ -178,7 +188,9 @@ class Stopping:
         return elapsed_s < self.longest_s
 
     def _mirrored(self, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> Stop | None:
-        """Stop after the length of the mirror image, and not before requests in flight will make it enough."""
+        """Stop after the length of the mirror image, and not before requests in flight will make it
+        enough.
+        """
         if elapsed_s < self.length_s:
             return None
         parts = self.plan.parts
@@ -190,8 +202,8 @@ class Stopping:
     def _began_steadily(self, warm: Warmup, began_s: float) -> bool:
         """Whether first requests took as long as later ones, or there is enough to show a warm-up.
 
-        One cycle of each worker has no trend. A warm-up makes the first request longer than the next, or
-        than those of the step before, as long as throughput follows.
+        One cycle of each worker has no trend. A warm-up makes the first request longer than the
+        next, or than those of the step before, as long as throughput follows.
         """
         fewest = min(map(len, warm.ends.values()), default=0)
         if warm.share or fewest >= MIN_COMPLETIONS_PER_WORKER:
@@ -208,7 +220,9 @@ class Stopping:
         return abs(statistics.fmean(first) / usual_s - 1.0) <= TREND_EFFECT
 
     def _foreseen(self, warm: Warmup, elapsed_s: float, shortest_s: float) -> Stop | None:
-        """Stop when the requests in flight will make it precise, if they scatter as those so far."""
+        """Stop when the requests in flight will make it precise, if they scatter as those so
+        far.
+        """
         parts = self.plan.parts
         if parts == 1 or warm.share or not self._about_to_suffice(warm.ends):
             return None

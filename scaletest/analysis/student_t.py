@@ -17,7 +17,9 @@ _NORMAL = NormalDist()
 
 
 def t95(freedom: float) -> float:
-    """The 0.975 quantile, the factor of a two-sided 95 % interval; infinity below one degree of freedom."""
+    """The 0.975 quantile, the factor of a two-sided 95 % interval; infinity below one degree of
+    freedom.
+    """
     return t_quantile(0.975, freedom)
 
 
@@ -25,8 +27,8 @@ def t95(freedom: float) -> float:
 def t_quantile(p: float, freedom: float) -> float:
     """The value that a t variable with `freedom` degrees stays below with probability p.
 
-    Below one degree of freedom nothing is known: infinity with the sign of p - 1/2. Infinitely many degrees give
-    the normal quantile. ValueError for p outside (0, 1).
+    Below one degree of freedom nothing is known: infinity with the sign of p - 1/2. Infinitely many
+    degrees give the normal quantile. ValueError for p outside (0, 1).
     """
     if not 0.0 < p < 1.0:
         raise ValueError(f"a probability between 0 and 1 is needed, not {p!r}")
@@ -64,14 +66,16 @@ def _hill(tails: float, n: float) -> float:
         y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
         y = math.expm1(a * y * y)
     else:
-        y = ((1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)) * y - 1) * (n + 1) / (
-            n + 2
-        ) + 1 / y
+        y = (
+            (1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)) * y - 1
+        ) * (n + 1) / (n + 2) + 1 / y
     return math.sqrt(n * y)
 
 
 def _bisect(tails: float, freedom: float) -> float:
-    """Bisection between the normal quantile and that of 1 degree, which enclose those of all numbers between."""
+    """Bisection between the normal quantile and that of 1 degree, which enclose those of all
+    numbers between.
+    """
     low, high = -_NORMAL.inv_cdf(tails / 2), 1.0 / math.tan(tails * math.pi / 2)
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
@@ -91,7 +95,9 @@ def _tails(t: float, freedom: float) -> float:
 
 
 def _beta_ratio(a: float, b: float, x: float) -> float:
-    """I_x(a, b) for x <= 1/2 by its power series, x^a / (a B(a, b)) sum of (1 - b)_k a x^k / (k! (a + k))."""
+    """I_x(a, b) for x <= 1/2 by its power series, x^a / (a B(a, b)) sum of (1 - b)_k a x^k / (k! (a
+    + k)).
+    """
     term, total, k = 1.0, 1.0, 0
     while abs(term) > 1e-16:
         k += 1
@@ -122,7 +128,9 @@ def welch(errors: Sequence[float], freedoms: Sequence[float]) -> float:
 
     errors: the standard error of each. At least 1; the sum of all freedoms where nothing varies.
     """
-    below = sum(error**4 / max(1.0, freedom) for error, freedom in zip(errors, freedoms, strict=True))
+    below = sum(
+        error**4 / max(1.0, freedom) for error, freedom in zip(errors, freedoms, strict=True)
+    )
     if below <= 0:
         return max(1.0, sum(freedoms))
     return max(1.0, sum(error**2 for error in errors) ** 2 / below)

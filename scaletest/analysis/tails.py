@@ -3,7 +3,8 @@
 A request is slow that takes more than three times as long as its worker's requests usually do
 (their median). The mean time between completions is then
 
-    E = b (1 + p s)    b: mean of the usual ones, p: share of slow ones, s: their added time, in units of b
+    E = b (1 + p s)    b: mean of the usual ones, p: share of slow ones, s: their added time, in
+                       units of b
 
 A mean of few values says little of a rare event, and its standard error even less: where one
 request in 50 takes 20 times as long, half of all steps of 35 requests hold none of them and look
@@ -35,7 +36,8 @@ SLOW = 3.0
 OWN_MEDIAN = 5
 # Slow requests of two steps differ when chance makes such a difference in one of a hundred cases.
 DIFFERENT = 0.01
-# A cycle as long as more usual requests than this was a standstill, and a list of them takes memory.
+# A cycle as long as more usual requests than this was a standstill, and a list of them takes
+# memory.
 MOST_FILLED = 10_000
 _NORMAL = t95(math.inf)
 
@@ -172,7 +174,9 @@ def slowdowns(first: Tail, second: Tail, z: float) -> tuple[Slowdown, Slowdown]:
         return Slowdown(0.0, 0.0, 0.0), Slowdown(0.0, 0.0, 0.0)
     test = mann_whitney(first.excess, second.excess)
     if test and test.p < DIFFERENT:
-        return _slowdown(first, first.excess, z, own=True), _slowdown(second, second.excess, z, own=True)
+        return _slowdown(first, first.excess, z, own=True), _slowdown(
+            second, second.excess, z, own=True
+        )
     return _slowdown(first, sizes, z), _slowdown(second, sizes, z)
 
 

@@ -45,7 +45,8 @@ def _concerns(threshold: Threshold, plan: Plan, workers: int) -> bool:
 
 
 def _requests(threshold: Threshold, plan: Plan, workers: int) -> int:
-    """A percentile's interval needs twice the requests of its value; drift two of each worker in every batch.
+    """A percentile's interval needs twice the requests of its value; drift two of each worker in
+    every batch.
 
     Whether a step drifted is asked of each of its parts.
     """

@@ -1,13 +1,16 @@
 """Whether thresholds hold.
 
-Each is PASS when its whole interval meets it, FAIL when none of it does, else INVALID. The intervals:
+Each is PASS when its whole interval meets it, FAIL when none of it does, else INVALID. The
+intervals:
 
     ratio                          of the step's ratio (90 %, one-sided 95 % at the end that counts)
-    efficiency, throughput         95 %, from the two throughputs by the log delta method, or the step's own
+    efficiency, throughput         95 %, from the two throughputs by the log delta method, or the
+                                   step's own
     wait.p95 and the like          95 % by order statistics, of all successful requests of the step
     contention, coherency          bootstrap interval of the fitted law
     failures                       exact counts
-    drift                          the shift within a step, 0 when it is not significant; no interval
+    drift                          the shift within a step, 0 when it is not significant; no
+                                   interval
 
 Without N a threshold holds when it holds at every step, and the worst step is shown.
 """
@@ -93,11 +96,15 @@ def verdict_of(results: Sequence[ThresholdResult], kind: VerdictKind) -> Verdict
         state = "not met"
     first = f"{results_of_kind[0].text}: {results_of_kind[0].reason}"
     return Verdict(
-        kind, f"{len(results_of_kind)} of {len(results)} thresholds {state}: {first}", results_of_kind[0].remedy
+        kind,
+        f"{len(results_of_kind)} of {len(results)} thresholds {state}: {first}",
+        results_of_kind[0].remedy,
     )
 
 
-def _evaluate(threshold: Threshold, plan: Plan, steps: Sequence[Step], coefficients: Coefficients) -> ThresholdResult:
+def _evaluate(
+    threshold: Threshold, plan: Plan, steps: Sequence[Step], coefficients: Coefficients
+) -> ThresholdResult:
     if threshold.metric in ("contention", "coherency"):
         return _judge(threshold, _coefficient(threshold.metric, coefficients), None)
     if threshold.metric == "failures" and threshold.workers is None:
@@ -125,7 +132,9 @@ def _all_steps(threshold: Threshold, plan: Plan) -> Sequence[int]:
 
 
 def _mixed(results: Sequence[ThresholdResult]) -> bool:
-    return len({result.kind for result in results}) > 1 or any(result.value is None for result in results)
+    return len({result.kind for result in results}) > 1 or any(
+        result.value is None for result in results
+    )
 
 
 def _worst(threshold: Threshold, results: Sequence[ThresholdResult]) -> ThresholdResult:
@@ -142,7 +151,9 @@ def _judge(threshold: Threshold, measure: _Measure, workers: int | None) -> Thre
         at = f"{workers_text(workers)}: "
     text, estimate = str(threshold), measure.estimate
     if estimate is None:
-        return ThresholdResult(text, VerdictKind.INVALID, at + measure.missing, measure.remedy, workers)
+        return ThresholdResult(
+            text, VerdictKind.INVALID, at + measure.missing, measure.remedy, workers
+        )
     ends = [threshold.holds(end) for end in (estimate.low, estimate.value, estimate.high)]
     kind, remedy = VerdictKind.INVALID, measure.remedy
     if all(ends):
@@ -150,13 +161,17 @@ def _judge(threshold: Threshold, measure: _Measure, workers: int | None) -> Thre
     elif not any(ends):
         kind, remedy = VerdictKind.FAIL, "find what limits it there, or set another threshold"
     reason = at + _shown(threshold, estimate)
-    return ThresholdResult(text, kind, reason, remedy, workers, estimate.value, estimate.low, estimate.high)
+    return ThresholdResult(
+        text, kind, reason, remedy, workers, estimate.value, estimate.low, estimate.high
+    )
 
 
 def _shown(threshold: Threshold, estimate: Estimate) -> str:
     """The value in the threshold's unit, and its interval when it has one."""
     factor = METRICS[threshold.metric].units[threshold.unit]
-    value, low, high = (short(end / factor) for end in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (
+        short(end / factor) for end in (estimate.value, estimate.low, estimate.high)
+    )
     unit = ""
     if threshold.unit:
         unit = f" {threshold.unit}"
@@ -182,7 +197,9 @@ def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Measu
         if used is not None and not used.sound:
             at = workers_text(used.workers)
             return _Measure(None, f"{at}: not steady, or too few requests to tell")
-    return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[metric](step, steps)
+    return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[metric](
+        step, steps
+    )
 
 
 def _before(step: Step, steps: Sequence[Step]) -> Step | None:
@@ -194,14 +211,19 @@ def _before(step: Step, steps: Sequence[Step]) -> Step | None:
 
 def _throughput(step: Step, steps: Sequence[Step]) -> _Measure:
     rate = step.throughput
-    return _Measure(Estimate(rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width))
+    return _Measure(
+        Estimate(rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width)
+    )
 
 
 def _efficiency(step: Step, steps: Sequence[Step]) -> _Measure:
     compared = [steps[0]]
     if step is not steps[0]:
         compared.append(step)
-    rates = [MeasuredThroughput(each.workers, each.throughput.per_s, each.throughput.relative) for each in compared]
+    rates = [
+        MeasuredThroughput(each.workers, each.throughput.per_s, each.throughput.relative)
+        for each in compared
+    ]
     for scaled in scaling(rates):
         if scaled.workers == step.workers:
             return _Measure(scaled.efficiency)
@@ -211,7 +233,11 @@ def _efficiency(step: Step, steps: Sequence[Step]) -> _Measure:
 def _ratio(step: Step, steps: Sequence[Step]) -> _Measure:
     ratio = step.ratio
     if ratio is None:
-        return _Measure(None, "there is no step before it with a throughput", "name a later step, or raise --limit")
+        return _Measure(
+            None,
+            "there is no step before it with a throughput",
+            "name a later step, or raise --limit",
+        )
     return _Measure(Estimate(ratio.value, ratio.low, ratio.high))
 
 
@@ -227,9 +253,13 @@ def _percentile(times: Distribution, name: str) -> _Measure:
 
 
 def _drift(step: Step) -> _Measure:
-    least = min(min(map(len, ends_of(measured.counted).values()), default=0) for measured in step.samples)
+    least = min(
+        min(map(len, ends_of(measured.counted).values()), default=0) for measured in step.samples
+    )
     if least < 2 * BATCHES:
-        return _Measure(None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}")
+        return _Measure(
+            None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
+        )
     shift = max(abs(measured.drift.shift) for measured in step.samples)
     return _Measure(Estimate(shift, shift, shift))
 
@@ -258,6 +288,10 @@ def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> _M
 
 def _coefficient(name: str, coefficients: Coefficients) -> _Measure:
     if name not in coefficients:
-        return _Measure(None, "no scaling law could be fitted", "measure 4 steps or more: raise --limit or --repeats")
+        return _Measure(
+            None,
+            "no scaling law could be fitted",
+            "measure 4 steps or more: raise --limit or --repeats",
+        )
     low, value, high = coefficients[name]
     return _Measure(Estimate(value, low, high))

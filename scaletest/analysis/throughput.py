@@ -5,14 +5,14 @@ built from the cycles of each worker, c(i) = e(i+1) - e(i): a renewal process ma
 in T with variance k s^2 / m^2. Three corrections follow, each for an effect that made the plain
 interval too narrow (figures: docs/performance.md):
 
-1. Cycles of one worker follow each other alike. The lag-1 correlation, pooled over workers and freed
-   of its small-sample bias (Marriott and Pope 1954), inflates the variance as for a first-order
-   autoregression.
-2. With few cycles a worker that correlation cannot be estimated; the spread between workers can, and
-   the larger of the two counts.
-3. Workers fluctuate together (heat, a shared disk). When the sum of all scatters more than its parts
-   explain, by twice the standard error of such a ratio, the interval comes from the sum: batch means,
-   corrected for correlation likewise.
+1. Cycles of one worker follow each other alike. The lag-1 correlation, pooled over workers and
+   freed of its small-sample bias (Marriott and Pope 1954), inflates the variance as for a
+   first-order autoregression.
+2. With few cycles a worker that correlation cannot be estimated; the spread between workers can,
+   and the larger of the two counts.
+3. Workers fluctuate together (heat, a shared disk). When the sum of all scatters more than its
+   parts explain, by twice the standard error of such a ratio, the interval comes from the sum:
+   batch means, corrected for correlation likewise.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Throughput:
 
     completions: successful requests counted, the first of each worker included.
     freedom: degrees of freedom behind the interval.
-    enough: whether there are 8 completions in all and 3 of every worker; below that the rate is no evidence. Where a
-    step is measured in two parts, each part needs half of that.
+    enough: whether there are 8 completions in all and 3 of every worker; below that the rate is no
+    evidence. Where a step is measured in two parts, each part needs half of that.
     """
 
     per_s: float
@@ -96,12 +96,16 @@ def completed(ends: Ends, workers: int, total: int, per_worker: int) -> bool:
 
 
 def least_total(parts: int = 1) -> int:
-    """How many completions of all workers are enough for one of `parts` parts: see `Throughput.enough`."""
+    """How many completions of all workers are enough for one of `parts` parts: see
+    `Throughput.enough`.
+    """
     return math.ceil(MIN_COMPLETIONS / parts)
 
 
 def least_per_worker(parts: int = 1) -> int:
-    """How many completions of every worker are enough for one of `parts` parts; two, since the first starts a cycle."""
+    """How many completions of every worker are enough for one of `parts` parts; two, since the
+    first starts a cycle.
+    """
     return max(2, math.ceil(MIN_COMPLETIONS_PER_WORKER / parts))
 
 
@@ -176,7 +180,9 @@ def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estim
     correlation = _correlation(deviations, cautious)
     each = statistics.fmean(map(len, deviations))
     long = last - first
-    inner = _Estimate(math.sqrt(variance * _inflation(correlation, each)) / long, freedom * _left(correlation))
+    inner = _Estimate(
+        math.sqrt(variance * _inflation(correlation, each)) / long, freedom * _left(correlation)
+    )
     if each >= FEW_CYCLES or len(done) < 4:
         return inner
     outer = _Estimate(statistics.stdev(done) * math.sqrt(len(done)) / long, len(done) - 1)
@@ -213,7 +219,9 @@ def _in_common(ends: Ends, first: float, last: float, own: _Estimate) -> _Estima
     mean = statistics.fmean(whole)
     correlation = _correlation([[candidate - mean for candidate in whole]])
     spread = statistics.stdev(whole) / math.sqrt(batches)
-    joint = _Estimate(spread * math.sqrt(_inflation(correlation, batches)), (batches - 1) * _left(correlation))
+    joint = _Estimate(
+        spread * math.sqrt(_inflation(correlation, batches)), (batches - 1) * _left(correlation)
+    )
     return max(scaled, joint, key=lambda candidate: candidate.half_width)
 
 

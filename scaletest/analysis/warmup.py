@@ -57,8 +57,13 @@ def cut(ends: Ends, per_s: float = 0.0) -> Warmup:
         return Warmup(ends, first, 0.0, True)
     batches = rates(ends, first, last, count)
     at = mser(batches)
-    # a warm-up differs most at its beginning; a slow request in the middle of the first half is none
-    if at == 0 or not _differs(batches[:at], batches[at:]) or not _differs(batches[:1], batches[at:]):
+    # a warm-up differs most at its beginning; a slow request in the middle of the first half is
+    # none
+    if (
+        at == 0
+        or not _differs(batches[:at], batches[at:])
+        or not _differs(batches[:1], batches[at:])
+    ):
         return Warmup(ends, first, 0.0, _steady(ends, per_s))
     at += 1  # the end of a ramp hides in the noise: one batch more costs little
     room = _room(ends, first, last, count)
@@ -105,7 +110,9 @@ def mser(batches: Sequence[float]) -> int:
     half = len(batches) // 2
     best, at = math.inf, 0
     mean, squares = 0.0, 0.0
-    for count, index in enumerate(reversed(range(len(batches))), start=1):  # each mean follows from the last (Welford)
+    for count, index in enumerate(
+        reversed(range(len(batches))), start=1
+    ):  # each mean follows from the last (Welford)
         step = batches[index] - mean
         mean += step / count
         squares += step * (batches[index] - mean)

@@ -42,9 +42,13 @@ def _times(rate: Throughput, amounts: Sequence[float]) -> Throughput:
     mean = statistics.fmean(amounts)
     error = math.inf
     if len(amounts) > 1:
-        error = t95(len(amounts) - 1) * statistics.stdev(amounts, mean) / mean / math.sqrt(len(amounts))
+        error = (
+            t95(len(amounts) - 1) * statistics.stdev(amounts, mean) / mean / math.sqrt(len(amounts))
+        )
     per_s = rate.per_s * mean
-    return Throughput(per_s, per_s * math.hypot(rate.relative, error), rate.completions, rate.freedom, rate.enough)
+    return Throughput(
+        per_s, per_s * math.hypot(rate.relative, error), rate.completions, rate.freedom, rate.enough
+    )
 
 
 def _number(value: object) -> float | None:

@@ -1,4 +1,5 @@
-"""Runs on disk: one folder a run, written as it goes, read again by reports, comparisons and a resumed run.
+"""Runs on disk: one folder a run, written as it goes, read again by reports, comparisons and a
+resumed run.
 
 Knows files and the model, nothing of Redis, of statistics or of how a run is made.
 """

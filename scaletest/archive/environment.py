@@ -37,14 +37,18 @@ def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str,
 
 
 def machine() -> dict[str, Any]:
-    """What this process runs on: operating system with its kernel, processor, memory, and the cores that it may use."""
+    """What this process runs on: operating system with its kernel, processor, memory, and the cores
+    that it may use.
+    """
     return {
         "system": platform.platform(),
         "kernel": platform.release(),
         "machine": platform.machine(),
         "processor": _line(Path("/proc/cpuinfo"), "model name"),
         "memory": _line(Path("/proc/meminfo"), "MemTotal"),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
     }
 
 

@@ -1,7 +1,9 @@
-"""A run's folder: plan.json, environment.json, steps.jsonl, records.jsonl, samples.jsonl, result.json.
+"""A run's folder: plan.json, environment.json, steps.jsonl, records.jsonl, samples.jsonl,
+result.json.
 
-Records are on disk before the line in steps.jsonl that says their step is complete, so a reader, or a run that goes on
-after it was killed, knows which records belong to a whole step. Small files are replaced whole or not at all.
+Records are on disk before the line in steps.jsonl that says their step is complete, so a reader, or
+a run that goes on after it was killed, knows which records belong to a whole step. Small files are
+replaced whole or not at all.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT = (
     "samples.jsonl",
     "result.json",
 )
-# What makes up a run. Steps come before records: of a run that is still measured, whoever copies the files in this
-# order has the records of every step that is listed.
+# What makes up a run. Steps come before records: of a run that is still measured, whoever copies
+# the files in this order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT)
 LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
 VALIDATION = "validation"
@@ -66,15 +68,19 @@ def default_root(environment: Mapping[str, str]) -> Path:
     try:
         return (Path(base) if base else Path.home() / ".local" / "share") / "scaletest" / "runs"
     except RuntimeError as error:
-        raise UsageError("this user has no home directory to keep runs in", hint="give --run-dir DIR") from error
+        raise UsageError(
+            "this user has no home directory to keep runs in", hint="give --run-dir DIR"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A run as it lies on disk. records: of complete steps, by (workers, repeat). result: {} when there is none.
+    """A run as it lies on disk. records: of complete steps, by (workers, repeat). result: {} when
+    there is none.
 
-    background: records of the other queues, of complete steps as well. samples: of the nodes, in the order in which
-    they came; none where nobody sampled. damaged: why samples are missing, "" when none are.
+    background: records of the other queues, of complete steps as well. samples: of the nodes, in
+    the order in which they came; none where nobody sampled. damaged: why samples are missing, ""
+    when none are.
     """
 
     plan: Plan
@@ -88,7 +94,9 @@ class Stored:
 
 
 class RunFolder:
-    """One run on disk. plan_file: what tells its folder from others. files: what makes it up. locks: its writers'."""
+    """One run on disk. plan_file: what tells its folder from others. files: what makes it up.
+    locks: its writers'.
+    """
 
     plan_file: str = PLAN
     files: tuple[str, ...] = FILES
@@ -99,14 +107,19 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> RunFolder:
-        """A new, empty folder that only its owner may enter; UsageError when there is something in it."""
+        """A new, empty folder that only its owner may enter; UsageError when there is something in
+        it.
+        """
         try:
             make_folder(path)
             if any(path.iterdir()):
-                raise UsageError(f"the run folder {path} is not empty", hint="give another --run-dir")
+                raise UsageError(
+                    f"the run folder {path} is not empty", hint="give another --run-dir"
+                )
         except OSError as error:
             raise UsageError(
-                f"the run folder {path} cannot be made: {error.strerror}", hint="give another --run-dir"
+                f"the run folder {path} cannot be made: {error.strerror}",
+                hint="give another --run-dir",
             ) from error
         return cls(path)
 
@@ -136,15 +149,20 @@ class RunFolder:
 
     @contextmanager
     def _trouble(self, what: str) -> Iterator[None]:
-        """Files that cannot be used, as a UsageError: a full disk, a folder that is gone or may not be written."""
+        """Files that cannot be used, as a UsageError: a full disk, a folder that is gone or may not
+        be written.
+        """
         try:
             yield
         except OSError as error:
             raise UsageError(
-                f"run {self.name} cannot be {what}: {error.strerror or error}", hint=f"look into {self.path}"
+                f"run {self.name} cannot be {what}: {error.strerror or error}",
+                hint=f"look into {self.path}",
             ) from error
         except InvalidValue as error:
-            raise InvalidValue(error.message, hint=error.hint or f"look into {self.path}") from error
+            raise InvalidValue(
+                error.message, hint=error.hint or f"look into {self.path}"
+            ) from error
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -159,7 +177,9 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run while it is measured: nobody else goes on with it or deletes it meanwhile."""
+        """Hold the run while it is measured: nobody else goes on with it or deletes it
+        meanwhile.
+        """
         with ExitStack() as held:
             for name in self.locks:
                 with self._trouble("locked"):
@@ -168,7 +188,8 @@ class RunFolder:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
                     raise UsageError(
-                        f"run {self.name} is in use by another process", hint="wait until it has ended, or end it"
+                        f"run {self.name} is in use by another process",
+                        hint="wait until it has ended, or end it",
                     ) from error
             yield
 
@@ -188,13 +209,15 @@ class RunFolder:
         return False
 
     def remove(self) -> bool:
-        """Delete the run's files, and the folder unless others lie in it; whether the folder is gone.
+        """Delete the run's files, and the folder unless others lie in it; whether the folder is
+        gone.
 
         UsageError when the run is held by somebody, or cannot be deleted.
         """
         try:
             with self.locked():
-                # the plan goes last: what is left by an interruption is still found, and can be deleted again
+                # the plan goes last: what is left by an interruption is still found, and can be
+                # deleted again
                 for name in self._own():
                     (self.path / name).with_suffix(".new").unlink(missing_ok=True)
                     (self.path / f".{name}.new").unlink(missing_ok=True)
@@ -214,7 +237,10 @@ class RunFolder:
     def begin(self, plan: AnyPlan, command_line: Sequence[str]) -> None:
         """Write plan and environment."""
         self._write(PLAN, plan.to_dict())
-        self._write(ENVIRONMENT, environment(command_line, plan.device_glob if isinstance(plan, Plan) else ""))
+        self._write(
+            ENVIRONMENT,
+            environment(command_line, plan.device_glob if isinstance(plan, Plan) else ""),
+        )
 
     def add(self, measurement: Measurement, records: Sequence[Record]) -> None:
         """Append a complete step and its records, and make sure they are on disk in this order."""
@@ -223,8 +249,13 @@ class RunFolder:
             self._append(STEPS, [measurement.to_json()])
 
     def add_samples(self, samples: Sequence[NodeSample]) -> None:
-        """Append samples of nodes. They need not be on disk at once: a run can be judged without the last of them."""
-        with self._trouble("written"), open_private(self.path / SAMPLES, "a", encoding="utf-8") as file:
+        """Append samples of nodes. They need not be on disk at once: a run can be judged without
+        the last of them.
+        """
+        with (
+            self._trouble("written"),
+            open_private(self.path / SAMPLES, "a", encoding="utf-8") as file,
+        ):
             file.writelines(sample.to_json() + "\n" for sample in samples)
 
     def replace_samples(self, samples: Sequence[NodeSample]) -> None:
@@ -267,10 +298,13 @@ class RunFolder:
                 own = record.queue == plan.queue
                 (records[record.step, record.repeat] if own else background).append(record)
         samples, damaged = self._readable_samples()
-        return Stored(plan, environment, measurements, dict(records), background, result, samples, damaged)
+        return Stored(
+            plan, environment, measurements, dict(records), background, result, samples, damaged
+        )
 
     def _readable_samples(self) -> tuple[list[NodeSample], str]:
-        """The samples up to the first that cannot be read, and why that one cannot; "" when all can.
+        """The samples up to the first that cannot be read, and why that one cannot; "" when all
+        can.
 
         A run is judged without them: they only say why it went as it did.
         """
@@ -283,7 +317,9 @@ class RunFolder:
         return samples, ""
 
     def check(self) -> None:
-        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a record of it."""
+        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a
+        record of it.
+        """
         self.summary()
         self._measurements()
         for _ in itertools.chain(self._records(), self._node_samples()):
@@ -307,11 +343,15 @@ class RunFolder:
                 yield NodeSample.from_dict(wire.load(line, f"{SAMPLES} of run {self.name}"))
 
     def forget_unfinished(self, stored: Stored) -> None:
-        """Rewrite steps, records and samples to `stored`: what was cut off leaves nothing behind."""
+        """Rewrite steps, records and samples to `stored`: what was cut off leaves nothing
+        behind.
+        """
         whole = {one.key for one in stored.measurements}
         rows = itertools.chain(*stored.records.values(), stored.background)
         with self._trouble("written"):
-            self._replace(RECORDS, (row.to_json() for row in rows if (row.step, row.repeat) in whole))
+            self._replace(
+                RECORDS, (row.to_json() for row in rows if (row.step, row.repeat) in whole)
+            )
             self._replace(STEPS, (one.to_json() for one in stored.measurements))
             if (self.path / SAMPLES).exists():
                 self._replace(SAMPLES, (sample.to_json() for sample in stored.samples))
@@ -344,7 +384,9 @@ class RunFolder:
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
-            return wire.load((self.path / name).read_text(encoding="utf-8"), f"{name} of run {self.name}")
+            return wire.load(
+                (self.path / name).read_text(encoding="utf-8"), f"{name} of run {self.name}"
+            )
         except FileNotFoundError:
             return {}
         except UnicodeDecodeError as error:

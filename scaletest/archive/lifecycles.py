@@ -1,6 +1,8 @@
-"""A lifecycle's folder as the archive sees it: listed, exported, imported and deleted like every run.
+"""A lifecycle's folder as the archive sees it: listed, exported, imported and deleted like every
+run.
 
-It lies below `lifecycles`, beside `runs`. Submitting and sampling it are for the lifecycle room, which writes it.
+It lies below `lifecycles`, beside `runs`. Submitting and sampling it are for the lifecycle room,
+which writes it.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class LifecycleFolder(RunFolder):
         return LifecyclePlan.from_dict(self._read(PLAN))
 
     def check(self) -> None:
-        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a workload of it."""
+        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a
+        workload of it.
+        """
         self.summary()
         workloads: dict[str, LifecycleObject] = {}
         with self._trouble("read"):

@@ -12,9 +12,13 @@ from scaletest.model.errors import UsageError
 
 
 def runs(root: Path) -> list[RunFolder]:
-    """All runs below `root`, and lifecycles beside it, the oldest first. Hidden folders are not complete yet."""
+    """All runs below `root`, and lifecycles beside it, the oldest first. Hidden folders are not
+    complete yet.
+    """
     places = (place for place in (root, lifecycles(root)) if place.is_dir())
-    found = [run for place in places for path in place.glob("[!.]*") if (run := opened(path)) is not None]
+    found = [
+        run for place in places for path in place.glob("[!.]*") if (run := opened(path)) is not None
+    ]
     return sorted(found, key=lambda run: (run.began, run.name))
 
 
@@ -28,7 +32,9 @@ def opened(path: Path) -> RunFolder | None:
 
 
 def find(name: str, environment: Mapping[str, str]) -> RunFolder:
-    """The run of that path or name; LAST is the newest, and the end of a name suffices when only one ends so."""
+    """The run of that path or name; LAST is the newest, and the end of a name suffices when only
+    one ends so.
+    """
     try:
         Path(name).stat()
     except PermissionError as error:
@@ -42,10 +48,14 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
     known = runs(default_root(environment))
     if name == "LAST" and known:
         return known[-1]
-    matching = [run for run in known if run.name == name] or [run for run in known if run.name.endswith(name) and name]
+    matching = [run for run in known if run.name == name] or [
+        run for run in known if run.name.endswith(name) and name
+    ]
     if len(matching) == 1:
         return matching[0]
     if matching:
         names = ", ".join(run.name for run in matching[:5])
-        raise UsageError(f"{name!r} fits {len(matching)} runs: {names}", hint="give more of the name")
+        raise UsageError(
+            f"{name!r} fits {len(matching)} runs: {names}", hint="give more of the name"
+        )
     raise UsageError(f"there is no run {name!r}", hint="see: scaletest runs list")

@@ -1,4 +1,6 @@
-"""A saturation run's folder: the files of every run, with samples as its records. Judged anew by whoever reads it."""
+"""A saturation run's folder: the files of every run, with samples as its records. Judged anew by
+whoever reads it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class SaturationFolder(RunFolder):
                 self._append(STEPS, [step.to_json()])
         except UsageError as error:
             raise UsageError(
-                error.message, hint=f"make room; the steps before are kept: scaletest report {self.path}"
+                error.message,
+                hint=f"make room; the steps before are kept: scaletest report {self.path}",
             ) from error
 
     def forget_empty(self) -> None:
@@ -48,7 +51,9 @@ class SaturationFolder(RunFolder):
     def saturation(self) -> StoredSaturation:
         """Read everything; UsageError when this is no saturation run, or cannot be read."""
         if not (self.path / PLAN).is_file() or self.kind != KIND:
-            raise UsageError(f"{self.path} holds no saturation run", hint="see: scaletest runs list")
+            raise UsageError(
+                f"{self.path} holds no saturation run", hint="see: scaletest runs list"
+            )
         with self._readable():
             plan, steps = self._saturation_plan(), self._steps()
             complete = {step.number for step in steps}
@@ -56,7 +61,9 @@ class SaturationFolder(RunFolder):
             for number, sample in self._samples():
                 if number in complete:
                     samples[number].append(sample)
-            return StoredSaturation(plan, self._read(ENVIRONMENT), steps, dict(samples), self._read(RESULT))
+            return StoredSaturation(
+                plan, self._read(ENVIRONMENT), steps, dict(samples), self._read(RESULT)
+            )
 
     def check(self) -> None:
         """UsageError unless the whole run can be read. Never holds more than a sample of it."""

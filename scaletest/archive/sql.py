@@ -1,7 +1,8 @@
-"""Samples in a database, for later queries: SQLite by file name, PostgreSQL by URL (psycopg, the extra `postgres`).
+"""Samples in a database, for later queries: SQLite by file name, PostgreSQL by URL (psycopg, the
+extra `postgres`).
 
-Table, rows and result queries are those of `queries`. A step is there whole or not at all, so what a database lacks can
-be written later from the run's folder.
+Table, rows and result queries are those of `queries`. A step is there whole or not at all, so what
+a database lacks can be written later from the run's folder.
 """
 
 from __future__ import annotations
@@ -29,13 +30,18 @@ SAME_S = 1e-4
 
 
 class SqlSink:
-    """Appends the samples of each step in one transaction. A connection that broke meanwhile is made anew, once."""
+    """Appends the samples of each step in one transaction. A connection that broke meanwhile is
+    made anew, once.
+    """
 
     def __init__(self, where: str, run: str, client: str) -> None:
         self._run, self._client, self._where, self._patience_s = run, client, where, PATIENCE_S
         self._postgres = where.startswith(("postgres://", "postgresql://"))
         if "://" in where and not self._postgres:
-            raise UsageError(f"--sql knows no {where.partition('://')[0]}", hint="give a file, or postgresql://...")
+            raise UsageError(
+                f"--sql knows no {where.partition('://')[0]}",
+                hint="give a file, or postgresql://...",
+            )
         mark = "%s" if self._postgres else "?"
         self._insert = f"INSERT INTO scaletest_samples VALUES ({', '.join([mark] * COLUMNS)})"
         self._count = (
@@ -45,7 +51,9 @@ class SqlSink:
         self._connection: Any = self._connected()
 
     def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
-        """Write a step's samples or nothing of it. Unreachable: it is gone; UsageError: it refuses."""
+        """Write a step's samples or nothing of it. Unreachable: it is gone; UsageError: it
+        refuses.
+        """
         written = rows(self._run, self._client, step, samples)
         try:
             self._write(written)
@@ -55,9 +63,14 @@ class SqlSink:
             # it may have been written, and only the answer was lost
             self._fill(written)
 
-    def fill(self, steps: Sequence[SaturationStep], samples: Mapping[int, Sequence[Attempt]]) -> int:
+    def fill(
+        self, steps: Sequence[SaturationStep], samples: Mapping[int, Sequence[Attempt]]
+    ) -> int:
         """Write the steps that are not there yet; how many these were."""
-        return sum(self._fill(rows(self._run, self._client, step, samples.get(step.number, ()))) for step in steps)
+        return sum(
+            self._fill(rows(self._run, self._client, step, samples.get(step.number, ())))
+            for step in steps
+        )
 
     def _fill(self, rows: list[tuple[Any, ...]]) -> bool:
         if not rows or self._holds(rows):
@@ -89,7 +102,9 @@ class SqlSink:
     def _connected(self) -> Any:
         self._connection = _postgres(self._where) if self._postgres else _sqlite(self._where)
         try:
-            self._execute(_ensure_postgres if self._postgres else lambda cursor: cursor.execute(TABLE))
+            self._execute(
+                _ensure_postgres if self._postgres else lambda cursor: cursor.execute(TABLE)
+            )
         except BaseException:
             self.close()
             raise
@@ -103,17 +118,21 @@ class SqlSink:
         except Exception as error:
             if getattr(self._connection, "broken", False):
                 raise Unreachable(
-                    f"the database of --sql went away: {cut(str(error), 300)}", hint="look whether it runs"
+                    f"the database of --sql went away: {cut(str(error), 300)}",
+                    hint="look whether it runs",
                 ) from error
             with contextlib.suppress(Exception):
                 self._connection.rollback()
             raise UsageError(
-                f"the database of --sql refuses: {cut(str(error), 300)}", hint="look at its space and rights"
+                f"the database of --sql refuses: {cut(str(error), 300)}",
+                hint="look at its space and rights",
             ) from error
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:
-        """Cut the connection of a server that does not answer; no option of its protocol does that."""
+        """Cut the connection of a server that does not answer; no option of its protocol does
+        that.
+        """
         if not self._postgres:
             yield  # a file: its lock has a time limit of its own
             return
@@ -135,7 +154,9 @@ def _cut(line: socket.socket) -> None:
 
 
 def _ensure_postgres(cursor: Any) -> None:
-    """Make the table unless it is there: who may only write to it need not be allowed to make one."""
+    """Make the table unless it is there: who may only write to it need not be allowed to make
+    one.
+    """
     if cursor.execute("SELECT to_regclass('scaletest_samples')").fetchone()[0] is None:
         # without a word of ours it would sort texts by the rules of a language
         cursor.execute(TABLE.replace("TEXT", 'TEXT COLLATE "C"'))
@@ -143,23 +164,34 @@ def _ensure_postgres(cursor: Any) -> None:
 
 def _sqlite(path: str) -> Any:
     if not path.strip() or path == ":memory:":
-        raise UsageError("a database without a name is lost at once", hint="give the path of a file")
+        raise UsageError(
+            "a database without a name is lost at once", hint="give the path of a file"
+        )
     try:
         return sqlite3.connect(path, timeout=30.0)
     except sqlite3.Error as error:
-        raise UsageError(f"--sql {path} cannot be opened: {error}", hint="give the path of a file") from error
+        raise UsageError(
+            f"--sql {path} cannot be opened: {error}", hint="give the path of a file"
+        ) from error
 
 
 def _postgres(url: str) -> Any:
-    if urlsplit(url).netloc.count("@") > 1:  # the half of the password would be taken for a host, and shown
-        raise UsageError("the URL of --sql has more than one @", hint="write an @ of the password as %40")
+    if (
+        urlsplit(url).netloc.count("@") > 1
+    ):  # the half of the password would be taken for a host, and shown
+        raise UsageError(
+            "the URL of --sql has more than one @", hint="write an @ of the password as %40"
+        )
     try:
         import psycopg
     except ImportError as error:
         raise UsageError(
-            "PostgreSQL needs psycopg, which is not installed", hint="install it: pip install 'scaletest[postgres]'"
+            "PostgreSQL needs psycopg, which is not installed",
+            hint="install it: pip install 'scaletest[postgres]'",
         ) from error
     try:
         return psycopg.connect(url, connect_timeout=10)
     except psycopg.Error as error:
-        raise Unreachable(f"the database of --sql cannot be reached: {error}", hint="look at the URL") from error
+        raise Unreachable(
+            f"the database of --sql cannot be reached: {error}", hint="look at the URL"
+        ) from error

@@ -1,7 +1,8 @@
 """Runs as one file: out as a tar that is the same for the same run, in with distrust.
 
-What comes in may be anything: only the known names of one folder are read, as plain files, each once, and no more than
-a limit when unpacked. It lies in a hidden folder beside the runs until it could be loaded, then it gets its name.
+What comes in may be anything: only the known names of one folder are read, as plain files, each
+once, and no more than a limit when unpacked. It lies in a hidden folder beside the runs until it
+could be loaded, then it gets its name.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from scaletest.model.saturation import KIND as SATURATION
 
 MOST_BYTES = 2 * 1024**3
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-# What lies between two members: headers, padding, the reader's own buffer. A longer header is an attack on memory.
+# What lies between two members: headers, padding, the reader's own buffer. A longer header is an
+# attack on memory.
 _HEADERS = 256 * 1024
 _BLOCK = 16 * 1024
 _KNOWN = {*FILES, *lifecycles.FILES}
@@ -37,13 +39,15 @@ _FOLDERS: dict[str, type[RunFolder]] = {
     BENCHMARK: benchmarks.BenchmarkFolder,
     SATURATION: saturation.SaturationFolder,
 }
-# Files that are read whole, and lines of the others: as Python's objects they take up to 25 times the memory.
+# Files that are read whole, and lines of the others: as Python's objects they take up to 25 times
+# the memory.
 _MOST_AT_ONCE, _SHARE_AT_ONCE = 16 * 1024**2, 128
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
 
 
 def export(folder: RunFolder, target: Path) -> None:
-    """Write the run's files into a new gzipped tar; UsageError when the target is there or cannot be written.
+    """Write the run's files into a new gzipped tar; UsageError when the target is there or cannot
+    be written.
 
     No times, owners or modes go in, so that the same run gives the same bytes. Logs stay behind.
     """
@@ -58,16 +62,21 @@ def export(folder: RunFolder, target: Path) -> None:
             _pack(folder, raw)
         fresh.replace(target)
     except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror or error}", hint="give another FILE") from error
+        raise UsageError(
+            f"{target} cannot be written: {error.strerror or error}", hint="give another FILE"
+        ) from error
     finally:
         fresh.unlink(missing_ok=True)
 
 
-def import_run(archive: Path, root: Path, name: str = "", most_bytes: int = MOST_BYTES) -> RunFolder:
-    """Unpack a run below `root` under its own name or `name`; UsageError and nothing changed when it is no run.
+def import_run(
+    archive: Path, root: Path, name: str = "", most_bytes: int = MOST_BYTES
+) -> RunFolder:
+    """Unpack a run below `root` under its own name or `name`; UsageError and nothing changed when
+    it is no run.
 
-    most_bytes: limit of the unpacked size. A 128th of it, or 16 MiB if that is more, is the limit of what is read at
-    once, so that memory does not grow with the run.
+    most_bytes: limit of the unpacked size. A 128th of it, or 16 MiB if that is more, is the limit
+    of what is read at once, so that memory does not grow with the run.
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -79,7 +88,9 @@ def import_run(archive: Path, root: Path, name: str = "", most_bytes: int = MOST
                 root.mkdir(parents=True, exist_ok=True)
             target = root / _run_name(name or inside, archive)
             if target.exists():
-                raise UsageError(f"there is a run {target.name} already", hint="give another name: --name NEW")
+                raise UsageError(
+                    f"there is a run {target.name} already", hint="give another name: --name NEW"
+                )
             _check(run, archive)
             place.rename(target)
     except OSError as error:
@@ -100,7 +111,9 @@ def _pack(folder: RunFolder, raw: IO[bytes]) -> None:
             if path.is_file():
                 with path.open("rb") as file:
                     member = tarfile.TarInfo(f"{folder.path.resolve().name}/{name}")
-                    member.size = os.fstat(file.fileno()).st_size  # of this one: it may be replaced meanwhile
+                    member.size = os.fstat(
+                        file.fileno()
+                    ).st_size  # of this one: it may be replaced meanwhile
                     tar.addfile(member, file)
 
 
@@ -142,34 +155,57 @@ def _unpack(raw: IO[bytes], place: Path, most_bytes: int) -> str:
                     folder, name = _placed(member)
                     folders.add(folder)
                     if (place / name).exists() or len(folders) > 1:
-                        raise InvalidValue(f"the archive holds a second {name}", hint="one archive holds one run")
+                        raise InvalidValue(
+                            f"the archive holds a second {name}", hint="one archive holds one run"
+                        )
                     left -= member.size
                     if left < 0:
                         hint = "if you trust it, raise --max-size"
-                        raise UsageError(f"the archive unpacks to more than {most_bytes} bytes", hint=hint)
+                        raise UsageError(
+                            f"the archive unpacks to more than {most_bytes} bytes", hint=hint
+                        )
                     metered.left = _HEADERS + member.size
-                    _copy(tar, member, place / name, max(_MOST_AT_ONCE, most_bytes // _SHARE_AT_ONCE))
+                    _copy(
+                        tar, member, place / name, max(_MOST_AT_ONCE, most_bytes // _SHARE_AT_ONCE)
+                    )
                     metered.left = _HEADERS
             # to the end, where the checksum is
             while metered.read(_BLOCK):
                 pass
     except _BROKEN as error:
-        raise UsageError(f"this is no archive of a run: {error}", hint="see: scaletest runs export") from error
+        raise UsageError(
+            f"this is no archive of a run: {error}", hint="see: scaletest runs export"
+        ) from error
     return folders.pop() if folders else ""
 
 
 def _placed(member: tarfile.TarInfo) -> tuple[str, str]:
     """Folder and file name of a member; InvalidValue unless it is a plain file of a run."""
     path = PurePosixPath(member.name)
-    plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse() and member.size >= 0
-    if not plain or path.name not in _KNOWN or len(path.parts) > 2 or path.is_absolute() or ".." in path.parts:
+    plain = (
+        member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+        and not member.issparse()
+        and member.size >= 0
+    )
+    if (
+        not plain
+        or path.name not in _KNOWN
+        or len(path.parts) > 2
+        or path.is_absolute()
+        or ".." in path.parts
+    ):
         shown = ascii(member.name[:80])
-        raise InvalidValue(f"the archive holds {shown}, which is no file of a run", hint="see: scaletest runs export")
+        raise InvalidValue(
+            f"the archive holds {shown}, which is no file of a run",
+            hint="see: scaletest runs export",
+        )
     return str(path.parent) if len(path.parts) == 2 else "", path.name
 
 
 def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, most_at_once: int) -> None:
-    """Write a member; UsageError when it holds more than `most_at_once` bytes that can only be read together."""
+    """Write a member; UsageError when it holds more than `most_at_once` bytes that can only be read
+    together.
+    """
     lines = target.suffix == ".jsonl" and target.name != STEPS
     source, together = tar.extractfile(member), 0
     with open_private(target, "xb") as file:
@@ -180,7 +216,9 @@ def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, most_at_o
             if together > most_at_once:
                 unit = f"a line of {target.name}" if lines else target.name
                 hint = "if you trust it, raise --max-size"
-                raise UsageError(f"{unit} in the archive has more than {most_at_once} bytes", hint=hint)
+                raise UsageError(
+                    f"{unit} in the archive has more than {most_at_once} bytes", hint=hint
+                )
     if target.stat().st_size != member.size:
         raise EOFError("it ends too early")
 

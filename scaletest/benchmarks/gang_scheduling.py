@@ -97,13 +97,18 @@ def holder(benchmark: Benchmark) -> Resource | None:
     return {KUEUE: JOBSETS, JOBSET: JOBSETS, VOLCANO: POD_GROUPS}.get(benchmark.spec.gang)
 
 
-def manifests_of(benchmark: Benchmark, owner: Document, image: str) -> list[tuple[Resource, Document]]:
+def manifests_of(
+    benchmark: Benchmark, owner: Document, image: str
+) -> list[tuple[Resource, Document]]:
     """List the objects to create: the one that admits all parts, then Jobs outside of it."""
     layout = benchmark.kind.layout(benchmark.spec)
     roles = dict.fromkeys(part.role for part in layout)
     jobs = {role: _job(benchmark, role, owner, image) for role in roles}
     if benchmark.spec.gang == VOLCANO:
-        return [(POD_GROUPS, _pod_group(benchmark, len(layout), owner)), *((JOBS, job) for job in jobs.values())]
+        return [
+            (POD_GROUPS, _pod_group(benchmark, len(layout), owner)),
+            *((JOBS, job) for job in jobs.values()),
+        ]
     return [(JOBSETS, _job_set(benchmark, jobs, owner))]
 
 
@@ -120,14 +125,18 @@ def admission(benchmark: Benchmark, objects: ClusterObjects, namespace: str) -> 
     if document["spec"].get("suspend"):
         return Admission(0.0, _suspended(benchmark, objects, namespace, document))
     resumed = conditions.get("Suspended", {})
-    return Admission(seconds(resumed.get("lastTransitionTime") or document["metadata"]["creationTimestamp"]))
+    return Admission(
+        seconds(resumed.get("lastTransitionTime") or document["metadata"]["creationTimestamp"])
+    )
 
 
 def _conditions(document: Document) -> list[Document]:
     return list(document.get("status", {}).get("conditions") or ())
 
 
-def _suspended(benchmark: Benchmark, objects: ClusterObjects, namespace: str, job_set: Document) -> str:
+def _suspended(
+    benchmark: Benchmark, objects: ClusterObjects, namespace: str, job_set: Document
+) -> str:
     queue = f" in queue {benchmark.spec.queue_name}" if benchmark.spec.queue_name else ""
     reason = _kueue_reason(objects, namespace, job_set) if benchmark.spec.gang == KUEUE else ""
     message = f"waits{queue} until all parts are admitted"
@@ -135,10 +144,14 @@ def _suspended(benchmark: Benchmark, objects: ClusterObjects, namespace: str, jo
 
 
 def _kueue_reason(objects: ClusterObjects, namespace: str, job_set: Document) -> str:
-    """Return Kueue's reason for not admitting a JobSet; "" when it gives none, or may not be asked."""
+    """Return Kueue's reason for not admitting a JobSet; "" when it gives none, or may not be
+    asked.
+    """
     for resource in WORKLOADS:
         try:
-            reservations = objects.list(resource, namespace, f"{JOB_UID}={job_set['metadata']['uid']}")
+            reservations = objects.list(
+                resource, namespace, f"{JOB_UID}={job_set['metadata']['uid']}"
+            )
         except Busy:
             raise
         except (Missing, Refused, Unreachable):
@@ -155,7 +168,9 @@ def _scheduled(group: Document, conditions: Mapping[str, Document]) -> Admission
     """Read whether the pods of a PodGroup have nodes: it is Running, or Scheduled."""
     scheduled = conditions.get("Scheduled", {})
     if scheduled.get("status") == "True" or group.get("status", {}).get("phase") == "Running":
-        return Admission(seconds(scheduled.get("lastTransitionTime") or group["metadata"]["creationTimestamp"]))
+        return Admission(
+            seconds(scheduled.get("lastTransitionTime") or group["metadata"]["creationTimestamp"])
+        )
     message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
     reason = conditions.get("Unschedulable", {}).get("message", "")
     return Admission(0.0, f"{message}: {reason}" if reason else message)
@@ -168,7 +183,9 @@ def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Docume
     template = job["spec"]["template"]
     job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
     if role == benchmark.kind.measures:
-        template["spec"].setdefault("initContainers", []).append(_wait(template["spec"]["containers"][0]))
+        template["spec"].setdefault("initContainers", []).append(
+            _wait(template["spec"]["containers"][0])
+        )
     if benchmark.spec.gang == VOLCANO:
         template["spec"]["schedulerName"] = "volcano"
         template["metadata"]["annotations"] |= {GROUP_NAME: benchmark.name}
@@ -176,12 +193,16 @@ def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Docume
 
 
 def _wait(container: Document) -> Document:
-    """Build the init container that waits until the operator has written that measuring may begin."""
+    """Build the init container that waits until the operator has written that measuring may
+    begin.
+    """
     file = f"{manifests.FOLDER}/{manifests.MEASURING}"
     return {
         "name": "wait",
         "command": ["sh", "-c", f"until [ -s {file} ]; do sleep 0.2; done"],
-        "volumeMounts": [mount for mount in container["volumeMounts"] if mount["mountPath"] == manifests.FOLDER],
+        "volumeMounts": [
+            mount for mount in container["volumeMounts"] if mount["mountPath"] == manifests.FOLDER
+        ],
         **{key: container[key] for key in ("image", "imagePullPolicy", "securityContext")},
     }
 
@@ -194,13 +215,19 @@ def _job_set(benchmark: Benchmark, jobs: Mapping[str, Document], owner: Document
         "successPolicy": {"operator": "Any", "targetReplicatedJobs": [benchmark.kind.measures]},
         "failurePolicy": {"maxRestarts": 0},
         "replicatedJobs": [
-            {"name": role, "replicas": 1, "template": {"spec": job["spec"]}} for role, job in jobs.items()
+            {"name": role, "replicas": 1, "template": {"spec": job["spec"]}}
+            for role, job in jobs.items()
         ],
     }
     if benchmark.spec.gang == KUEUE:
         metadata["labels"] |= {QUEUE_NAME: benchmark.spec.queue_name}
         spec["suspend"] = True
-    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 def _pod_group(benchmark: Benchmark, count: int, owner: Document) -> Document:

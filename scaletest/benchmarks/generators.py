@@ -37,10 +37,14 @@ def _any(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterab
         return source
     names = ", ".join(_GENERATORS)
     if not isinstance(source, Mapping) or len(source) != 1:
-        raise InvalidValue(f"{field} is neither a list nor one generator", hint=f"give a list, or one of: {names}")
+        raise InvalidValue(
+            f"{field} is neither a list nor one generator", hint=f"give a list, or one of: {names}"
+        )
     ((name, arguments),) = source.items()
     if name not in _GENERATORS:
-        raise InvalidValue(f"{field} uses an unknown generator {str(name)[:60]!r}", hint=f"use one of: {names}")
+        raise InvalidValue(
+            f"{field} uses an unknown generator {str(name)[:60]!r}", hint=f"use one of: {names}"
+        )
     return _GENERATORS[name](arguments, f"{name} of {field}", nodes, chance)
 
 
@@ -52,10 +56,15 @@ def _nodes(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> I
     """List the names of the nodes that have the selector's labels, sorted."""
     selector = _take(arguments, field, {"selector"}).get("selector", {})
     if not isinstance(selector, Mapping):
-        raise InvalidValue(f"the selector of {field} is not a map of labels", hint="write it as in {disktype: ssd}")
+        raise InvalidValue(
+            f"the selector of {field} is not a map of labels", hint="write it as in {disktype: ssd}"
+        )
     fitting = [node.name for node in nodes() if _matches(node, selector)]
     if not fitting:
-        raise InvalidValue(f"{field}: no node has the labels {dict(selector)}", hint="look at the labels of the nodes")
+        raise InvalidValue(
+            f"{field}: no node has the labels {dict(selector)}",
+            hint="look at the labels of the nodes",
+        )
     return sorted(fitting)
 
 
@@ -71,7 +80,9 @@ def _permutations(arguments: Any, field: str, nodes: Nodes, chance: random.Rando
     return _tuples(arguments, field, nodes, chance, ordered=True)
 
 
-def _tuples(arguments: Any, field: str, nodes: Nodes, chance: random.Random, *, ordered: bool) -> Iterable[Any]:
+def _tuples(
+    arguments: Any, field: str, nodes: Nodes, chance: random.Random, *, ordered: bool
+) -> Iterable[Any]:
     options = _take(arguments, field, {"length", "withReplacement", "source"})
     length, replacing = options.get("length", 2), options.get("withReplacement", False)
     if not _is_number(length, 16):
@@ -82,7 +93,9 @@ def _tuples(arguments: Any, field: str, nodes: Nodes, chance: random.Random, *, 
     return map(list, _choose(values, length, ordered, replacing))
 
 
-def _choose(values: list[Any], length: int, ordered: bool, replacing: bool) -> Iterable[tuple[Any, ...]]:
+def _choose(
+    values: list[Any], length: int, ordered: bool, replacing: bool
+) -> Iterable[tuple[Any, ...]]:
     if ordered and replacing:
         return itertools.product(values, repeat=length)
     if ordered:
@@ -97,7 +110,9 @@ def _sample(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> 
     values = generate(options.get("source"), f"the source of {field}", nodes, chance)
     size = options.get("size")
     if not _is_number(size, len(values)):
-        raise InvalidValue(f"{field} has size {size!r}", hint=f"give a size from 1 to {len(values)}")
+        raise InvalidValue(
+            f"{field} has size {size!r}", hint=f"give a size from 1 to {len(values)}"
+        )
     # in the order of the source, so that a sample of all values is the source itself
     return [values[index] for index in sorted(chance.sample(range(len(values)), size))]
 
@@ -110,7 +125,10 @@ def _is_number(number: Any, largest: int) -> TypeGuard[int]:
 def _take(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
     options = {} if arguments is None else arguments
     if not isinstance(options, Mapping) or set(options) - known:
-        raise InvalidValue(f"{field} takes {', '.join(sorted(known))} and nothing else", hint="correct its arguments")
+        raise InvalidValue(
+            f"{field} takes {', '.join(sorted(known))} and nothing else",
+            hint="correct its arguments",
+        )
     return options
 
 

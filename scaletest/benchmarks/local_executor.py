@@ -26,7 +26,15 @@ from scaletest.kinds import network as networks
 from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.common import DIFFERENT_NODES
-from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Part, PartAddress, Task, ToolOutput
+from scaletest.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Part,
+    PartAddress,
+    Task,
+    ToolOutput,
+)
 from scaletest.model.errors import UsageError
 from scaletest.system.sampler import RequestSampler
 
@@ -68,30 +76,39 @@ class LocalExecutor:
         spec = benchmark.spec
         if spec.network_name:
             raise UsageError(
-                f"{benchmark.name}: there is no Multus network {spec.network_name} here", hint="use a cluster"
+                f"{benchmark.name}: there is no Multus network {spec.network_name} here",
+                hint="use a cluster",
             )
         self._refuse_mtu_or_placement(benchmark)
         known = [node.name for node in self.nodes()]
         for name in spec.nodes:
             if name not in known:
                 raise UsageError(
-                    f"{benchmark.name}: there is no node {name} here", hint=f"there are {', '.join(known)}"
+                    f"{benchmark.name}: there is no node {name} here",
+                    hint=f"there are {', '.join(known)}",
                 )
 
     def _refuse_mtu_or_placement(self, benchmark: Benchmark) -> None:
         spec, several = benchmark.spec, _several(benchmark)
         needs_namespaces = spec.mtu is not None or spec.placement == DIFFERENT_NODES
         if several and needs_namespaces and not self._namespaces:
-            raise UsageError(f"{benchmark.name}: no network namespaces can be created here", hint=namespaces.NEEDED)
+            raise UsageError(
+                f"{benchmark.name}: no network namespaces can be created here",
+                hint=namespaces.NEEDED,
+            )
         if not several and spec.mtu is not None:
             raise UsageError(
-                f"{benchmark.name}: all parts are on one node, where no interface with an MTU is used",
+                f"{benchmark.name}: all parts are on one node, where no interface with an MTU is"
+                " used",
                 hint="leave mtu out, or use another placement",
             )
 
     def nodes(self) -> Sequence[Node]:
         """List nodes that can be created as namespaces; more than one benchmark uses."""
-        return [Node(f"node-{index}", {"kubernetes.io/hostname": f"node-{index}"}) for index in range(NODES)]
+        return [
+            Node(f"node-{index}", {"kubernetes.io/hostname": f"node-{index}"})
+            for index in range(NODES)
+        ]
 
     def close(self) -> None:
         """Do nothing: `run` cleans up after each benchmark."""
@@ -100,7 +117,9 @@ class LocalExecutor:
         """Run the benchmark to its end."""
         began = self._clock()
         on_phase(BenchmarkPhase.PREPARING)
-        run = _Run(benchmark, self._environment, self._namespaces, self._logs, on_phase, self._sampler)
+        run = _Run(
+            benchmark, self._environment, self._namespaces, self._logs, on_phase, self._sampler
+        )
         try:
             with tempfile.TemporaryDirectory(
                 prefix="scaletest-", dir=self._scratch, ignore_cleanup_errors=True
@@ -111,7 +130,9 @@ class LocalExecutor:
         except UsageError as error:
             ended = _failed(benchmark, Failure.REFUSED, error.message, remedy=error.hint)
         except OSError as error:
-            ended = _failed(benchmark, Failure.EXIT, f"{error.filename or 'a file'}: {error.strerror or error}")
+            ended = _failed(
+                benchmark, Failure.EXIT, f"{error.filename or 'a file'}: {error.strerror or error}"
+            )
         on_phase(ended.phase)
         return _stamped(ended, benchmark, began, self._clock())
 
@@ -137,7 +158,9 @@ class _Run:
         self._parts = list(benchmark.kind.layout(benchmark.spec))
 
     def measure(self, folder: Path) -> BenchmarkResult:
-        """Create the network, run all parts and parse the result. Raises BenchmarkFailed and UsageError."""
+        """Create the network, run all parts and parse the result. Raises BenchmarkFailed and
+        UsageError.
+        """
         benchmark = self._benchmark
         self._check_room(folder)
         paths = programs.find(benchmark)
@@ -186,7 +209,8 @@ class _Run:
         memory, available = kind.memory_bytes(spec), _memory()
         if memory > available:
             message = (
-                f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and {available / 1e9:.3g} GB are available"
+                f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
+                f" {available / 1e9:.3g} GB are available"
             )
             raise BenchmarkFailed(Failure.REFUSED, message, remedy="choose a smaller size")
         scratch, free = kind.scratch_bytes(spec), shutil.disk_usage(folder).free
@@ -195,35 +219,53 @@ class _Run:
                 f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
                 f"and {folder.parent} has {free / 1e9:.3g} GB free"
             )
-            raise BenchmarkFailed(Failure.REFUSED, message, remedy="choose a smaller size, or another --scratch")
+            raise BenchmarkFailed(
+                Failure.REFUSED, message, remedy="choose a smaller size, or another --scratch"
+            )
 
     def _network(self) -> namespaces.Network:
         spec = self._benchmark.spec
         if not self._isolated:
             return namespaces.Loopback(spec.ip_family)
-        return namespaces.Namespaces(max(part.node for part in self._parts) + 1, spec.mtu, spec.ip_family)
+        return namespaces.Namespaces(
+            max(part.node for part in self._parts) + 1, spec.mtu, spec.ip_family
+        )
 
     def _notes(self) -> list[str]:
-        if _several(self._benchmark) and not self._isolated and not self._benchmark.spec.host_network:
+        if (
+            _several(self._benchmark)
+            and not self._isolated
+            and not self._benchmark.spec.host_network
+        ):
             reason = "no network namespaces can be created here"
             return [f"over the loopback interface, since {reason}; {namespaces.NEEDED}"]
         return []
 
-    def _site(self, network: namespaces.Network, folder: Path, paths: Mapping[str, str]) -> ExecutionSite:
+    def _site(
+        self, network: namespaces.Network, folder: Path, paths: Mapping[str, str]
+    ) -> ExecutionSite:
         peers: dict[str, list[PartAddress]] = defaultdict(list)
         for part in self._parts:
             own = folder / f"{part.role}-{part.index}"
             own.mkdir()
             peers[part.role].append(
-                PartAddress(part.role, part.index, network.host(part.node), network.address(part.node), str(own))
+                PartAddress(
+                    part.role,
+                    part.index,
+                    network.host(part.node),
+                    network.address(part.node),
+                    str(own),
+                )
             )
         agent = folder / _AGENT
         lines = [
-            f'  {network.host(part.node)}) exec {shlex.join(network.enter(part.node))} /bin/sh -c "$*" ;;'
+            f"  {network.host(part.node)}) exec {shlex.join(network.enter(part.node))} /bin/sh -c"
+            ' "$*" ;;'
             for part in self._parts
         ]
         agent.write_text(
-            '#!/bin/sh\nhost=$1; shift\ncase "$host" in\n' + "\n".join(lines) + "\nesac\nexit 1\n", "utf-8"
+            '#!/bin/sh\nhost=$1; shift\ncase "$host" in\n' + "\n".join(lines) + "\nesac\nexit 1\n",
+            "utf-8",
         )
         agent.chmod(0o755)
         return ExecutionSite(peers, str(agent), (sys.executable,), paths)
@@ -231,7 +273,9 @@ class _Run:
     def _run_parts(
         self, site: ExecutionSite, processes: Processes, network: namespaces.Network, folder: Path
     ) -> ToolOutput:
-        """Start the servers one by one until each is ready, then run the measuring part to its end."""
+        """Start the servers one by one until each is ready, then run the measuring part to its
+        end.
+        """
         kind = self._benchmark.kind
         for task in kind.tasks(self._benchmark.spec, site):
             process = self._start(task, processes, network, folder)
@@ -243,7 +287,9 @@ class _Run:
             processes.wait_ready(process, task)
         raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")
 
-    def _start(self, task: Task, processes: Processes, network: namespaces.Network, folder: Path) -> Process:
+    def _start(
+        self, task: Task, processes: Processes, network: namespaces.Network, folder: Path
+    ) -> Process:
         name = f"{task.role}-{task.index}"
         own, part = folder / name, self._part(task)
         for path, text in task.files.items():
@@ -251,18 +297,24 @@ class _Run:
             (own / path).write_text(text, "utf-8")
         enter = network.enter(part.node)
         for argv in task.before:
-            done = processes.finish(processes.start(f"{name}-before", [*enter, *argv], own, task.environment))
+            done = processes.finish(
+                processes.start(f"{name}-before", [*enter, *argv], own, task.environment)
+            )
             parsing.ended_well(done, argv[0])
         return processes.start(name, [*enter, *task.argv], own, task.environment)
 
     def _blame(self, output: ToolOutput, processes: Processes) -> None:
-        """Raises BenchmarkFailed with a server's output when the measuring part failed due to the server."""
+        """Raises BenchmarkFailed with a server's output when the measuring part failed due to the
+        server.
+        """
         if output.exit_code:
             for server in processes.dead():
                 parsing.ended_well(server.output(), server.program)
 
     def _part(self, task: Task) -> Part:
-        return next(part for part in self._parts if (part.role, part.index) == (task.role, task.index))
+        return next(
+            part for part in self._parts if (part.role, part.index) == (task.role, task.index)
+        )
 
     def _route(self, network: namespaces.Network) -> networks.Network | None:
         """Ask the kernel for interface, family and MTU between the measuring part and its peer."""
@@ -291,14 +343,29 @@ def _several(benchmark: Benchmark) -> bool:
 
 
 def _failed(
-    benchmark: Benchmark, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
+    benchmark: Benchmark,
+    failure: Failure,
+    message: str,
+    lines: Sequence[str] = (),
+    remedy: str = "",
 ) -> BenchmarkResult:
     return BenchmarkResult(
-        benchmark.name, BenchmarkPhase.FAILED, failure=failure, message=message, lines=tuple(lines), remedy=remedy
+        benchmark.name,
+        BenchmarkPhase.FAILED,
+        failure=failure,
+        message=message,
+        lines=tuple(lines),
+        remedy=remedy,
     )
 
 
-def _stamped(ended: BenchmarkResult, benchmark: Benchmark, began: float, finished: float) -> BenchmarkResult:
+def _stamped(
+    ended: BenchmarkResult, benchmark: Benchmark, began: float, finished: float
+) -> BenchmarkResult:
     return replace(
-        ended, started_s=began, finished_s=finished, permutation=benchmark.permutation, repetition=benchmark.repetition
+        ended,
+        started_s=began,
+        finished_s=finished,
+        permutation=benchmark.permutation,
+        repetition=benchmark.repetition,
     )

@@ -23,7 +23,10 @@ CARDS = Path("/sys/class/net")
 
 def facts(benchmark: Benchmark) -> dict[str, Any]:
     """Describe this machine, and the versions of the programs that the benchmark runs."""
-    return {**machine(), "programs": programs.versions(list(benchmark.kind.programs(benchmark.spec)))}
+    return {
+        **machine(),
+        "programs": programs.versions(list(benchmark.kind.programs(benchmark.spec))),
+    }
 
 
 def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str, Any]:
@@ -32,8 +35,12 @@ def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str,
     if shutil.which("ip"):
         line = [*enter, "ip", "-json", "-details", "link", "show", "dev", interface]
         # the measurement is valid without this description, so no error here counts
-        with contextlib.suppress(ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError):
-            done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        with contextlib.suppress(
+            ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError
+        ):
+            done = subprocess.run(
+                line, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            )
             (link,) = json.loads(done.stdout)
             if "linkinfo" in link:
                 description["kind"] = str(link["linkinfo"]["info_kind"])

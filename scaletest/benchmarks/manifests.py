@@ -59,7 +59,11 @@ def image_of(kind: Kind, image: str) -> str:
 
 def servers(benchmark: Benchmark) -> list[Part]:
     """List the parts that do not measure."""
-    return [part for part in benchmark.kind.layout(benchmark.spec) if part.role != benchmark.kind.measures]
+    return [
+        part
+        for part in benchmark.kind.layout(benchmark.spec)
+        if part.role != benchmark.kind.measures
+    ]
 
 
 def labels(benchmark: Benchmark) -> dict[str, str]:
@@ -87,7 +91,11 @@ def peers_map(benchmark: Benchmark, owner: Document) -> Document:
 
 def hosts(peers: Sequence[PartAddress]) -> str:
     """Write a hosts file with these peers."""
-    lines = ["127.0.0.1 localhost", "::1 localhost", *(f"{peer.address} {peer.host}" for peer in peers)]
+    lines = [
+        "127.0.0.1 localhost",
+        "::1 localhost",
+        *(f"{peer.address} {peer.host}" for peer in peers),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -95,7 +103,11 @@ def service(benchmark: Benchmark, owner: Document) -> Document:
     """Build the Service that gives pods names in DNS; the benchmark itself does not need them."""
     return {
         "metadata": meta(benchmark, benchmark.name, owner),
-        "spec": {"clusterIP": "None", "selector": labels(benchmark), "publishNotReadyAddresses": True},
+        "spec": {
+            "clusterIP": "None",
+            "selector": labels(benchmark),
+            "publishNotReadyAddresses": True,
+        },
     }
 
 
@@ -110,7 +122,10 @@ def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     template = getattr(benchmark.spec, "volume_claim_template", None)
     if not template or "ReadWriteMany" not in template.get("accessModes", ()):
         return None
-    return {"metadata": meta(benchmark, name_of(benchmark, "scratch"), owner), "spec": dict(template)}
+    return {
+        "metadata": meta(benchmark, name_of(benchmark, "scratch"), owner),
+        "spec": dict(template),
+    }
 
 
 def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str) -> Document:
@@ -157,7 +172,9 @@ def _pod_settings(benchmark: Benchmark, role: str) -> list[PodOverrides]:
     return settings
 
 
-def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, measuring: bool) -> Document:
+def _pod(
+    benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, measuring: bool
+) -> Document:
     spec = benchmark.spec
     volumes, mounts = _volumes(benchmark, role, measuring)
     container: Document = {
@@ -180,7 +197,10 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
         },
     }
     if not measuring:
-        container["readinessProbe"] = {"exec": {"command": ["test", "-f", READY]}, "periodSeconds": 1}
+        container["readinessProbe"] = {
+            "exec": {"command": ["test", "-f", READY]},
+            "periodSeconds": 1,
+        }
     return {
         "restartPolicy": "Never",
         "subdomain": benchmark.name,
@@ -213,7 +233,9 @@ def _account_and_network(benchmark: Benchmark, image: str) -> Document:
 
 
 def _mtu(benchmark: Benchmark, image: str, mtu: int) -> Document:
-    """Build the init container that sets the MTU of eth0, which is also Multus's default network."""
+    """Build the init container that sets the MTU of eth0, which is also Multus's default
+    network.
+    """
     return {
         "name": "mtu",
         "image": image,
@@ -236,7 +258,9 @@ def _resources(benchmark: Benchmark, role: str) -> Document:
     return resources
 
 
-def _volumes(benchmark: Benchmark, role: str, measuring: bool) -> tuple[list[Document], list[Document]]:
+def _volumes(
+    benchmark: Benchmark, role: str, measuring: bool
+) -> tuple[list[Document], list[Document]]:
     """Build a pod's volumes and their mounts: peers, scratch and /tmp."""
     volumes: list[Document] = [
         {"name": "peers", "configMap": {"name": name_of(benchmark, "peers")}},
@@ -250,12 +274,16 @@ def _volumes(benchmark: Benchmark, role: str, measuring: bool) -> tuple[list[Doc
     ]
     if measuring:
         # its peers are known before the pod is created, so the file is complete from the start
-        mounts.append({"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True})
+        mounts.append(
+            {"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True}
+        )
     return volumes, mounts
 
 
 def _scratch(benchmark: Benchmark, measuring: bool) -> Document:
-    """Choose the scratch volume: the spec's volume or claims for fio's workers, else an emptyDir."""
+    """Choose the scratch volume: the spec's volume or claims for fio's workers, else an
+    emptyDir.
+    """
     template = getattr(benchmark.spec, "volume_claim_template", None)
     volume = getattr(benchmark.spec, "volume", None)
     if measuring:
@@ -282,7 +310,11 @@ def _place(benchmark: Benchmark, role: str, parts: Sequence[Part], measuring: bo
         affinity["nodeAffinity"] = _on([nodes[part.node % len(nodes)] for part in parts])
     lone_client = measuring and len(parts) == 1 and len(servers(benchmark)) > 1
     affinity |= _pod_affinity(benchmark, lone_client)
-    constraints: Document = {"nodeSelector": selector, "tolerations": tolerations, "affinity": affinity}
+    constraints: Document = {
+        "nodeSelector": selector,
+        "tolerations": tolerations,
+        "affinity": affinity,
+    }
     return {key: constraint for key, constraint in constraints.items() if constraint}
 
 
@@ -291,7 +323,10 @@ def _pod_affinity(benchmark: Benchmark, lone_client: bool) -> Document:
 
     lone_client: one client of several servers may share a node with one of them.
     """
-    everyone = {"labelSelector": {"matchLabels": labels(benchmark)}, "topologyKey": "kubernetes.io/hostname"}
+    everyone = {
+        "labelSelector": {"matchLabels": labels(benchmark)},
+        "topologyKey": "kubernetes.io/hostname",
+    }
     if benchmark.spec.placement == SAME_NODE:
         return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}}
     if benchmark.spec.placement == DIFFERENT_NODES:

@@ -36,7 +36,9 @@ class Namespaces:
     def __init__(self, nodes: int, mtu: int | None, family: str) -> None:
         """Raises UsageError when this machine cannot create them."""
         if nodes > MOST_NODES:
-            raise UsageError(f"{nodes} nodes are more than {MOST_NODES}", hint="use fewer, or a cluster")
+            raise UsageError(
+                f"{nodes} nodes are more than {MOST_NODES}", hint="use fewer, or a cluster"
+            )
         self._family = family
         self._holders: list[subprocess.Popen[bytes]] = []
         self._root = os.geteuid() == 0
@@ -75,7 +77,11 @@ class Namespaces:
     def _hold(self, name: str) -> None:
         line = [*self._unshare(), "sh", "-c", _HOLD, "scaletest-node", name]
         holder = subprocess.Popen(
-            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
         self._holders.append(holder)
         assert holder.stdout is not None and holder.stderr is not None
@@ -102,21 +108,47 @@ class Namespaces:
                 self._wire(0, 1, INTERFACE)
             elif nodes > 2:
                 self._wire(index, nodes, f"port{index}")
-                self._on(nodes, "ip", "link", "set", f"port{index}", "master", "br0", "mtu", str(mtu), "up")
+                self._on(
+                    nodes,
+                    "ip",
+                    "link",
+                    "set",
+                    f"port{index}",
+                    "master",
+                    "br0",
+                    "mtu",
+                    str(mtu),
+                    "up",
+                )
             self._on(index, "ip", "link", "set", INTERFACE, "mtu", str(mtu), "up")
             # both families: the control channel of MPI needs IPv4, whichever family its data use
             self._on(index, "ip", "addr", "add", f"{address(index, 'IPv4')}/24", "dev", INTERFACE)
             # nodad: no program can bind to an address that is still being checked for duplicates
-            self._on(index, "ip", "addr", "add", f"{address(index, 'IPv6')}/64", "dev", INTERFACE, "nodad")
+            self._on(
+                index,
+                "ip",
+                "addr",
+                "add",
+                f"{address(index, 'IPv6')}/64",
+                "dev",
+                INTERFACE,
+                "nodad",
+            )
 
     def _wire(self, node: int, other: int, name: str) -> None:
         """Create a veth pair: eth0 on one node, and `name` on the other."""
         pid = str(self._holders[other].pid)
-        self._on(node, "ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", name, "netns", pid)
+        self._on(
+            node, "ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", name, "netns", pid
+        )
 
     def _on(self, index: int, *argv: str) -> None:
         done = subprocess.run(
-            [*self.enter(index), *argv], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            [*self.enter(index), *argv],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
         if done.returncode:
             raise UsageError(f"{' '.join(argv)} failed: {done.stderr.strip()}", hint=NEEDED)
@@ -151,7 +183,8 @@ class Loopback:
 
 Network = Namespaces | Loopback
 NEEDED = (
-    "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with iproute2 and util-linux"
+    "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with"
+    " iproute2 and util-linux"
 )
 
 
@@ -164,7 +197,9 @@ def route(enter: Sequence[str], peer: str) -> networks.Network | None:
 
 def _ip(enter: Sequence[str], *arguments: str) -> str:
     line = [*enter, "ip", "-json", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False).stdout
+    return subprocess.run(
+        line, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    ).stdout
 
 
 def available() -> bool:
@@ -173,4 +208,6 @@ def available() -> bool:
         return False
     user: Sequence[str] = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     line = ["unshare", *user, "--net", "--uts", "true"]
-    return subprocess.run(line, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
+    return (
+        subprocess.run(line, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
+    )

@@ -64,14 +64,24 @@ class OperatorExecutor:
 
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Wait until the operator has measured the benchmark, then delete its object."""
-        resource = Resource(benchmark.kind.name, f"/apis/{API_VERSION}", benchmark.kind.plural, True)
+        resource = Resource(
+            benchmark.kind.name, f"/apis/{API_VERSION}", benchmark.kind.plural, True
+        )
         began_s = self._clock()
         body = benchmark.document()
         body["metadata"]["labels"] = {RUN: self._run}
         document = self._ensure(resource, body)
         if document is None:
-            message = f"there is another {benchmark.kind.name} {benchmark.name} in {self._namespace}"
-            return self._failed(benchmark, Failure.REFUSED, message, began_s, remedy="delete it, or use another name")
+            message = (
+                f"there is another {benchmark.kind.name} {benchmark.name} in {self._namespace}"
+            )
+            return self._failed(
+                benchmark,
+                Failure.REFUSED,
+                message,
+                began_s,
+                remedy="delete it, or use another name",
+            )
         uid = document["metadata"]["uid"]
         try:
             ended = self._wait(benchmark, resource, uid, on_phase)
@@ -97,7 +107,9 @@ class OperatorExecutor:
                 return None
             self._sleep(LOOK_S)
 
-    def _wait(self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener) -> BenchmarkResult:
+    def _wait(
+        self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener
+    ) -> BenchmarkResult:
         # the limit counts from the first phase after PENDING: the wait for other benchmarks has
         # none
         began_s = self._clock()
@@ -106,7 +118,9 @@ class OperatorExecutor:
         while True:
             document = self._objects.find(resource, self._namespace, benchmark.name)
             if document is None or document["metadata"]["uid"] != uid:
-                return self._failed(benchmark, Failure.INTERRUPTED, "its object was deleted by somebody", began_s)
+                return self._failed(
+                    benchmark, Failure.INTERRUPTED, "its object was deleted by somebody", began_s
+                )
             status: dict[str, Any] = document.get("status") or {}
             if status.get("phase", "") != phase:
                 phase = status["phase"]
@@ -120,29 +134,45 @@ class OperatorExecutor:
                 started_s = now_s
             if started_s and now_s - started_s > limit_s:
                 message = f"the operator brought no result in {limit_s:.0f} s"
-                return self._failed(benchmark, Failure.TIMED_OUT, message, began_s, str(status.get("message", "")))
+                return self._failed(
+                    benchmark, Failure.TIMED_OUT, message, began_s, str(status.get("message", ""))
+                )
             self._sleep(LOOK_S)
 
     def _without_operator(self, benchmark: Benchmark, began_s: float) -> BenchmarkResult:
         hint = "install one: docs/how-to/operator.md"
-        return self._failed(benchmark, Failure.TIMED_OUT, "no operator takes care of it", began_s, remedy=hint)
+        return self._failed(
+            benchmark, Failure.TIMED_OUT, "no operator takes care of it", began_s, remedy=hint
+        )
 
     def _load(self, benchmark: Benchmark, document: Document, began_s: float) -> BenchmarkResult:
         """Load the stored result, or build one from the object's status when none is stored."""
         try:
-            ended = stored(self._objects, self._namespace, benchmark.name, document["metadata"]["uid"])
+            ended = stored(
+                self._objects, self._namespace, benchmark.name, document["metadata"]["uid"]
+            )
         except Damaged as error:
-            return self._failed(benchmark, Failure.INTERRUPTED, error.message, began_s, remedy=error.hint)
+            return self._failed(
+                benchmark, Failure.INTERRUPTED, error.message, began_s, remedy=error.hint
+            )
         if ended is not None:
             return ended
         status = document["status"]
         failure = Failure(status.get("failure") or Failure.INTERRUPTED)
         message = status.get("message") or "its result is gone"
         lines = map(str, status.get("lines") or ())
-        return self._failed(benchmark, failure, message, began_s, *lines, remedy=str(status.get("remedy") or ""))
+        return self._failed(
+            benchmark, failure, message, began_s, *lines, remedy=str(status.get("remedy") or "")
+        )
 
     def _failed(
-        self, benchmark: Benchmark, failure: Failure, message: str, began_s: float, *lines: str, remedy: str = ""
+        self,
+        benchmark: Benchmark,
+        failure: Failure,
+        message: str,
+        began_s: float,
+        *lines: str,
+        remedy: str = "",
     ) -> BenchmarkResult:
         return BenchmarkResult(
             benchmark.name,

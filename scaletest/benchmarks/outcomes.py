@@ -47,12 +47,21 @@ def failed(
     )
 
 
-def failed_by_pod(benchmark: Benchmark, now_s: float, pod: Document, message: str, log: str) -> BenchmarkResult:
+def failed_by_pod(
+    benchmark: Benchmark, now_s: float, pod: Document, message: str, log: str
+) -> BenchmarkResult:
     """Build a failure from the framed result of a pod that ended, else from its last log lines."""
     name = pod["metadata"]["name"]
     framed = unframe(log)
     if framed is not None:
-        return failed(benchmark, now_s, framed.failure, f"{name}: {framed.message}", framed.lines, framed.remedy)
+        return failed(
+            benchmark,
+            now_s,
+            framed.failure,
+            f"{name}: {framed.message}",
+            framed.lines,
+            framed.remedy,
+        )
     reason = pod["status"].get("message") or pod["status"].get("reason") or ""
     lines = [*log.splitlines()[-LAST_LINES + 1 :], reason]
     return failed(benchmark, now_s, Failure.EXIT, f"{name}: {message}", lines)

@@ -14,7 +14,15 @@ from scaletest.benchmarks.cluster_objects import ClusterObjects
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.observation import BenchmarkContext
 from scaletest.benchmarks.outcomes import NameConflict
-from scaletest.benchmarks.result_store import Damaged, agreed, forget, forget_together, owned, store, unpacked
+from scaletest.benchmarks.result_store import (
+    Damaged,
+    agreed,
+    forget,
+    forget_together,
+    owned,
+    store,
+    unpacked,
+)
 from scaletest.cluster.connection import Busy, Conflict
 from scaletest.cluster.documents import CONFIG_MAPS, PODS, SECRETS, Resource
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
@@ -29,7 +37,11 @@ class OwnedObjects:
     """
 
     def __init__(
-        self, benchmark: Benchmark, objects: ClusterObjects, context: BenchmarkContext, clock: Callable[[], float]
+        self,
+        benchmark: Benchmark,
+        objects: ClusterObjects,
+        context: BenchmarkContext,
+        clock: Callable[[], float],
     ) -> None:
         self._benchmark = benchmark
         self._objects = objects
@@ -52,7 +64,9 @@ class OwnedObjects:
         """Merge a change into an object of the benchmark's namespace."""
         self._objects.patch(resource, self._namespace, name, change)
 
-    def ensure(self, resource: Resource, body: Document, before_create: Callable[[], None] = lambda: None) -> Document:
+    def ensure(
+        self, resource: Resource, body: Document, before_create: Callable[[], None] = lambda: None
+    ) -> Document:
         """Find the object or create it, `before_create` first.
 
         Raises NameConflict when another owner has the name.
@@ -80,11 +94,19 @@ class OwnedObjects:
         """List the benchmark's pods."""
         selector = manifests.own(self._benchmark.name, self._owner["uid"])
         # a debug copy of a pod lacks some of the labels
-        return tuple(pod for pod in self._objects.list(PODS, self._namespace, selector) if pod_status.marked(pod))
+        return tuple(
+            pod
+            for pod in self._objects.list(PODS, self._namespace, selector)
+            if pod_status.marked(pod)
+        )
 
     def measuring(self, pods: tuple[Document, ...]) -> list[Document]:
         """Choose the pods of the measuring role."""
-        return [pod for pod in pods if pod["metadata"]["labels"][manifests.ROLE] == self._benchmark.kind.measures]
+        return [
+            pod
+            for pod in pods
+            if pod["metadata"]["labels"][manifests.ROLE] == self._benchmark.kind.measures
+        ]
 
     def log(self, pod: Document) -> str:
         """Read a pod's log; "" without one. Raises Busy while its node does not answer."""
@@ -113,14 +135,20 @@ class OwnedObjects:
             peers = self.find(CONFIG_MAPS, manifests.name_of(self._benchmark, "peers"))
             if peers is None or not owned(peers, self._owner["uid"]):
                 return outcomes.failed(
-                    self._benchmark, self._clock(), Failure.INTERRUPTED, error.message, remedy=error.hint
+                    self._benchmark,
+                    self._clock(),
+                    Failure.INTERRUPTED,
+                    error.message,
+                    remedy=error.hint,
                 )
             # nothing else was deleted yet: the pods still tell the result, or why there is none
             self._objects.delete(CONFIG_MAPS, self._namespace, name, document["metadata"]["uid"])
             return None
 
     def store(self, ended: BenchmarkResult) -> BenchmarkResult | None:
-        """Store the result; returns the one that is stored, None when another object has its name."""
+        """Store the result; returns the one that is stored, None when another object has its
+        name.
+        """
         return store(self._objects, self._namespace, self._benchmark, self._owner, ended)
 
     def delete(self) -> None:

@@ -23,7 +23,14 @@ from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
 from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
-from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress, Task, ToolMeasurement
+from scaletest.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    PartAddress,
+    Task,
+    ToolMeasurement,
+)
 from scaletest.kinds.log_framing import frame
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
@@ -49,7 +56,9 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
         )
     except OSError as error:
         message = f"{error.filename or 'a file'}: {error.strerror or error}"
-        ended = BenchmarkResult(benchmark.name, BenchmarkPhase.FAILED, failure=Failure.EXIT, message=message)
+        ended = BenchmarkResult(
+            benchmark.name, BenchmarkPhase.FAILED, failure=Failure.EXIT, message=message
+        )
     where = {**machine.facts(benchmark), **ended.environment}
     ended = replace(ended, environment=where, started_s=began, finished_s=time.time())
     # a server prints its failure too: the benchmark takes its class of failure from there
@@ -60,7 +69,9 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
     return 0 if ended.ok else 5
 
 
-def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Path) -> BenchmarkResult:
+def _play(
+    benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Path
+) -> BenchmarkResult:
     site = replace(_site(benchmark, folder, scratch), programs=programs.find(benchmark))
     measures = role == benchmark.kind.measures
     own = scratch / f"{role}-{index}"
@@ -74,7 +85,9 @@ def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Pa
     limit_s = benchmark.limit_s if measures else start_s(benchmark) + benchmark.limit_s + HOLD_S
     logs = Path("/tmp") / f"logs-{role}-{index}"
     logs.mkdir(exist_ok=True)
-    processes = Processes(logs, time.monotonic() + limit_s, {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"})
+    processes = Processes(
+        logs, time.monotonic() + limit_s, {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"}
+    )
     try:
         process = _start(task, processes, own, site)
         if not measures:
@@ -148,7 +161,9 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
     try:
         for peer in json.loads((folder / PEERS).read_text("utf-8")):
             role, index = peer["role"], int(peer["index"])
-            peers[role].append(PartAddress(role, index, peer["host"], peer["address"], f"{scratch}/{role}-{index}"))
+            peers[role].append(
+                PartAddress(role, index, peer["host"], peer["address"], f"{scratch}/{role}-{index}")
+            )
         # no part connects to the measuring part, so its address is not known, only its folder
         measures = benchmark.kind.measures
         peers[measures].append(PartAddress(measures, 0, "", "", f"{scratch}/{measures}-0"))
@@ -157,7 +172,9 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
     return ExecutionSite(peers, python=(sys.executable,))
 
 
-def _checked(benchmark: Benchmark, measured: ToolMeasurement, site: ExecutionSite) -> BenchmarkResult:
+def _checked(
+    benchmark: Benchmark, measured: ToolMeasurement, site: ExecutionSite
+) -> BenchmarkResult:
     """Build the result with the network that was used.
 
     Raises BenchmarkFailed when that is not what the spec asks for.

@@ -63,7 +63,9 @@ def addresses(pod: Document, network: str) -> list[str]:
     names = {network, network.rpartition("/")[2]}
     ips: list[str] = []
     try:
-        for interface in json.loads(pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]")):
+        for interface in json.loads(
+            pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]")
+        ):
             if interface.get("name") in names:
                 ips += map(str, interface.get("ips") or ())
     except (ValueError, AttributeError, TypeError):
@@ -78,13 +80,18 @@ def elsewhere(pod: Document, network: str, ended: BenchmarkResult) -> str:
     if not network or not ended.ok or used in own:
         return ""
     route = f"from {used or 'nowhere'} by {ended.network.get('interface', 'no interface')}"
-    return f"the peer was reached {route}, and the pod's address on {network} is {', '.join(own) or 'unknown'}"
+    return (
+        f"the peer was reached {route}, and the pod's address on {network} is"
+        f" {', '.join(own) or 'unknown'}"
+    )
 
 
 def ready(pod: Document) -> bool:
     """Check whether the pod's readiness probe has succeeded."""
     conditions = pod["status"].get("conditions", ())
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def places(pods: Sequence[Document]) -> Document:
@@ -100,7 +107,10 @@ def places(pods: Sequence[Document]) -> Document:
 def why_not(pod: Document) -> str:
     """Explain why a pod is not running, from its status."""
     status = pod.get("status", {})
-    for container in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+    for container in (
+        *status.get("initContainerStatuses", ()),
+        *status.get("containerStatuses", ()),
+    ):
         waiting = container.get("state", {}).get("waiting") or {}
         if waiting.get("message") or waiting.get("reason"):
             return f"{waiting.get('reason', '')}: {waiting.get('message', '')}".strip(": ")

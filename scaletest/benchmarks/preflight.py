@@ -28,7 +28,8 @@ def refuse(benchmark: Benchmark) -> None:
     nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
     if benchmark.spec.nodes and len(benchmark.spec.nodes) < len(nodes):
         raise UsageError(
-            f"the benchmark uses {len(nodes)} nodes, and its spec names {len(benchmark.spec.nodes)}",
+            f"the benchmark uses {len(nodes)} nodes, and its spec names"
+            f" {len(benchmark.spec.nodes)}",
             hint="name more nodes, or none",
         )
 
@@ -60,4 +61,9 @@ def final(message: str, age_s: float) -> bool:
 
 
 def _time(event: Document) -> str:
-    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
+    return str(
+        event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"].get("creationTimestamp")
+        or ""
+    )

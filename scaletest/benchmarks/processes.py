@@ -33,7 +33,12 @@ class Process:
     """One running program. watch: samples where its time goes; None without sampling."""
 
     def __init__(
-        self, name: str, program: str, popen: subprocess.Popen[bytes], logs: Path, watch: ProgramWatch | None = None
+        self,
+        name: str,
+        program: str,
+        popen: subprocess.Popen[bytes],
+        logs: Path,
+        watch: ProgramWatch | None = None,
     ) -> None:
         self.name = name
         self.program = program
@@ -59,7 +64,11 @@ class Process:
         for name in ("tcp", "tcp6"):
             for line in _read(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
                 columns = line.split()
-                if len(columns) > 9 and columns[1].endswith(local_port) and columns[3] == _LISTENING:
+                if (
+                    len(columns) > 9
+                    and columns[1].endswith(local_port)
+                    and columns[3] == _LISTENING
+                ):
                     sockets.add(f"socket:[{columns[9]}]")
         return bool(sockets & _open_files(self.popen.pid))
 
@@ -73,7 +82,9 @@ class _CombinedWatch:
     @property
     def due(self) -> float:
         """The monotonic time of the next sample."""
-        return min((process.watch.due for process in self._running if process.watch), default=float("inf"))
+        return min(
+            (process.watch.due for process in self._running if process.watch), default=float("inf")
+        )
 
     def look(self) -> None:
         """Sample the programs whose time has come."""
@@ -96,7 +107,11 @@ class Processes:
     """
 
     def __init__(
-        self, logs: Path, until: float, environment: Mapping[str, str], sampler: RequestSampler | None = None
+        self,
+        logs: Path,
+        until: float,
+        environment: Mapping[str, str],
+        sampler: RequestSampler | None = None,
     ) -> None:
         self.activities: dict[str, Activity] = {}
         self._sampler = sampler
@@ -107,7 +122,9 @@ class Processes:
         self._running: list[Process] = []
         self._watch = _CombinedWatch(self._running)
 
-    def start(self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Process:
+    def start(
+        self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
+    ) -> Process:
         """Start a program. Raises BenchmarkFailed when that is impossible."""
         program = _program(argv)
         watch = self._sampler.begin() if self._sampler else None
@@ -126,7 +143,9 @@ class Processes:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise BenchmarkFailed(Failure.NO_BINARY, f"{program} cannot be started: {error.strerror}") from error
+            raise BenchmarkFailed(
+                Failure.NO_BINARY, f"{program} cannot be started: {error.strerror}"
+            ) from error
         if watch:
             watch.start(popen.pid)
         process = Process(name, program, popen, self._logs, watch)
@@ -139,22 +158,30 @@ class Processes:
         self._end(process)
         if not ended:
             lines = parsing.last_lines(process.output())
-            raise BenchmarkFailed(Failure.TIMED_OUT, f"{process.program} did not end in time", lines)
+            raise BenchmarkFailed(
+                Failure.TIMED_OUT, f"{process.program} did not end in time", lines
+            )
         return process.output()
 
     def wait_ready(self, process: Process, task: Task) -> None:
-        """Wait until a server is ready. Raises BenchmarkFailed when it ends instead, or the time is over."""
+        """Wait until a server is ready. Raises BenchmarkFailed when it ends instead, or the time is
+        over.
+        """
         while not process.ready(task):
             if exited(process.popen):
                 process.popen.wait()
                 output = process.output()
                 parsing.ended_well(output, process.program)
                 raise BenchmarkFailed(
-                    Failure.EXIT, f"{process.program} ended before it was ready", parsing.last_lines(output)
+                    Failure.EXIT,
+                    f"{process.program} ended before it was ready",
+                    parsing.last_lines(output),
                 )
             if time.monotonic() >= self._until:
                 lines = parsing.last_lines(process.output())
-                raise BenchmarkFailed(Failure.TIMED_OUT, f"{process.program} was not ready in time", lines)
+                raise BenchmarkFailed(
+                    Failure.TIMED_OUT, f"{process.program} was not ready in time", lines
+                )
             time.sleep(LOOK_S)
             self._watch.look()
 

@@ -16,8 +16,22 @@ from scaletest.kinds.kind import BenchmarkFailed, Failure
 from scaletest.kinds.mpi_pingpong import IMB, KIND, OURS
 
 COMPILE_S, ASK_S = 120.0, 10.0
-_WITH_VERSION = ("iperf3", "iperf", "fio", "mpirun", "ib_read_bw", "ib_write_bw", "ib_read_lat", "ib_write_lat")
-_PACKAGES = {"mpirun": "openmpi-bin", "icoFoam": "openfoam", "blockMesh": "openfoam", "decomposePar": "openfoam"}
+_WITH_VERSION = (
+    "iperf3",
+    "iperf",
+    "fio",
+    "mpirun",
+    "ib_read_bw",
+    "ib_write_bw",
+    "ib_read_lat",
+    "ib_write_lat",
+)
+_PACKAGES = {
+    "mpirun": "openmpi-bin",
+    "icoFoam": "openfoam",
+    "blockMesh": "openfoam",
+    "decomposePar": "openfoam",
+}
 
 
 def find(benchmark: Benchmark) -> dict[str, str]:
@@ -25,10 +39,15 @@ def find(benchmark: Benchmark) -> dict[str, str]:
 
     Raises BenchmarkFailed when one is missing, with the package to install.
     """
-    needed = [*benchmark.kind.programs(benchmark.spec), *(["taskset"] if benchmark.spec.cpu_affinity else [])]
+    needed = [
+        *benchmark.kind.programs(benchmark.spec),
+        *(["taskset"] if benchmark.spec.cpu_affinity else []),
+    ]
     missing = [name for name in needed if shutil.which(name) is None]
     if missing:
-        package = _PACKAGES.get(missing[0], "perftest" if missing[0].startswith("ib_") else missing[0])
+        package = _PACKAGES.get(
+            missing[0], "perftest" if missing[0].startswith("ib_") else missing[0]
+        )
         remedy = f"install it, as in: apt install {package}"
         raise BenchmarkFailed(Failure.NO_BINARY, f"{', '.join(missing)} not found", remedy=remedy)
     return {"pingpong": _pingpong()} if benchmark.kind is KIND else {}
@@ -48,7 +67,9 @@ def versions(names: Sequence[str]) -> dict[str, str]:
 
 def _output(line: Sequence[str]) -> str:
     try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=ASK_S, check=False, errors="replace")
+        done = subprocess.run(
+            line, capture_output=True, text=True, timeout=ASK_S, check=False, errors="replace"
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout or done.stderr
@@ -80,6 +101,8 @@ def _compile(source: bytes, target: Path) -> None:
         done = subprocess.run(line, capture_output=True, text=True, timeout=COMPILE_S, check=False)
         if done.returncode:
             raise BenchmarkFailed(
-                Failure.NO_BINARY, "scaletest's MPI ping-pong cannot be compiled", done.stderr.splitlines()
+                Failure.NO_BINARY,
+                "scaletest's MPI ping-pong cannot be compiled",
+                done.stderr.splitlines(),
             )
         file.with_suffix("").replace(target)

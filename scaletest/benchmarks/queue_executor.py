@@ -69,7 +69,10 @@ class QueueExecutor:
         on_phase(BenchmarkPhase.PENDING)
         document = wire.dump({**benchmark.document(), "metadata": {"name": benchmark.name}})
         request = Request(
-            id=self._client.new_id(), queue=self._queue, arguments=(document,), time_limit_s=benchmark.limit_s + SPARE_S
+            id=self._client.new_id(),
+            queue=self._queue,
+            arguments=(document,),
+            time_limit_s=benchmark.limit_s + SPARE_S,
         )
         self._client.submit_one(request)
         try:
@@ -77,7 +80,11 @@ class QueueExecutor:
         except BaseException:
             self._client.cancel(self._queue, [request.id])
             raise
-        ended = replace(ended_by(benchmark, reply), permutation=benchmark.permutation, repetition=benchmark.repetition)
+        ended = replace(
+            ended_by(benchmark, reply),
+            permutation=benchmark.permutation,
+            repetition=benchmark.repetition,
+        )
         on_phase(ended.phase)
         return ended
 
@@ -95,7 +102,9 @@ class QueueExecutor:
 
 
 def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
-    """Read the worker's framed result from a reply, or build a failure that says why there is none."""
+    """Read the worker's framed result from a reply, or build a failure that says why there is
+    none.
+    """
     framed = unframe(str(reply.figures.get("result", "")))
     where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
     if framed is not None:

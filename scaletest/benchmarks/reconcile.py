@@ -33,7 +33,10 @@ Pods = tuple[Document, ...]
 
 
 def reconcile(
-    benchmark: Benchmark, objects: ClusterObjects, context: BenchmarkContext, clock: Callable[[], float]
+    benchmark: Benchmark,
+    objects: ClusterObjects,
+    context: BenchmarkContext,
+    clock: Callable[[], float],
 ) -> Observation:
     """Do what can be done now and return the progress.
 
@@ -51,7 +54,11 @@ class _Reconciliation:
     """One reconcile pass over one benchmark."""
 
     def __init__(
-        self, benchmark: Benchmark, objects: ClusterObjects, context: BenchmarkContext, clock: Callable[[], float]
+        self,
+        benchmark: Benchmark,
+        objects: ClusterObjects,
+        context: BenchmarkContext,
+        clock: Callable[[], float],
     ) -> None:
         self._benchmark = benchmark
         self._objects = objects
@@ -65,7 +72,9 @@ class _Reconciliation:
             if ended is not None:
                 self._owned.delete()
                 return Observation(ended.phase, ended.message, (), ended)
-            peers = self._owned.ensure(CONFIG_MAPS, manifests.peers_map(self._benchmark, self._context.owner))
+            peers = self._owned.ensure(
+                CONFIG_MAPS, manifests.peers_map(self._benchmark, self._context.owner)
+            )
             requested = self._benchmark
             self._benchmark = self._owned.agreed(peers)
             return replace(self._advance(peers), edited=differ(requested, self._benchmark))
@@ -74,7 +83,9 @@ class _Reconciliation:
         except NameConflict as conflict:
             return self._after_conflict(conflict)
         except Damaged as error:
-            return self._store(self._failed(Failure.INTERRUPTED, error.message, remedy=error.hint), ())
+            return self._store(
+                self._failed(Failure.INTERRUPTED, error.message, remedy=error.hint), ()
+            )
         except (UsageError, Refused) as error:
             return self._store(self._failed(Failure.REFUSED, error.message, remedy=error.hint), ())
 
@@ -90,18 +101,29 @@ class _Reconciliation:
             return Observation(BenchmarkPhase.PREPARING, str(conflict))
         # the name of the result may be taken as well, so the result is only returned, not stored
         self._owned.delete()
-        return Observation(BenchmarkPhase.FAILED, str(conflict), (), self._failed(Failure.REFUSED, str(conflict)))
+        return Observation(
+            BenchmarkPhase.FAILED, str(conflict), (), self._failed(Failure.REFUSED, str(conflict))
+        )
 
-    # -- results ----------------------------------------------------------------------------------------------------
+    # -- results
+    # ----------------------------------------------------------------------------------------------
 
-    def _failed(self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> BenchmarkResult:
+    def _failed(
+        self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
+    ) -> BenchmarkResult:
         return outcomes.failed(self._benchmark, self._clock(), failure, message, lines, remedy)
 
-    def _finished(self, failure: Failure, message: str, pods: Pods, lines: Sequence[str] = ()) -> BenchmarkFinished:
+    def _finished(
+        self, failure: Failure, message: str, pods: Pods, lines: Sequence[str] = ()
+    ) -> BenchmarkFinished:
         return BenchmarkFinished(self._failed(failure, message, lines), pods)
 
-    def _finished_by_pod(self, pod: Document, pods: Pods, message: str, log: str) -> BenchmarkFinished:
-        return BenchmarkFinished(outcomes.failed_by_pod(self._benchmark, self._clock(), pod, message, log), pods)
+    def _finished_by_pod(
+        self, pod: Document, pods: Pods, message: str, log: str
+    ) -> BenchmarkFinished:
+        return BenchmarkFinished(
+            outcomes.failed_by_pod(self._benchmark, self._clock(), pod, message, log), pods
+        )
 
     def _store(self, ended: BenchmarkResult, pods: Pods) -> Observation:
         """Store the result.
@@ -115,7 +137,8 @@ class _Reconciliation:
             return Observation(BenchmarkPhase.SUMMARISING, message, pods)
         return Observation(BenchmarkPhase.SUMMARISING, stored.message, pods)
 
-    # -- until everything is ready ----------------------------------------------------------------------------------
+    # -- until everything is ready
+    # ----------------------------------------------------------------------------------------------
 
     def _create_objects(self) -> None:
         """Create the servers' objects.
@@ -157,7 +180,9 @@ class _Reconciliation:
     def _prepare(self, peers: Document, pods: Pods) -> Observation:
         since_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
         if gang_scheduling.wanted(self._benchmark):
-            admission = gang_scheduling.admission(self._benchmark, self._objects, self._context.namespace)
+            admission = gang_scheduling.admission(
+                self._benchmark, self._objects, self._context.namespace
+            )
             if not admission.since_s:
                 return self._queued(admission.message, peers, pods)
             if waits := self._context.waits():
@@ -173,7 +198,9 @@ class _Reconciliation:
         if not reason:
             return self._start_measuring(peers, pods)
         if self._clock() - since_s > manifests.start_s(self._benchmark):
-            raise self._finished(Failure.TIMED_OUT, f"not all parts started in time; {reason}", pods)
+            raise self._finished(
+                Failure.TIMED_OUT, f"not all parts started in time; {reason}", pods
+            )
         return Observation(BenchmarkPhase.PREPARING, reason, pods)
 
     def _start_measuring(self, peers: Document, pods: Pods) -> Observation:
@@ -194,9 +221,15 @@ class _Reconciliation:
         if manifests.PEERS in peers["data"]:
             return
         known = [
-            {"role": peer.role, "index": peer.index, "host": peer.host, "address": peer.address} for peer in addresses
+            {"role": peer.role, "index": peer.index, "host": peer.host, "address": peer.address}
+            for peer in addresses
         ]
-        change = {"data": {manifests.PEERS: json.dumps(known), manifests.HOSTS: manifests.hosts(addresses)}}
+        change = {
+            "data": {
+                manifests.PEERS: json.dumps(known),
+                manifests.HOSTS: manifests.hosts(addresses),
+            }
+        }
         self._owned.patch(CONFIG_MAPS, manifests.name_of(self._benchmark, "peers"), change)
         for pod in pods:
             self._notify_kubelet(pod, manifests.PEERS)
@@ -228,16 +261,24 @@ class _Reconciliation:
         started.
         """
         if manifests.PEERS in peers["data"]:
-            raise self._finished(Failure.INTERRUPTED, f"the admission was withdrawn: {message}", pods)
+            raise self._finished(
+                Failure.INTERRUPTED, f"the admission was withdrawn: {message}", pods
+            )
         age_s = self._clock() - pod_status.seconds(peers["metadata"]["creationTimestamp"])
         limit_s = gang_scheduling.admit_s(self._benchmark)
         if age_s > limit_s:
-            raise self._finished(Failure.TIMED_OUT, f"not admitted in {limit_s:.0f} s: {message}", pods)
-        return Observation(BenchmarkPhase.PENDING, message, pods, queued=age_s > gang_scheduling.AT_ONCE_S)
+            raise self._finished(
+                Failure.TIMED_OUT, f"not admitted in {limit_s:.0f} s: {message}", pods
+            )
+        return Observation(
+            BenchmarkPhase.PENDING, message, pods, queued=age_s > gang_scheduling.AT_ONCE_S
+        )
 
     def _measuring_parts(self) -> list[Part]:
         role = self._benchmark.kind.measures
-        return [part for part in self._benchmark.kind.layout(self._benchmark.spec) if part.role == role]
+        return [
+            part for part in self._benchmark.kind.layout(self._benchmark.spec) if part.role == role
+        ]
 
     def _job(self, parts: Sequence[Part]) -> Document:
         return manifests.job(self._benchmark, parts, self._context.owner, self._context.image)
@@ -245,7 +286,8 @@ class _Reconciliation:
     def _find_job(self, role: str) -> Document | None:
         return self._owned.find(JOBS, gang_scheduling.job_name(self._benchmark, role))
 
-    # -- until there is a result ------------------------------------------------------------------------------------
+    # -- until there is a result
+    # ----------------------------------------------------------------------------------------------
 
     def _measure(self, peers: Document, pods: Pods) -> Observation:
         job = self._find_job(self._benchmark.kind.measures)
@@ -254,7 +296,9 @@ class _Reconciliation:
         if unreadable:
             return self._wait_for_log(unreadable, peers, pods)
         if job is None:
-            raise self._finished(Failure.INTERRUPTED, "the measuring Job was deleted by somebody", pods)
+            raise self._finished(
+                Failure.INTERRUPTED, "the measuring Job was deleted by somebody", pods
+            )
         self._require_active(job, measuring, pods)
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
             self._check_limit(peers, measuring[:1], pods, "")
@@ -263,7 +307,9 @@ class _Reconciliation:
         limit_s = manifests.start_s(self._benchmark)
         if self._clock() - measuring_s(peers) > limit_s:
             message = f"the measuring part did not start in {limit_s:.0f} s"
-            raise self._finished(Failure.TIMED_OUT, "; ".join(filter(None, (message, reason))), pods)
+            raise self._finished(
+                Failure.TIMED_OUT, "; ".join(filter(None, (message, reason))), pods
+            )
         return Observation(BenchmarkPhase.PREPARING, reason, pods)
 
     def _read_results(self, measuring: Sequence[Document], pods: Pods) -> str:
@@ -291,26 +337,39 @@ class _Reconciliation:
                 raise self._finished(Failure.MISMATCH, wrong_network, pods)
             versions = {"kubernetes": self._objects.version()}
             environment = {**ended.environment, **pod_status.places(pods), **versions}
-            raise BenchmarkFinished(replace(ended, name=self._benchmark.name, environment=environment), pods)
+            raise BenchmarkFinished(
+                replace(ended, name=self._benchmark.name, environment=environment), pods
+            )
         if pod["status"]["phase"] != "Running":
             raise self._finished_by_pod(pod, pods, "the measuring pod ended without a result", log)
 
     def _require_active(self, job: Document, measuring: Sequence[Document], pods: Pods) -> None:
         """Raises BenchmarkFinished when the measuring Job is over."""
         conditions = job.get("status", {}).get("conditions", ())
-        if not any(condition["type"] in _JOB_OVER and condition["status"] == "True" for condition in conditions):
+        if not any(
+            condition["type"] in _JOB_OVER and condition["status"] == "True"
+            for condition in conditions
+        ):
             return
-        message = "the measuring pod ended without a result" if measuring else "the measuring pod was deleted"
+        message = (
+            "the measuring pod ended without a result"
+            if measuring
+            else "the measuring pod was deleted"
+        )
         lines = [condition.get("message", "") for condition in conditions]
         raise self._finished(Failure.INTERRUPTED, message, pods, lines)
 
-    def _check_limit(self, peers: Document, started: Sequence[Document], pods: Pods, reason: str) -> None:
+    def _check_limit(
+        self, peers: Document, started: Sequence[Document], pods: Pods, reason: str
+    ) -> None:
         """Raises BenchmarkFinished when the measuring pod has run for longer than its limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([measuring_s(peers), *map(pod_status.started_s, started)])
         if self._clock() - since_s > limit_s:
             message = f"there was no result in {limit_s:.0f} s"
-            raise self._finished(Failure.TIMED_OUT, "; ".join(filter(None, (message, reason))), pods)
+            raise self._finished(
+                Failure.TIMED_OUT, "; ".join(filter(None, (message, reason))), pods
+            )
 
     def _wait_for_log(self, reason: str, peers: Document, pods: Pods) -> Observation:
         """Wait until the log can be read.
@@ -330,7 +389,9 @@ class _Reconciliation:
         failure = preflight.failed(job)
         if failure:
             # a Job has one try, so there will not be another pod
-            raise self._finished(Failure.INTERRUPTED, "a pod was lost before it was needed", pods, (failure,))
+            raise self._finished(
+                Failure.INTERRUPTED, "a pod was lost before it was needed", pods, (failure,)
+            )
         message = preflight.denial(self._objects, self._context.namespace, job)
         # a Job that was suspended has not tried before it started
         began = job.get("status", {}).get("startTime") or job["metadata"]["creationTimestamp"]

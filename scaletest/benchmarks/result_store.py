@@ -31,7 +31,8 @@ class Damaged(InvalidValue):
 
     def __init__(self, config_map: Document, reason: object) -> None:
         super().__init__(
-            f"the ConfigMap {config_map['metadata']['name']} was changed by somebody and cannot be read: {reason}",
+            f"the ConfigMap {config_map['metadata']['name']} was changed by somebody and cannot be"
+            f" read: {reason}",
             hint="delete the object that it belongs to, and create it again",
         )
 
@@ -81,7 +82,11 @@ def zipped(config_map: Document, key: str) -> dict[str, Any]:
 
 
 def store(
-    objects: ClusterObjects, namespace: str, benchmark: Benchmark, owner: Document, ended: BenchmarkResult
+    objects: ClusterObjects,
+    namespace: str,
+    benchmark: Benchmark,
+    owner: Document,
+    ended: BenchmarkResult,
 ) -> BenchmarkResult | None:
     """Store a result once and return the stored one; None when another object has the name."""
     packed = gzip.compress(wire.dump(ended.to_dict()).encode(), mtime=0)
@@ -124,13 +129,17 @@ def forget(kind: Kind, name: str, uid: str, objects: ClusterObjects, namespace: 
     """
     for resource in (JOBS, SERVICES, CLAIMS):
         for document in objects.list(resource, namespace, manifests.own(name, uid)):
-            objects.delete(resource, namespace, document["metadata"]["name"], document["metadata"]["uid"])
+            objects.delete(
+                resource, namespace, document["metadata"]["name"], document["metadata"]["uid"]
+            )
     if ssh.wanted(kind):
         objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
     _delete_owned(CONFIG_MAPS, f"{name}-peers", uid, objects, namespace)
 
 
-def forget_together(requested: Benchmark, uid: str, objects: ClusterObjects, namespace: str) -> None:
+def forget_together(
+    requested: Benchmark, uid: str, objects: ClusterObjects, namespace: str
+) -> None:
     """Delete the object that admitted the parts together, with the Jobs that it owns.
 
     The ConfigMap of the peers tells which kind of object that is, so it must still be there.
@@ -147,7 +156,9 @@ def forget_together(requested: Benchmark, uid: str, objects: ClusterObjects, nam
         _delete_owned(resource, requested.name, uid, objects, namespace)
 
 
-def _delete_owned(resource: Resource, name: str, uid: str, objects: ClusterObjects, namespace: str) -> None:
+def _delete_owned(
+    resource: Resource, name: str, uid: str, objects: ClusterObjects, namespace: str
+) -> None:
     document = objects.find(resource, namespace, name)
     if document is not None and owned(document, uid):
         objects.delete(resource, namespace, name, document["metadata"]["uid"])

@@ -40,7 +40,9 @@ def counts(plan: BenchmarkPlan, ended: Mapping[str, BenchmarkResult]) -> Counts:
     ended: results by benchmark name.
     """
     counted = [
-        ended[benchmark.name] for benchmark in plan.benchmarks if not benchmark.warm_up and benchmark.name in ended
+        ended[benchmark.name]
+        for benchmark in plan.benchmarks
+        if not benchmark.warm_up and benchmark.name in ended
     ]
     succeeded = sum(result.ok for result in counted)
     return Counts(len(plan.permutations), plan.counted, succeeded, len(counted) - succeeded)
@@ -96,7 +98,9 @@ def startable(waiting: Sequence[Benchmark], running: Iterable[Benchmark]) -> Ben
     return None
 
 
-def _side_by_side(plan: BenchmarkPlan, left: list[Benchmark], measure: Callable[[Benchmark], BenchmarkResult]) -> None:
+def _side_by_side(
+    plan: BenchmarkPlan, left: list[Benchmark], measure: Callable[[Benchmark], BenchmarkResult]
+) -> None:
     running: dict[Future[BenchmarkResult], Benchmark] = {}
     stopped = False
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:

@@ -66,7 +66,8 @@ def wanted(kind: Kind) -> bool:
     return issubclass(kind.spec, MpiSpec)
 
 
-# -- in the operator ------------------------------------------------------------------------------------------------
+# -- in the operator
+# --------------------------------------------------------------------------------------------------
 
 
 def secret_name(name: str, uid: str) -> str:
@@ -82,7 +83,9 @@ def pair() -> dict[str, str]:
     try:
         from nacl.signing import SigningKey
     except ImportError as error:
-        raise UsageError("PyNaCl is not installed", hint="pip install 'scaletest[operator]'") from error
+        raise UsageError(
+            "PyNaCl is not installed", hint="pip install 'scaletest[operator]'"
+        ) from error
     key = SigningKey.generate()
     private, public = written(bytes(key), bytes(key.verify_key))
     return {KEY: base64.b64encode(private).decode(), PUBLIC: base64.b64encode(public).decode()}
@@ -95,10 +98,20 @@ def written(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
     # since nothing is encrypted
     secret = bytes(8) + blob + _strings(seed + public, b"")
     secret += bytes(range(1, -len(secret) % 8 + 1))
-    whole = b"openssh-key-v1\0" + _strings(b"none", b"none", b"") + struct.pack(">I", 1) + _strings(blob, secret)
+    whole = (
+        b"openssh-key-v1\0"
+        + _strings(b"none", b"none", b"")
+        + struct.pack(">I", 1)
+        + _strings(blob, secret)
+    )
     text = base64.b64encode(whole).decode()
     lines = [text[at : at + 70] for at in range(0, len(text), 70)]
-    private = ["-----BEGIN OPENSSH PRIVATE KEY-----", *lines, "-----END OPENSSH PRIVATE KEY-----", ""]
+    private = [
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        *lines,
+        "-----END OPENSSH PRIVATE KEY-----",
+        "",
+    ]
     return "\n".join(private).encode(), _TYPE + b" " + base64.b64encode(blob) + b"\n"
 
 
@@ -112,10 +125,13 @@ def mounted(pod: Mapping[str, Any], secret: str) -> None:
     Its file belongs to root, which ssh refuses as a user's key: each part copies it first.
     """
     pod["volumes"].append({"name": "ssh", "secret": {"secretName": secret, "defaultMode": 0o444}})
-    pod["containers"][0]["volumeMounts"].append({"name": "ssh", "mountPath": MOUNT, "readOnly": True})
+    pod["containers"][0]["volumeMounts"].append(
+        {"name": "ssh", "mountPath": MOUNT, "readOnly": True}
+    )
 
 
-# -- in a pod -------------------------------------------------------------------------------------------------------
+# -- in a pod
+# --------------------------------------------------------------------------------------------------
 
 
 def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, folder: Path) -> Task:
@@ -126,7 +142,9 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
     program = shutil.which("sshd")
     if program is None:
         raise BenchmarkFailed(
-            Failure.NO_BINARY, "sshd not found", remedy="install it, as in: apt install openssh-server"
+            Failure.NO_BINARY,
+            "sshd not found",
+            remedy="install it, as in: apt install openssh-server",
         )
     _can_log_in()
     spec = benchmark.spec
@@ -134,16 +152,25 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
     public = _copied(keys, folder)
     text = _SERVER.format(port=spec.ssh_port, address=site.address("worker", index), folder=folder)
     # a session does not inherit the container's environment, by which images say where programs are
-    inherited = [f'"{name}={os.environ[name]}"' for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ]
+    inherited = [
+        f'"{name}={os.environ[name]}"' for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ
+    ]
     if inherited:
         text += f"SetEnv {' '.join(inherited)}\n"
     _write(folder / "sshd_config", text)
     _write(folder / "authorized_keys", f"restrict {public}\n")
-    return Task("worker", index, (program, "-D", "-e", "-f", str(folder / "sshd_config")), port=spec.ssh_port)
+    return Task(
+        "worker",
+        index,
+        (program, "-D", "-e", "-f", str(folder / "sshd_config")),
+        port=spec.ssh_port,
+    )
 
 
 def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
-    """Write the ssh configuration that reaches the workers, and return its path. Raises BenchmarkFailed."""
+    """Write the ssh configuration that reaches the workers, and return its path. Raises
+    BenchmarkFailed.
+    """
     _can_log_in()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)
@@ -158,7 +185,13 @@ def copies(site: ExecutionSite, folder: Path) -> Sequence[tuple[str, ...]]:
     ssh = f"ssh -F {shlex.quote(site.ssh)}"
     hosts = dict.fromkeys(peer.host for peer in site.peers["worker"])
     return [
-        ("bash", "-o", "pipefail", "-c", f"tar -C {path} -cf - . | {ssh} {shlex.quote(host)} {unpack}")
+        (
+            "bash",
+            "-o",
+            "pipefail",
+            "-c",
+            f"tar -C {path} -cf - . | {ssh} {shlex.quote(host)} {unpack}",
+        )
         for host in hosts
     ]
 
@@ -170,7 +203,9 @@ def _copied(keys: Path, folder: Path) -> str:
         _write(folder / KEY, (keys / KEY).read_text("utf-8"))
         return (keys / PUBLIC).read_text("utf-8").strip()
     except OSError as error:
-        raise BenchmarkFailed(Failure.REFUSED, f"the key of this benchmark cannot be read: {error}") from error
+        raise BenchmarkFailed(
+            Failure.REFUSED, f"the key of this benchmark cannot be read: {error}"
+        ) from error
 
 
 def _write(path: Path, text: str) -> str:

@@ -30,7 +30,9 @@ from scaletest.model.errors import InvalidValue
 MOST_TEXT = 100_000
 
 
-def plan_of(document: Any, nodes: Nodes, chance: random.Random | None = None) -> tuple[BenchmarkPlan, list[str]]:
+def plan_of(
+    document: Any, nodes: Nodes, chance: random.Random | None = None
+) -> tuple[BenchmarkPlan, list[str]]:
     """Build the plan of a set or of a single benchmark, and list warnings.
 
     chance: for tests; by default a generator from the set's seed. Raises InvalidValue, which names
@@ -38,7 +40,9 @@ def plan_of(document: Any, nodes: Nodes, chance: random.Random | None = None) ->
     """
     if not benchmark.is_set(document):
         single = benchmark.read(document)
-        plan = BenchmarkPlan(single.name, (single,), ({},), dict(document), paused=single.spec.paused)
+        plan = BenchmarkPlan(
+            single.name, (single,), ({},), dict(document), paused=single.spec.paused
+        )
         return plan, list(single.warnings)
     body, warnings = benchmark.envelope(document), list[str]()
     spec = fields.read(SetSpec, body.get("spec") or {}, "the spec of BenchmarkSet", warnings)
@@ -47,8 +51,13 @@ def plan_of(document: Any, nodes: Nodes, chance: random.Random | None = None) ->
     permutations = _permutations(spec, nodes, chance)
     count = len(permutations) * spec.repetitions
     if count > MOST:
-        raise InvalidValue(f"the set has {count} benchmarks, more than {MOST}", hint="measure less, or take a sample")
-    distinct = [_benchmark(spec, name, number, values) for number, values in enumerate(permutations)]
+        raise InvalidValue(
+            f"the set has {count} benchmarks, more than {MOST}",
+            hint="measure less, or take a sample",
+        )
+    distinct = [
+        _benchmark(spec, name, number, values) for number, values in enumerate(permutations)
+    ]
     for member in distinct:
         warnings += [line for line in member.warnings if line not in warnings]
     warnings += _repeated_permutation(permutations)
@@ -87,12 +96,19 @@ def padded(number: int, count: int) -> str:
 
 def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Mapping[str, Any]]:
     values = spec.matrix if SetSpec.varied(spec.matrix) else spec.permutations
-    lists = {key: generate(source, f"{key} of product", nodes, chance) for key, source in values.product.items()}
+    lists = {
+        key: generate(source, f"{key} of product", nodes, chance)
+        for key, source in values.product.items()
+    }
     if math.prod(map(len, lists.values())) > MOST:
-        raise InvalidValue(f"the product has more than {MOST} permutations", hint="measure less, or take a sample")
+        raise InvalidValue(
+            f"the product has more than {MOST} permutations", hint="measure less, or take a sample"
+        )
     permutations: list[Mapping[str, Any]] = []
     if lists:
-        permutations += [dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())]
+        permutations += [
+            dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())
+        ]
     permutations += values.explicit
     return permutations or _template_alone(values)
 
@@ -121,11 +137,16 @@ def _benchmark(spec: SetSpec, name: str, number: int, values: Mapping[str, Any])
     body = template.get("spec") or {}
     try:
         filled = rendered(body, values) if SetSpec.varied(spec.matrix) else merged(body, values)
-        document = {"apiVersion": template["apiVersion"], "kind": template.get("kind"), "spec": filled}
+        document = {
+            "apiVersion": template["apiVersion"],
+            "kind": template.get("kind"),
+            "spec": filled,
+        }
         return replace(benchmark.read({**document, "metadata": {"name": name}}), permutation=number)
     except InvalidValue as error:
         raise InvalidValue(
-            f"permutation {number + 1} {fields.as_yaml(dict(values))}: {error.message}", hint=error.hint
+            f"permutation {number + 1} {fields.as_yaml(dict(values))}: {error.message}",
+            hint=error.hint,
         ) from error
 
 
@@ -141,19 +162,28 @@ def stem(name: str, longest: str) -> str:
     return f"{name[: MOST_NAME - len(longest) - len(mark) - 1].rstrip('-.')}-{mark}"
 
 
-def _ordered(spec: SetSpec, name: str, distinct: list[Benchmark], chance: random.Random) -> list[Benchmark]:
+def _ordered(
+    spec: SetSpec, name: str, distinct: list[Benchmark], chance: random.Random
+) -> list[Benchmark]:
     """List warm-ups, then all repetitions of the benchmarks, in order and with their own names."""
     total = len(distinct) * spec.repetitions
     suffixes = [f"-{total}", f"-warm-up-{spec.warm_up}" if spec.warm_up else ""]
     name = stem(name, max(suffixes, key=len))
-    ordered = [replace(distinct[0], name=f"{name}-warm-up-{index + 1}", repetition=-1) for index in range(spec.warm_up)]
+    ordered = [
+        replace(distinct[0], name=f"{name}-warm-up-{index + 1}", repetition=-1)
+        for index in range(spec.warm_up)
+    ]
     for member, repetition in _order(spec, distinct, chance):
         number = member.permutation * spec.repetitions + repetition + 1
-        ordered.append(replace(member, name=f"{name}-{padded(number, total)}", repetition=repetition))
+        ordered.append(
+            replace(member, name=f"{name}-{padded(number, total)}", repetition=repetition)
+        )
     return ordered
 
 
-def _order(spec: SetSpec, distinct: list[Benchmark], chance: random.Random) -> Iterator[tuple[Benchmark, int]]:
+def _order(
+    spec: SetSpec, distinct: list[Benchmark], chance: random.Random
+) -> Iterator[tuple[Benchmark, int]]:
     """Yield each benchmark and its repetition from 0 on, in the order of measuring."""
     if spec.order != RANDOM:
         yield from itertools.product(distinct, range(spec.repetitions))
@@ -165,7 +195,8 @@ def _order(spec: SetSpec, distinct: list[Benchmark], chance: random.Random) -> I
             yield member, repetition
 
 
-# -- templates ------------------------------------------------------------------------------------------------------
+# -- templates
+# --------------------------------------------------------------------------------------------------
 
 
 def _yaml_line(document: Any) -> str:
@@ -190,9 +221,17 @@ def rendered(template: Any, values: Mapping[str, Any]) -> Any:
         return template
     try:
         return _filled(template, values)
-    except (TemplateError, yaml.YAMLError, TypeError, ValueError, ArithmeticError, MemoryError) as error:
+    except (
+        TemplateError,
+        yaml.YAMLError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        MemoryError,
+    ) as error:
         raise InvalidValue(
-            f"the template {template[:60]!r} cannot be filled in: {error}", hint="use values as p.NAME"
+            f"the template {template[:60]!r} cannot be filled in: {error}",
+            hint="use values as p.NAME",
         ) from error
 
 
@@ -200,7 +239,8 @@ def _filled(template: str, values: Mapping[str, Any]) -> Any:
     text = _ENGINE.from_string(template).render(p=dict(values))
     if len(text) > MOST_TEXT:
         raise InvalidValue(
-            f"the template {template[:60]!r} produces more than {MOST_TEXT} characters", hint="shorten it"
+            f"the template {template[:60]!r} produces more than {MOST_TEXT} characters",
+            hint="shorten it",
         )
     trimmed = template.strip()
     whole = trimmed.startswith("{{") and trimmed.endswith("}}") and trimmed.count("{{") == 1

@@ -1,4 +1,6 @@
-"""Account for requests outside the fast lane: settled after RQ's own code ran them, put back, or kept as poison."""
+"""Account for requests outside the fast lane: settled after RQ's own code ran them, put back, or
+kept as poison.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from scaletest.model.histogram import bucket
 
 @dataclass(frozen=True, slots=True)
 class TakenJob:
-    """A request outside the fast lane. attempt is None under a stock worker, which takes no lease."""
+    """A request outside the fast lane. attempt is None under a stock worker, which takes no
+    lease.
+    """
 
     id: str
     queue: str
@@ -28,7 +32,9 @@ class TakenJob:
 
 
 class Accounting:
-    """Settles, releases or poisons such requests. Every call waits while Redis is away and is safe to repeat."""
+    """Settles, releases or poisons such requests. Every call waits while Redis is away and is safe
+    to repeat.
+    """
 
     def __init__(self, redis: Redis, retrying: Retrying) -> None:
         self._redis = redis
@@ -44,13 +50,23 @@ class Accounting:
             (client, enqueued, worker), (seconds, micros) = pipe.execute()
             now = seconds * 1_000_000 + micros
             return TakenJob(
-                job_id, queue, (worker or b"").decode(), None, (client or b"").decode(), int(enqueued or 0), now
+                job_id,
+                queue,
+                (worker or b"").decode(),
+                None,
+                (client or b"").decode(),
+                int(enqueued or 0),
+                now,
             )
 
         return self._retrying.run(read)
 
-    def settle(self, taken_job: TakenJob, outcome: str, wait_s: float, run_s: float, reply: str = "") -> float:
-        """Count the outcome and deliver the reply; Redis time in seconds, 0 when another worker's outcome counted."""
+    def settle(
+        self, taken_job: TakenJob, outcome: str, wait_s: float, run_s: float, reply: str = ""
+    ) -> float:
+        """Count the outcome and deliver the reply; Redis time in seconds, 0 when another worker's
+        outcome counted.
+        """
         names = [
             keys.leases(taken_job.queue),
             keys.rq_queue(taken_job.queue),
@@ -74,7 +90,11 @@ class Accounting:
 
     def release(self, taken_job: TakenJob) -> bool:
         """Put the request back at the front of its queue; whether its lease was still held."""
-        names = [keys.leases(taken_job.queue), keys.rq_queue(taken_job.queue), keys.rq_started(taken_job.queue)]
+        names = [
+            keys.leases(taken_job.queue),
+            keys.rq_queue(taken_job.queue),
+            keys.rq_started(taken_job.queue),
+        ]
         values = [taken_job.id, taken_job.attempt, taken_job.worker]
         return bool(self._retrying.run(lambda: script("release")(self._redis, names, values)))
 

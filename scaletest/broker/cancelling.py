@@ -1,9 +1,10 @@
 """Cancel waiting requests, in calls of which each blocks Redis for a few milliseconds.
 
-A list has no index by value: removing one of 100,000 entries compares them all. So the ids become a set, and the list
-is swept from its end to its front, a stretch at a time. Between two calls workers may take from the front, clients add
-at the end, and other clients cancel: the list is consistent at every moment. A request that a worker takes before the
-sweep reaches it is finished, like all that run.
+A list has no index by value: removing one of 100,000 entries compares them all. So the ids become a
+set, and the list is swept from its end to its front, a stretch at a time. Between two calls workers
+may take from the front, clients add at the end, and other clients cancel: the list is consistent at
+every moment. A request that a worker takes before the sweep reaches it is finished, like all that
+run.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ from scaletest.broker.scripts import script
 
 # Requests that one call adds to the set, and entries of the list that one call checks.
 CANCEL_BATCH = 500
-# A killed client leaves its set behind for so long. Requests that are still queued then wait like all requests of a
-# client that is gone.
+# A killed client leaves its set behind for so long. Requests that are still queued then wait like
+# all requests of a client that is gone.
 SET_TTL_S = 60
 
 
 class Cancellation:
-    """Cancels some of one client's requests of one queue. Safe to continue after a broken connection."""
+    """Cancels some of one client's requests of one queue. Safe to continue after a broken
+    connection.
+    """
 
-    def __init__(self, redis: Redis, retrying: Retrying, client: str, queue: str, ids: Sequence[str]) -> None:
+    def __init__(
+        self, redis: Redis, retrying: Retrying, client: str, queue: str, ids: Sequence[str]
+    ) -> None:
         self._redis = redis
         self._retrying = retrying
         self._ids = list(dict.fromkeys(ids))
@@ -35,7 +40,9 @@ class Cancellation:
         self._taken_out = 0
 
     def run(self) -> int:
-        """Cancel the requests that still wait; how many. Sweeps again while a sweep takes out some but not all."""
+        """Cancel the requests that still wait; how many. Sweeps again while a sweep takes out some
+        but not all.
+        """
         self._mark()
         while True:
             before = self._left
@@ -46,7 +53,9 @@ class Cancellation:
         return self._taken_out
 
     def _mark(self) -> None:
-        """Write the set. Its last member marks it complete, also after a crash that lost the last second."""
+        """Write the set. Its last member marks it complete, also after a crash that lost the last
+        second.
+        """
         while True:
             for start in range(0, len(self._ids), CANCEL_BATCH):
                 self._add(self._ids[start : start + CANCEL_BATCH])

@@ -1,7 +1,9 @@
-"""The client's side of a queue: submit requests, read replies, stay alive. One reader however many are in flight.
+"""The client's side of a queue: submit requests, read replies, stay alive. One reader however many
+are in flight.
 
-Submitting is one call for many requests, and safe to repeat: the call carries a number, and Redis keeps the last
-number with its answer. Replies come on one stream a client; what was read is deleted with the next read.
+Submitting is one call for many requests, and safe to repeat: the call carries a number, and Redis
+keeps the last number with its answer. Replies come on one stream a client; what was read is deleted
+with the next read.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ CLIENT_TTL_S = 60.0
 # After two and a half heartbeats without an answer requests cannot be submitted.
 SILENT_S = 6.0
 RESULT_TTL_S = 500
-# One script call blocks Redis for every other client, so large submissions are cut into pieces: so many requests, or as
-# many as have so long arguments in all.
+# One script call blocks Redis for every other client, so large submissions are cut into pieces: so
+# many requests, or as many as have so long arguments in all.
 SUBMIT_BATCH = 250
 SUBMIT_CHARACTERS = 250_000
 # The request's id in a reply that cannot be parsed. Quotes inside a text are escaped.
@@ -54,17 +56,22 @@ class Finished(NamedTuple):
 
 
 class Client:
-    """Submits to queues under one identity and reads its own replies. Close it, or use it as a context.
+    """Submits to queues under one identity and reads its own replies. Close it, or use it as a
+    context.
 
-    Not for several threads at once, but `wake` may be called from anywhere. While Redis is away every call waits
-    with back-off, at most `patience_s` seconds (None: for ever).
+    Not for several threads at once, but `wake` may be called from anywhere. While Redis is away
+    every call waits with back-off, at most `patience_s` seconds (None: for ever).
     """
 
-    def __init__(self, redis: Redis, *, patience_s: float | None = None, name: str | None = None) -> None:
+    def __init__(
+        self, redis: Redis, *, patience_s: float | None = None, name: str | None = None
+    ) -> None:
         self.name = name or uuid.uuid4().hex[:16]
         self._redis = redis
         self._leaving = threading.Event()
-        self._retrying = Retrying(f"client {self.name}", patience_s=patience_s, sleep=self._leaving.wait)
+        self._retrying = Retrying(
+            f"client {self.name}", patience_s=patience_s, sleep=self._leaving.wait
+        )
         self._numbers = itertools.count(1)
         self._nonce = call_nonce()
         self._calls = itertools.count(1)
@@ -75,7 +82,9 @@ class Client:
         self._closing = threading.Event()
         self._beaten_at = time.monotonic()
         self._retrying.run(self._beat)
-        self._heart = threading.Thread(target=self._live, name="scaletest-client-heart", daemon=True)
+        self._heart = threading.Thread(
+            target=self._live, name="scaletest-client-heart", daemon=True
+        )
         self._heart.start()
 
     def __enter__(self) -> Client:
@@ -88,11 +97,14 @@ class Client:
         """A new request id, unique across clients."""
         return f"{self.name}-{next(self._numbers)}"
 
-    def submit(self, requests: Sequence[Request], *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S) -> int:
-        """Enqueue requests of one queue in order; how many were accepted, fewer only when the queue is full.
+    def submit(
+        self, requests: Sequence[Request], *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S
+    ) -> int:
+        """Enqueue requests of one queue in order; how many were accepted, fewer only when the queue
+        is full.
 
-        With `reply` each gets a reply here; without, an ordinary RQ result is kept for `result_ttl_s` seconds.
-        Raises UndeclaredQueue.
+        With `reply` each gets a reply here; without, an ordinary RQ result is kept for
+        `result_ttl_s` seconds. Raises UndeclaredQueue.
         """
         accepted = 0
         for batch in _batches(requests):
@@ -102,14 +114,20 @@ class Client:
                 break
         return accepted
 
-    def submit_one(self, request: Request, *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S) -> None:
+    def submit_one(
+        self, request: Request, *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S
+    ) -> None:
         """Enqueue one request; raises UndeclaredQueue or QueueFull."""
         if not self.submit([request], reply=reply, result_ttl_s=result_ttl_s):
             entry = self._redis.hget(keys.QUEUES, request.queue) or b"{}"
-            raise QueueFull(request.queue, int(wire.load(entry, "the queue's entry").get("maximum", 0)))
+            raise QueueFull(
+                request.queue, int(wire.load(entry, "the queue's entry").get("maximum", 0))
+            )
 
     def replies(self, timeout_s: float) -> list[Finished]:
-        """Replies that arrived, waiting up to `timeout_s` for the first; empty when none came or `wake` was called."""
+        """Replies that arrived, waiting up to `timeout_s` for the first; empty when none came or
+        `wake` was called.
+        """
         return list(_parse(self._retrying.run(lambda: self._reader.read(timeout_s))))
 
     @property
@@ -128,11 +146,12 @@ class Client:
         return self.silent_s > SILENT_S
 
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
-        """After a crash of Redis submit again what it forgot; how many. Cheap when there was none: call it often.
+        """After a crash of Redis submit again what it forgot; how many. Cheap when there was none:
+        call it often.
 
-        A request that Redis does not know is either answered or lost. So Redis is asked first, then replies are read up
-        to the last one of that moment, and a request without a reply is submitted again under its old id. Call it
-        between reads.
+        A request that Redis does not know is either answered or lost. So Redis is asked first, then
+        replies are read up to the last one of that moment, and a request without a reply is
+        submitted again under its old id. Call it between reads.
         """
         if self._lost is None and (self._changed or force):
             self._changed = False
@@ -141,7 +160,9 @@ class Client:
             return 0
         lost = [pending[name] for name in self._lost[0] if name in pending]
         if lost:
-            logger.warning("client %s: Redis forgot %d requests, submitting them again", self.name, len(lost))
+            logger.warning(
+                "client %s: Redis forgot %d requests, submitting them again", self.name, len(lost)
+            )
         accepted = self.submit(lost)
         # a full queue takes the rest at a later call
         rest = [request.id for request in lost[accepted:]]
@@ -149,7 +170,9 @@ class Client:
         return accepted
 
     def cancel(self, queue: str, ids: Sequence[str]) -> int:
-        """Take requests that still wait out of their queue; how many. Those that run are finished and answered."""
+        """Take requests that still wait out of their queue; how many. Those that run are finished
+        and answered.
+        """
         if not ids or (self._leaving.is_set() and self.away):
             return 0
         return Cancellation(self._redis, self._retrying, self.name, queue, ids).run()
@@ -167,14 +190,20 @@ class Client:
 
     def wake(self) -> None:
         """Make a waiting `replies` return now."""
-        self._retrying.run(lambda: self._redis.xadd(keys.replies(self.name), {"w": ""}, nomkstream=True))
+        self._retrying.run(
+            lambda: self._redis.xadd(keys.replies(self.name), {"w": ""}, nomkstream=True)
+        )
 
     def leave(self) -> None:
-        """Wait for an absent Redis no more: what waits for it, in any thread, ends with the error that it met."""
+        """Wait for an absent Redis no more: what waits for it, in any thread, ends with the error
+        that it met.
+        """
         self._leaving.set()
 
     def close(self) -> None:
-        """Unregister. Requests of this client that still wait are dropped when they are older than its time to live."""
+        """Unregister. Requests of this client that still wait are dropped when they are older than
+        its time to live.
+        """
         self._closing.set()
         self._heart.join()
         self._reader.close()
@@ -193,7 +222,10 @@ class Client:
     def _submit_batch(self, batch: Sequence[Request], reply: bool, result_ttl_s: int) -> int:
         queue = batch[0].queue
         if any(request.queue != queue for request in batch):
-            raise InvalidValue("one submission holds requests of several queues", hint="submit each queue by itself")
+            raise InvalidValue(
+                "one submission holds requests of several queues",
+                hint="submit each queue by itself",
+            )
         arguments: list[bytes | str | int] = [
             queue,
             self.name,
@@ -236,18 +268,23 @@ class Client:
             [self.name, int(CLIENT_TTL_S * 1e6), int(2 * HEARTBEAT_S * 1e6)],
         )
         if self._server and (not known or order(newest.decode()) < order(position)):
-            # Redis, or a reaper while we were frozen, dropped our replies; ids come from a clock, which may be behind
+            # Redis, or a reaper while we were frozen, dropped our replies; ids come from a clock,
+            # which may be behind
             self._reader.begin_anew()
             self._changed = True
         if self._server not in ("", server):
             # set only now: whoever looks for lost requests must know from where to read
             self._changed = True
-            logger.warning("client %s: Redis was restarted; looking for requests that it forgot", self.name)
+            logger.warning(
+                "client %s: Redis was restarted; looking for requests that it forgot", self.name
+            )
         self._server = server
         self._beaten_at = time.monotonic()
 
     def _live(self) -> None:
-        """Beat until closed. A beat that fails is tried again at the next turn: the client's time to live is long."""
+        """Beat until closed. A beat that fails is tried again at the next turn: the client's time
+        to live is long.
+        """
         while not self._closing.wait(HEARTBEAT_S):
             try:
                 self._beat()
@@ -280,7 +317,9 @@ def _parse(entries: Iterable[Entry]) -> Iterable[Finished]:
         except (InvalidValue, KeyError, ValueError) as error:
             request_id = _REQUEST_ID.search(fields[b"r"])
             if request_id is None:
-                logger.error("a reply was dropped, it cannot be read and names no request: %s", error)
+                logger.error(
+                    "a reply was dropped, it cannot be read and names no request: %s", error
+                )
                 continue
             reply = unreadable(request_id[1].decode(), str(error))
         yield Finished(entry.decode(), reply)

@@ -35,7 +35,8 @@ SILENT_CONNECTION_MS = 10_000
 LOADING_LOOKS = 60
 LOADING_LOOK_S = 1.0
 MINIMUM_VERSION = (6, 2)
-# Errors of a broken, restarting, overloaded or read-only server; all of them pass, so the call may be repeated.
+# Errors of a broken, restarting, overloaded or read-only server; all of them pass, so the call may
+# be repeated.
 TRANSIENT = (
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
@@ -54,7 +55,9 @@ REFUSED = (
     redis.exceptions.NoPermissionError,
 )
 # Error codes stand in the middle of a text when a pipeline or a script passes the error on.
-_PASSING = re.compile(r"\b(BUSY|LOADING|OOM|READONLY|MASTERDOWN|TRYAGAIN|UNKILLABLE|MISCONF|NOREPLICAS|UNBLOCKED)\b")
+_PASSING = re.compile(
+    r"\b(BUSY|LOADING|OOM|READONLY|MASTERDOWN|TRYAGAIN|UNKILLABLE|MISCONF|NOREPLICAS|UNBLOCKED)\b"
+)
 
 
 def transient(error: BaseException) -> bool:
@@ -67,10 +70,11 @@ def transient(error: BaseException) -> bool:
 
 
 def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
-    """A client for `url` (redis, rediss, unix, sentinel), checked at once; waits while the server loads its data.
+    """A client for `url` (redis, rediss, unix, sentinel), checked at once; waits while the server
+    loads its data.
 
-    Raises Unreachable when it cannot be reached, rejects the login or is not a supported server, and InvalidValue
-    for a URL that cannot be read.
+    Raises Unreachable when it cannot be reached, rejects the login or is not a supported server,
+    and InvalidValue for a URL that cannot be read.
     """
     client = prepare(url, socket_timeout_s=socket_timeout_s)
     with explained(url):
@@ -80,7 +84,8 @@ def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
 
 
 def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
-    """A client for `url` that connects when it is first used, for callers that can do without Redis for a while.
+    """A client for `url` that connects when it is first used, for callers that can do without Redis
+    for a while.
 
     Raises InvalidValue for a URL that cannot be read.
     """
@@ -100,7 +105,10 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     except (ValueError, TypeError) as error:
         raise InvalidValue(
             f"the Redis URL {masked(url)!r} cannot be read: {_why(url, error)}",
-            hint="use redis://HOST:PORT/DB, rediss://HOST:PORT/DB, unix:///PATH or sentinel://HOST:PORT,.../SERVICE/DB",
+            hint=(
+                "use redis://HOST:PORT/DB, rediss://HOST:PORT/DB, unix:///PATH or"
+                " sentinel://HOST:PORT,.../SERVICE/DB"
+            ),
         ) from error
     return client
 
@@ -108,13 +116,23 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
 def _why(url: str, error: Exception) -> str:
     """Why a URL cannot be read, without parts of a password that was parsed as something else."""
     if "@" in url and "@" not in urlsplit(url).netloc:
-        return "a sign in its user or password must be percent-encoded, as / by %2F, ? by %3F and # by %23"
+        return (
+            "a sign in its user or password must be percent-encoded, as / by %2F, ? by %3F and #"
+            " by %23"
+        )
     return str(error)
 
 
 def _keepalive_options() -> dict[int, int]:
-    """Socket options by which the kernel notices a connection that drops packets, where it has them."""
-    wanted = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": SILENT_CONNECTION_MS}
+    """Socket options by which the kernel notices a connection that drops packets, where it has
+    them.
+    """
+    wanted = {
+        "TCP_KEEPIDLE": 5,
+        "TCP_KEEPINTVL": 2,
+        "TCP_KEEPCNT": 3,
+        "TCP_USER_TIMEOUT": SILENT_CONNECTION_MS,
+    }
     return {getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)}
 
 
@@ -130,10 +148,12 @@ def _from_url(url: str, options: dict[str, Any]) -> Redis:
 
 
 def _from_sentinels(parts: SplitResult, options: dict[str, Any]) -> Redis:
-    """sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SERVICE[/DB]: the service's present master.
+    """sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SERVICE[/DB]: the service's present
+    master.
 
-    User and password are the master's; the sentinels' own are sentinel_username and sentinel_password in the query.
-    With ssl=true both are spoken to over TLS, with the ssl_... options that a rediss URL takes.
+    User and password are the master's; the sentinels' own are sentinel_username and
+    sentinel_password in the query. With ssl=true both are spoken to over TLS, with the ssl_...
+    options that a rediss URL takes.
     """
     login, _, hosts = parts.netloc.rpartition("@")
     service, _, database = parts.path.strip("/").partition("/")
@@ -141,7 +161,11 @@ def _from_sentinels(parts: SplitResult, options: dict[str, Any]) -> Redis:
         raise ValueError("it names no service")
     read: Any = redis.connection.parse_url  # it knows the types of options
     query: dict[str, Any] = read(f"redis://?{parts.query}")
-    own = {name.removeprefix("sentinel_"): query.pop(name) for name in list(query) if name.startswith("sentinel_")}
+    own = {
+        name.removeprefix("sentinel_"): query.pop(name)
+        for name in list(query)
+        if name.startswith("sentinel_")
+    }
     secure = {"ssl": True} if str(query.pop("ssl", "false")).lower() in ("1", "true", "yes") else {}
     tls = secure | {name: value for name, value in query.items() if name.startswith("ssl_")}
     user, _, password = login.partition(":")
@@ -177,7 +201,11 @@ def _hosts(url: str) -> list[str]:
 def twin(client: Redis, socket_timeout_s: float) -> Redis:
     """Another client for the same server with a pool of its own, and no retries of redis-py's."""
     pool: Any = client.connection_pool
-    options = {name: value for name, value in pool.connection_kwargs.items() if not name.startswith("maint_")}
+    options = {
+        name: value
+        for name, value in pool.connection_kwargs.items()
+        if not name.startswith("maint_")
+    }
     options.pop("event_dispatcher", None)
     connect_s = min(options.get("socket_connect_timeout") or socket_timeout_s, socket_timeout_s)
     options |= {"socket_timeout": socket_timeout_s, "socket_connect_timeout": connect_s}
@@ -185,7 +213,12 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
     if isinstance(pool, redis.sentinel.SentinelConnectionPool):
         options.pop("connection_pool", None)
         make: Any = redis.sentinel.SentinelConnectionPool
-        new_pool = make(pool.service_name, pool.sentinel_manager, connection_class=pool.connection_class, **options)
+        new_pool = make(
+            pool.service_name,
+            pool.sentinel_manager,
+            connection_class=pool.connection_class,
+            **options,
+        )
     else:
         new_pool = redis.ConnectionPool(connection_class=pool.connection_class, **options)
     return redis.Redis(connection_pool=new_pool)
@@ -198,7 +231,8 @@ def explained(url: str) -> Iterator[None]:
         yield
     except REFUSED as error:
         raise Unreachable(
-            f"Redis at {masked(url)} rejects the login: {error}", hint="check user and password in the Redis URL"
+            f"Redis at {masked(url)} rejects the login: {error}",
+            hint="check user and password in the Redis URL",
         ) from error
     except (redis.exceptions.RedisError, OSError) as error:
         if memory.is_full(error):
@@ -217,7 +251,10 @@ def _remedy(message: str) -> str:
     if "DB index" in message:
         return "correct the database, the number at the end of the Redis URL"
     if "unknown command" in message.lower():
-        return "correct the Redis URL: it names a server of another type, such as Redis instead of Sentinel"
+        return (
+            "correct the Redis URL: it names a server of another type, such as Redis instead of"
+            " Sentinel"
+        )
     return "look at what its keys hold"
 
 

@@ -1,9 +1,10 @@
 """Leases of devices: a device has slots, a worker holds one, and no slot has two holders.
 
-The lease is a member of the device's own key, with a deadline on the Redis clock that the worker's heartbeat extends.
-The holder also keeps the deadline on its own monotonic clock, counted from before the call was sent, so that the lease
-always ends there first: a worker that was frozen or cut off knows without a round trip that it must claim again before
-it uses the device. Which device is best is not decided here.
+The lease is a member of the device's own key, with a deadline on the Redis clock that the worker's
+heartbeat extends. The holder also keeps the deadline on its own monotonic clock, counted from
+before the call was sent, so that the lease always ends there first: a worker that was frozen or cut
+off knows without a round trip that it must claim again before it uses the device. Which device is
+best is not decided here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import checks
 
-# How much earlier than Redis the holder treats its lease as expired: clocks of two machines may run 1 % apart.
+# How much earlier than Redis the holder treats its lease as expired: clocks of two machines may run
+# 1 % apart.
 CLOCK_MARGIN = 0.02
 
 
@@ -33,7 +35,9 @@ class Slot(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """A worker's lease, as stored in Redis. left_s: seconds to its deadline, negative when it has expired."""
+    """A worker's lease, as stored in Redis. left_s: seconds to its deadline, negative when it has
+    expired.
+    """
 
     device: str
     number: int
@@ -55,7 +59,9 @@ class DeviceLeases:
         retrying: Retrying | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """nonce: distinguishes this process from an earlier one of the same name, which may only be frozen."""
+        """nonce: distinguishes this process from an earlier one of the same name, which may only be
+        frozen.
+        """
         self._client = client
         self._node = node
         self._owner = f"{checks.worker_name(worker)}:{nonce}"
@@ -77,13 +83,18 @@ class DeviceLeases:
         return self._slot if now < self._until else None
 
     def claim(self, devices: Sequence[str], per_device: int, preference: int = 0) -> Slot | None:
-        """Lease a free slot of one of these devices, or go on with the one held; None when none is free.
+        """Lease a free slot of one of these devices, or go on with the one held; None when none is
+        free.
 
         preference: 0 the first device with a free slot, -1 the least used one, 1 the most used one.
         Waits while Redis is away.
         """
         checks.count(per_device, "workers per device", minimum=1)
-        return self._retrying.run(lambda: self._claim(devices, per_device, preference)) if devices else None
+        return (
+            self._retrying.run(lambda: self._claim(devices, per_device, preference))
+            if devices
+            else None
+        )
 
     def _claim(self, devices: Sequence[str], per_device: int, preference: int) -> Slot | None:
         with self._lock:
@@ -109,7 +120,9 @@ class DeviceLeases:
                 return True
             member = f"{slot.number}:{self._owner}"
             name = keys.device(self._node, slot.device)
-            if script("renew")(self._client, [name], [member, int(self._lease_s * 1e6), self._interval_us]):
+            if script("renew")(
+                self._client, [name], [member, int(self._lease_s * 1e6), self._interval_us]
+            ):
                 self._until = began + self._lease_s * (1 - CLOCK_MARGIN)
                 return True
             self._slot = None
@@ -120,7 +133,9 @@ class DeviceLeases:
         with self._lock:
             slot, self._slot = self._slot, None
             if slot is not None:
-                self._client.zrem(keys.device(self._node, slot.device), f"{slot.number}:{self._owner}")
+                self._client.zrem(
+                    keys.device(self._node, slot.device), f"{slot.number}:{self._owner}"
+                )
 
     def close(self) -> None:
         """Release, and close the connection."""

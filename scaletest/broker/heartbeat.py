@@ -1,9 +1,10 @@
 """A worker's heartbeat: a thread that extends leases and reaps dead workers when its turn comes.
 
-It runs whatever the workload is doing, on a connection of its own. While Redis is away it keeps trying; deadlines are
-on a clock that stands still then (lua/pulse.lua), so that an outage costs nobody a lease. It also notices a fast lane
-whose connection died silently: when Redis answered a call, or should have, and the lane still waits, the heartbeat
-breaks that connection, and the lane sends its call again.
+It runs whatever the workload is doing, on a connection of its own. While Redis is away it keeps
+trying; deadlines are on a clock that stands still then (lua/pulse.lua), so that an outage costs
+nobody a lease. It also notices a fast lane whose connection died silently: when Redis answered a
+call, or should have, and the lane still waits, the heartbeat breaks that connection, and the lane
+sends its call again.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from scaletest.system.waiting import Wake
 logger = logging.getLogger("scaletest.broker")
 
 DEFAULT_INTERVAL_S = 5.0
-# A lease lives so many intervals. Some worker of the queue reaps twice an interval and when the next lease ends, so
-# that a dead worker's request starts again within two intervals: 10 s by default. If the worker that was about to reap
-# dies as well, another one reaps with its next heartbeat, half an interval later.
+# A lease lives so many intervals. Some worker of the queue reaps twice an interval and when the
+# next lease ends, so that a dead worker's request starts again within two intervals: 10 s by
+# default. If the worker that was about to reap dies as well, another one reaps with its next
+# heartbeat, half an interval later.
 LEASE_INTERVALS = 1.8
 # Workers with longer intervals still beat so often, and reap for those with shorter ones.
 LONGEST_TICK_S = DEFAULT_INTERVAL_S / 2
@@ -40,7 +42,8 @@ SOONEST_LOOK_S = 0.05
 MAX_ATTEMPTS = 3
 UNBLOCK_EVERY_S = 0.02
 RETRY_S = 0.2
-# A heartbeat waits for an answer only until the next one is due, or a dead connection would cost the lease.
+# A heartbeat waits for an answer only until the next one is due, or a dead connection would cost
+# the lease.
 SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 5.0
 
 
@@ -48,7 +51,8 @@ SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 5.0
 class RunningRequest:
     """The request that a worker runs now.
 
-    slow: RQ's own code runs it and keeps its registries. registered: a heartbeat may have entered it there.
+    slow: RQ's own code runs it and keeps its registries. registered: a heartbeat may have entered
+    it there.
     settling: its outcome is being delivered, which ends the lease.
     """
 
@@ -77,7 +81,9 @@ def patience_s(interval_s: float) -> float:
 
 
 class Heartbeat:
-    """Beats for one worker of one queue until closed. `hold` and `let_go` are called by the worker's main thread."""
+    """Beats for one worker of one queue until closed. `hold` and `let_go` are called by the
+    worker's main thread.
+    """
 
     def __init__(
         self,
@@ -93,7 +99,8 @@ class Heartbeat:
     ) -> None:
         """renew: called by the thread after every heartbeat, to extend the worker's other leases.
 
-        sampling: the lease of the node's sampler, which heartbeats request. Without it another worker samples, or none.
+        sampling: the lease of the node's sampler, which heartbeats request. Without it another
+        worker samples, or none.
         """
         self._client = client
         self._worker = worker
@@ -126,7 +133,8 @@ class Heartbeat:
             self._client.delete(keys.rq_worker(self._worker))
 
     def start(self) -> None:
-        """Beat once, so that the worker is registered before it takes a request, then go on in the background.
+        """Beat once, so that the worker is registered before it takes a request, then go on in the
+        background.
 
         Called again for a worker that was forgotten while it was frozen.
         """
@@ -143,10 +151,11 @@ class Heartbeat:
         self._running = RunningRequest(request, attempt, slow)
 
     def let_go(self) -> bool:
-        """The request has ended; whether a heartbeat may have entered it in RQ's registry of started jobs.
+        """The request has ended; whether a heartbeat may have entered it in RQ's registry of
+        started jobs.
 
-        This clears `_running` first and reads the mark then; the thread marks first and then reads `_running`. So
-        whichever comes first, every entry is removed by somebody.
+        This clears `_running` first and reads the mark then; the thread marks first and then reads
+        `_running`. So whichever comes first, every entry is removed by somebody.
         """
         running, self._running = self._running, None
         return running is not None and running.registered
@@ -174,7 +183,8 @@ class Heartbeat:
                 raise
 
     def unblock(self, client_id: Callable[[], int], hang_up: Callable[[], bool]) -> None:
-        """End blocking moves of the connection with this id (0: none blocks) from now on. Safe in a signal handler.
+        """End blocking moves of the connection with this id (0: none blocks) from now on. Safe in a
+        signal handler.
 
         `hang_up` is called instead when Redis cannot be reached.
         """
@@ -183,7 +193,9 @@ class Heartbeat:
         self._wake.set()
 
     def stop(self) -> None:
-        """Stop beating. The worker counts as alive until `forget`, or until its deadline has passed."""
+        """Stop beating. The worker counts as alive until `forget`, or until its deadline has
+        passed.
+        """
         self._closing.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -191,7 +203,9 @@ class Heartbeat:
         self._wake.close()
 
     def forget(self) -> None:
-        """Delete the worker's deadline, so that a blocking move that Redis still holds gets nothing."""
+        """Delete the worker's deadline, so that a blocking move that Redis still holds gets
+        nothing.
+        """
         self._client.hdel(keys.rq_worker(self._worker), "until")
         self._client.zrem(keys.workers(self._queue), self._worker)
         self._client.srem(keys.suspects(self._queue), self._worker)
@@ -215,14 +229,16 @@ class Heartbeat:
                     self._beat()
                     try:
                         self._renew()
-                    finally:  # the turn to reap is this worker's, whatever becomes of its own leases
+                    finally:  # it has the turn to reap, whatever becomes of its own leases
                         due = min(due, time.monotonic() + self._reap_in_turn())
             except Exception as error:
                 due = min(due, time.monotonic() + RETRY_S)
                 self._failed(error)
 
     def _end_blocking(self) -> None:
-        """End a stopping worker's wait for a request. It may be just about to wait, so this is repeated."""
+        """End a stopping worker's wait for a request. It may be just about to wait, so this is
+        repeated.
+        """
         client_id = self._unblock() if self._unblock else 0
         if client_id:
             self._client.client_unblock(client_id)
@@ -237,16 +253,23 @@ class Heartbeat:
         if self._sampling:
             self._sampling.answered(sampled)
         if not owned and running is self._running and running is not None and not running.settling:
-            logger.warning("worker %s lost its lease on request %s, finishing it nevertheless", self._worker, running)
+            logger.warning(
+                "worker %s lost its lease on request %s, finishing it nevertheless",
+                self._worker,
+                running,
+            )
         self._look_for_answer(pending, answered)
 
-    def _send_beat(self, running: RunningRequest | None, pending: PendingCall | None) -> tuple[bool, bool, list[int]]:
+    def _send_beat(
+        self, running: RunningRequest | None, pending: PendingCall | None
+    ) -> tuple[bool, bool, list[int]]:
         """Whether the lease is held, whether the call was answered, and the answer for the sampler.
 
         When Redis has forgotten this worker the heartbeat is sent again, with all details.
         """
         details = dict(self._details())
-        # Forgotten until the answer is here: after a heartbeat whose answer is lost, all details are sent again.
+        # Forgotten until the answer is here: after a heartbeat whose answer is lost, all details
+        # are sent again.
         sent, self._sent_details = self._sent_details, {}
         changed = {name: text for name, text in details.items() if sent.get(name) != text}
         owned, answered, turn, known, *sampled = self._call_beat(running, pending, changed)
@@ -257,7 +280,10 @@ class Heartbeat:
         return bool(owned), bool(answered), sampled
 
     def _call_beat(
-        self, running: RunningRequest | None, pending: PendingCall | None, changed: Mapping[str, str | int | float]
+        self,
+        running: RunningRequest | None,
+        pending: PendingCall | None,
+        changed: Mapping[str, str | int | float],
     ) -> Any:
         return script("beat")(
             self._client,
@@ -292,8 +318,9 @@ class Heartbeat:
     def _look_for_answer(self, pending: PendingCall | None, answered: bool) -> None:
         """Break the lane's connection when the answer was missing at the last heartbeat as well.
 
-        Redis is alive, since it answered this heartbeat. So the answer was lost, or the call was, and repeating the
-        call is safe: it gets the same answer, as long as the worker still holds its request.
+        Redis is alive, since it answered this heartbeat. So the answer was lost, or the call was,
+        and repeating the call is safe: it gets the same answer, as long as the worker still holds
+        its request.
         """
         before, now = self._unanswered, time.monotonic()
         if pending is None:
@@ -303,12 +330,16 @@ class Heartbeat:
         elif before.answered or now - before.since >= pending.block_s:
             self._unanswered = None
             if self._lane is not None and self._lane.pending is pending and self._lane.break_off():
-                logger.warning("worker %s: an answer of Redis was lost on its way, asking again", self._worker)
+                logger.warning(
+                    "worker %s: an answer of Redis was lost on its way, asking again", self._worker
+                )
         else:
             before.answered = answered
 
     def _reap_in_turn(self) -> float:
-        """Reap if the last heartbeat gave this worker the turn; in how many seconds to come again."""
+        """Reap if the last heartbeat gave this worker the turn; in how many seconds to come
+        again.
+        """
         return self._reap() if self._reaps else self._tick_s
 
     def _reap(self) -> float:
@@ -318,13 +349,16 @@ class Heartbeat:
         return self._tick_s if next_s is None else max(SOONEST_LOOK_S, next_s)
 
     def _failed(self, error: Exception) -> None:
-        """Handle a failed heartbeat; the thread goes on. The main thread logs outages, this one anything else.
+        """Handle a failed heartbeat; the thread goes on. The main thread logs outages, this one
+        anything else.
 
-        A server that hangs, or vanished without closing its connections, would keep a stopping worker in a read for
-        half a minute, so the connection is closed.
+        A server that hangs, or vanished without closing its connections, would keep a stopping
+        worker in a read for half a minute, so the connection is closed.
         """
         if self._hang_up():
-            logger.warning("worker %s is idle and stops without Redis: %s", self._worker, cut(str(error), 200))
+            logger.warning(
+                "worker %s is idle and stops without Redis: %s", self._worker, cut(str(error), 200)
+            )
         if not transient(error):
             logger.error("worker %s: heartbeat failed: %s", self._worker, cut(str(error), 200))
         self._closing.wait(RETRY_S)

@@ -1,4 +1,6 @@
-"""Limits of a Redis, memory and connections: checked when a client connects, with messages that say what to do."""
+"""Limits of a Redis, memory and connections: checked when a client connects, with messages that say
+what to do.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ logger = logging.getLogger("scaletest.broker")
 KEEPS_EVERYTHING = "noeviction"
 FULL = "Redis takes no more: its memory is full"
 REMEDY = (
-    "start more workers, drop what waits (scaletest queue purge NAME), or raise maxmemory (the chart: redis.resources)"
+    "start more workers, drop what waits (scaletest queue purge NAME), or raise maxmemory (the"
+    " chart: redis.resources)"
 )
 # In the middle of a text when a pipeline or a script passes the error on.
 _FULL = re.compile(r"\bOOM\b")
@@ -33,9 +36,11 @@ def is_full(error: BaseException) -> bool:
 
 
 def warn_of_limits(client: redis.Redis, name: str, hosts: list[str]) -> None:
-    """Log once what happens when the server's memory is full, and when its connections are nearly used up.
+    """Log once what happens when the server's memory is full, and when its connections are nearly
+    used up.
 
-    name: the server, fit for messages. hosts: where it listens; none for a socket. Silent where INFO is forbidden.
+    name: the server, fit for messages. hosts: where it listens; none for a socket. Silent where
+    INFO is forbidden.
     """
     pipe = client.pipeline(transaction=False)
     pipe.info("memory")
@@ -57,28 +62,34 @@ def _section(answer: Any) -> dict[str, Any]:
 
 
 def connections_warning(info: dict[str, Any], name: str) -> str:
-    """The warning that the clients section of INFO gives cause for; "" when there is none, or nothing is known."""
+    """The warning that the clients section of INFO gives cause for; "" when there is none, or
+    nothing is known.
+    """
     connected, maximum = int(info.get("connected_clients", 0)), int(info.get("maxclients", 0))
     if not maximum or connected < MOST_CONNECTIONS * maximum:
         return ""
     return (
-        f"Redis at {name} has {connected} of at most {maximum} connections: soon it will refuse workers, which need"
-        f" {CONNECTIONS_A_WORKER} each; raise maxclients"
+        f"Redis at {name} has {connected} of at most {maximum} connections: soon it will refuse"
+        f" workers, which need {CONNECTIONS_A_WORKER} each; raise maxclients"
     )
 
 
 def memory_warning(info: dict[str, Any], name: str, hosts: list[str]) -> str:
-    """The warning that the memory section of INFO gives cause for; "" when there is none, or nothing is known."""
+    """The warning that the memory section of INFO gives cause for; "" when there is none, or
+    nothing is known.
+    """
     policy, maximum = str(info.get("maxmemory_policy", "")), info.get("maxmemory")
     if policy and policy != KEEPS_EVERYTHING:
         return (
-            f"Redis at {name} evicts keys when its memory is full (maxmemory-policy {policy}): requests and replies get"
-            f" lost without an error; set maxmemory-policy {KEEPS_EVERYTHING}"
+            f"Redis at {name} evicts keys when its memory is full (maxmemory-policy {policy}):"
+            " requests and replies get lost without an error; set maxmemory-policy"
+            f" {KEEPS_EVERYTHING}"
         )
     if maximum == 0 and not all(map(_on_this_machine, hosts)):
         return (
-            f"Redis at {name} has no maxmemory: in a container the kernel kills it at the container's limit, with all"
-            " that waits, and again after each restart; set maxmemory to half of that limit"
+            f"Redis at {name} has no maxmemory: in a container the kernel kills it at the"
+            " container's limit, with all that waits, and again after each restart; set maxmemory"
+            " to half of that limit"
         )
     return ""
 

@@ -1,4 +1,6 @@
-"""Declared queues: add, list, inspect, pause, purge, remove. Not the hot path: one small call each."""
+"""Declared queues: add, list, inspect, pause, purge, remove. Not the hot path: one small call
+each.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class QueueState:
 
     oldest_waiting_s: seconds since the first waiting request was enqueued; None when none waits.
     suspects: workers whose requests fail at once, and which therefore wait between requests.
-    wait_s, run_s: median and 95th percentile of finished requests, in seconds; empty when none finished.
+    wait_s, run_s: median and 95th percentile of finished requests, in seconds; empty when none
+    finished.
     """
 
     name: str
@@ -83,7 +86,9 @@ class Queues:
         return bool(pipe.execute()[0])
 
     def names(self) -> list[str]:
-        """Names of the declared queues, sorted. Entries that are not queues are left out, and logged once."""
+        """Names of the declared queues, sorted. Entries that are not queues are left out, and
+        logged once.
+        """
         return sorted(self._declared())
 
     def foreign(self, name: str) -> list[bytes]:
@@ -97,7 +102,8 @@ class Queues:
         for raw in foreign.keys() - _logged:
             _logged.add(raw)
             logger.warning(
-                "scaletest:queues holds %s, which is not a queue (%s) and is left out: scaletest queue remove -- %s",
+                "scaletest:queues holds %s, which is not a queue (%s) and is left out: scaletest"
+                " queue remove -- %s",
                 shown(raw),
                 foreign[raw],
                 shlex.quote(shown(raw)),
@@ -134,8 +140,8 @@ class Queues:
         return states, errors
 
     def check(self, name: str) -> list[str]:
-        """Errors in a queue's accounts, one line each; nothing is repaired. Counts change during the check, so a
-        queue at rest gives the surest answer.
+        """Errors in a queue's accounts, one line each; nothing is repaired. Counts change during
+        the check, so a queue at rest gives the surest answer.
         """
         checks.queue_name(name)
         try:
@@ -153,19 +159,25 @@ class Queues:
         wrong = []
         if state.balance + uncounted + missing:
             wrong.append(
-                f"submitted {state.counters.get('submitted', 0)} is not waiting {state.waiting}"
-                f" + running {state.running} + ended {sum(state.counters.get(key, 0) for key in OUTCOMES)}"
-                f" (stock jobs not yet counted: {uncounted})"
+                f"submitted {state.counters.get('submitted', 0)} is not waiting {state.waiting} +"
+                f" running {state.running} + ended"
+                f" {sum(state.counters.get(key, 0) for key in OUTCOMES)} (stock jobs not yet"
+                f" counted: {uncounted})"
             )
         if missing:
-            wrong.append(f"{missing} waiting entries have no job: RQ deleted or expired them; workers skip them")
+            wrong.append(
+                f"{missing} waiting entries have no job: RQ deleted or expired them; workers skip"
+                " them"
+            )
         lost = self._look_at(leased)[1]
         if lost:
             wrong.append(f"{lost} running requests have no job any more: somebody deleted them")
         return wrong
 
     def _look_at(self, ids: list[str]) -> tuple[int, int]:
-        """How many of these jobs are stock RQ's and not yet counted as submitted, and how many do not exist."""
+        """How many of these jobs are stock RQ's and not yet counted as submitted, and how many do
+        not exist.
+        """
         uncounted = missing = 0
         for start in range(0, len(ids), LOOK_BATCH):
             pipe = self._redis.pipeline(transaction=False)
@@ -175,7 +187,8 @@ class Queues:
                 fields = row if isinstance(row, list) else [None]
                 missing += fields[0] is None
                 if fields[0] is not None:
-                    # a job that was counted as ended was requeued, and counts again when it is taken
+                    # a job that was counted as ended was requeued, and counts again when it is
+                    # taken
                     uncounted += fields[1] is not None or not any(fields[2:])
         return uncounted, missing
 
@@ -202,21 +215,40 @@ class Queues:
     def _drop_waiting(self, name: str) -> int:
         total = 0
         while True:
-            dropped = int(script("purge")(self._redis, [keys.rq_queue(name), keys.counters(name)], [PURGE_BATCH]))
+            dropped = int(
+                script("purge")(
+                    self._redis, [keys.rq_queue(name), keys.counters(name)], [PURGE_BATCH]
+                )
+            )
             total += dropped
             if dropped < PURGE_BATCH:
                 return total
 
     def remove(self, name: str) -> int:
-        """Purge and forget a queue with all that belongs to it; how many waiting requests were dropped."""
+        """Purge and forget a queue with all that belongs to it; how many waiting requests were
+        dropped.
+        """
         self.require(name)
-        names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue(name), keys.leases(name), keys.rq_started(name)]
-        names += [keys.rq_failed(name), keys.rq_finished(name), keys.rq_queue_workers(name), keys.counters(name)]
+        names = [
+            keys.QUEUES,
+            keys.RQ_QUEUES,
+            keys.rq_queue(name),
+            keys.leases(name),
+            keys.rq_started(name),
+        ]
+        names += [
+            keys.rq_failed(name),
+            keys.rq_finished(name),
+            keys.rq_queue_workers(name),
+            keys.counters(name),
+        ]
         names.append(keys.taking(name))
         dropped, gone = 0, False
         while not gone:
             dropped += self._drop_waiting(name)
-            gone = bool(script("remove")(self._redis, names, [name, REMOVE_BATCH, *keys.of_queue(name)]))
+            gone = bool(
+                script("remove")(self._redis, names, [name, REMOVE_BATCH, *keys.of_queue(name)])
+            )
         return dropped
 
     def remove_abandoned(self) -> list[str]:
@@ -229,7 +261,9 @@ class Queues:
         return removed
 
     def remove_foreign(self, entries: Sequence[bytes]) -> None:
-        """Remove entries that are not queues; where the name is a valid one, with all keys of that queue."""
+        """Remove entries that are not queues; where the name is a valid one, with all keys of that
+        queue.
+        """
         for raw in entries:
             name = shown(raw)
             if checks.QUEUE_NAME.fullmatch(name) and name.encode() == raw:
@@ -244,8 +278,22 @@ def _unreadable(name: str, why: str) -> InvalidValue:
 
 
 def _state(name: str, row: list[Any]) -> QueueState:
-    """A queue from the answer of state.lua. Raises InvalidValue, ValueError or TypeError when something is foreign."""
-    declared, waiting, running, workers, paused, oldest, counts, waits, runs, suspects, row_ended = row
+    """A queue from the answer of state.lua. Raises InvalidValue, ValueError or TypeError when
+    something is foreign.
+    """
+    (
+        declared,
+        waiting,
+        running,
+        workers,
+        paused,
+        oldest,
+        counts,
+        waits,
+        runs,
+        suspects,
+        row_ended,
+    ) = row
     past = ended.read(row_ended)
     try:
         entry = read_entry(declared)
@@ -260,7 +308,9 @@ def _state(name: str, row: list[Any]) -> QueueState:
         workers=workers,
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-        counters=ended.added({_text(key): int(value) for key, value in _pairs(counts)}, past.outcomes),
+        counters=ended.added(
+            {_text(key): int(value) for key, value in _pairs(counts)}, past.outcomes
+        ),
         wait_s=_quantiles(waits, past.wait),
         run_s=_quantiles(runs, past.run),
         suspects=tuple(sorted(_text(name) for name in suspects)),

@@ -1,7 +1,8 @@
 """Read a stream of replies: one connection on which a blocking read is always under way.
 
-The reader waits on the socket, and may come back later to the same read. Redis's own time-outs are too coarse: an idle
-server ends a blocked call up to 100 ms late, which is too late for a load that follows a schedule.
+The reader waits on the socket, and may come back later to the same read. Redis's own time-outs are
+too coarse: an idle server ends a blocked call up to 100 ms late, which is too late for a load that
+follows a schedule.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import redis.exceptions
 
 from scaletest.broker.connection import Redis, twin
 
-# Each read is repeated after BLOCK_S; a server that is silent for longer than both together is away.
+# Each read is repeated after BLOCK_S; a server that is silent for longer than both together is
+# away.
 BLOCK_S = 5.0
 SLACK_S = 10.0
 # Replies that one read parses, about 3 ms of work, so that the calling loop is not delayed.
@@ -25,9 +27,13 @@ Entry = tuple[bytes, dict[bytes, bytes]]
 
 
 class Reader:
-    """Reads a stream from its beginning and deletes with each read what the last one returned. For one thread."""
+    """Reads a stream from its beginning and deletes with each read what the last one returned. For
+    one thread.
+    """
 
-    def __init__(self, client: Redis, stream: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, client: Redis, stream: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         pool: Any = twin(client, BLOCK_S + SLACK_S).connection_pool
         self._connection = pool.make_connection()
         self._stream = stream
@@ -43,11 +49,15 @@ class Reader:
         return BEGIN if self._anew else self._position
 
     def begin_anew(self) -> None:
-        """Read from the beginning with the next read, since the stream was recreated. For any thread."""
+        """Read from the beginning with the next read, since the stream was recreated. For any
+        thread.
+        """
         self._anew = True
 
     def read(self, timeout_s: float) -> list[Entry]:
-        """Entries that arrived, waiting up to `timeout_s` for the first. After an error the next call begins anew."""
+        """Entries that arrived, waiting up to `timeout_s` for the first. After an error the next
+        call begins anew.
+        """
         deadline = self._clock() + timeout_s
         if self._anew:
             self.close()
@@ -77,7 +87,9 @@ class Reader:
         if self._position != BEGIN:
             commands.append(("XTRIM", self._stream, "MINID", _after(self._position)))
         block_ms = int(BLOCK_S * 1000)
-        commands.append(("XREAD", "COUNT", BATCH, "BLOCK", block_ms, "STREAMS", self._stream, self._position))
+        commands.append(
+            ("XREAD", "COUNT", BATCH, "BLOCK", block_ms, "STREAMS", self._stream, self._position)
+        )
         if not self._connection.is_connected:
             self._connection.connect()
         packets: list[bytes] = []
@@ -90,7 +102,9 @@ class Reader:
     def _entries(self, rows: Any) -> list[Entry]:
         if not rows or not rows[0][1]:  # a stream that was recreated ends a read with nothing
             return []
-        entries = [(name, dict(zip(fields[::2], fields[1::2], strict=True))) for name, fields in rows[0][1]]
+        entries = [
+            (name, dict(zip(fields[::2], fields[1::2], strict=True))) for name, fields in rows[0][1]
+        ]
         self._position = entries[-1][0].decode()
         return entries
 

@@ -1,8 +1,10 @@
-"""Take back requests of dead workers. The workers of a queue take turns to reap it; a watcher reaps all queues.
+"""Take back requests of dead workers. The workers of a queue take turns to reap it; a watcher reaps
+all queues.
 
-Without a watcher the running requests of a queue whose last worker died would stay leased until another worker comes,
-and an autoscaler that counts waiting requests would not see them. A watcher also drops requests of dead clients:
-workers drop those that they take, but where no worker runs an autoscaler would start some for nobody.
+Without a watcher the running requests of a queue whose last worker died would stay leased until
+another worker comes, and an autoscaler that counts waiting requests would not see them. A watcher
+also drops requests of dead clients: workers drop those that they take, but where no worker runs an
+autoscaler would start some for nobody.
 """
 
 from __future__ import annotations
@@ -19,16 +21,20 @@ from scaletest.broker.scripts import script
 
 logger = logging.getLogger("scaletest.broker")
 
-# Entries that one script checks, and scripts a tick that check queues, for all queues together. A tick of the
-# exporter comes every 2.5 s, so it takes a few percent of Redis where very many wait, and minutes for a million.
+# Entries that one script checks, and scripts a tick that check queues, for all queues together. A
+# tick of the exporter comes every 2.5 s, so it takes a few percent of Redis where very many wait,
+# and minutes for a million.
 PIECE = 200
 MOST_PIECES = 100
-# Leases, workers and clients that one call takes back or forgets: each call keeps Redis for a few milliseconds.
+# Leases, workers and clients that one call takes back or forgets: each call keeps Redis for a few
+# milliseconds.
 REAP_BATCH = 50
 
 
 class Reaped(NamedTuple):
-    """Counts of requests taken back. next_s: seconds until the next lease ends unless it is extended, None for none."""
+    """Counts of requests taken back. next_s: seconds until the next lease ends unless it is
+    extended, None for none.
+    """
 
     requeued: int
     failed: int
@@ -36,7 +42,9 @@ class Reaped(NamedTuple):
 
 
 def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reaped:
-    """Take back the requests of one queue's dead workers: how many were put back, and how many failed as lost."""
+    """Take back the requests of one queue's dead workers: how many were put back, and how many
+    failed as lost.
+    """
     names = [
         keys.leases(queue),
         keys.workers(queue),
@@ -54,16 +62,18 @@ def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reape
         back, lost, more, next_us = script("reap")(redis, names, arguments)
         requeued, failed = requeued + back, failed + lost
     if requeued or failed:
-        logger.warning("queue %s: %d lost requests put back, %d failed as lost", queue, requeued, failed)
+        logger.warning(
+            "queue %s: %d lost requests put back, %d failed as lost", queue, requeued, failed
+        )
     return Reaped(requeued, failed, None if next_us is None else next_us / 1e6)
 
 
 class Watcher:
-    """Reaps every declared queue, and drops requests of dead clients from it, for a process that is not a
-    worker. Call `tick` twice an interval.
+    """Reaps every declared queue, and drops requests of dead clients from it, for a process that is
+    not a worker. Call `tick` twice an interval.
 
-    It also keeps the clock of deadlines going, which stands still without heartbeats: on a queue without workers and
-    clients nobody else would.
+    It also keeps the clock of deadlines going, which stands still without heartbeats: on a queue
+    without workers and clients nobody else would.
     """
 
     def __init__(self, redis: Redis, interval_s: float, max_attempts: int) -> None:
@@ -74,7 +84,9 @@ class Watcher:
         self._places: dict[str, int] = {}
 
     def tick(self) -> tuple[int, int]:
-        """How many requests were put back, and how many failed as lost. An error of one queue is raised at the end."""
+        """How many requests were put back, and how many failed as lost. An error of one queue is
+        raised at the end.
+        """
         script("watch")(self._redis, [], [self._interval_us])
         requeued = failed = 0
         trouble: ResponseError | None = None
@@ -97,7 +109,9 @@ class Watcher:
         return requeued, failed
 
     def _drop_abandoned(self, queue: str, pieces: int) -> None:
-        """Check so many pieces of a queue, from where the last tick ended, at most all of it once."""
+        """Check so many pieces of a queue, from where the last tick ended, at most all of it
+        once.
+        """
         names = [keys.rq_queue(queue), keys.counters(queue)]
         place, total = self._places.get(queue, 0), 0
         for _ in range(pieces):
@@ -107,4 +121,6 @@ class Watcher:
                 break
         self._places[queue] = max(0, place)
         if total:
-            logger.warning("queue %s: %d requests dropped, since their clients are gone", queue, total)
+            logger.warning(
+                "queue %s: %d requests dropped, since their clients are gone", queue, total
+            )

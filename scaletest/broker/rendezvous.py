@@ -1,8 +1,10 @@
-"""The rendezvous of load agents: they share one plan, begin each order at one instant, and return their results.
+"""The rendezvous of load agents: they share one plan, begin each order at one instant, and return
+their results.
 
-Times are Redis server time, so that agents on several machines begin together: each knows the offset of its own clock,
-within half a round trip. The coordinator deletes everything when it closes the rendezvous. If it was killed, the keys
-expire, and its agents end. Headers with credentials are part of the plan: whoever may read this Redis may read them.
+Times are Redis server time, so that agents on several machines begin together: each knows the
+offset of its own clock, within half a round trip. The coordinator deletes everything when it closes
+the rendezvous. If it was killed, the keys expire, and its agents end. Headers with credentials are
+part of the plan: whoever may read this Redis may read them.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from scaletest.broker.connection import REDIS_ERRORS, Redis
 from scaletest.model.errors import UsageError
 from scaletest.model.packing import unpack
 
-# Keys live so long without their coordinator, which looks for results every second. It may be suspended for a while.
+# Keys live so long without their coordinator, which looks for results every second. It may be
+# suspended for a while.
 EXPIRE_S = 600
 POLL_S = 1.0
 CLOCK_READINGS = 9
@@ -29,7 +32,9 @@ MOST_BYTES = 512 * 1024 * 1024
 class Rendezvous:
     """One rendezvous of a coordinator and its agents."""
 
-    def __init__(self, redis: Redis, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, redis: Redis, name: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._redis, self.name, self._clock = redis, name, clock
 
     def _key(self, part: str) -> str:
@@ -44,7 +49,8 @@ class Rendezvous:
         text: Any = self._redis.get(self._key("plan"))
         if text is None:
             raise UsageError(
-                f"there is no rendezvous of agents {self.name!r}", hint="agents are started by saturate --agents N"
+                f"there is no rendezvous of agents {self.name!r}",
+                hint="agents are started by saturate --agents N",
             )
         return dict(json.loads(text))
 
@@ -105,7 +111,9 @@ class Rendezvous:
         return None if reply is None else _unpacked(reply[1])
 
     def close(self) -> None:
-        """Delete everything, which ends the agents. Where Redis is away, the keys expire instead."""
+        """Delete everything, which ends the agents. Where Redis is away, the keys expire
+        instead.
+        """
         with suppress(*REDIS_ERRORS):
             names = list(self._redis.scan_iter(match=f"{keys.agents(self.name, '')}*", count=1000))
             if names:
@@ -124,5 +132,7 @@ class Rendezvous:
 
 
 def _unpacked(packed: bytes) -> dict[str, Any]:
-    """Unpack what an agent wrote, up to a bound: whoever may write to this Redis could fill our memory."""
+    """Unpack what an agent wrote, up to a bound: whoever may write to this Redis could fill our
+    memory.
+    """
     return dict(json.loads(unpack(packed, MOST_BYTES, "what an agent brought")))

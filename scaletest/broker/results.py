@@ -27,7 +27,10 @@ def wait_for(redis: Redis, request_id: str, timeout_s: float) -> Reply:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise
-            redis.xread({keys.rq_results(request_id): "0-0"}, block=max(1, int(min(left, LONGEST_BLOCK_S) * 1000)))
+            redis.xread(
+                {keys.rq_results(request_id): "0-0"},
+                block=max(1, int(min(left, LONGEST_BLOCK_S) * 1000)),
+            )
 
 
 def stored(redis: Redis, request_id: str) -> Reply:
@@ -37,17 +40,23 @@ def stored(redis: Redis, request_id: str) -> Reply:
     except NoSuchJobError as error:
         raise InvalidValue(
             f"request {request_id} is not known",
-            hint="its result may have expired (--result-ttl), or it was submitted without --no-wait",
+            hint=(
+                "its result may have expired (--result-ttl), or it was submitted without --no-wait"
+            ),
         ) from error
     latest = job.latest_result()
     if latest is None and job.get_status().value == "failed":
         return Reply(request_id, Outcome.FAILED, Reason.POISON, error=job.exc_info or "")
     if latest is None:
-        raise WaitTimeout(f"request {request_id} is {job.get_status().value}", hint="ask again later")
+        raise WaitTimeout(
+            f"request {request_id} is {job.get_status().value}", hint="ask again later"
+        )
     if isinstance(latest.return_value, dict):
         try:
             return Reply.from_dict(latest.return_value)
         except InvalidValue as error:
             return unreadable(request_id, error.message)
     reason = Reason.LOST if not latest.exc_string else Reason.POISON
-    return Reply(request_id, Outcome.FAILED, reason, error=latest.exc_string or "lost by its workers")
+    return Reply(
+        request_id, Outcome.FAILED, reason, error=latest.exc_string or "lost by its workers"
+    )

@@ -1,4 +1,6 @@
-"""Retry calls while Redis is away: jittered exponential back-off, one log line when it begins, one when it ends."""
+"""Retry calls while Redis is away: jittered exponential back-off, one log line when it begins, one
+when it ends.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ LONGEST_DELAY_S = 2.0
 
 
 class Retrying:
-    """Runs calls until Redis answers. When `sleep` returns true the waiting ends, with the error of the last try."""
+    """Runs calls until Redis answers. When `sleep` returns true the waiting ends, with the error of
+    the last try.
+    """
 
     def __init__(
         self,
@@ -45,7 +49,9 @@ class Retrying:
         return transient(error)
 
     def run(self, call: Callable[[], T]) -> T:
-        """The call's result. Raises at once what is not transient, and Unreachable when patience ends."""
+        """The call's result. Raises at once what is not transient, and Unreachable when patience
+        ends.
+        """
         try:
             return call()
         except Exception as error:
@@ -87,4 +93,6 @@ def _trouble(error: Exception) -> str:
 def _given_up(error: Exception, waited_s: float) -> Unreachable:
     if memory.is_full(error):
         return Unreachable(f"{memory.FULL}; we waited {waited_s:.0f} s", hint=memory.REMEDY)
-    return Unreachable(f"Redis was away for {waited_s:.0f} s: {error}", hint="start it again, then run again")
+    return Unreachable(
+        f"Redis was away for {waited_s:.0f} s: {error}", hint="start it again, then run again"
+    )

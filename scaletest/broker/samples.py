@@ -1,7 +1,8 @@
 """Samples of nodes in Redis: a bounded stream for each queue, and the lease to add to it.
 
-One worker of a node samples it for its queue. Heartbeats request and renew that lease, and bring back whether the queue
-has work; so workers that do not sample make no call for it. Samples use the heartbeat's connection, too.
+One worker of a node samples it for its queue. Heartbeats request and renew that lease, and bring
+back whether the queue has work; so workers that do not sample make no call for it. Samples use the
+heartbeat's connection, too.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
 STREAM_LENGTH = 2000
 MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
-# How long an idle node is sampled: from when a worker begins to sample, and after the queue's last work.
+# How long an idle node is sampled: from when a worker begins to sample, and after the queue's last
+# work.
 AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 # A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
 FRESH_S = 2.0
@@ -80,12 +82,15 @@ def _least_needed(names: Sequence[str]) -> str:
 
 
 class SamplerLease:
-    """A worker's right to sample its node for its queue. The heartbeat renews it; a sampling thread uses it.
+    """A worker's right to sample its node for its queue. The heartbeat renews it; a sampling thread
+    uses it.
 
     interval_s: seconds between samples.
     """
 
-    def __init__(self, queue: str, node: str, worker: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, queue: str, node: str, worker: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.queue, self.node, self.worker = queue, node, worker
         self.interval_s = INTERVAL_S
         self.wake: Callable[[], None] = lambda: None
@@ -97,7 +102,8 @@ class SamplerLease:
         self._waiting: tuple[float, bytes] | None = None
         self._warned = False
 
-    # -- for the heartbeat -------------------------------------------------------------------------------------------
+    # -- for the heartbeat
+    # ----------------------------------------------------------------------------------------------
 
     @property
     def asks(self) -> str:
@@ -105,7 +111,9 @@ class SamplerLease:
         return "" if self._ended else self.node
 
     def answered(self, row: Sequence[int]) -> None:
-        """Take a heartbeat's answer: empty when another worker samples, else nodes, running, submitted."""
+        """Take a heartbeat's answer: empty when another worker samples, else nodes, running,
+        submitted.
+        """
         if not row or self._ended:
             self._lose()
             return
@@ -134,7 +142,8 @@ class SamplerLease:
             self._owned.set()
             self.wake()
 
-    # -- for the sampling thread --------------------------------------------------------------------------------------
+    # -- for the sampling thread
+    # ----------------------------------------------------------------------------------------------
 
     def wait(self) -> bool:
         """Wait until this worker holds the lease; False when sampling has ended."""
@@ -160,20 +169,26 @@ class SamplerLease:
         waiting, self._waiting = self._waiting, None
         if waiting is None or self._clock() - waiting[0] > FRESH_S:
             return
-        row = script("sample")(client, self._keys(), [self.queue, self.node, self.worker, STREAM_LENGTH, waiting[1]])
+        row = script("sample")(
+            client, self._keys(), [self.queue, self.node, self.worker, STREAM_LENGTH, waiting[1]]
+        )
         if row is None:
             self._lose()
         else:
             self._note(*row)
 
     def _lose(self) -> None:
-        """Note that the lease is lost. A thread that waits must still notice an `end` at this instant."""
+        """Note that the lease is lost. A thread that waits must still notice an `end` at this
+        instant.
+        """
         self._owned.clear()
         if self._ended:
             self._owned.set()
 
     def _give_back(self, client: Redis) -> None:
-        """Delete our lease. Others respect it while this worker lives; one that saw it dead holds the lease by now."""
+        """Delete our lease. Others respect it while this worker lives; one that saw it dead holds
+        the lease by now.
+        """
         if not self._given_back:
             self._given_back = True
             key = keys.samplers(self.queue)
@@ -182,7 +197,13 @@ class SamplerLease:
 
     def _keys(self) -> list[str]:
         queue = self.queue
-        return [keys.QUEUES, keys.samples(queue), keys.samplers(queue), keys.leases(queue), keys.counters(queue)]
+        return [
+            keys.QUEUES,
+            keys.samples(queue),
+            keys.samplers(queue),
+            keys.leases(queue),
+            keys.counters(queue),
+        ]
 
     def _note(self, running: int, submitted: int) -> None:
         if running or self._submitted not in (None, submitted):
@@ -193,11 +214,15 @@ class SamplerLease:
         """Warn once; an outage is logged elsewhere."""
         if not transient(error) and not self._warned:
             self._warned = True
-            logger.warning("worker %s: samples of its node are lost: %s", self.worker, cut(str(error), 200))
+            logger.warning(
+                "worker %s: samples of its node are lost: %s", self.worker, cut(str(error), 200)
+            )
 
 
 class SampleReader:
-    """Reads the samples of a queue that arrive from now on. position: the last entry that was read."""
+    """Reads the samples of a queue that arrive from now on. position: the last entry that was
+    read.
+    """
 
     def __init__(self, client: Redis, queue: str, position: str = "") -> None:
         """position: an earlier reader's, to go on from there."""
@@ -205,7 +230,8 @@ class SampleReader:
         self.position = position or _last(client, self._key)
 
     def read(self) -> list[NodeSample]:
-        """Samples since the last call, at most READ_AT_ONCE, without waiting. Raises what redis-py raises.
+        """Samples since the last call, at most READ_AT_ONCE, without waiting. Raises what redis-py
+        raises.
 
         Entries that are not samples are left out: anybody may write to Redis.
         """
@@ -236,7 +262,11 @@ def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample
         pipe.xrevrange(keys.samples(queue), "+", since, count=2 * count)
     rows = pipe.execute(raise_on_error=False)
     # anybody may write to Redis: that must not hide the other queues
-    read = {queue: _samples(row) for queue, row in zip(asked, rows, strict=True) if isinstance(row, list)}
+    read = {
+        queue: _samples(row)
+        for queue, row in zip(asked, rows, strict=True)
+        if isinstance(row, list)
+    }
     # entries come the latest first, and the last one of a dictionary wins
     by_queue = {}
     for queue, samples in read.items():

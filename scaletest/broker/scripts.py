@@ -1,4 +1,6 @@
-"""The Lua scripts, loaded from lua/*.lua. A script's text is its contract; its head comment lists KEYS and ARGV."""
+"""The Lua scripts, loaded from lua/*.lua. A script's text is its contract; its head comment lists
+KEYS and ARGV.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Script:
     digest: str
 
     def __call__(self, redis_client: Redis, keys: list[str], arguments: list[Any]) -> Any:
-        """Run it in one round trip; load it first when the server does not know it (after a restart)."""
+        """Run it in one round trip; load it first when the server does not know it (after a
+        restart).
+        """
         try:
             return redis_client.evalsha(self.digest, len(keys), *keys, *arguments)
         except redis.exceptions.NoScriptError:
@@ -34,7 +38,8 @@ class Script:
 def script(name: str) -> Script:
     """The script lua/<name>.lua; `--@include part` lines are replaced with lua/<part>.lua.
 
-    It knows what keys begin with as RQ and OWN: both are of characters that need no quoting, which RQ checks.
+    It knows what keys begin with as RQ and OWN: both are of characters that need no quoting, which
+    RQ checks.
     """
     folder = resources.files("scaletest.broker") / "lua"
     lines = [f"local RQ, OWN = '{keys.RQ}', '{keys.OWN}'"]

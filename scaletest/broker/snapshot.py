@@ -1,7 +1,8 @@
 """All declared queues, read in calls whose cost does not grow with what waits.
 
-A call reads some queues, each at one instant, so that its books balance, and keeps Redis for a few milliseconds. With
-few queues one call reads all of them. With very many a snapshot is a series of pages, a moment apart, and says so.
+A call reads some queues, each at one instant, so that its books balance, and keeps Redis for a few
+milliseconds. With few queues one call reads all of them. With very many a snapshot is a series of
+pages, a moment apart, and says so.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.time_slots import TimeSlot
 
-# Queues requested in one call, which reads as many as its budget allows, and workers that one call reads.
+# Queues requested in one call, which reads as many as its budget allows, and workers that one call
+# reads.
 PAGE_QUEUES = 100
 PAGE_WORKERS = 900
 # What parsing foreign data can raise.
@@ -31,7 +33,9 @@ _UNREADABLE = (InvalidValue, ValueError, TypeError, AttributeError, ArithmeticEr
 
 
 class WorkerState(NamedTuple):
-    """A living worker. started_s: Redis time when it took the request that it runs; None while it runs none."""
+    """A living worker. started_s: Redis time when it took the request that it runs; None while it
+    runs none.
+    """
 
     name: str
     busy: bool
@@ -46,7 +50,8 @@ class QueueSnapshot:
     """A declared queue at `at_s`, Redis server time in seconds. Counts are requests.
 
     wait, run: requests that ended, by bucket of model/histogram.py.
-    oldest_waiting_s: seconds since the first waiting request was submitted; None when none waits or that is unknown.
+    oldest_waiting_s: seconds since the first waiting request was submitted; None when none waits or
+    that is unknown.
     counters: as docs/reference/redis.md lists them; they run since the queue was declared.
     """
 
@@ -69,8 +74,10 @@ class QueueSnapshot:
 class Snapshot:
     """All queues from `at_s` on, Redis server time in seconds. clients: how many are alive.
 
-    pages: how many calls read it. With 1 all queues are of one instant, with more each is of its own `at_s`.
-    unreadable: queues that are left out because their keys contain something else, by name, with the reason.
+    pages: how many calls read it. With 1 all queues are of one instant, with more each is of its
+    own `at_s`.
+    unreadable: queues that are left out because their keys contain something else, by name, with
+    the reason.
     """
 
     at_s: float
@@ -94,11 +101,15 @@ def snapshot(redis: Redis) -> Snapshot:
                 unreadable.append((shown(row[0]), cut(str(error), 200)))
     queues.sort(key=lambda queue: queue.name)
     first_us, clients, _ = pages[0]
-    return Snapshot(int(first_us) / 1e6, int(clients), tuple(queues), tuple(sorted(unreadable)), len(pages))
+    return Snapshot(
+        int(first_us) / 1e6, int(clients), tuple(queues), tuple(sorted(unreadable)), len(pages)
+    )
 
 
 def _pages(redis: Redis) -> Iterator[tuple[bytes, int, list[list[Any]]]]:
-    """Redis's clock in microseconds, living clients, and the rows of some queues; at least one page."""
+    """Redis's clock in microseconds, living clients, and the rows of some queues; at least one
+    page.
+    """
     names = sorted({name for name, _ in redis.hscan_iter(keys.QUEUES, count=PAGE_QUEUES)})
     start = 0
     while start == 0 or start < len(names):
@@ -111,7 +122,21 @@ def _pages(redis: Redis) -> Iterator[tuple[bytes, int, list[list[Any]]]]:
 def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
     if len(row) == 2:
         raise ValueError(row[1].decode("utf-8", "replace"))
-    name, declared, waiting, running, paused, oldest, counters, wait, run, ring, workers, suspects, row_ended = row
+    (
+        name,
+        declared,
+        waiting,
+        running,
+        paused,
+        oldest,
+        counters,
+        wait,
+        run,
+        ring,
+        workers,
+        suspects,
+        row_ended,
+    ) = row
     past = ended.read(row_ended)
     entry = read_entry(declared)
     if workers is None:
@@ -125,7 +150,9 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         running=running,
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-        counters=ended.added({key.decode(): int(value) for key, value in _pairs(counters)}, past.outcomes),
+        counters=ended.added(
+            {key.decode(): int(value) for key, value in _pairs(counters)}, past.outcomes
+        ),
         wait=ended.added(_numbers(wait), past.wait),
         run=ended.added(_numbers(run), past.run),
         slots=time_slots.unpack(dict(_pairs(ring)), past.slots),
@@ -134,7 +161,9 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
 
 
 def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes]]:
-    """The living workers of a queue that has too many for one call, as rows of the script, and its suspects."""
+    """The living workers of a queue that has too many for one call, as rows of the script, and its
+    suspects.
+    """
     living: Any = redis.zrangebyscore(keys.workers(queue), shown_us(redis), "+inf")
     living.sort()
     rows: list[list[Any]] = []
@@ -155,7 +184,9 @@ def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, 
     for state, pod, node, answer, name in rows:
         busy = state == b"busy"
         started_s = _started_s(answer) if answer and busy else None
-        workers.append(WorkerState(_text(name), busy, name in suspects, _text(pod), _text(node), started_s))
+        workers.append(
+            WorkerState(_text(name), busy, name in suspects, _text(pod), _text(node), started_s)
+        )
     return tuple(workers)
 
 

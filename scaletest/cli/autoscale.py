@@ -1,4 +1,6 @@
-"""scaletest autoscale: play a workload against autoscaling rules on a virtual clock, and find a good one."""
+"""scaletest autoscale: play a workload against autoscaling rules on a virtual clock, and find a
+good one.
+"""
 
 from __future__ import annotations
 
@@ -19,56 +21,148 @@ if TYPE_CHECKING:
     from scaletest.analysis.autoscale.simulation import SimulationSetting
 
 F = TypeVar("F", bound=Callable[..., Any])
-DEFAULT_RULES = ("original-count", "waiting", "waiting-fast", "demand", "demand-fast", "demand-gentle", "desired")
+DEFAULT_RULES = (
+    "original-count",
+    "waiting",
+    "waiting-fast",
+    "demand",
+    "demand-fast",
+    "demand-gentle",
+    "desired",
+)
 
 
 @click.group("autoscale")
 def command() -> None:
-    """Simulate autoscaling rules: HPA and KEDA as they compute, pods that start slowly and drain, a virtual clock."""
+    """Simulate autoscaling rules: HPA and KEDA as they compute, pods that start slowly and drain, a
+    virtual clock.
+    """
+
+
+WORKLOAD_OPTIONS = (
+    click.option(
+        "--seconds",
+        type=float,
+        default=60.0,
+        show_default=True,
+        metavar="S",
+        help="Mean run time of a request.",
+    ),
+    click.option(
+        "--variation",
+        type=float,
+        default=0.3,
+        show_default=True,
+        metavar="SHARE",
+        help="Standard deviation of run times over their mean; 0: all the same.",
+    ),
+    click.option(
+        "--run-dir",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Draw run times from the records of a run instead.",
+    ),
+    click.option(
+        "--pattern",
+        type=click.Choice(["poisson", "steady", "wave", "steps", "burst"]),
+        default="poisson",
+        show_default=True,
+        help="How requests come.",
+    ),
+    click.option(
+        "--rate",
+        type=float,
+        default=2.0,
+        show_default=True,
+        metavar="N",
+        help="Requests a minute, on average.",
+    ),
+    click.option(
+        "--duration",
+        type=float,
+        default=1800.0,
+        show_default=True,
+        metavar="S",
+        help="Requests come during S seconds.",
+    ),
+    click.option(
+        "--trace",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Requests come at these times instead: a line each, in seconds.",
+    ),
+    click.option(
+        "--min-workers",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Fewest replicas.",
+    ),
+    click.option(
+        "--max-workers",
+        type=int,
+        default=10,
+        show_default=True,
+        metavar="N",
+        help="Most replicas.",
+    ),
+    click.option(
+        "--pod-start",
+        type=float,
+        default=20.0,
+        show_default=True,
+        metavar="S",
+        help="From a pod's creation to ready.",
+    ),
+    click.option(
+        "--grace",
+        type=float,
+        default=30.0,
+        show_default=True,
+        metavar="S",
+        help="Grace period of a pod that must go.",
+    ),
+    click.option(
+        "--seed",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Chance; the same gives the same.",
+    ),
+)
 
 
 def workload_options(function: F) -> F:
-    """What comes, how long it runs, and how pods come and go."""
-    for option in reversed(
-        (
-            click.option("--seconds", type=float, default=60.0, show_default=True, metavar="S",
-                         help="Mean run time of a request."),
-            click.option("--variation", type=float, default=0.3, show_default=True, metavar="SHARE",
-                         help="Standard deviation of run times over their mean; 0: all the same."),
-            click.option("--run-dir", type=click.Path(path_type=Path), metavar="DIR",
-                         help="Draw run times from the records of a run instead."),
-            click.option("--pattern", type=click.Choice(["poisson", "steady", "wave", "steps", "burst"]),
-                         default="poisson", show_default=True, help="How requests come."),
-            click.option("--rate", type=float, default=2.0, show_default=True, metavar="N",
-                         help="Requests a minute, on average."),
-            click.option("--duration", type=float, default=1800.0, show_default=True, metavar="S",
-                         help="Requests come during S seconds."),
-            click.option("--trace", type=click.Path(path_type=Path), metavar="FILE",
-                         help="Requests come at these times instead: a line each, in seconds."),
-            click.option("--min-workers", type=int, default=1, show_default=True, metavar="N", help="Fewest replicas."),
-            click.option("--max-workers", type=int, default=10, show_default=True, metavar="N", help="Most replicas."),
-            click.option("--pod-start", type=float, default=20.0, show_default=True, metavar="S",
-                         help="From a pod's creation to ready."),
-            click.option("--grace", type=float, default=30.0, show_default=True, metavar="S",
-                         help="Grace period of a pod that must go."),
-            click.option("--seed", type=int, default=1, show_default=True, help="Chance; the same gives the same."),
-        )
-    ):  # fmt: skip
+    """Add the options of the load, the run times, and how pods come and go."""
+    for option in reversed(WORKLOAD_OPTIONS):
         function = option(function)
     return function
 
 
 @command.command()
 @workload_options
-@click.option("--rule", "rules", multiple=True, metavar="NAME[:KEY=VALUE,...]", help="A rule to play; see rules.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with charts over time.")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME[:KEY=VALUE,...]",
+    help="A rule to play; see rules.",
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a page with charts over time.",
+)
 @options.output
 def simulate(rules: tuple[str, ...], html: Path | None, output: str, **given: Any) -> None:
     """Play one workload against several rules, side by side.
 
     \b
     scaletest autoscale simulate --seconds 240 --rate 2
-    scaletest autoscale simulate --rule demand:down_window=60,target=2 --rule desired:window=300 --html rules.html
+    scaletest autoscale simulate --rule demand:down_window=60,target=2 --rule desired:window=300 \\
+      --html rules.html
     """
     from scaletest.analysis.autoscale.rule import parse
 
@@ -82,7 +176,12 @@ def simulate(rules: tuple[str, ...], html: Path | None, output: str, **given: An
         _write(html, page(title, results, {rule.name: rule.note for rule in chosen}))
     if output != "table":
         options.show(
-            {"schema_version": 1, "seed": given["seed"], "rules": [result.to_dict() for result in results]}, output
+            {
+                "schema_version": 1,
+                "seed": given["seed"],
+                "rules": [result.to_dict() for result in results],
+            },
+            output,
         )
         return
     _table(results)
@@ -90,13 +189,21 @@ def simulate(rules: tuple[str, ...], html: Path | None, output: str, **given: An
 
 @command.command()
 @workload_options
-@click.option("--wait-target", type=float, default=30.0, show_default=True, metavar="S",
-              help="95 % of the requests shall wait no longer.")  # fmt: skip
+@click.option(
+    "--wait-target",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="S",
+    help="95 % of the requests shall wait no longer.",
+)
 @options.output
 def recommend(wait_target: float, output: str, **given: Any) -> int:
-    """Search for the cheapest rule that keeps a wait target and kills no request, and print it as YAML for the chart.
+    """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
+    YAML for the chart.
 
-    Cost is pod seconds. Exit code 3 when no rule keeps the target; then the best of them is printed.
+    Cost is pod seconds. Exit code 3 when no rule keeps the target; then the best of them is
+    printed.
     """
     import yaml
 
@@ -107,19 +214,27 @@ def recommend(wait_target: float, output: str, **given: Any) -> int:
     checks.seconds(wait_target, "wait target", zero=False)
     workload, setting = _workload(given), _setting(given)
     tried = candidates(given["max_workers"], given["min_workers"], wait_target)
-    best, found = recommend(tried, lambda rule: _play(rule, workload, setting, given["seed"]), wait_target)
+    best, found = recommend(
+        tried, lambda rule: _play(rule, workload, setting, given["seed"]), wait_target
+    )
     values = to_values(best.rule)
     if output != "table":
         rows = [{"met": choice.met, **choice.result.to_dict()} for choice in found]
-        options.show({"schema_version": 1, "met": best.met, "values": values, "tried": rows}, output)
+        options.show(
+            {"schema_version": 1, "met": best.met, "values": values, "tried": rows}, output
+        )
     else:
-        echo(f"{sum(c.met for c in found)} of {len(found)} rules keep the target; the best:", err=True)
+        echo(
+            f"{sum(c.met for c in found)} of {len(found)} rules keep the target; the best:",
+            err=True,
+        )
         for choice in found[:5]:
             wait = choice.result.wait_s(0.95)
             shown = "unknown" if wait is None else f"{wait:.1f} s"
             echo(
-                f"  {'met ' if choice.met else 'not '} p95 wait {shown:>9}  pod-seconds {choice.result.pod_s:>10.0f}  "
-                f"changes {choice.result.changes:>4}  killed {choice.result.killed:>3}  {choice.rule.name}",
+                f"  {'met ' if choice.met else 'not '} p95 wait {shown:>9}  pod-seconds"
+                f" {choice.result.pod_s:>10.0f}  changes {choice.result.changes:>4}  killed"
+                f" {choice.result.killed:>3}  {choice.rule.name}",
                 err=True,
             )
         echo(yaml.safe_dump(values, sort_keys=False), nl=False)
@@ -133,7 +248,9 @@ def rules(output: str) -> None:
     from scaletest.analysis.autoscale.rule import CHANGES, RULES, to_values
 
     if output != "table":
-        options.show({name: {"note": rule.note, **to_values(rule)} for name, rule in RULES.items()}, output)
+        options.show(
+            {name: {"note": rule.note, **to_values(rule)} for name, rule in RULES.items()}, output
+        )
         return
     for rule in RULES.values():
         echo(f"{rule.name:18} {rule.note}")
@@ -152,7 +269,9 @@ def _within(rule: Rule, given: dict[str, Any]) -> Rule:
     return replace(rule, minimum=least, maximum=most)
 
 
-def _play(rule: Rule, workload: Arrivals, setting: SimulationSetting, seed: int) -> SimulationResult:
+def _play(
+    rule: Rule, workload: Arrivals, setting: SimulationSetting, seed: int
+) -> SimulationResult:
     import random
 
     from scaletest.analysis.autoscale.simulation import simulate
@@ -165,7 +284,10 @@ def _setting(given: dict[str, Any]) -> SimulationSetting:
     from scaletest.analysis.autoscale.simulation import SimulationSetting
     from scaletest.model import checks
 
-    start_s, grace_s = checks.seconds(given["pod_start"], "pod start"), checks.seconds(given["grace"], "grace")
+    start_s, grace_s = (
+        checks.seconds(given["pod_start"], "pod start"),
+        checks.seconds(given["grace"], "grace"),
+    )
     return SimulationSetting(PodTiming(start_s, 0.0, grace_s), start=max(0, given["min_workers"]))
 
 
@@ -197,7 +319,9 @@ def _recorded(folder: Path) -> list[float]:
     try:
         lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidValue(f"the run cannot be read: {error}", hint="give the folder of a run") from error
+        raise InvalidValue(
+            f"the run cannot be read: {error}", hint="give the folder of a run"
+        ) from error
     records = [Record.from_json(line) for line in lines]
     return [record.reply.run_s for record in records if record.ok]
 
@@ -208,7 +332,9 @@ def _trace(path: Path) -> tuple[float, ...]:
     try:
         values = sorted(float(line) for line in path.read_text("utf-8").split())
     except (OSError, ValueError) as error:
-        raise InvalidValue(f"the trace cannot be read: {error}", hint="give a file with a number a line") from error
+        raise InvalidValue(
+            f"the trace cannot be read: {error}", hint="give a file with a number a line"
+        ) from error
     return tuple(checks.seconds(value, "an arrival", maximum=1e9) for value in values)
 
 
@@ -216,7 +342,9 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise InvalidValue(f"the page cannot be written: {error}", hint="give another --html FILE") from error
+        raise InvalidValue(
+            f"the page cannot be written: {error}", hint="give another --html FILE"
+        ) from error
 
 
 def _table(results: list[SimulationResult]) -> None:

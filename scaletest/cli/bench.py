@@ -23,7 +23,8 @@ FORMS = ["text", "html", "md", "csv", "json", "junit"]
 
 @click.group("bench")
 def command() -> None:
-    """Network, storage and compute benchmarks, alone or as sweeps, from the YAML of the Kubernetes objects.
+    """Network, storage and compute benchmarks, alone or as sweeps, from the YAML of the Kubernetes
+    objects.
 
     \b
     scaletest bench run IPerf --set streams=2
@@ -34,26 +35,52 @@ def command() -> None:
 
 @command.command("run")
 @click.argument("what", required=False, metavar="FILE|KIND")
-@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A field of the spec; the value is YAML.")
-@click.option("--repetitions", type=click.IntRange(1, 1000), help="How often each permutation is measured.")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A field of the spec; the value is YAML.",
+)
+@click.option(
+    "--repetitions", type=click.IntRange(1, 1000), help="How often each permutation is measured."
+)
 @click.option("--random-order", is_flag=True, help="Measure in blocks of random order.")
 @click.option("--seed", type=click.IntRange(0), help="Of the random order and of samples.")
-@click.option("--warm-up", type=click.IntRange(0, 1000), help="Benchmarks that run before and do not count.")
+@click.option(
+    "--warm-up", type=click.IntRange(0, 1000), help="Benchmarks that run before and do not count."
+)
 @click.option("--stop-on-failure", is_flag=True, help="Start nothing more once one has failed.")
 @click.option(
     "--threshold",
     "thresholds",
     multiple=True,
     metavar="CONDITION",
-    help="What must hold for a PASS, as in 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'; may be repeated.",
-)
-@click.option("--paused", is_flag=True, help="Store the plan and start nothing; go on with --resume.")
-@click.option("--resume", metavar="RUN", default="", help="Go on with a run: what has ended is not measured again.")
-@click.option(
-    "--queue", default="", metavar="NAME", help="Send benchmarks to the workers of a queue. [default: run them here]"
+    help=(
+        "What must hold for a PASS, as in 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'; may"
+        " be repeated."
+    ),
 )
 @click.option(
-    "--namespace", default="", metavar="NAME", help="Have the operator measure in that namespace of a cluster."
+    "--paused", is_flag=True, help="Store the plan and start nothing; go on with --resume."
+)
+@click.option(
+    "--resume",
+    metavar="RUN",
+    default="",
+    help="Go on with a run: what has ended is not measured again.",
+)
+@click.option(
+    "--queue",
+    default="",
+    metavar="NAME",
+    help="Send benchmarks to the workers of a queue. [default: run them here]",
+)
+@click.option(
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Have the operator measure in that namespace of a cluster.",
 )
 @options.redis_url()
 @click.option(
@@ -62,23 +89,30 @@ def command() -> None:
     metavar="DIR",
     help="Where working folders and test files go.",
 )
-@click.option("--no-causes", is_flag=True, help="Do not sample where the time of local benchmarks goes.")
 @click.option(
-    "--run-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the run is stored. [default: a new one]"
+    "--no-causes", is_flag=True, help="Do not sample where the time of local benchmarks goes."
+)
+@click.option(
+    "--run-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the run is stored. [default: a new one]",
 )
 @options.output
 def run(what: str | None, **given: Any) -> int:
-    """Run benchmarks: FILE.yaml with one or a BenchmarkSet, ours or kube-perftest's; or a KIND with its defaults.
+    """Run benchmarks: FILE.yaml with one or a BenchmarkSet, ours or kube-perftest's; or a KIND with
+    its defaults.
 
     \b
     scaletest bench run IPerf --set streams=2 --set mtu=9000 --set duration=5
     scaletest bench run sweep.yaml --repetitions 5 --random-order
     scaletest bench run --resume LAST
 
-    Here, two nodes are two network namespaces of this machine, joined by a veth pair, which are gone afterwards.
+    Here, two nodes are two network namespaces of this machine, joined by a veth pair, which are
+    gone afterwards.
 
-    Exit code 0: all measured, and every threshold holds. 3: some failed, or a threshold does not hold. 4: some were
-    not measured, or a threshold is undecided.
+    Exit code 0: all measured, and every threshold holds. 3: some failed, or a threshold does not
+    hold. 4: some were not measured, or a threshold is undecided.
     """
     from scaletest.cli.bench_run import start
 
@@ -90,11 +124,16 @@ def run(what: str | None, **given: Any) -> int:
 @command.command(hidden=True)
 @click.argument("document")
 @click.option(
-    "--scratch", type=click.Path(path_type=Path), metavar="DIR", help="Where working folders and test files go."
+    "--scratch",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where working folders and test files go.",
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where its time goes.")
 def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
-    """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result: what workers call."""
+    """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result: what workers
+    call.
+    """
     from scaletest.benchmarks.local_executor import LocalExecutor
     from scaletest.kinds.benchmark import read
     from scaletest.kinds.log_framing import frame
@@ -111,16 +150,28 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
 @command.command(hidden=True)
 @click.option("--role", required=True, help="Which part.")
 @click.option(
-    "--index", type=click.IntRange(0), envvar="JOB_COMPLETION_INDEX", required=True, help="Which of that role."
+    "--index",
+    type=click.IntRange(0),
+    envvar="JOB_COMPLETION_INDEX",
+    required=True,
+    help="Which of that role.",
 )
-@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where benchmark and peers are.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Where benchmark and peers are.",
+)
 @click.option("--scratch", type=click.Path(path_type=Path), required=True, help="Where files go.")
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
     """Be one part of a benchmark in a pod: what the operator's Jobs call."""
     from scaletest.benchmarks.pod_main import run as play
 
     if not (folder / "benchmark.json").is_file():
-        raise UsageError(f"{folder} holds no benchmark.json", hint="the operator's Jobs call this; use: bench run")
+        raise UsageError(
+            f"{folder} holds no benchmark.json",
+            hint="the operator's Jobs call this; use: bench run",
+        )
 
     return play(role, index, folder, scratch, echo)
 
@@ -139,12 +190,21 @@ def list_runs(output: str) -> None:
     for folder in runs(default_root(os.environ)):
         if not is_benchmark(folder):
             continue
-        row: dict[str, Any] = {"run": folder.name, "began": folder.began, "name": None, "what": None}
+        row: dict[str, Any] = {
+            "run": folder.name,
+            "began": folder.began,
+            "name": None,
+            "what": None,
+        }
         try:
             found = BenchmarkFolder(folder.path).benchmarks()
             number = counts(found.plan, found.ended)
             row |= {"name": found.plan.name, "what": found.plan.workload, "count": number.count}
-            row |= {"succeeded": number.succeeded, "failed": number.failed, "running": folder.in_use}
+            row |= {
+                "succeeded": number.succeeded,
+                "failed": number.failed,
+                "running": folder.in_use,
+            }
         except ScaletestError as error:
             row["problem"] = str(error)
         rows.append(row)
@@ -152,18 +212,37 @@ def list_runs(output: str) -> None:
         options.show(rows, output)
         return
     for row in rows:
-        state = "running" if row.get("running") else f"{row.get('succeeded', 0)}/{row.get('count', 0)} measured"
+        state = (
+            "running"
+            if row.get("running")
+            else f"{row.get('succeeded', 0)}/{row.get('count', 0)} measured"
+        )
         failed = f", {row['failed']} failed" if row.get("failed") else ""
-        echo(f"{row['run']}  {row['name'] or row.get('problem')}  {row['what'] or ''}  {state}{failed}")
+        echo(
+            f"{row['run']}  {row['name'] or row.get('problem')}  {row['what'] or ''} "
+            f" {state}{failed}"
+        )
 
 
 @command.command()
 @stored.run_argument()
-@click.option("-t", "--type", "form", type=click.Choice(FORMS), default="text", show_default=True, help="Form.")
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True), default="-", metavar="FILE",
+    "-t",
+    "--type",
+    "form",
+    type=click.Choice(FORMS),
+    default="text",
+    show_default=True,
+    help="Form.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
+    default="-",
+    metavar="FILE",
     help="Where to write it. [default: standard output]",
-)  # fmt: skip
+)
 def show(run: str, form: str, output: Path) -> None:
     """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
     from scaletest.report.benchmarks import FORMATS
@@ -176,7 +255,9 @@ def show(run: str, form: str, output: Path) -> None:
 @click.argument("kind", required=False)
 @options.output
 def explain(kind: str | None, output: str) -> None:
-    """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND: list them."""
+    """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND:
+    list them.
+    """
     from scaletest.cli.bench_explain import explained, kinds
 
     data, text = explained(kind) if kind else kinds()
@@ -190,16 +271,20 @@ def explain(kind: str | None, output: str) -> None:
 @stored.run_argument("base")
 @stored.run_argument("candidate")
 @click.option(
-    "--tolerance", callback=tolerance_part, default="5%", show_default=True, metavar="PART",
+    "--tolerance",
+    callback=tolerance_part,
+    default="5%",
+    show_default=True,
+    metavar="PART",
     help="How much worse the candidate may be.",
-)  # fmt: skip
+)
 @click.option("--force", is_flag=True, help="Compare even runs whose specs differ.")
 @options.output
 def compare(base: str, candidate: str, tolerance: float, force: bool, output: str) -> int:
     """Compare two runs of benchmarks at every permutation that both have.
 
-    A number is worse when it differs beyond chance and by more than the tolerance; two repetitions are needed on both
-    sides, three or more are better.
+    A number is worse when it differs beyond chance and by more than the tolerance; two repetitions
+    are needed on both sides, three or more are better.
 
     Exit code 0 PASS: none is worse. 3 FAIL: one is. 4 INVALID: undecided.
     """

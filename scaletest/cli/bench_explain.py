@@ -21,25 +21,34 @@ def explained(name: str) -> tuple[dict[str, Any], str]:
     """One kind, as data and as text."""
     kind = kind_of(name)
     rows = [_row(one) for one in fields.fields_of(kind.spec)]
-    example = {"apiVersion": API_VERSION, "kind": kind.name, "metadata": {"name": kind.name.lower()}}
+    example = {
+        "apiVersion": API_VERSION,
+        "kind": kind.name,
+        "metadata": {"name": kind.name.lower()},
+    }
     own = {row["field"]: row["default"] for row in rows if row["own"]}
     document = yaml.safe_dump({**example, "spec": own}, sort_keys=False)
     data = {
         "kind": kind.name,
         "help": kind.help,
         "fields": rows,
-        "headlines": [{"name": one.name, "unit": one.unit, "help": one.help} for one in kind.headlines],
+        "headlines": [
+            {"name": one.name, "unit": one.unit, "help": one.help} for one in kind.headlines
+        ],
         "example": document,
     }
     width = max(len(row["field"]) for row in rows)
     lines = [f"{kind.name}: {kind.help}", *kind.notes, "", "spec"]
     for row in rows:
         lines.append(
-            f"  {row['field']:{width}}  {row['type']}, {_default(row['default'])}. {row['help']}{_limits(row)}"
+            f"  {row['field']:{width}}  {row['type']}, {_default(row['default'])}."
+            f" {row['help']}{_limits(row)}"
         )
     lines += ["", "numbers"]
     lines += [f"  {one.name}  {one.unit or 'a number'}. {one.help}" for one in kind.headlines]
-    return data, "\n".join([*lines, "", "example", *(f"  {line}" for line in document.splitlines())])
+    return data, "\n".join(
+        [*lines, "", "example", *(f"  {line}" for line in document.splitlines())]
+    )
 
 
 def _row(one: fields.SpecField) -> dict[str, Any]:
@@ -73,15 +82,18 @@ def _limits(row: dict[str, Any]) -> str:
 def _default(value: Any) -> str:
     if value in ("", None) or value in ([], {}):
         return "not set"
-    return f"default {yaml.safe_dump(value, default_flow_style=True).removesuffix('...' + chr(10)).strip()}"
+    return (
+        "default"
+        f" {yaml.safe_dump(value, default_flow_style=True).removesuffix('...' + chr(10)).strip()}"
+    )
 
 
 def _common() -> frozenset[str]:
     from scaletest.kinds.common import CrowdSpec, MpiSpec, PairSpec
 
-    return frozenset(one.name for spec in (PairSpec, CrowdSpec, MpiSpec) for one in fields.fields_of(spec)) - {
-        "transport"
-    }
+    return frozenset(
+        one.name for spec in (PairSpec, CrowdSpec, MpiSpec) for one in fields.fields_of(spec)
+    ) - {"transport"}
 
 
 _COMMON = _common()

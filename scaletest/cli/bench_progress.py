@@ -1,4 +1,6 @@
-"""Progress of benchmarks on standard error: one live line on a terminal, and a line for each that has ended."""
+"""Progress of benchmarks on standard error: one live line on a terminal, and a line for each that
+has ended.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,17 @@ class Progress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._status:
             self._status.stop()
 
-    def __call__(self, benchmark: Benchmark, phase: BenchmarkPhase, ended: BenchmarkResult | None) -> None:
+    def __call__(
+        self, benchmark: Benchmark, phase: BenchmarkPhase, ended: BenchmarkResult | None
+    ) -> None:
         """A benchmark has a new phase, or has ended."""
         with self._lock:
             if ended is not None:
@@ -48,12 +55,19 @@ class Progress:
 
     def _line(self, benchmark: Benchmark, ended: BenchmarkResult) -> str:
         what = words(self._plan.permutations[benchmark.permutation])
-        first = f"{self._ended}/{len(self._plan.benchmarks)}  {benchmark.name}{f' ({clean(what, 60)})' if what else ''}"
+        first = (
+            f"{self._ended}/{len(self._plan.benchmarks)} "
+            f" {benchmark.name}{f' ({clean(what, 60)})' if what else ''}"
+        )
         if not ended.ok:
-            return f"{first}: {ended.failure or 'failed'}: {clean(ended.message, 200)}".replace("\n", " ")
+            return f"{first}: {ended.failure or 'failed'}: {clean(ended.message, 200)}".replace(
+                "\n", " "
+            )
         numbers = [
             f"{one.name} {quantity(ended.headlines[one.name], one.unit)}"
             for one in benchmark.kind.headlines
             if one.name in ended.headlines
         ]
-        return f"{first}: {', '.join(numbers)}{' (warm-up, not counted)' if benchmark.warm_up else ''}"
+        return (
+            f"{first}: {', '.join(numbers)}{' (warm-up, not counted)' if benchmark.warm_up else ''}"
+        )

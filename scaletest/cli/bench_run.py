@@ -1,4 +1,6 @@
-"""What scaletest bench run does: document, plan, folder, executor, progress, and the end however it comes."""
+"""What scaletest bench run does: document, plan, folder, executor, progress, and the end however it
+comes.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
         found = archive.find(given["resume"], os.environ)
         if not is_benchmark(found):
             raise UsageError(
-                f"run {found.name} is none of benchmarks: it is a {found.kind} run", hint="name another run"
+                f"run {found.name} is none of benchmarks: it is a {found.kind} run",
+                hint="name another run",
             )
         folder = BenchmarkFolder(found.path)
         with folder.locked(), _executor(given, folder) as executor:
@@ -51,13 +54,17 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
             stored = folder.benchmarks()
             folder.forget(stored)
             noticed = [*wire.texts(stored.result.get("noticed")), *_noticed(look)]
-            _go_on(folder, replace(stored.plan, paused=False), dict(stored.ended), executor, noticed)
+            _go_on(
+                folder, replace(stored.plan, paused=False), dict(stored.ended), executor, noticed
+            )
         return read(folder)
     if not what:
         raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or --resume RUN")
     document = _document(what, given)
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
-    folder = BenchmarkFolder(given["run_dir"] or default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}")
+    folder = BenchmarkFolder(
+        given["run_dir"] or default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}"
+    )
     with _executor(given, folder) as executor:
         look = _look(given)
         plan = _plan(document, executor)
@@ -65,14 +72,19 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
         with folder.locked():
             folder.start(plan, sys.argv, _where(plan, given))
             if plan.paused:
-                echo(f"paused; go on with: scaletest bench run --resume {_known_as(folder)}", err=True)
+                echo(
+                    f"paused; go on with: scaletest bench run --resume {_known_as(folder)}",
+                    err=True,
+                )
             else:
                 _go_on(folder, plan, {}, executor, _noticed(look))
     return read(folder)
 
 
 def _look(given: Mapping[str, Any]) -> Callable[[], Sequence[str]]:
-    """Begin to look at this machine, where benchmarks run on it; the function gives the warnings."""
+    """Begin to look at this machine, where benchmarks run on it; the function gives the
+    warnings.
+    """
     if given["queue"] or given["namespace"]:
         return tuple
     from scaletest.load import busy_check
@@ -136,28 +148,39 @@ def _go_on(
         try:
             run(plan, ended, executor, folder.store, progress)
         except KeyboardInterrupt:
-            echo(f"interrupted; go on with: scaletest bench run --resume {_known_as(folder)}", err=True)
+            echo(
+                f"interrupted; go on with: scaletest bench run --resume {_known_as(folder)}",
+                err=True,
+            )
         finally:
             found = counts(plan, ended)
-            verdict = of(folder.name, str(folder.path), StoredBenchmarks(plan, {}, ended, {})).verdict
+            verdict = of(
+                folder.name, str(folder.path), StoredBenchmarks(plan, {}, ended, {})
+            ).verdict
             folder.result(
                 {
                     "schema_version": 1,
                     "verdict": verdict.to_dict(),
-                    "elapsed_s": sum(max(0.0, one.finished_s - one.started_s) for one in ended.values()),
+                    "elapsed_s": sum(
+                        max(0.0, one.finished_s - one.started_s) for one in ended.values()
+                    ),
                     "permutations": found.permutations,
                     "count": found.count,
                     "succeeded": found.succeeded,
                     "failed": found.failed,
                     "noticed": list(dict.fromkeys(noticed)),
-                    "finished": datetime.now(UTC).isoformat(timespec="seconds") if found.finished else None,
+                    "finished": (
+                        datetime.now(UTC).isoformat(timespec="seconds") if found.finished else None
+                    ),
                 }
             )
 
 
 @contextmanager
 def _interrupts() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the run as Ctrl-C does: processes and namespaces are taken away, the result is written."""
+    """SIGTERM and SIGHUP end the run as Ctrl-C does: processes and namespaces are taken away, the
+    result is written.
+    """
 
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -177,7 +200,8 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
         raise UsageError("--queue and --namespace exclude each other", hint="leave one of them out")
     if given["no_causes"] and (given["queue"] or given["namespace"]):
         raise UsageError(
-            "--no-causes is for benchmarks that run here", hint="start the workers of the queue with --no-causes"
+            "--no-causes is for benchmarks that run here",
+            hint="start the workers of the queue with --no-causes",
         )
     if given["namespace"]:
         yield _in_cluster(given["namespace"], folder.name)
@@ -213,18 +237,25 @@ def _in_cluster(namespace: str, run: str) -> Executor:
 
     cluster = connect(namespace)
     if GROUP not in groups(cluster):
-        raise Unreachable(f"the cluster does not know {GROUP}", hint="install the operator: docs/how-to/operator.md")
+        raise Unreachable(
+            f"the cluster does not know {GROUP}",
+            hint="install the operator: docs/how-to/operator.md",
+        )
     return OperatorExecutor(Documents(cluster), namespace, run)
 
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One run of benchmarks at a time on this machine, or they would measure each other. The kernel frees the lock."""
+    """One run of benchmarks at a time on this machine, or they would measure each other. The kernel
+    frees the lock.
+    """
     path = Path("/tmp") / f"scaletest-bench-{os.getuid()}.lock"
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise UsageError(f"the lock {path} cannot be used: {error.strerror}", hint="remove that file") from error
+        raise UsageError(
+            f"the lock {path} cannot be used: {error.strerror}", hint="remove that file"
+        ) from error
     with os.fdopen(handle, "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -234,7 +265,8 @@ def _alone() -> Iterator[None]:
         yield
 
 
-# -- documents ------------------------------------------------------------------------------------------------------
+# -- documents
+# --------------------------------------------------------------------------------------------------
 
 
 def _document(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,7 +287,11 @@ def _document(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
     more |= {"thresholds": list(given["thresholds"])} if given["thresholds"] else {}
     more |= {"paused": True} if given["paused"] else {}
     if is_set(document):
-        return dict(merged(document, {"spec": {**more, **({"template": {"spec": change}} if change else {})}}))
+        return dict(
+            merged(
+                document, {"spec": {**more, **({"template": {"spec": change}} if change else {})}}
+            )
+        )
     document = dict(merged(document, {"spec": change}))
     if set(more) - {"paused"}:
         name = (document.get("metadata") or {}).get("name") or str(document.get("kind")).lower()
@@ -274,23 +310,36 @@ class _Strict(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """The map of a node."""
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        names = [
+            key.value
+            for key, _ in node.value
+            if isinstance(key, yaml.ScalarNode) and key.value != "<<"
+        ]
         twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
         if twice is not None:
-            raise yaml.constructor.ConstructorError(None, None, f"{twice} stands twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{twice} stands twice", node.start_mark
+            )
         return super().construct_mapping(node, deep)
 
 
 def _file(path: Path) -> dict[str, Any]:
     try:
-        found = [one for one in yaml.load_all(path.read_text("utf-8"), Loader=_Strict) if one is not None]
+        found = [
+            one for one in yaml.load_all(path.read_text("utf-8"), Loader=_Strict) if one is not None
+        ]
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="give the path of a YAML file") from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", hint="give the path of a YAML file"
+        ) from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidValue(f"{path} is no YAML: {' '.join(str(error).split())}", hint="correct it") from error
+        raise InvalidValue(
+            f"{path} is no YAML: {' '.join(str(error).split())}", hint="correct it"
+        ) from error
     if len(found) != 1 or not isinstance(found[0], dict):
         raise InvalidValue(
-            f"{path} holds {len(found)} documents", hint="give a file with one benchmark or one BenchmarkSet"
+            f"{path} holds {len(found)} documents",
+            hint="give a file with one benchmark or one BenchmarkSet",
         )
     return found[0]
 
@@ -303,11 +352,15 @@ def _changes(sets: Sequence[str]) -> dict[str, Any]:
     for one in sets:
         key, sign, text = one.partition("=")
         if not sign or not key:
-            raise UsageError(f"--set {one!r} is no KEY=VALUE", hint="write it as in --set streams=2")
+            raise UsageError(
+                f"--set {one!r} is no KEY=VALUE", hint="write it as in --set streams=2"
+            )
         try:
             value: Any = yaml.safe_load(text)
         except (yaml.YAMLError, RecursionError) as error:
-            raise UsageError(f"the value of --set {one!r} is no YAML", hint="put quotes around it") from error
+            raise UsageError(
+                f"the value of --set {one!r} is no YAML", hint="put quotes around it"
+            ) from error
         for name in reversed(key.split(".")):
             value = {name: value}
         change = dict(merged(change, value)) if not _unsets(value) else {**change, **value}

@@ -39,10 +39,15 @@ PACES = ("rate", "poisson", "steps", "schedule")
 
 @click.command(
     "client",
-    epilog="SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the statistics; "
-    "twice ends now. Exit code 5 when a load that ends by itself had failed or unanswered requests.",
+    epilog=(
+        "SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the"
+        " statistics; twice ends now. Exit code 5 when a load that ends by itself had failed or"
+        " unanswered requests."
+    ),
 )
-@click.option("--queue", default="sleep", show_default=True, help="The queue to load; it must be declared.")
+@click.option(
+    "--queue", default="sleep", show_default=True, help="The queue to load; it must be declared."
+)
 @options.redis_url()
 @click.option("--parallel", type=int, metavar="N", help="Requests to keep in flight. [default: 1]")
 @click.option(
@@ -51,15 +56,36 @@ PACES = ("rate", "poisson", "steps", "schedule")
     metavar="M",
     help=f"Never more in flight. [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]",
 )
-@click.option("--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none.")
-@click.option("--delay", type=float, default=0.0, metavar="S", help="From a reply to the request that follows it.")
+@click.option(
+    "--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none."
+)
+@click.option(
+    "--delay",
+    type=float,
+    default=0.0,
+    metavar="S",
+    help="From a reply to the request that follows it.",
+)
 @click.option("--rate", type=float, metavar="R", help="Open load: R requests a second, evenly.")
-@click.option("--poisson", type=float, metavar="R", help="Open load: R requests a second, at random.")
+@click.option(
+    "--poisson", type=float, metavar="R", help="Open load: R requests a second, at random."
+)
 @click.option("--seed", type=int, metavar="N", help="Seed of --poisson, for the same times again.")
-@click.option("--steps", metavar="R:S,...", help="Open load: R requests a second for S seconds, then the next.")
+@click.option(
+    "--steps",
+    metavar="R:S,...",
+    help="Open load: R requests a second for S seconds, then the next.",
+)
 @click.option("--schedule", metavar="FILE", help="Open load: start times in seconds, one a line.")
-@click.option("--batch", type=int, metavar="N", help="Submit N requests at once, wait until all are done, and end.")
-@click.option("--duration", type=float, default=0.0, metavar="S", help="End after S seconds; 0: never.")
+@click.option(
+    "--batch",
+    type=int,
+    metavar="N",
+    help="Submit N requests at once, wait until all are done, and end.",
+)
+@click.option(
+    "--duration", type=float, default=0.0, metavar="S", help="End after S seconds; 0: never."
+)
 @click.option(
     "--grace",
     type=float,
@@ -75,7 +101,12 @@ PACES = ("rate", "poisson", "steps", "schedule")
     metavar="ADDR:PORT",
     help="Where to serve page, statistics and metrics; 'none' for nowhere.",
 )
-@click.option("--prefix", default="", metavar="PATH", help="Path below which a proxy shows the page, as in /tester.")
+@click.option(
+    "--prefix",
+    default="",
+    metavar="PATH",
+    help="Path below which a proxy shows the page, as in /tester.",
+)
 @click.option(
     "--token",
     default="",
@@ -121,24 +152,40 @@ def _check(given: dict[str, Any]) -> dict[str, Any]:
 
     chosen = [name for name in (*PACES, "batch") if given[name] is not None]
     if len(chosen) > 1:
-        raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other", hint="give one kind of load")
+        raise UsageError(
+            f"--{chosen[0]} and --{chosen[1]} exclude each other", hint="give one kind of load"
+        )
     kind = chosen[0] if chosen else "closed"
     if kind != "closed":
         for name in ("parallel", "delay"):
             if given[name]:
-                raise UsageError(f"--{name} is for closed load, not with --{kind}", hint=f"leave --{name} out")
-    batch = checks.count(given["batch"], "batch", minimum=1, maximum=1_000_000) if kind == "batch" else None
+                raise UsageError(
+                    f"--{name} is for closed load, not with --{kind}", hint=f"leave --{name} out"
+                )
+    batch = (
+        checks.count(given["batch"], "batch", minimum=1, maximum=1_000_000)
+        if kind == "batch"
+        else None
+    )
     default = batch or (OPEN_MAXIMUM if kind in PACES else CLOSED_MAXIMUM)
     maximum = default if given["max_parallel"] is None else given["max_parallel"]
     maximum = checks.count(maximum, "max parallel", minimum=1, maximum=1_000_000)
     parallel = checks.count(1 if given["parallel"] is None else given["parallel"], "parallel")
     if parallel > maximum:
-        raise InvalidValue(f"parallel {parallel} is more than the maximum {maximum}", hint="raise --max-parallel")
+        raise InvalidValue(
+            f"parallel {parallel} is more than the maximum {maximum}", hint="raise --max-parallel"
+        )
     for name in ("time_limit", "delay", "duration", "grace"):
         checks.seconds(given[name], name.replace("_", " "))
     checks.count(given["keep_records"], "keep records", maximum=1_000_000)
     checks.arguments(given["arguments"])
-    return {"kind": kind, "maximum": maximum, "parallel": parallel, "batch": batch, "pace": _pace(kind, given)}
+    return {
+        "kind": kind,
+        "maximum": maximum,
+        "parallel": parallel,
+        "batch": batch,
+        "pace": _pace(kind, given),
+    }
 
 
 def _pace(kind: str, given: dict[str, Any]) -> Iterator[float] | None:
@@ -162,7 +209,9 @@ def _pace(kind: str, given: dict[str, Any]) -> Iterator[float] | None:
 
 
 def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
-    """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
+    """Everything that must be taken down again lives in this stack, in the order in which it is put
+    up.
+    """
     from scaletest.broker import Client, Queues, connect
     from scaletest.load import Statistics, Steering
     from scaletest.web.security import HttpCounts
@@ -174,12 +223,16 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
     counts = HttpCounts()
     with ExitStack() as stack:
         stopping = stack.enter_context(_stopping())
-        client = stack.enter_context(Client(connect(given["redis_url"], socket_timeout_s=REDIS_TIMEOUT_S)))
+        client = stack.enter_context(
+            Client(connect(given["redis_url"], socket_timeout_s=REDIS_TIMEOUT_S))
+        )
         bound = _bind(given)
         loop = _loop(client, statistics, given, settings)
         stack.callback(loop.close, patient=False)
         load = _describe(settings["kind"], given)
-        steering = Steering(loop, statistics, load=load, maximum=settings["maximum"], ready=lambda: not client.away)
+        steering = Steering(
+            loop, statistics, load=load, maximum=settings["maximum"], ready=lambda: not client.away
+        )
         if bound is not None:
             _listen(stack, bound, steering, counts, given)
         try:
@@ -187,15 +240,23 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
         finally:
             _show(statistics, counts, given["output"])
         if not drained:
-            echo(f"{loop.in_flight} requests had no reply after {given['grace']:g} s; dropped", err=True)
+            echo(
+                f"{loop.in_flight} requests had no reply after {given['grace']:g} s; dropped",
+                err=True,
+            )
         if steering.overdue:
-            echo(f"{steering.overdue} requests were due and never submitted: the load was too high", err=True)
+            echo(
+                f"{steering.overdue} requests were due and never submitted: the load was too high",
+                err=True,
+            )
         finite = settings["kind"] in ("batch", "steps", "schedule") or given["duration"]
         whole = drained and not statistics.snapshot().failed
         return 0 if whole or not finite or stopping.is_set() else 5
 
 
-def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: dict[str, Any]) -> LoadLoop:
+def _loop(
+    client: Any, statistics: Statistics, given: dict[str, Any], settings: dict[str, Any]
+) -> LoadLoop:
     from scaletest.load import ClosedLoop, OpenLoop
 
     common: dict[str, Any] = {
@@ -207,7 +268,14 @@ def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: 
     if settings["pace"] is not None:
         common |= {"maximum": settings["maximum"], "ends_s": given["duration"] or math.inf}
         return OpenLoop(client, given["queue"], statistics.add, settings["pace"], **common)
-    return ClosedLoop(client, given["queue"], statistics.add, total=settings["batch"], delay_s=given["delay"], **common)
+    return ClosedLoop(
+        client,
+        given["queue"],
+        statistics.add,
+        total=settings["batch"],
+        delay_s=given["delay"],
+        **common,
+    )
 
 
 def _describe(kind: str, given: dict[str, Any]) -> str:
@@ -224,7 +292,9 @@ def _describe(kind: str, given: dict[str, Any]) -> str:
 
 
 def _bind(given: dict[str, Any]) -> socket | None:
-    """What can be wrong with the page is found before a request is submitted: open load begins when it is made."""
+    """What can be wrong with the page is found before a request is submitted: open load begins when
+    it is made.
+    """
     if given["listen"] == "none":
         return None
     from scaletest.http.server import bind
@@ -234,8 +304,11 @@ def _bind(given: dict[str, Any]) -> socket | None:
     return bind(given["listen"])
 
 
-def _listen(stack: ExitStack, bound: socket, steering: Steering, counts: HttpCounts, given: dict[str, Any]) -> None:
-    # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page is being made
+def _listen(
+    stack: ExitStack, bound: socket, steering: Steering, counts: HttpCounts, given: dict[str, Any]
+) -> None:
+    # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page is
+    # being made
     sys.setswitchinterval(SWITCH_S)
     from scaletest.http.server import Server
     from scaletest.web.app import make_app
@@ -245,11 +318,16 @@ def _listen(stack: ExitStack, bound: socket, steering: Steering, counts: HttpCou
     app = make_app(steering, counts, **own, samples=_samples(stack, given))
     server = Server(app, bound, headers=HEADERS, refused=counts.count)
     stack.callback(server.close)
-    echo(f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/", err=True)
+    echo(
+        f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/",
+        err=True,
+    )
 
 
 def _samples(stack: ExitStack, given: dict[str, Any]) -> SamplesAfter:
-    """Over a connection of its own, which is made when somebody asks: the load's must not wait for it."""
+    """Over a connection of its own, which is made when somebody asks: the load's must not wait for
+    it.
+    """
     from scaletest.broker.connection import explained, prepare
     from scaletest.broker.samples import SampleReader
 
@@ -265,8 +343,12 @@ def _samples(stack: ExitStack, given: dict[str, Any]) -> SamplesAfter:
     return after
 
 
-def _run(steering: Steering, settings: dict[str, Any], given: dict[str, Any], stopping: threading.Event) -> bool:
-    """Load until there is nothing left, time is up or somebody stops us; then drain. Whether all was answered."""
+def _run(
+    steering: Steering, settings: dict[str, Any], given: dict[str, Any], stopping: threading.Event
+) -> bool:
+    """Load until there is nothing left, time is up or somebody stops us; then drain. Whether all
+    was answered.
+    """
     import time
 
     ends = time.monotonic() + given["duration"] if given["duration"] else float("inf")
@@ -292,7 +374,11 @@ def _show(statistics: Statistics, counts: HttpCounts, form: str) -> None:
             echo(text.nodes(snapshot))
         echo(text.stats(snapshot, counts.completed, counts.rejected), nl=False)
     else:
-        row = {**snapshot.to_dict(), "http_completed": counts.completed, "http_rejected": counts.rejected}
+        row = {
+            **snapshot.to_dict(),
+            "http_completed": counts.completed,
+            "http_rejected": counts.rejected,
+        }
         options.show(row, form)
 
 

@@ -24,19 +24,35 @@ command.add_command(devices)
 
 @command.command("deletion-cost")
 @options.redis_url()
-@click.option("--namespace", default="", metavar="NAME", help="Of the workers' pods. [default: ours]")
-@click.option("--context", default="", metavar="NAME", help="Of the kubeconfig. [default: the pod's own, or current]")
-@click.option("--interval", type=float, default=2.0, show_default=True, metavar="S", help="Look this often.")
 @click.option(
-    "--rate", type=float, default=10.0, show_default=True, metavar="N", help="Write to at most N pods a second."
+    "--namespace", default="", metavar="NAME", help="Of the workers' pods. [default: ours]"
+)
+@click.option(
+    "--context",
+    default="",
+    metavar="NAME",
+    help="Of the kubeconfig. [default: the pod's own, or current]",
+)
+@click.option(
+    "--interval", type=float, default=2.0, show_default=True, metavar="S", help="Look this often."
+)
+@click.option(
+    "--rate",
+    type=float,
+    default=10.0,
+    show_default=True,
+    metavar="N",
+    help="Write to at most N pods a second.",
 )
 @click.option("--once", is_flag=True, help="Write once, for every worker, and exit.")
-def deletion_cost(redis_url: str, namespace: str, context: str, interval: float, rate: float, once: bool) -> None:
+def deletion_cost(
+    redis_url: str, namespace: str, context: str, interval: float, rate: float, once: bool
+) -> None:
     """Let a Deployment that shrinks take idle workers first.
 
-    Keeps controller.kubernetes.io/pod-deletion-cost of every worker's pod: 0 when idle, and the higher the longer its
-    request runs. Workers must know their pod's name: in a pod that is the host name, else worker --pod-env. Needs the
-    right to patch pods.
+    Keeps controller.kubernetes.io/pod-deletion-cost of every worker's pod: 0 when idle, and the
+    higher the longer its request runs. Workers must know their pod's name: in a pod that is the
+    host name, else worker --pod-env. Needs the right to patch pods.
     """
     from scaletest.broker.connection import connect, explained
     from scaletest.broker.snapshot import snapshot
@@ -57,7 +73,11 @@ def deletion_cost(redis_url: str, namespace: str, context: str, interval: float,
         try:
             with explained(redis_url):
                 seen = snapshot(redis)
-            workers = (PodWorker(w.pod, w.busy, w.started_s) for queue in seen.queues for w in queue.workers)
+            workers = (
+                PodWorker(w.pod, w.busy, w.started_s)
+                for queue in seen.queues
+                for w in queue.workers
+            )
             written = keeper.update(costs(workers))
             trouble = ""
         except Unreachable as error:
@@ -69,6 +89,8 @@ def deletion_cost(redis_url: str, namespace: str, context: str, interval: float,
         if once:
             echo(f"{written} pods written")
             if keeper.left:
-                raise Unreachable(f"{keeper.left} pods could not be written", hint="try again later")
+                raise Unreachable(
+                    f"{keeper.left} pods could not be written", hint="try again later"
+                )
             return
         stop.wait(interval)

@@ -15,14 +15,25 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.option("-n", "--namespace", default="", metavar="NAME", help="Where the workers are. [default: ours]")
-@click.option("--context", default="", metavar="NAME", help="Of the kubeconfig. [default: the pod's own, or current]")
 @click.option(
-    "--deployment", default="", metavar="NAME", help="Look at this Deployment. [default: at all, if we may list them]"
+    "-n", "--namespace", default="", metavar="NAME", help="Where the workers are. [default: ours]"
+)
+@click.option(
+    "--context",
+    default="",
+    metavar="NAME",
+    help="Of the kubeconfig. [default: the pod's own, or current]",
+)
+@click.option(
+    "--deployment",
+    default="",
+    metavar="NAME",
+    help="Look at this Deployment. [default: at all, if we may list them]",
 )
 @options.output
 def check(namespace: str, context: str, deployment: str, output: str) -> int:
-    """Say what a validation may do here, what the cluster has for autoscaling, and what stands in the way.
+    """Say what a validation may do here, what the cluster has for autoscaling, and what stands in
+    the way.
 
     \b
     scaletest cluster check -n scaletest
@@ -62,7 +73,14 @@ def _rights(cluster: Cluster, keda: bool) -> tuple[list[dict[str, Any]], list[Ri
     from scaletest.cluster import rights
 
     needed = (*rights.NEEDED, rights.PROXY, *((rights.KEDA, rights.PAUSE) if keda else ()))
-    useful = (*rights.EXPLAIN, *rights.QUOTA, *rights.LISTED, *rights.CAPACITY, *rights.SLICES, *rights.CLASSES)
+    useful = (
+        *rights.EXPLAIN,
+        *rights.QUOTA,
+        *rights.LISTED,
+        *rights.CAPACITY,
+        *rights.SLICES,
+        *rights.CLASSES,
+    )
     lacking = rights.missing(cluster, needed + useful)
     rows = [
         {"right": str(one), "allowed": one not in lacking, "needed": one in needed, "for": one.why}
@@ -78,7 +96,12 @@ def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
     if rights.missing(cluster, rights.QUOTA):
         return None
     return [
-        {"quota": row["metadata"]["name"], "resource": key, "hard": hard, "used": used.get(key, "0")}
+        {
+            "quota": row["metadata"]["name"],
+            "resource": key,
+            "hard": hard,
+            "used": used.get(key, "0"),
+        }
         for row in capacity.quotas(cluster)
         for used in [row.get("status", {}).get("used", {})]
         for key, hard in row["spec"].get("hard", {}).items()
@@ -86,7 +109,9 @@ def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
 
 
 def _causes(cluster: Cluster) -> list[dict[str, Any]] | None:
-    """What the workers of each node can read to name causes, and what is missing; None when we may not know."""
+    """What the workers of each node can read to name causes, and what is missing; None when we may
+    not know.
+    """
     from scaletest.cluster import rights, views
     from scaletest.model.visibility import visibility_gaps
 
@@ -114,10 +139,14 @@ def _warnings(cluster: Cluster, name: str) -> list[str]:
     else:
         templates = deployment.templates(cluster)
     removed = [
-        line for one, template in templates.items() for line in devices.removed(f"deployment {one}", template["spec"])
+        line
+        for one, template in templates.items()
+        for line in devices.removed(f"deployment {one}", template["spec"])
     ]
     silent = [one for one, template in templates.items() if views.without_causes(template["spec"])]
-    return removed + [f"deployment {one}: its workers have --no-causes, so no run names a cause" for one in silent]
+    return removed + [
+        f"deployment {one}: its workers have --no-causes, so no run names a cause" for one in silent
+    ]
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -151,11 +180,16 @@ def _show_causes(nodes: list[dict[str, Any]] | None) -> None:
         echo("\ncauses: unknown what the nodes show, we may not list pods or get pods/log")
         return
     if not nodes:
-        echo("\ncauses: unknown what the nodes show, since no worker runs; start one and look again")
+        echo(
+            "\ncauses: unknown what the nodes show, since no worker runs; start one and look again"
+        )
     for row in nodes:
         where = clean(f"causes: node {row['node']}")
         if not row["known"]:
-            echo(f"\n{where}: the log of {clean(row['pod'])} does not say what it shows; start its pod again")
+            echo(
+                f"\n{where}: the log of {clean(row['pod'])} does not say what it shows; start its"
+                " pod again"
+            )
         elif not row["gaps"]:
             echo(f"\n{where}: all can be read")
         else:

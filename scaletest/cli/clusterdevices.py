@@ -17,26 +17,37 @@ FITS, FITS_NOT, UNKNOWN = 0, 3, 4
 
 
 @click.command("devices")
-@click.option("-n", "--namespace", default="", metavar="NAME", help="Whose quotas count. [default: ours]")
-@click.option("--context", default="", metavar="NAME", help="Of the kubeconfig. [default: the pod's own, or current]")
+@click.option(
+    "-n", "--namespace", default="", metavar="NAME", help="Whose quotas count. [default: ours]"
+)
+@click.option(
+    "--context",
+    default="",
+    metavar="NAME",
+    help="Of the kubeconfig. [default: the pod's own, or current]",
+)
 @click.option("--deployment", default="", metavar="NAME", help="Plan with this Deployment's pods.")
 @click.option(
-    "--resource", multiple=True, metavar="NAME=N", help="Plan with workers that have N of this resource each."
+    "--resource",
+    multiple=True,
+    metavar="NAME=N",
+    help="Plan with workers that have N of this resource each.",
 )
 @click.option("--cpu", default="", metavar="QUANTITY", help="So much CPU each, as in 500m.")
 @click.option("--memory", default="", metavar="QUANTITY", help="So much memory each, as in 1Gi.")
 @click.option("--limit", type=int, default=0, metavar="N", help="Say whether N workers fit.")
 @options.output
 def devices(**given: Any) -> int:
-    """List the devices, of device plugins and of dynamic resource allocation, and say how many workers fit.
+    """List the devices, of device plugins and of dynamic resource allocation, and say how many
+    workers fit.
 
     \b
     scaletest cluster devices
     scaletest cluster devices --resource nvidia.com/gpu=1 --cpu 1 --memory 1Gi --limit 16
     scaletest cluster devices -n scaletest --deployment scaletest-media --limit 16
 
-    Without the right to list nodes and pods in the whole cluster capacity is unknown. Exit code with --limit: 0 when so
-    many fit, 3 when not, 4 when it is unknown.
+    Without the right to list nodes and pods in the whole cluster capacity is unknown. Exit code
+    with --limit: 0 when so many fit, 3 when not, 4 when it is unknown.
     """
     from scaletest.cluster.connection import connect
     from scaletest.model import checks
@@ -58,33 +69,51 @@ def devices(**given: Any) -> int:
 
 
 def _spec(given: dict[str, Any]) -> dict[str, Any]:
-    """The pod that the options describe, {} without any. UsageError, InvalidValue for what is none."""
+    """The pod that the options describe, {} without any. UsageError, InvalidValue for what is
+    none.
+    """
     from scaletest.cluster.capacity import quantity
 
     wanted = dict(zip(("cpu", "memory"), (given["cpu"], given["memory"]), strict=True))
     for text in given["resource"]:
         name, equals, value = text.partition("=")
         if not equals or "/" not in name:
-            raise InvalidValue(f"--resource is {text!r}", hint="give NAME=N, as in nvidia.com/gpu=1")
+            raise InvalidValue(
+                f"--resource is {text!r}", hint="give NAME=N, as in nvidia.com/gpu=1"
+            )
         wanted[name] = value
     wanted = {name: value for name, value in wanted.items() if value}
     for name, value in wanted.items():
         if quantity(value) <= 0:
-            raise InvalidValue(f"{name} is {value!r}", hint="give a Kubernetes quantity above 0, as in 1, 500m or 1Gi")
+            raise InvalidValue(
+                f"{name} is {value!r}",
+                hint="give a Kubernetes quantity above 0, as in 1, 500m or 1Gi",
+            )
     if wanted and given["deployment"]:
-        raise UsageError("--deployment says what a worker needs", hint="leave out --resource, --cpu and --memory")
+        raise UsageError(
+            "--deployment says what a worker needs", hint="leave out --resource, --cpu and --memory"
+        )
     if given["limit"] and not wanted and not given["deployment"]:
-        raise UsageError("what a worker needs is unknown", hint="give --deployment NAME, or --resource NAME=N")
+        raise UsageError(
+            "what a worker needs is unknown", hint="give --deployment NAME, or --resource NAME=N"
+        )
     return {"containers": [{"resources": {"requests": wanted, "limits": wanted}}]} if wanted else {}
 
 
 def _devices(cluster: Cluster) -> dict[str, Any]:
-    """Devices by node, slices and classes; what is unknown is null, with the reason in `unknown`."""
+    """Devices by node, slices and classes; what is unknown is null, with the reason in
+    `unknown`.
+    """
     from scaletest.cluster import devices, discovery, headroom, rights
 
     unknown: list[str] = []
     nodes = headroom.read_nodes(cluster)
-    found: dict[str, Any] = {"nodes": None, "slices": None, "device_classes": None, "unknown": unknown}
+    found: dict[str, Any] = {
+        "nodes": None,
+        "slices": None,
+        "device_classes": None,
+        "unknown": unknown,
+    }
     if isinstance(nodes, str):
         unknown.append(f"devices of the nodes: {nodes}")
     else:
@@ -115,11 +144,15 @@ def _plan(cluster: Cluster, spec: dict[str, Any], given: dict[str, Any]) -> dict
         have = sum(not one.going and bool(one.node) for one in deployment.pods())
     room = headroom.headroom(cluster, spec, have, who)
     nodes = headroom.read_nodes(cluster)
-    scarce = "" if isinstance(nodes, str) or room.by != "the nodes" else capacity.scarcest(spec, nodes)
+    scarce = (
+        "" if isinstance(nodes, str) or room.by != "the nodes" else capacity.scarcest(spec, nodes)
+    )
     limit = given["limit"]
     return {
         "requests": {
-            name: f"{value.normalize():f}" for name, value in capacity.requests(spec).items() if name != "pods"
+            name: f"{value.normalize():f}"
+            for name, value in capacity.requests(spec).items()
+            if name != "pods"
         },
         "placed": have,
         "room": room.room,
@@ -135,12 +168,18 @@ def _show(found: dict[str, Any]) -> None:
 
     for row in found["nodes"] or ():
         state = "" if row["usable"] else ", takes no pods"
-        echo(f"{row['node']}: {row['free']} of {row['allocatable']} {row['resource']} free{state}  {row['product']}")
+        echo(
+            f"{row['node']}: {row['free']} of {row['allocatable']} {row['resource']} free{state} "
+            f" {row['product']}"
+        )
     if found["nodes"] == []:
         echo("no node has devices of a device plugin")
     for row in found["slices"] or ():
         where = row["node"] or "no single node"
-        echo(f"{where}: {row['devices']} devices of driver {row['driver']}, pool {row['pool']}  {row['product']}")
+        echo(
+            f"{where}: {row['devices']} devices of driver {row['driver']}, pool {row['pool']} "
+            f" {row['product']}"
+        )
     for row in found["device_classes"] or ():
         also = f", also asked for as {row['resource']}" if row["resource"] else ""
         echo(f"device class {row['name']}{also}")
@@ -153,7 +192,10 @@ def _show(found: dict[str, Any]) -> None:
 def _show_plan(plan: dict[str, Any]) -> None:
     from scaletest.render.text import clean
 
-    asked = ", ".join(f"{name} {_short(value)}" for name, value in plan["requests"].items()) or "nothing"
+    asked = (
+        ", ".join(f"{name} {_short(value)}" for name, value in plan["requests"].items())
+        or "nothing"
+    )
     echo(f"\na worker asks for {asked}")
     for line in plan["warnings"]:
         echo(f"warning: {clean(line)}")

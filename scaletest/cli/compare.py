@@ -22,7 +22,10 @@ def tolerance_part(context: click.Context, parameter: click.Parameter, value: st
     except ValueError:
         part = -1.0
     if not 0 <= part < 1:
-        raise InvalidValue(f"the tolerance {value!r} is no part of 1", hint="write 3% or 0.03, from 0 to below 100 %")
+        raise InvalidValue(
+            f"the tolerance {value!r} is no part of 1",
+            hint="write 3% or 0.03, from 0 to below 100 %",
+        )
     return part
 
 
@@ -46,10 +49,11 @@ def command(base: str, candidate: str, tolerance: float, force: bool, output: st
     scaletest compare 2026-08-21T101500Z-a7c3 LAST
     scaletest compare a7c3 LAST --tolerance 1% -o json
 
-    A run is given by its name, the end of its name, its folder, or as LAST. A step is a regression when its throughput
-    differs beyond chance and by more than the tolerance.
+    A run is given by its name, the end of its name, its folder, or as LAST. A step is a regression
+    when its throughput differs beyond chance and by more than the tolerance.
 
-    Exit code 0 PASS: no step is slower. 3 FAIL: one is. 4 INVALID: undecided, or the workloads differ.
+    Exit code 0 PASS: no step is slower. 3 FAIL: one is. 4 INVALID: undecided, or the workloads
+    differ.
     """
     from scaletest.analysis.compare import compare
 
@@ -59,12 +63,21 @@ def command(base: str, candidate: str, tolerance: float, force: bool, output: st
         _show(found, [folder.name for folder in folders])
     else:
         names = ("base", "candidate")
-        options.show({**found.to_dict(), **dict(zip(names, [str(one.path) for one in folders], strict=True))}, output)
+        options.show(
+            {
+                **found.to_dict(),
+                **dict(zip(names, [str(one.path) for one in folders], strict=True)),
+            },
+            output,
+        )
     return found.verdict.kind.exit_code
 
 
 def _show(found: ValidationComparison, names: list[str]) -> None:
-    echo(f"compare {names[0]} (base) with {names[1]} (candidate) · tolerance {100 * found.tolerance:.3g} %")
+    echo(
+        f"compare {names[0]} (base) with {names[1]} (candidate) · tolerance"
+        f" {100 * found.tolerance:.3g} %"
+    )
     for one in found.differences:
         echo(f"note: the plans differ in {one.field}: {one.base!r} and {one.candidate!r}")
     for label, missing in (("base", found.only_base), ("candidate", found.only_candidate)):
@@ -89,4 +102,7 @@ def _line(step: StepChange) -> str:
         way = "longer" if step.run_times.larger > 0.5 else "shorter"
         longer = f"; run times tend to be {way} (p {max(step.run_times.p, 1e-9):.1g})"
     result = f"{step.change}{f': {step.reason}' if step.reason else ''}{longer}"
-    return f"{step.workers:>7}  {step.base_per_s:>10.3f}  {step.candidate_per_s:>11.3f}  {shown:23}  {result}"
+    return (
+        f"{step.workers:>7}  {step.base_per_s:>10.3f}  {step.candidate_per_s:>11.3f}  {shown:23} "
+        f" {result}"
+    )

@@ -1,4 +1,6 @@
-"""scaletest config: the settings that would be used, and the schemas of what is read and written."""
+"""scaletest config: the settings that would be used, and the schemas of what is read and
+written.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def command() -> None:
 
 @command.command()
 @click.argument("document", default="result", metavar="[DOCUMENT]")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default="json", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["json", "yaml"]), default="json", show_default=True
+)
 def schema(document: str, output: str) -> None:
     """Print the JSON Schema (draft 2020-12) of a document.
 
@@ -62,18 +66,24 @@ def view(arguments: tuple[str, ...]) -> None:
     scaletest config view
     scaletest config view -f plan.yaml --set limit=16 --repeats 3 -o json
 
-    Takes the options of validate. A flag comes before --set, that before the environment, the plan file, the default.
+    Takes the options of validate. A flag comes before --set, that before the environment, the plan
+    file, the default.
     """
     from scaletest.cli import plans, validate
 
     prefix = "SCALETEST_VALIDATE"
-    with validate.command.make_context("validate", list(arguments), auto_envvar_prefix=prefix) as context:
+    with validate.command.make_context(
+        "validate", list(arguments), auto_envvar_prefix=prefix
+    ) as context:
         found = [*plans.settings(context), *_others(context)]
         form = context.params["output"]
     if form != "table":
         options.show({one.key: {"value": one.value, "origin": one.origin} for one in found}, form)
         return
-    rows = [("setting", "value", "origin"), *((one.key, _shown(one.value), one.origin) for one in found)]
+    rows = [
+        ("setting", "value", "origin"),
+        *((one.key, _shown(one.value), one.origin) for one in found),
+    ]
     widths = [max(len(row[index]) for row in rows) for index in (0, 1)]
     for key, value, origin in rows:
         echo(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")
@@ -90,11 +100,19 @@ def _others(context: click.Context) -> list[Any]:
     found = []
     for name in names:
         value, origin = plans.given(context, name)
-        found.append(plans.Setting(name, masked(value) if isinstance(value, str) else value, origin))
+        found.append(
+            plans.Setting(name, masked(value) if isinstance(value, str) else value, origin)
+        )
     return found
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value)) or "-"
-    return "-" if value in (None, "") else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        "-"
+        if value in (None, "")
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )

@@ -1,4 +1,6 @@
-"""scaletest validate --deployment: everything that is checked before, and put together for, a run on Kubernetes."""
+"""scaletest validate --deployment: everything that is checked before, and put together for, a run
+on Kubernetes.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +51,29 @@ def options(function: F) -> F:
             "--client",
             default="",
             metavar="svc/NAME[:PORT]|URL",
-            help="Steer this scaletest client, a Service through the API server's proxy, or a URL. "
-            "[default: submit from here, with --redis-url]",
+            help=(
+                "Steer this scaletest client, a Service through the API server's proxy, or a URL. "
+                "[default: submit from here, with --redis-url]"
+            ),
         ),
         click.option(
-            "--context", default="", metavar="NAME", help="Of the kubeconfig. [default: the pod's own, or current]"
+            "--context",
+            default="",
+            metavar="NAME",
+            help="Of the kubeconfig. [default: the pod's own, or current]",
         ),
-        click.option("-n", "--namespace", default="", metavar="NAME", help="Of Deployment and client. [default: ours]"),
         click.option(
-            "--deployment", default="", metavar="NAME", help="Scale this Deployment of workers on Kubernetes."
+            "-n",
+            "--namespace",
+            default="",
+            metavar="NAME",
+            help="Of Deployment and client. [default: ours]",
+        ),
+        click.option(
+            "--deployment",
+            default="",
+            metavar="NAME",
+            help="Scale this Deployment of workers on Kubernetes.",
         ),
     ):
         function = option(function)
@@ -68,14 +84,19 @@ def refuse_local(plan: Plan) -> None:
     """UsageError for what only local workers can do."""
     if plan.per_device:
         raise UsageError(
-            "--per-device is for local workers: the pods of a Deployment share devices as its template says",
-            hint="set extraArguments: [--per-device, K] in the queue's values, validate, and compare the runs for "
-            "every K with: scaletest compare",
+            "--per-device is for local workers: the pods of a Deployment share devices as its"
+            " template says",
+            hint=(
+                "set extraArguments: [--per-device, K] in the queue's values, validate, and compare"
+                " the runs for every K with: scaletest compare"
+            ),
         )
     if plan.background or plan.device_glob or plan.preset or plan.command:
         raise UsageError(
             "a command, --device-glob and background queues are for local workers",
-            hint="the Deployment says what its workers run: set it there, in the values of the chart",
+            hint=(
+                "the Deployment says what its workers run: set it there, in the values of the chart"
+            ),
         )
 
 
@@ -102,7 +123,9 @@ class Target:
         refuse_local(plan)
         return replace(plan, queue=self.queue)
 
-    def set_up(self, plan: Plan, runner: ValidationRunner, stack: ExitStack) -> tuple[Backend, Load, ReadSamples]:
+    def set_up(
+        self, plan: Plan, runner: ValidationRunner, stack: ExitStack
+    ) -> tuple[Backend, Load, ReadSamples]:
         """Backend, load, and what reads samples of the nodes; nothing has changed yet.
 
         Taken down with the stack: first the load, then the pods.
@@ -110,7 +133,9 @@ class Target:
         from scaletest.validation.kubernetes import KubernetesBackend
         from scaletest.validation.remote import RemoteSamples
 
-        backend = KubernetesBackend(self.deployment, ready_s=self.given["ready_timeout"], pause=self.pause)
+        backend = KubernetesBackend(
+            self.deployment, ready_s=self.given["ready_timeout"], pause=self.pause
+        )
         stack.callback(backend.close)
         if not self.given["client"]:
             return backend, *self._own_load(plan, runner, stack)
@@ -121,11 +146,14 @@ class Target:
             load.set_parallel(0)
             if not load.wait_idle(60.0):
                 raise WaitTimeout(
-                    "the client's requests did not end within 60 s", hint="look whether there are workers"
+                    "the client's requests did not end within 60 s",
+                    hint="look whether there are workers",
                 )
         return backend, load, RemoteSamples(_http(self.cluster, self.given["client"])).read
 
-    def _own_load(self, plan: Plan, runner: ValidationRunner, stack: ExitStack) -> tuple[Load, ReadSamples]:
+    def _own_load(
+        self, plan: Plan, runner: ValidationRunner, stack: ExitStack
+    ) -> tuple[Load, ReadSamples]:
         from scaletest.broker import Client, connect
         from scaletest.broker.samples import SampleReader
         from scaletest.cli.site import REDIS_PATIENCE_S
@@ -133,16 +161,24 @@ class Target:
 
         redis = connect(self.given["redis_url"])
         stack.callback(redis.close)
-        client = stack.enter_context(Client(connect(self.given["redis_url"]), patience_s=REDIS_PATIENCE_S))
+        client = stack.enter_context(
+            Client(connect(self.given["redis_url"]), patience_s=REDIS_PATIENCE_S)
+        )
         load = ClosedLoop(
-            client, self.queue, runner.record, arguments=(repr(plan.seconds),), time_limit_s=plan.time_limit_s
+            client,
+            self.queue,
+            runner.record,
+            arguments=(repr(plan.seconds),),
+            time_limit_s=plan.time_limit_s,
         )
         stack.callback(load.close)
         return load, SampleReader(redis, self.queue).read
 
 
 def target(given: dict[str, Any], limit: int) -> Target:
-    """Check rights, autoscalers and room, change nothing. UsageError, Unreachable when it cannot work."""
+    """Check rights, autoscalers and room, change nothing. UsageError, Unreachable when it cannot
+    work.
+    """
     from scaletest.cluster import discovery
     from scaletest.cluster.connection import connect
     from scaletest.cluster.deployment import Deployment
@@ -153,7 +189,8 @@ def target(given: dict[str, Any], limit: int) -> Target:
         raise UsageError("--local and --deployment exclude each other", hint="give one of them")
     if not given["client"] and not given["redis_url"]:
         raise UsageError(
-            "nobody would load the queue", hint="give --client svc/NAME, or --redis-url URL to submit from here"
+            "nobody would load the queue",
+            hint="give --client svc/NAME, or --redis-url URL to submit from here",
         )
     cluster = connect(given["namespace"], given["context"])
     keda = discovery.KEDA in discovery.groups(cluster)
@@ -183,7 +220,10 @@ def forbidden(lacking: list[Right], namespace: str) -> Unreachable:
     """The error of who may not do what must be done."""
     return Unreachable(
         f"we may not {', '.join(map(str, lacking))} in namespace {namespace}",
-        hint="bind the Role of the chart, or of docs/how-to/kubernetes.md, to this user or service account",
+        hint=(
+            "bind the Role of the chart, or of docs/how-to/kubernetes.md, to this user or service"
+            " account"
+        ),
     )
 
 
@@ -221,7 +261,10 @@ def _queue(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> s
         if not said:
             raise UsageError(
                 f"which queue {deployment.name} serves is unknown",
-                hint=f"annotate it: kubectl annotate deployment {deployment.name} {QUEUE_ANNOTATION}=NAME",
+                hint=(
+                    f"annotate it: kubectl annotate deployment {deployment.name}"
+                    f" {QUEUE_ANNOTATION}=NAME"
+                ),
             )
         return said
     queue: str = _remote(cluster, given["client"], lambda record: None).queue
@@ -234,17 +277,25 @@ def _queue(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> s
 
 
 def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ...]:
-    """Warnings about what cannot be known. UsageError when nodes or quotas cannot take so many pods."""
+    """Warnings about what cannot be known. UsageError when nodes or quotas cannot take so many
+    pods.
+    """
     from scaletest.cluster.headroom import headroom
 
     have = sum(not one.going and bool(one.node) for one in deployment.pods())
     found = headroom(cluster, deployment.template["spec"], have, f"deployment {deployment.name}")
     if found.room is not None and found.room < limit:
         raise UsageError(
-            f"{found.by} can take {found.room} pods of {deployment.name}, fewer than --limit {limit}",
-            hint=f"give --limit {found.room}, or add nodes or devices"
-            if found.room
-            else "look at requests, device resources, node selector and taints: scaletest cluster devices",
+            f"{found.by} can take {found.room} pods of {deployment.name}, fewer than --limit"
+            f" {limit}",
+            hint=(
+                f"give --limit {found.room}, or add nodes or devices"
+                if found.room
+                else (
+                    "look at requests, device resources, node selector and taints: scaletest"
+                    " cluster devices"
+                )
+            ),
         )
     return found.doubts
 

@@ -1,4 +1,6 @@
-"""scaletest validate --dry-run: what a plan will do, how long it takes, and what it cannot tell. Nothing is started."""
+"""scaletest validate --dry-run: what a plan will do, how long it takes, and what it cannot tell.
+Nothing is started.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def doubts(plan: Plan) -> list[str]:
     """What this plan cannot tell, however well it is measured."""
     from scaletest.analysis.separability import separability
 
-    points, who = (plan.per_device, "workers on each device") if plan.compares else (plan.steps, "workers")
+    points, who = (
+        (plan.per_device, "workers on each device") if plan.compares else (plan.steps, "workers")
+    )
     found = separability(points, plan.parts * plan.repeats, who=who)
     lines = [] if found.separable or len(points) < 3 else [found.sentence]
     return [*lines, *sharing.doubts(plan)]
@@ -46,15 +50,30 @@ def show(plan: Plan, form: str) -> None:
     expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
     if form != "table":
         rows = [one.to_dict() for one in expected]
-        options.show({**plan.to_dict(), "steps": list(plan.steps), "forecast": rows, "warnings": doubts(plan)}, form)
+        options.show(
+            {
+                **plan.to_dict(),
+                "steps": list(plan.steps),
+                "forecast": rows,
+                "warnings": doubts(plan),
+            },
+            form,
+        )
         return
     echo(f"workload  {plan.workload}")
     echo(f"steps     {', '.join(map(str, plan.steps))} workers, {order(plan)}, {_longest(plan)}")
-    aim = "the best number of workers per device" if plan.compares else f"at least {plan.scale:g}x per doubling"
+    aim = (
+        "the best number of workers per device"
+        if plan.compares
+        else f"at least {plan.scale:g}x per doubling"
+    )
     echo(f"wanted    {aim}, {plan.tolerate_failures} failures tolerated")
     if plan.per_device:
         numbers = ", ".join(map(str, plan.per_device))
-        echo(f"devices   {plan.devices}, shared by {numbers} workers each, policy {plan.device_policy}")
+        echo(
+            f"devices   {plan.devices}, shared by {numbers} workers each, policy"
+            f" {plan.device_policy}"
+        )
     for text in plan.thresholds:
         echo(f"          {text}")
     for one in expected:

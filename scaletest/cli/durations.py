@@ -16,13 +16,19 @@ class Duration(click.ParamType[float]):
 
     name = "duration"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         """Seconds."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
         found = _TEXT.fullmatch(str(value).strip())
         if not found:
-            self.fail(f"{value!r} is no duration: write seconds, or a unit, as in 90, 90s, 3m, 500ms", param, ctx)
+            self.fail(
+                f"{value!r} is no duration: write seconds, or a unit, as in 90, 90s, 3m, 500ms",
+                param,
+                ctx,
+            )
         return float(found[1]) * _UNITS[found[2]]
 
 

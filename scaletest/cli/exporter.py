@@ -1,4 +1,6 @@
-"""scaletest exporter: queue state as Prometheus metrics and as JSON, for dashboards, HPA and KEDA."""
+"""scaletest exporter: queue state as Prometheus metrics and as JSON, for dashboards, HPA and
+KEDA.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,21 @@ if TYPE_CHECKING:
 
 @click.command("exporter")
 @options.redis_url()
-@click.option("--listen", default="127.0.0.1:9998", show_default=True, metavar="ADDR:PORT", help="Where to serve HTTP.")
+@click.option(
+    "--listen",
+    default="127.0.0.1:9998",
+    show_default=True,
+    metavar="ADDR:PORT",
+    help="Where to serve HTTP.",
+)
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="A further host name under which it answers, beside addresses, localhost and names of the cluster.",
+    help=(
+        "A further host name under which it answers, beside addresses, localhost and names of the"
+        " cluster."
+    ),
 )
 @click.option(
     "--window",
@@ -51,14 +62,19 @@ if TYPE_CHECKING:
     metavar="SHARE",
     help="Want workers to be busy this share of time.",
 )
-@click.option("--intel-names", is_flag=True, help="Also give the metrics of the original tester, hpa_*.")
+@click.option(
+    "--intel-names", is_flag=True, help="Also give the metrics of the original tester, hpa_*."
+)
 @click.option(
     "--log-interval",
     type=int,
     default=0,
     show_default=True,
     metavar="S",
-    help="Log one line a queue every S seconds, 620 at most; 0: none. Maxima of --intel-names are of S, in tens, then.",
+    help=(
+        "Log one line a queue every S seconds, 620 at most; 0: none. Maxima of --intel-names are of"
+        " S, in tens, then."
+    ),
 )
 @click.option(
     "--heartbeat",
@@ -69,17 +85,32 @@ if TYPE_CHECKING:
     help="Interval at which dead workers' requests are given back.",
 )
 @click.option(
-    "--max-attempts", type=int, default=3, show_default=True, metavar="N", help="Before a lost request fails."
+    "--max-attempts",
+    type=int,
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Before a lost request fails.",
 )
 @click.option(
     "--declare",
     type=(str, int, str),
     multiple=True,
     metavar="QUEUE MAXIMUM NOTE",
-    help="Declare this queue whenever Redis does not know it, as after a restart without persistence. Repeatable.",
+    help=(
+        "Declare this queue whenever Redis does not know it, as after a restart without"
+        " persistence. Repeatable."
+    ),
 )
-@click.option("--deletion-cost", is_flag=True, help="Also do what scaletest cluster deletion-cost does.")
-@click.option("--namespace", default="", metavar="NAME", help="Of the workers' pods, for that. [default: ours]")
+@click.option(
+    "--deletion-cost", is_flag=True, help="Also do what scaletest cluster deletion-cost does."
+)
+@click.option(
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Of the workers' pods, for that. [default: ours]",
+)
 def command(**given: Any) -> int:
     """Serve metrics of every declared queue, read from Redis at the moment they are asked for.
 
@@ -88,8 +119,8 @@ def command(**given: Any) -> int:
     /api/v1/queues[/NAME]  JSON, as for KEDA's metrics-api scaler: valueLocation desired_workers
     /healthz /readyz /     probes, and a page
 
-    It also gives back what dead workers held, so that a queue whose workers all died is not forgotten, and drops what
-    dead clients left, so that nobody starts workers for them.
+    It also gives back what dead workers held, so that a queue whose workers all died is not
+    forgotten, and drops what dead clients left, so that nobody starts workers for them.
     """
     from scaletest.analysis.desired_workers import Targets
     from scaletest.exporter.reader import ViewReader
@@ -130,7 +161,9 @@ def _deletion_costs(namespace: str) -> Callable[[ExporterView], None]:
     keeper = DeletionCosts(PodAnnotations(namespace))
 
     def act(view: ExporterView) -> None:
-        workers = (PodWorker(w.pod, w.busy, w.started_s) for row in view.queues for w in row.queue.workers)
+        workers = (
+            PodWorker(w.pod, w.busy, w.started_s) for row in view.queues for w in row.queue.workers
+        )
         keeper.update(costs(workers))
 
     return act

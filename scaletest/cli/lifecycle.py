@@ -1,4 +1,6 @@
-"""scaletest lifecycle: how fast the cluster brings workloads up. Thin: options in, rooms put together, results out."""
+"""scaletest lifecycle: how fast the cluster brings workloads up. Thin: options in, rooms put
+together, results out.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ CONNECTIONS = 300
 
 @click.group("lifecycle")
 def command() -> None:
-    """Measure how fast the cluster brings workloads up: submit N of them, watch their phases, sum up.
+    """Measure how fast the cluster brings workloads up: submit N of them, watch their phases, sum
+    up.
 
     \b
     scaletest lifecycle run -t training -n 2000 -p 5 --delay 1 --run-seconds 30
@@ -42,7 +45,8 @@ def command() -> None:
 def submit(**given: Any) -> int:
     """Submit exactly N workloads. Called again on the folder of an interrupted submit it goes on.
 
-    Exit code 0 when all were accepted, 3 when some were rejected, 7 when the cluster cannot be reached.
+    Exit code 0 when all were accepted, 3 when some were rejected, 7 when the cluster cannot be
+    reached.
     """
     from scaletest.cluster.connection import connect
     from scaletest.lifecycle.store import Store
@@ -55,7 +59,10 @@ def submit(**given: Any) -> int:
     cluster = connect(given["namespace"], given["context"])
     plan = own.plan_for(store, given, cluster.namespace)
     with work.stopping() as stop:
-        tool, fresh = work.prepare(plan, work.raw(cluster), given["context"], stop), not store.planned
+        tool, fresh = (
+            work.prepare(plan, work.raw(cluster), given["context"], stop),
+            not store.planned,
+        )
         store.make()
         with store.locked("submitter"):
             if fresh:
@@ -70,16 +77,30 @@ def submit(**given: Any) -> int:
 
 @command.command()
 @own.output_dir()
-@click.option("-t", "--workload-type", type=click.Choice(own.TYPES), default=None,
-              help="As given to submit; taken from the folder.")  # fmt: skip
+@click.option(
+    "-t",
+    "--workload-type",
+    type=click.Choice(own.TYPES),
+    default=None,
+    help="As given to submit; taken from the folder.",
+)
 @own.project("-p", "--project")
-@click.option("--follow", is_flag=True, help="Watch until every workload is done: gives times below a second.")
-@click.option("--timeout", type=float, default=FOREVER_S, metavar="S", help="Follow no longer than this.")
+@click.option(
+    "--follow", is_flag=True, help="Watch until every workload is done: gives times below a second."
+)
+@click.option(
+    "--timeout", type=float, default=FOREVER_S, metavar="S", help="Follow no longer than this."
+)
 @click.option("--context", default="", metavar="NAME", help="Of the kubeconfig.")
-@click.option("--backend-times", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Times of a control plane's database: CSV or JSON with jobName, time_created (ms).")  # fmt: skip
+@click.option(
+    "--backend-times",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Times of a control plane's database: CSV or JSON with jobName, time_created (ms).",
+)
 def sample(**given: Any) -> None:
-    """Write down how far the workloads are. May be called as often as one likes, also while submit runs.
+    """Write down how far the workloads are. May be called as often as one likes, also while submit
+    runs.
 
     One pass lists what is there; --follow watches, and knows when each thing was seen to happen.
     """
@@ -90,33 +111,66 @@ def sample(**given: Any) -> None:
     plan = store.plan()
     project = given["project"] or plan.project
     if project != plan.project:
-        raise UsageError(f"the run is of project {plan.project or '(none)'}, not {project}", hint="leave --project out")
+        raise UsageError(
+            f"the run is of project {plan.project or '(none)'}, not {project}",
+            hint="leave --project out",
+        )
     backend = read(given["backend_times"]) if given["backend_times"] else {}
     with store.locked("sampler"), work.stopping() as stop, work.telling() as told:
         done = work.follow(
-            plan, store, given["context"], stop, given["timeout"], told, backend, once=not given["follow"]
+            plan,
+            store,
+            given["context"],
+            stop,
+            given["timeout"],
+            told,
+            backend,
+            once=not given["follow"],
         )
     work.say(f"sampled: {store.path}")
     if not done and not stop.is_set():
-        raise WaitTimeout(f"not all workloads were done within {given['timeout']:g} s", hint="sample again")
+        raise WaitTimeout(
+            f"not all workloads were done within {given['timeout']:g} s", hint="sample again"
+        )
 
 
 @command.command()
 @own.output_dir(default=None)
 @own.workload
 @own.project("--project")
-@click.option("--timeout", type=float, default=3600.0, show_default=True, metavar="S", help="End after this long.")
-@click.option("--plot", "figure", type=click.Choice(["general", "detailed"]), default="general", show_default=True,
-              help="Which figure to draw.")  # fmt: skip
-@click.option("--keep/--delete", default=True, show_default=True, help="Whether the objects stay afterwards.")
+@click.option(
+    "--timeout",
+    type=float,
+    default=3600.0,
+    show_default=True,
+    metavar="S",
+    help="End after this long.",
+)
+@click.option(
+    "--plot",
+    "figure",
+    type=click.Choice(["general", "detailed"]),
+    default="general",
+    show_default=True,
+    help="Which figure to draw.",
+)
+@click.option(
+    "--keep/--delete", default=True, show_default=True, help="Whether the objects stay afterwards."
+)
 @own.view_options
 @own.judged_options
-@click.option("--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True,
-              help="Form of the result on standard output.")  # fmt: skip
+@click.option(
+    "--output",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="Form of the result on standard output.",
+)
 def run(**given: Any) -> int:
     """Submit, watch, sum up, draw, and judge: everything in one command, with live progress.
 
-    Exit code 0 PASS, 3 FAIL, 4 INVALID. Interrupted, it goes on when called with the same --output-dir.
+    Exit code 0 PASS, 3 FAIL, 4 INVALID. Interrupted, it goes on when called with the same
+    --output-dir.
     """
     from scaletest.analysis.lifecycle.judge import parse
     from scaletest.cli.lifecycle_files import show
@@ -129,15 +183,23 @@ def run(**given: Any) -> int:
     store = Store(given["output_dir"] or _new_folder())
     plan = own.plan_for(store, given, cluster.namespace)
     with work.stopping() as stop:
-        tool, fresh = work.prepare(plan, work.raw(cluster), given["context"], stop), not store.planned
+        tool, fresh = (
+            work.prepare(plan, work.raw(cluster), given["context"], stop),
+            not store.planned,
+        )
         store.make()
         with store.locked("submitter"), store.locked("sampler"), work.telling() as told:
             if fresh:
                 store.begin(plan, sys.argv)
-            interrupted = work.run_all(plan, store, tool, work.raw(cluster), given["timeout"], stop, told, fresh=fresh)
+            interrupted = work.run_all(
+                plan, store, tool, work.raw(cluster), given["timeout"], stop, told, fresh=fresh
+            )
     code = show(store, given, "by a signal" if interrupted else "")
     if interrupted and not given["keep"]:
-        work.say(f"nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o {store.path}")
+        work.say(
+            "nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o"
+            f" {store.path}"
+        )
     elif not given["keep"]:
         work.say(f"deleting what was submitted: {work.delete_all(plan, given['context'])} deleted")
     return code
@@ -145,17 +207,39 @@ def run(**given: Any) -> int:
 
 @command.command()
 @own.output_dir()
-@click.option("-l", "--selector", required=True, metavar="LABELS", help="Labels of the pods, as kubectl takes them.")
+@click.option(
+    "-l",
+    "--selector",
+    required=True,
+    metavar="LABELS",
+    help="Labels of the pods, as kubectl takes them.",
+)
 @click.option("--namespace", default="", metavar="NAME", help="[default: the current one]")
 @click.option("--context", default="", metavar="NAME", help="Of the kubeconfig.")
-@click.option("--object", "kind", default="", metavar="VERSION/KIND",
-              help="Also watch these objects with the same labels, as in batch/v1/Job.")  # fmt: skip
+@click.option(
+    "--object",
+    "kind",
+    default="",
+    metavar="VERSION/KIND",
+    help="Also watch these objects with the same labels, as in batch/v1/Job.",
+)
 @click.option("--until", type=click.Choice(own.MILESTONES), default="ready", show_default=True)
-@click.option("--timeout", type=float, default=FOREVER_S, metavar="S", help="Watch this long. [default: until Ctrl-C]")
+@click.option(
+    "--timeout",
+    type=float,
+    default=FOREVER_S,
+    metavar="S",
+    help="Watch this long. [default: until Ctrl-C]",
+)
 @click.option("--event-times", is_flag=True, help="Also read Events.")
 @own.judged_options
-@click.option("--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True,
-              help="Form of the result on standard output.")  # fmt: skip
+@click.option(
+    "--output",
+    type=click.Choice(["table", "json", "yaml"]),
+    default="table",
+    show_default=True,
+    help="Form of the result on standard output.",
+)
 def observe(**given: Any) -> int:
     """Measure somebody else's workloads: watch pods by their labels, submit nothing."""
     from scaletest.cli.lifecycle_files import show
@@ -166,15 +250,24 @@ def observe(**given: Any) -> int:
     cluster = connect(given["namespace"], given["context"])
     version, _, kind = given["kind"].rpartition("/")
     if given["kind"] and not version:
-        raise UsageError(f"--object is {given['kind']!r}", hint="give VERSION/KIND, as in batch/v1/Job")
+        raise UsageError(
+            f"--object is {given['kind']!r}", hint="give VERSION/KIND, as in batch/v1/Job"
+        )
     store = Store(given["output_dir"])
     store.make()
     if store.planned and not store.plan().selector:
         raise UsageError(f"{store.path} holds a run that submits", hint="give another --output-dir")
     plan = LifecyclePlan(
-        new_run(), "observed", cluster.namespace, 0, until=given["until"], selector=given["selector"],
-        api_version=version, object_kind=kind, event_times=given["event_times"],
-    )  # fmt: skip
+        new_run(),
+        "observed",
+        cluster.namespace,
+        0,
+        until=given["until"],
+        selector=given["selector"],
+        api_version=version,
+        object_kind=kind,
+        event_times=given["event_times"],
+    )
     with store.locked("sampler"), work.stopping() as stop, work.telling() as told:
         store.begin(plan, sys.argv)
         work.follow(plan, store, given["context"], stop, given["timeout"], told)
@@ -191,7 +284,10 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
 
     plan = Store(output_dir).plan()
     if plan.selector:
-        raise UsageError("the run was only observed: its objects are not ours to delete", hint="delete them yourself")
+        raise UsageError(
+            "the run was only observed: its objects are not ours to delete",
+            hint="delete them yourself",
+        )
     what = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
     if not yes:
         if not sys.stdin.isatty():

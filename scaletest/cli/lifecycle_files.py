@@ -1,4 +1,6 @@
-"""scaletest lifecycle plot, report, compare: what is made of a run's folder. Nothing here speaks to a cluster."""
+"""scaletest lifecycle plot, report, compare: what is made of a run's folder. Nothing here speaks to
+a cluster.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,18 @@ FORMS = ("text", "html", "json", "csv", "junit")
 
 @click.command()
 @own.output_dir()
-@click.option("--plot", "figure", type=click.Choice(["general", "detailed"]), default="general", show_default=True,
-              help="From the submission on, or every step.")  # fmt: skip
+@click.option(
+    "--plot",
+    "figure",
+    type=click.Choice(["general", "detailed"]),
+    default="general",
+    show_default=True,
+    help="From the submission on, or every step.",
+)
 @own.view_options
 def plot(**given: Any) -> None:
-    """Write times.csv and general.png or detailed.png beside the data. Needs the extra: pip install 'scaletest[plot]'.
+    """Write times.csv and general.png or detailed.png beside the data. Needs the extra: pip install
+    'scaletest[plot]'.
 
     Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
     """
@@ -52,8 +61,14 @@ def _draw(store: Store, result: LifecycleResult, given: dict[str, Any]) -> list[
 @click.command()
 @own.output_dir(short=False)
 @click.option("-t", "--type", "form", type=click.Choice(FORMS), default="text", show_default=True)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True), default="-",
-              metavar="FILE", help="Where to write it. [default: standard output]")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
+    default="-",
+    metavar="FILE",
+    help="Where to write it. [default: standard output]",
+)
 @own.view_options
 @own.judged_options
 def report(form: str, output: Path, **given: Any) -> int:
@@ -87,7 +102,10 @@ def _forms(store: Store, result: LifecycleResult, form: str, times: str) -> str:
 
         return suite(result, own.heading(store))
     if form == "json":
-        return json.dumps({**result.to_dict(), "folder": str(store.path)}, indent=2, allow_nan=False) + "\n"
+        return (
+            json.dumps({**result.to_dict(), "folder": str(store.path)}, indent=2, allow_nan=False)
+            + "\n"
+        )
     import io
 
     from rich.console import Console
@@ -95,13 +113,19 @@ def _forms(store: Store, result: LifecycleResult, form: str, times: str) -> str:
     from scaletest.report.lifecycle.terminal import summary
 
     out = io.StringIO()
-    summary(result, Console(file=out, width=160, color_system=None), own.heading(store), str(store.path))
+    summary(
+        result, Console(file=out, width=160, color_system=None), own.heading(store), str(store.path)
+    )
     return out.getvalue()
 
 
 def stored_as(store: Store, form: str) -> str:
-    """A run in one of FORMS, judged anew without thresholds of this command line unless it is still measured."""
-    return _forms(store, stored.lifecycle(store.path, lambda: own.result_of(store, {})), form, "watch")
+    """A run in one of FORMS, judged anew without thresholds of this command line unless it is still
+    measured.
+    """
+    return _forms(
+        store, stored.lifecycle(store.path, lambda: own.result_of(store, {})), form, "watch"
+    )
 
 
 def show(store: Store, given: dict[str, Any], interrupted: str) -> int:
@@ -132,8 +156,14 @@ def _print(store: Store, result: LifecycleResult) -> None:
 @click.command()
 @click.argument("base", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
 @click.argument("candidate", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
-@click.option("--tolerance", type=click.FloatRange(0, 10), default=0.1, show_default=True, metavar="PART",
-              help="How much a median may grow.")  # fmt: skip
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 10),
+    default=0.1,
+    show_default=True,
+    metavar="PART",
+    help="How much a median may grow.",
+)
 @options.output
 def compare(base: Path, candidate: Path, tolerance: float, output: str) -> int:
     """Tell which steps of CANDIDATE are slower than those of BASE; both are folders of runs.
@@ -152,7 +182,10 @@ def compare(base: Path, candidate: Path, tolerance: float, output: str) -> int:
     width = max((len(one.name) for one in found.steps), default=4)
     echo(f"{'step':{width}}  {'base':>9}  {'candidate':>9}  change")
     for one in found.steps:
-        echo(f"{one.name:{width}}  {seconds(one.base_s):>9}  {seconds(one.candidate_s):>9}  {one.change}")
+        echo(
+            f"{one.name:{width}}  {seconds(one.base_s):>9}  {seconds(one.candidate_s):>9} "
+            f" {one.change}"
+        )
     echo(f"{found.verdict.kind}  {found.verdict.reason}")
     return found.verdict.kind.exit_code
 

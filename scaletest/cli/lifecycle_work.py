@@ -1,4 +1,6 @@
-"""What the commands of `scaletest lifecycle` have in common: cluster, submitter and sampler put together, and ended."""
+"""What the commands of `scaletest lifecycle` have in common: cluster, submitter and sampler put
+together, and ended.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,16 @@ if TYPE_CHECKING:
     from scaletest.lifecycle.submitting import Tool
 
 CONNECTIONS = 300
-# A thread that reads a watch waits so long for one that computes before it can stamp what arrived. With Python's own
-# 5 ms half of all stamps are 5 ms late while a sample is written; with this one 0.7 ms.
+# A thread that reads a watch waits so long for one that computes before it can stamp what arrived.
+# With Python's own 5 ms half of all stamps are 5 ms late while a sample is written; with this one
+# 0.7 ms.
 SWITCH_S = 0.0005
 
 
 def prepare(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) -> Tool:
-    """What submits the plan's workloads until `stop`. Raises when there is no namespace, kind or program for them."""
+    """What submits the plan's workloads until `stop`. Raises when there is no namespace, kind or
+    program for them.
+    """
     from scaletest.cluster.objects import Objects
     from scaletest.lifecycle import tools
 
@@ -43,7 +48,9 @@ def prepare(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) 
     return tools.Api(plan, objects, workloads)
 
 
-def submit_all(plan: LifecyclePlan, store: Store, tool: Tool, stop: threading.Event, *, fresh: bool) -> Counter[bool]:
+def submit_all(
+    plan: LifecyclePlan, store: Store, tool: Tool, stop: threading.Event, *, fresh: bool
+) -> Counter[bool]:
     """Carry the plan out; how many were accepted, and not. fresh: the plan was made just now."""
     from scaletest.lifecycle.sampling import steady
     from scaletest.lifecycle.submitting import Submitter
@@ -54,9 +61,16 @@ def submit_all(plan: LifecyclePlan, store: Store, tool: Tool, stop: threading.Ev
 
 
 def follow(
-    plan: LifecyclePlan, store: Store, context: str, stop: threading.Event, timeout_s: float,
-    told: Callable[[LifecycleProgress], None], backend: dict[str, float] | None = None, *, once: bool = False,
-) -> bool:  # fmt: skip
+    plan: LifecyclePlan,
+    store: Store,
+    context: str,
+    stop: threading.Event,
+    timeout_s: float,
+    told: Callable[[LifecycleProgress], None],
+    backend: dict[str, float] | None = None,
+    *,
+    once: bool = False,
+) -> bool:
     """Sample the run; whether every workload was done in time."""
     from scaletest.cluster.connection import connect
     from scaletest.lifecycle.sampling import Sampler, steady
@@ -67,12 +81,20 @@ def follow(
 
 
 def run_all(
-    plan: LifecyclePlan, store: Store, tool: Tool, raw: Raw, timeout_s: float, stop: threading.Event,
-    told: Callable[[LifecycleProgress], None], *, fresh: bool,
-) -> bool:  # fmt: skip
+    plan: LifecyclePlan,
+    store: Store,
+    tool: Tool,
+    raw: Raw,
+    timeout_s: float,
+    stop: threading.Event,
+    told: Callable[[LifecycleProgress], None],
+    *,
+    fresh: bool,
+) -> bool:
     """The submitter in a thread of its own, which waits for the watches; the sampler in this one.
 
-    Nothing is submitted that nobody watches: when the time is up, submitting ends too. Whether `stop` was set before.
+    Nothing is submitted that nobody watches: when the time is up, submitting ends too. Whether
+    `stop` was set before.
     """
     from scaletest.lifecycle.sampling import Sampler, steady
 

@@ -28,7 +28,9 @@ class _Formatter(logging.Formatter):
 def _harmless(record: logging.LogRecord) -> bool:
     """A filter for RQ's own handlers: nothing but its colours and line ends passes as a command."""
     parts = _COLOURS.split(record.getMessage())
-    record.msg = "".join(part if _COLOURS.fullmatch(part) else printable(part, keep="\n\t") for part in parts)
+    record.msg = "".join(
+        part if _COLOURS.fullmatch(part) else printable(part, keep="\n\t") for part in parts
+    )
     record.args = ()
     return True
 

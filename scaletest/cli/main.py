@@ -1,4 +1,6 @@
-"""The `scaletest` program: finds the command, and turns errors into one line each and an exit code."""
+"""The `scaletest` program: finds the command, and turns errors into one line each and an exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +149,9 @@ def _explained(error: ScaletestError) -> int:
 
 
 def _nobody_reads() -> int:
-    """The reader of our output is gone: nothing more can be said to it, neither now nor when we exit."""
+    """The reader of our output is gone: nothing more can be said to it, neither now nor when we
+    exit.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BrokenPipeError):
@@ -183,7 +187,9 @@ def _unexpected(error: Exception) -> int:
 
 
 def _as_unreachable(error: Exception) -> Unreachable | None:
-    """What to say about an error of Redis that came after we had connected; None for any other error."""
+    """What to say about an error of Redis that came after we had connected; None for any other
+    error.
+    """
     broker = sys.modules.get("scaletest.broker.connection")
     if broker is None or not isinstance(error, broker.REDIS_ERRORS):
         return None
@@ -194,7 +200,9 @@ def _as_unreachable(error: Exception) -> Unreachable | None:
 
 
 def _wants_traceback(arguments: list[str]) -> bool:
-    return bool({"-v", "--verbose"} & set(arguments[:1])) or os.environ.get("SCALETEST_VERBOSE") in (
+    return bool({"-v", "--verbose"} & set(arguments[:1])) or os.environ.get(
+        "SCALETEST_VERBOSE"
+    ) in (
         "1",
         "true",
     )

@@ -12,7 +12,13 @@ from scaletest.model.errors import Unreachable, UsageError
 
 
 @click.command("operator")
-@click.option("-n", "--namespace", multiple=True, metavar="NAME", help="Only there; may be repeated. [default: all]")
+@click.option(
+    "-n",
+    "--namespace",
+    multiple=True,
+    metavar="NAME",
+    help="Only there; may be repeated. [default: all]",
+)
 @click.option(
     "--image", default=f"scaletest-benchmarks:{__version__}", show_default=True, metavar="IMAGE",
     help="Of benchmarks that name none.",
@@ -29,11 +35,19 @@ from scaletest.model.errors import Unreachable, UsageError
     "--account", multiple=True, metavar="KIND=NAME",
     help="Service account of Validation or Lifecycle benchmarks that name none; may be repeated.",
 )  # fmt: skip
-@click.option("--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else.")
+@click.option(
+    "--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else."
+)
 def command(
-    namespace: tuple[str, ...], image: str, metrics_port: int, health_port: int, account: tuple[str, ...], crds: bool
+    namespace: tuple[str, ...],
+    image: str,
+    metrics_port: int,
+    health_port: int,
+    account: tuple[str, ...],
+    crds: bool,
 ) -> int:
-    """Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it is back.
+    """Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it
+    is back.
 
     \b
     scaletest operator --crds | kubectl apply --server-side -f -
@@ -49,7 +63,9 @@ def command(
     try:
         from scaletest.operator.handlers import run
     except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed", hint="pip install 'scaletest[operator]'") from error
+        raise UsageError(
+            f"{error.name} is not installed", hint="pip install 'scaletest[operator]'"
+        ) from error
     from scaletest.cluster.connection import connect
     from scaletest.cluster.discovery import groups
     from scaletest.cluster.documents import Documents
@@ -58,10 +74,18 @@ def command(
     cluster = connect()
     if GROUP not in groups(cluster):
         raise Unreachable(
-            f"the cluster does not know {GROUP}", hint="scaletest operator --crds | kubectl apply --server-side -f -"
+            f"the cluster does not know {GROUP}",
+            hint="scaletest operator --crds | kubectl apply --server-side -f -",
         )
     logging.getLogger("scaletest.operator").setLevel(logging.INFO)
-    run(Documents(cluster), image, namespace, metrics_port, accounts=_accounts(account), health_port=health_port)
+    run(
+        Documents(cluster),
+        image,
+        namespace,
+        metrics_port,
+        accounts=_accounts(account),
+        health_port=health_port,
+    )
     return 0
 
 
@@ -72,6 +96,9 @@ def _accounts(given: tuple[str, ...]) -> dict[str, str]:
     for one in given:
         kind, sign, name = one.partition("=")
         if not sign or not name:
-            raise UsageError(f"--account {one!r} is no KIND=NAME", hint="write it as in --account Lifecycle=tester")
+            raise UsageError(
+                f"--account {one!r} is no KIND=NAME",
+                hint="write it as in --account Lifecycle=tester",
+            )
         found[kind_of(kind).name] = name
     return found

@@ -21,7 +21,9 @@ DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
 
 
 def redis_url(default: str | None = DEFAULT_REDIS_URL) -> Callable[[F], F]:
-    """--redis-url, also SCALETEST_REDIS_URL. A password belongs into the variable, not on the command line."""
+    """--redis-url, also SCALETEST_REDIS_URL. A password belongs into the variable, not on the
+    command line.
+    """
     return click.option(
         "--redis-url",
         default=default,
@@ -39,7 +41,9 @@ def device_metrics_url(text: str) -> Callable[[F], F]:
     def checked(_context: click.Context, _option: click.Parameter, value: str) -> str:
         return value and checks.http_url(value, "--device-metrics-url", credentials=False)
 
-    return click.option("--device-metrics-url", default="", metavar="URL", callback=checked, help=text)
+    return click.option(
+        "--device-metrics-url", default="", metavar="URL", callback=checked, help=text
+    )
 
 
 def output(function: F) -> F:
@@ -64,24 +68,35 @@ def show(data: Mapping[str, Any] | list[Any], form: str) -> None:
 
         text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
         if printable(text, keep="\n") != text:
-            text = yaml.safe_dump(data, sort_keys=False)  # with escapes of YAML, since ours would be other data
+            text = yaml.safe_dump(
+                data, sort_keys=False
+            )  # with escapes of YAML, since ours would be other data
         echo(text, nl=False)
 
 
 def refuse_beside(option: str, allowed: set[str]) -> None:
-    """UsageError when an option outside `allowed` was typed beside `option`, which would ignore it."""
+    """UsageError when an option outside `allowed` was typed beside `option`, which would ignore
+    it.
+    """
     context = click.get_current_context()
     for one in context.command.params:
         name = one.name or ""
         # an argument of no words counts as given for some versions of click
-        typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name] != ()
+        typed = (
+            context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+            and context.params[name] != ()
+        )
         if typed and name not in allowed:
             what = max(one.opts, key=len) if isinstance(one, click.Option) else "a command"
-            raise UsageError(f"{what} cannot be given with {option}", hint="leave it out: the stored plan counts")
+            raise UsageError(
+                f"{what} cannot be given with {option}", hint="leave it out: the stored plan counts"
+            )
 
 
 def confirmed(question: str) -> bool:
-    """Whether whoever is at the terminal, or standard input, says yes; UsageError when nobody answers."""
+    """Whether whoever is at the terminal, or standard input, says yes; UsageError when nobody
+    answers.
+    """
     try:
         return confirm(question)
     except click.Abort:

@@ -17,7 +17,9 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def write(text: str, path: Path) -> None:
-    """Write a page, a table or data as they are, which are harmless already; "-" is standard output. UsageError."""
+    """Write a page, a table or data as they are, which are harmless already; "-" is standard
+    output. UsageError.
+    """
     content = text.encode(errors="replace")
     if str(path) == "-":
         sys.stdout.buffer.write(content)
@@ -26,7 +28,9 @@ def write(text: str, path: Path) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}", hint="give another -o FILE") from error
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror or error}", hint="give another -o FILE"
+        ) from error
     echo(f"{path} written", err=True)
 
 

@@ -1,7 +1,9 @@
-"""Where the settings of a validation come from: flag, --set, environment, plan file, default, in this order.
+"""Where the settings of a validation come from: flag, --set, environment, plan file, default, in
+this order.
 
-A plan file is YAML; its keys are the names of the options with underscores, and `command`, `thresholds` and
-`background`. A list given on the command line replaces the file's. The plan.json of a run is a plan file too.
+A plan file is YAML; its keys are the names of the options with underscores, and `command`,
+`thresholds` and `background`. A list given on the command line replaces the file's. The plan.json
+of a run is a plan file too.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ def options(function: F) -> F:
             multiple=True,
             envvar="SCALETEST_VALIDATE_THRESHOLD",
             metavar="EXPR",
-            help="Further condition of a PASS, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'; may be repeated.",
+            help=(
+                "Further condition of a PASS, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'; may"
+                " be repeated."
+            ),
         ),
         click.option(
             "--set",
@@ -57,14 +62,23 @@ def options(function: F) -> F:
             metavar="KEY=VALUE",
             help="Override one key of the plan file; may be repeated.",
         ),
-        click.option("-f", "--file", default="", metavar="PLAN", help="Take settings from a YAML file; -: from stdin."),
+        click.option(
+            "-f",
+            "--file",
+            default="",
+            metavar="PLAN",
+            help="Take settings from a YAML file; -: from stdin.",
+        ),
     ):
         function = option(function)
     return function
 
 
-def plan(context: click.Context, queue: str, devices: Callable[[dict[str, Any]], int] = lambda values: 0) -> Plan:
-    """The plan that the command line, the environment and the plan file make together, on that queue.
+def plan(
+    context: click.Context, queue: str, devices: Callable[[dict[str, Any]], int] = lambda values: 0
+) -> Plan:
+    """The plan that the command line, the environment and the plan file make together, on that
+    queue.
 
     devices: counts those of a plan, where it matters.
     """
@@ -78,7 +92,8 @@ def plan(context: click.Context, queue: str, devices: Callable[[dict[str, Any]],
         limit = next(one for one in found if one.key == "limit")
         if limit.origin != "default" and limit.value < most:
             raise UsageError(
-                f"limit is {limit.value}, fewer than {values['per_device'][-1]} workers on each of {count} devices",
+                f"limit is {limit.value}, fewer than {values['per_device'][-1]} workers on each of"
+                f" {count} devices",
                 hint="leave it out: a run that compares numbers of workers fills all devices",
             )
         values["limit"] = most
@@ -86,7 +101,9 @@ def plan(context: click.Context, queue: str, devices: Callable[[dict[str, Any]],
 
 
 def settings(context: click.Context) -> list[Setting]:
-    """Every key of a plan file with its value; InvalidValue for one that is unknown or of the wrong type."""
+    """Every key of a plan file with its value; InvalidValue for one that is unknown or of the wrong
+    type.
+    """
     from scaletest.model.schema import plan as schemas
 
     schema = schemas.file()
@@ -95,7 +112,9 @@ def settings(context: click.Context) -> list[Setting]:
     from_sets = dict(parse_set(text, schema) for text in sets)
     found = []
     for key, one in schema["properties"].items():
-        value, origin = given(context, key) if key in context.params else (one["default"], "default")
+        value, origin = (
+            given(context, key) if key in context.params else (one["default"], "default")
+        )
         if key in from_sets and origin != "flag":
             value, origin = from_sets[key], "--set"
         elif key in from_file and origin == "default":
@@ -129,7 +148,9 @@ def read(name: str, schema: Schema) -> dict[str, Any]:
     what = "the plan on standard input" if name == "-" else name
     data = load(text(name, what), what)
     if data is None:
-        raise UsageError(f"{what} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file")
+        raise UsageError(
+            f"{what} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file"
+        )
     if isinstance(data, dict) and "schema_version" in data:
         data = schemas.as_file(data)
     check(data, schema, what)
@@ -172,7 +193,9 @@ def parse_set(text: str, schema: Schema) -> tuple[str, Any]:
 
     key, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"--set {text!r} has no value", hint="write --set KEY=VALUE, as in --set limit=8")
+        raise UsageError(
+            f"--set {text!r} has no value", hint="write --set KEY=VALUE, as in --set limit=8"
+        )
     one = schema["properties"][known(key.strip(), schema["properties"], "the plan")]
     found = _value(value.strip(), one)
     check(found, one, f"{key.strip()} of --set")
@@ -180,7 +203,9 @@ def parse_set(text: str, schema: Schema) -> tuple[str, Any]:
 
 
 def _value(text: str, schema: Schema) -> Any:
-    """The text as a value of that schema; as it is when it cannot be read, for the check to say so."""
+    """The text as a value of that schema; as it is when it cannot be read, for the check to say
+    so.
+    """
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     try:
         if "array" in types and text.startswith("["):
@@ -201,14 +226,22 @@ def _value(text: str, schema: Schema) -> Any:
 def text(name: str, what: str) -> str:
     """The text of a plan file; - is standard input. UsageError when it cannot be read."""
     try:
-        with click.open_file(name, encoding="utf-8") if name == "-" else Path(name).open(encoding="utf-8") as file:
+        with (
+            click.open_file(name, encoding="utf-8")
+            if name == "-"
+            else Path(name).open(encoding="utf-8")
+        ) as file:
             text = str(file.read(MOST_CHARACTERS + 1))
     except OSError as error:
-        raise UsageError(f"{what} cannot be read: {error.strerror}", hint="give the path of a plan file") from error
+        raise UsageError(
+            f"{what} cannot be read: {error.strerror}", hint="give the path of a plan file"
+        ) from error
     except ValueError as error:
         raise InvalidValue(f"{what} is not text", hint="a plan file is YAML in UTF-8") from error
     if len(text) > MOST_CHARACTERS:
-        raise InvalidValue(f"{what} is longer than {MOST_CHARACTERS} characters", hint="give a plan file")
+        raise InvalidValue(
+            f"{what} is longer than {MOST_CHARACTERS} characters", hint="give a plan file"
+        )
     return text
 
 

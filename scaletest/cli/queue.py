@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def command() -> None:
     """Declare, look at, fill and empty queues.
 
-    A queue must be declared before requests can be submitted to it, so that a typing error never makes one.
+    A queue must be declared before requests can be submitted to it, so that a typing error never
+    makes one.
     """
 
 
@@ -61,7 +62,10 @@ def list_queues(redis_url: str, output: str) -> None:
     for state in states:
         maximum = str(state.maximum or "-")
         note = f"paused; {state.note}" if state.paused else state.note
-        echo(f"{state.name:{width}}  {state.waiting:>8}  {state.running:>8}  {state.workers:>8}  {maximum:>8}  {note}")
+        echo(
+            f"{state.name:{width}}  {state.waiting:>8}  {state.running:>8}  {state.workers:>8} "
+            f" {maximum:>8}  {note}"
+        )
 
 
 @command.command()
@@ -79,8 +83,15 @@ def show(name: str, redis_url: str, output: str) -> None:
     from scaletest.render.numbers import seconds
 
     echo(f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip())
-    oldest = f", the oldest for {seconds(state.oldest_waiting_s)}" if state.oldest_waiting_s is not None else ""
-    echo(f"  waiting {state.waiting}{oldest}, running {state.running}, maximum {state.maximum or 'none'}")
+    oldest = (
+        f", the oldest for {seconds(state.oldest_waiting_s)}"
+        if state.oldest_waiting_s is not None
+        else ""
+    )
+    echo(
+        f"  waiting {state.waiting}{oldest}, running {state.running}, maximum"
+        f" {state.maximum or 'none'}"
+    )
     echo(f"  workers {state.workers}: {', '.join(names) or 'none'}")
     if state.suspects:
         echo(f"  suspect, their requests fail at once: {', '.join(state.suspects)}")
@@ -88,7 +99,10 @@ def show(name: str, redis_url: str, output: str) -> None:
     echo(f"  {counters or 'no request yet'}")
     for label, values in (("wait", state.wait_s), ("run", state.run_s)):
         if values:
-            echo(f"  {label} " + ", ".join(f"{key} {seconds(value)}" for key, value in values.items()))
+            echo(
+                f"  {label} "
+                + ", ".join(f"{key} {seconds(value)}" for key, value in values.items())
+            )
 
 
 @command.command()
@@ -96,11 +110,15 @@ def show(name: str, redis_url: str, output: str) -> None:
 @options.redis_url()
 @options.output
 def check(names: tuple[str, ...], redis_url: str, output: str) -> int:
-    """Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3 when they do not."""
+    """Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3
+    when they do not.
+    """
     queues = _queues(redis_url)
     found = {name: queues.check(name) for name in names or queues.names()}
     if output != "table":
-        options.show({name: {"ok": not wrong, "wrong": wrong} for name, wrong in found.items()}, output)
+        options.show(
+            {name: {"ok": not wrong, "wrong": wrong} for name, wrong in found.items()}, output
+        )
     else:
         for name, wrong in found.items():
             echo(f"{name}: {'; '.join(wrong) or 'the books balance'}")
@@ -141,7 +159,9 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")
-    if not yes and not options.confirmed(f"Forget queue {name} with {state.waiting} waiting requests?"):
+    if not yes and not options.confirmed(
+        f"Forget queue {name} with {state.waiting} waiting requests?"
+    ):
         echo(f"{name}: kept")
         return
     echo(f"{name}: removed, {queues.remove(name)} requests dropped")
@@ -168,11 +188,32 @@ def resume(name: str, redis_url: str) -> None:
 @command.command()
 @click.argument("name")
 @options.redis_url()
-@click.option("--time-limit", type=float, default=0.0, metavar="S", help="The request may run this long; 0: no limit.")
+@click.option(
+    "--time-limit",
+    type=float,
+    default=0.0,
+    metavar="S",
+    help="The request may run this long; 0: no limit.",
+)
 @click.option("--no-wait", is_flag=True, help="Print the id and go; see: scaletest queue result.")
-@click.option("--keep", is_flag=True, help="Run it even when we are gone by then, and keep its result.")
-@click.option("--result-ttl", type=int, default=500, show_default=True, metavar="S", help="Keep a result (--no-wait).")
-@click.option("--timeout", type=float, default=0.0, metavar="S", help="Wait this long for the reply; 0: for ever.")
+@click.option(
+    "--keep", is_flag=True, help="Run it even when we are gone by then, and keep its result."
+)
+@click.option(
+    "--result-ttl",
+    type=int,
+    default=500,
+    show_default=True,
+    metavar="S",
+    help="Keep a result (--no-wait).",
+)
+@click.option(
+    "--timeout",
+    type=float,
+    default=0.0,
+    metavar="S",
+    help="Wait this long for the reply; 0: for ever.",
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
 def submit(name: str, redis_url: str, arguments: tuple[str, ...], **given: Any) -> int:
     """Submit one request, wait, and print its reply as JSON. Exit code 5 when it failed."""
@@ -189,7 +230,9 @@ def submit(name: str, redis_url: str, arguments: tuple[str, ...], **given: Any) 
         if given["no_wait"]:
             echo(request.id)
             return 0
-        reply = _await_kept(redis, request, timeout_s) if kept else _await(client, request, timeout_s)
+        reply = (
+            _await_kept(redis, request, timeout_s) if kept else _await(client, request, timeout_s)
+        )
     options.show(reply.to_dict(), "json")
     return 0 if reply.ok else 5
 
@@ -198,7 +241,9 @@ def submit(name: str, redis_url: str, arguments: tuple[str, ...], **given: Any) 
 @click.argument("request_id")
 @options.redis_url()
 def result(request_id: str, redis_url: str) -> int:
-    """Print the reply to a request that was submitted with --no-wait. Exit code 6 while there is none."""
+    """Print the reply to a request that was submitted with --no-wait. Exit code 6 while there is
+    none.
+    """
     from scaletest.broker import connect
     from scaletest.broker.results import stored
     from scaletest.model import checks
@@ -221,7 +266,8 @@ def _await(client: Client, request: Request, timeout_s: float) -> Reply:
         client.recover({request.id: request})
     was_waiting = client.cancel(request.queue, [request.id])
     raise WaitTimeout(
-        f"no reply came within {timeout_s:g} s; the request {'was dropped' if was_waiting else 'still runs'}",
+        f"no reply came within {timeout_s:g} s; the request"
+        f" {'was dropped' if was_waiting else 'still runs'}",
         hint="see whether a worker serves the queue: scaletest queue show",
     )
 

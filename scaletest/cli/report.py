@@ -29,7 +29,10 @@ FORMS = ["text", "html", "md", "csv", "json", "junit"]
     type=click.Choice(FORMS),
     default="text",
     show_default=True,
-    help="Form of the report. md: for a comment in CI; csv: one row a step; junit: one test case a doubling.",
+    help=(
+        "Form of the report. md: for a comment in CI; csv: one row a step; junit: one test case a"
+        " doubling."
+    ),
 )
 @click.option(
     "-o",
@@ -44,7 +47,9 @@ FORMS = ["text", "html", "md", "csv", "json", "junit"]
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
     metavar="FILE",
-    help="Also draw the scaling chart as a picture. Needs the extra: pip install 'scaletest[plot]'.",
+    help=(
+        "Also draw the scaling chart as a picture. Needs the extra: pip install 'scaletest[plot]'."
+    ),
 )
 def command(run: str, **given: Any) -> None:
     """Show a stored run: RUN is its name, the end of its name, its folder, or LAST.
@@ -54,7 +59,8 @@ def command(run: str, **given: Any) -> None:
     scaletest report LAST -t html -o report.html
     scaletest report LAST -t md >> "$GITHUB_STEP_SUMMARY"
 
-    The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no such run.
+    The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no
+    such run.
     """
     folder = stored.find(run)
     stored.spared(folder, given["output"], given["png"])
@@ -85,7 +91,9 @@ def command(run: str, **given: Any) -> None:
 
 def _saturation(found: SaturationRun, given: dict[str, Any]) -> None:
     if given["png"]:
-        raise UsageError("--png draws how a validation scales, and this is no validation", hint="use -t html")
+        raise UsageError(
+            "--png draws how a validation scales, and this is no validation", hint="use -t html"
+        )
     if given["form"] == "text" and str(given["output"]) == "-":
         from rich.console import Console
 

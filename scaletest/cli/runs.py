@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def command() -> None:
     """List, show, share and delete stored runs.
 
-    Wherever a run is asked for, its name will do, the end of its name, its folder, or LAST for the newest.
+    Wherever a run is asked for, its name will do, the end of its name, its folder, or LAST for the
+    newest.
     """
 
 
@@ -47,7 +48,11 @@ def list_runs(output: str) -> None:
     cells = [columns, *(_cells(row) for row in rows)]
     widths = [max(len(row[index]) for row in cells) for index in range(len(columns) - 1)]
     for row in cells:
-        echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]))
+        echo(
+            "  ".join(
+                [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
+            )
+        )
 
 
 @command.command()
@@ -63,7 +68,10 @@ def show(run: str, output: str) -> None:
     judged = saturated or stored.judged(folder)
     environment = judged.environment
     if output != "table":
-        options.show({**judged.result.to_dict(), "folder": str(folder.path), "environment": environment}, output)
+        options.show(
+            {**judged.result.to_dict(), "folder": str(folder.path), "environment": environment},
+            output,
+        )
         return
     from rich.console import Console
 
@@ -117,17 +125,24 @@ def export(run: str, file: Path) -> None:
 
 @command.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--name", default="", metavar="NEW", help="Name of the run here. [default: the one that it had]")
+@click.option(
+    "--name", default="", metavar="NEW", help="Name of the run here. [default: the one that it had]"
+)
 @click.option(
     "--max-size",
     type=click.FloatRange(min=0, min_open=True),
     default=2048.0,
     show_default=True,
     metavar="MB",
-    help="Refuse what unpacks to more than this, and lines or JSON files of more than 1/128 of it, 16 MiB at least.",
+    help=(
+        "Refuse what unpacks to more than this, and lines or JSON files of more than 1/128 of it,"
+        " 16 MiB at least."
+    ),
 )
 def import_run(file: Path, name: str, max_size: float) -> None:
-    """Take a run from a file that export wrote. The file is not trusted: only a run's own files are read."""
+    """Take a run from a file that export wrote. The file is not trusted: only a run's own files are
+    read.
+    """
     from scaletest.archive import default_root, transfer
     from scaletest.model import checks
 
@@ -140,7 +155,8 @@ def import_run(file: Path, name: str, max_size: float) -> None:
 @stored.run_argument()
 @click.argument("where", metavar="FILE|URL")
 def sql(run: str, where: str) -> None:
-    """Write the samples of a saturation run to a database, as saturate --sql does: SQLite, or PostgreSQL by URL.
+    """Write the samples of a saturation run to a database, as saturate --sql does: SQLite, or
+    PostgreSQL by URL.
 
     Steps that are there already are left as they are.
     """
@@ -161,7 +177,9 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
     folders = list({folder.path.resolve(): folder for folder in map(stored.find, runs)}.values())
     for folder in folders:
         if folder.in_use:
-            raise UsageError(f"run {folder.name} is in use by another process", hint="wait until it has ended")
+            raise UsageError(
+                f"run {folder.name} is in use by another process", hint="wait until it has ended"
+            )
     names = ", ".join(str(folder.path) for folder in folders)
     if not yes:
         if not sys.stdin.isatty():
@@ -217,7 +235,9 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _words(value: Any) -> str:
-    """One value as text; it may come from anywhere, so nothing in it reaches the terminal as a command."""
+    """One value as text; it may come from anywhere, so nothing in it reaches the terminal as a
+    command.
+    """
     if isinstance(value, dict):
         value = [f"{name} {each}" for name, each in value.items()]
     return cut(" ".join(map(str, value)) if isinstance(value, list) else str(value), 400)

@@ -1,4 +1,6 @@
-"""scaletest saturate: what load a service or a queue can take. Puts target, load and archive together."""
+"""scaletest saturate: what load a service or a queue can take. Puts target, load and archive
+together.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +27,28 @@ if TYPE_CHECKING:
 
 @click.command(
     "saturate",
-    epilog="Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID, 7 also when the database of --sql lacks steps at the "
-    "end. Ctrl-C once ends the step and prints what was found.",
+    epilog=(
+        "Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID, 7 also when the database of --sql"
+        " lacks steps at the end. Ctrl-C once ends the step and prints what was found."
+    ),
 )
 @saturate_options.options
 @options.output
 def command(**given: Any) -> int:
-    """Find the saturation point: raise the load until errors, latency or a growing backlog say so, bisect, confirm.
+    """Find the saturation point: raise the load until errors, latency or a growing backlog say so,
+    bisect, confirm.
 
     \b
     scaletest saturate --url http://127.0.0.1:8080/
-    scaletest saturate --url https://HOST/score --method POST --payload one.json --token-file key --warm 3m
+    scaletest saturate --url https://HOST/score --method POST --payload one.json \\
+      --token-file key --warm 3m
     scaletest saturate --service svc/model:80/score -n NAMESPACE --load closed
     scaletest saturate --queue transcode --redis-url redis://HOST -- ARG
     scaletest saturate -f plan.yaml --wanted 500
 
-    Open load (default) raises a rate and measures from the intended start of each request; closed load raises the
-    number in flight. Afterwards the latency at 70 % of the saturation point is measured.
+    Open load (default) raises a rate and measures from the intended start of each request; closed
+    load raises the number in flight. Afterwards the latency at 70 % of the saturation point is
+    measured.
     """
     if given["agent"]:
         from scaletest.cli.saturate_agent import serve
@@ -74,7 +81,9 @@ def _saturate(plan: SaturationPlan, given: dict[str, Any]) -> int:
         found = target(given, plan)
         saturate_options.prepare_originals(given)
         path = saturate_options.run_path(given)
-        teller = progress.choose(Console(stderr=True, highlight=False), plain=given["progress"] == "plain")
+        teller = progress.choose(
+            Console(stderr=True, highlight=False), plain=given["progress"] == "plain"
+        )
         before.callback(teller.close)
         database = Database(given, plan, path.name, teller.step)
         before.callback(database.close)
@@ -92,7 +101,11 @@ def _saturate(plan: SaturationPlan, given: dict[str, Any]) -> int:
 
 
 def _measure(
-    plan: SaturationPlan, given: dict[str, Any], found: Target, stores: tuple[SaturationFolder, Store], teller: Teller
+    plan: SaturationPlan,
+    given: dict[str, Any],
+    found: Target,
+    stores: tuple[SaturationFolder, Store],
+    teller: Teller,
 ) -> int:
     """The run, up to its result on disk; its exit code."""
     from scaletest.analysis.saturation.evaluation import conclude
@@ -120,7 +133,9 @@ def _measure(
             load = found.set_up(stack)
             if not (given["no_causes"] or given["agent_jobs"]):
                 load = Watched(load, found.servers, found.port)
-            runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
+            runner = Runner(
+                plan, load, stores, teller, between=lambda one: lines.extend(found.after(one))
+            )
             if ends:
                 runner.stop(ends[0])
             noticed += look()
@@ -160,7 +175,12 @@ def show(form: str, folder: SaturationFolder) -> None:
         summary(run, Console(highlight=False))
     else:
         options.show(
-            {**run.result.to_dict(), "folder": run.folder, **({"extra": run.extra} if run.extra else {})}, form
+            {
+                **run.result.to_dict(),
+                "folder": run.folder,
+                **({"extra": run.extra} if run.extra else {}),
+            },
+            form,
         )
 
 
@@ -173,13 +193,21 @@ def _show_plan(plan: SaturationPlan, given: dict[str, Any]) -> None:
     expected = forecast(plan).times(max(1, tuned))
     if given["output"] != "table":
         row = expected.to_dict()
-        options.show({**plan.to_dict(), "longest_s": row["longest_s"], "forecast": row}, given["output"])
+        options.show(
+            {**plan.to_dict(), "longest_s": row["longest_s"], "forecast": row}, given["output"]
+        )
         return
     echo(f"target    {plan.target}")
     first = f"{plan.start:g}" if plan.start else "found by the probe"
-    echo(f"load      {plan.load}, {plan.mode}: from {first} to {plan.highest:g} {plan.unit} at most")
+    echo(
+        f"load      {plan.load}, {plan.mode}: from {first} to {plan.highest:g} {plan.unit} at most"
+    )
     length = f"{plan.count} requests" if plan.count else f"{plan.step_s:g} s"
-    number = f"{expected.most}" if plan.mode == Mode.SWEEP else f"usually {expected.steps}, {expected.most} at most"
+    number = (
+        f"{expected.most}"
+        if plan.mode == Mode.SWEEP
+        else f"usually {expected.steps}, {expected.most} at most"
+    )
     echo(f"steps     {length} each, {number}")
     if tuned:
         echo(f"settings  {tuned}, all this for each")
@@ -197,7 +225,12 @@ def _takes(plan: SaturationPlan, expected: SaturationForecast, tuned: bool) -> I
         yield "takes     as long as so many requests take in each step; nobody knows that before"
     else:
         when = f"if requests are fast{' and pods ready at once' if tuned else ''}"
-        yield f"takes     about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {when}"
+        yield (
+            f"takes     about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {when}"
+        )
     if plan.limit:
-        yield f"limit     {plan.limit}: a step that does not decide it is extended, up to {LONGEST} times as long"
+        yield (
+            f"limit     {plan.limit}: a step that does not decide it is extended, up to {LONGEST}"
+            " times as long"
+        )
     yield f"again     a step in which the tester was late, up to {MOST_AGAIN} times"

@@ -1,4 +1,6 @@
-"""Load agents of scaletest saturate: started as processes of this machine or as a Job, and what each of them does."""
+"""Load agents of scaletest saturate: started as processes of this machine or as a Job, and what
+each of them does.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,12 @@ END_S = 15.0
 HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out of memory"
 
 
-def together(given: dict[str, Any], plan: SaturationPlan, wanted: dict[str, Any], stack: ExitStack) -> LevelLoad:
-    """The agents as one load. wanted: what each of them does. They end with the stack, even when we are killed."""
+def together(
+    given: dict[str, Any], plan: SaturationPlan, wanted: dict[str, Any], stack: ExitStack
+) -> LevelLoad:
+    """The agents as one load. wanted: what each of them does. They end with the stack, even when we
+    are killed.
+    """
     from scaletest.broker import EmbeddedServer, connect
     from scaletest.broker.rendezvous import Rendezvous
     from scaletest.saturation.agents import AgentsLoad
@@ -56,7 +62,9 @@ def serve(given: dict[str, Any]) -> int:
         return HttpLoad(call, payloads, agent=name)
 
     if not given["redis_url"]:
-        raise UsageError("an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL")
+        raise UsageError(
+            "an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL"
+        )
     redis = connect(given["redis_url"])
     try:
         agents.serve(Rendezvous(redis, given["agent"]), make)
@@ -86,7 +94,9 @@ def queue_load(url: str, wanted: dict[str, Any], agent: str = "") -> LevelLoad:
     return QueueLoad(client, agent=agent, **options)
 
 
-def _processes(given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stack: ExitStack) -> Any:
+def _processes(
+    given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stack: ExitStack
+) -> Any:
     """Agents on this machine. Gives what raises when one of them ended by itself."""
     from scaletest.system.guard import Guard
 
@@ -96,7 +106,11 @@ def _processes(given: dict[str, Any], plan: SaturationPlan, name: str, url: str,
     environment = guard.environment({**os.environ, "SCALETEST_REDIS_URL": url})
     started = [
         subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment, start_new_session=True
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
         )
         for _ in range(plan.agents)
     ]
@@ -127,7 +141,9 @@ def _end(started: list[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def _jobs(given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stack: ExitStack) -> Any:
+def _jobs(
+    given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stack: ExitStack
+) -> Any:
     """Agents as the pods of a Job, which is deleted with the stack."""
     from scaletest.cluster.connection import connect
     from scaletest.cluster.jobs import AgentJob

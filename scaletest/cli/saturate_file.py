@@ -1,7 +1,9 @@
-"""The plan file of scaletest saturate: its schema, and how it is read. Its keys are the flags with underscores.
+"""The plan file of scaletest saturate: its schema, and how it is read. Its keys are the flags with
+underscores.
 
-Both are made from the options, so that a key is described once. The original tool's configuration file is understood
-too (`saturation.original`). Every error names the file, the key, what is wrong and what to do.
+Both are made from the options, so that a key is described once. The original tool's configuration
+file is understood too (`saturation.original`). Every error names the file, the key, what is wrong
+and what to do.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def settings(command: click.Command) -> dict[str, click.Parameter]:
 
 
 def read(name: str, command: click.Command) -> dict[str, Any]:
-    """The settings of a plan file by the option's name; InvalidValue or UsageError names the key that is wrong."""
+    """The settings of a plan file by the option's name; InvalidValue or UsageError names the key
+    that is wrong.
+    """
     from scaletest.cli import plans
     from scaletest.model.schema.check import known
     from scaletest.saturation import original
@@ -44,7 +48,9 @@ def read(name: str, command: click.Command) -> dict[str, Any]:
     what = "the plan on standard input" if name == "-" else name
     data = plans.load(plans.text(name, what), what, NAME)
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise UsageError(f"{what} is no mapping of settings", hint="write KEY: VALUE, as in url: http://...")
+        raise UsageError(
+            f"{what} is no mapping of settings", hint="write KEY: VALUE, as in url: http://..."
+        )
     if original.is_original(data):
         data = original.settings(data)
     named = settings(command)
@@ -75,15 +81,25 @@ def _schema(option: click.Parameter) -> Schema:
         return {"type": [*one, "array"], "items": {"type": one}, "description": said}
     if isinstance(kind, click.Choice):
         # its type is said too: that is what a value is checked for first
-        return {"type": "string", **parts.one_of(list(kind.choices), said), "default": option.default}
+        return {
+            "type": "string",
+            **parts.one_of(list(kind.choices), said),
+            "default": option.default,
+        }
     if isinstance(kind, click.types.BoolParamType):
         return {"type": "boolean", "description": said, "default": option.default is True}
-    types: Mapping[Any, str | list[str]] = {click.INT: "integer", click.FLOAT: "number", DURATION: ["number", "string"]}
+    types: Mapping[Any, str | list[str]] = {
+        click.INT: "integer",
+        click.FLOAT: "number",
+        DURATION: ["number", "string"],
+    }
     return {"type": types.get(kind, "string"), "description": said, "default": option.default}
 
 
 def _value(option: click.Parameter, value: Any, what: str) -> Any:
-    """A value as click takes it. InvalidValue or UsageError unless it is of the key's type and can be read."""
+    """A value as click takes it. InvalidValue or UsageError unless it is of the key's type and can
+    be read.
+    """
     from scaletest.model.schema.check import check
 
     check(value, _schema(option), what)
@@ -92,5 +108,7 @@ def _value(option: click.Parameter, value: Any, what: str) -> Any:
     try:
         option.type.convert(value, option, None)
     except click.BadParameter as error:
-        raise UsageError(f"{what}: {error.message}", hint=f"see: scaletest config schema {NAME}") from error
+        raise UsageError(
+            f"{what}: {error.message}", hint=f"see: scaletest config schema {NAME}"
+        ) from error
     return value

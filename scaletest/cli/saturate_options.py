@@ -31,7 +31,10 @@ def _file(context: click.Context, parameter: click.Parameter, value: str) -> str
     from scaletest.cli import saturate_file
 
     if value:
-        context.default_map = {**(context.default_map or {}), **saturate_file.read(value, context.command)}
+        context.default_map = {
+            **(context.default_map or {}),
+            **saturate_file.read(value, context.command),
+        }
     return value
 
 
@@ -43,113 +46,367 @@ def options(function: F) -> F:
 
 
 TARGET = (
-    click.option("-f", "--file", default="", metavar="PLAN", is_eager=True, callback=_file, expose_value=False,
-                 help="Take settings from a YAML or JSON file, also the original tool's; -: from stdin."),
+    click.option(
+        "-f",
+        "--file",
+        default="",
+        metavar="PLAN",
+        is_eager=True,
+        callback=_file,
+        expose_value=False,
+        help="Take settings from a YAML or JSON file, also the original tool's; -: from stdin.",
+    ),
     click.option("--url", default="", metavar="URL", help="Load this HTTP service."),
-    click.option("--service", default="", metavar="svc/NAME[:PORT][/PATH]", help="Load a Service of the cluster."),
-    click.option("-n", "--namespace", default="", metavar="NAME", help="Of the Service. [default: ours]"),
+    click.option(
+        "--service",
+        default="",
+        metavar="svc/NAME[:PORT][/PATH]",
+        help="Load a Service of the cluster.",
+    ),
+    click.option(
+        "-n", "--namespace", default="", metavar="NAME", help="Of the Service. [default: ours]"
+    ),
     click.option("--context", default="", metavar="NAME", help="Of the kubeconfig."),
-    click.option("--pause-autoscalers", is_flag=True, help="Hold HPA or KEDA meanwhile, instead of refusing to run."),
+    click.option(
+        "--pause-autoscalers",
+        is_flag=True,
+        help="Hold HPA or KEDA meanwhile, instead of refusing to run.",
+    ),
     click.option("--queue", default="", metavar="Q", help="Load a queue of scaletest's workers."),
-    click.option("--redis-url", default="", envvar="SCALETEST_REDIS_URL", show_envvar=True, metavar="URL",
-                 help="Of --queue and --agents."),
-    click.option("--method", default="", metavar="NAME", help="HTTP method. [default: GET, POST with a payload]"),
-    click.option("--payload", default="", metavar="FILE", help="Body of every request, the same each time."),
-    click.option("--payload-provider", default="", metavar="NAME[:ARG]",
-                 help="Bodies in turn: file, folder, lines, or a plug-in of the group scaletest.payloads."),
-    click.option("-H", "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="May be repeated."),
-    click.option("--token-file", default="", metavar="FILE", help="Send its content as bearer token."),
-    click.option("--ca-file", default="", metavar="FILE", help="Authority of the service's certificate, PEM."),
-    click.option("--client-name", default="scaletest", show_default=True, metavar="NAME",
-                 help="User-Agent, and name in the results."),
-    click.option("--http2", is_flag=True, help="HTTP/2 through httpx; one process reaches about a sixth of HTTP/1.1."),
-    click.option("--timeout", "timeout_s", type=DURATION, default=30.0, show_default=True, metavar="S",
-                 help="Of every request."),
-    click.option("--retries", type=int, default=0, show_default=True, metavar="N",
-                 help="Further attempts of a failed request; each is on record."),
-    click.option("--server-header", default="", metavar="NAME",
-                 help="Answer header with the service's own time, for the queueing share."),
-    click.option("--pod-header", default="", metavar="NAME", help="Answer header with the pod's name."),
-    click.option("--log-pattern", default="", metavar="REGEX",
-                 help="With --service: the service's own time, in ms, as group 1 of a line of the pods' logs."),
-)  # fmt: skip
+    click.option(
+        "--redis-url",
+        default="",
+        envvar="SCALETEST_REDIS_URL",
+        show_envvar=True,
+        metavar="URL",
+        help="Of --queue and --agents.",
+    ),
+    click.option(
+        "--method",
+        default="",
+        metavar="NAME",
+        help="HTTP method. [default: GET, POST with a payload]",
+    ),
+    click.option(
+        "--payload", default="", metavar="FILE", help="Body of every request, the same each time."
+    ),
+    click.option(
+        "--payload-provider",
+        default="",
+        metavar="NAME[:ARG]",
+        help="Bodies in turn: file, folder, lines, or a plug-in of the group scaletest.payloads.",
+    ),
+    click.option(
+        "-H", "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="May be repeated."
+    ),
+    click.option(
+        "--token-file", default="", metavar="FILE", help="Send its content as bearer token."
+    ),
+    click.option(
+        "--ca-file", default="", metavar="FILE", help="Authority of the service's certificate, PEM."
+    ),
+    click.option(
+        "--client-name",
+        default="scaletest",
+        show_default=True,
+        metavar="NAME",
+        help="User-Agent, and name in the results.",
+    ),
+    click.option(
+        "--http2",
+        is_flag=True,
+        help="HTTP/2 through httpx; one process reaches about a sixth of HTTP/1.1.",
+    ),
+    click.option(
+        "--timeout",
+        "timeout_s",
+        type=DURATION,
+        default=30.0,
+        show_default=True,
+        metavar="S",
+        help="Of every request.",
+    ),
+    click.option(
+        "--retries",
+        type=int,
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Further attempts of a failed request; each is on record.",
+    ),
+    click.option(
+        "--server-header",
+        default="",
+        metavar="NAME",
+        help="Answer header with the service's own time, for the queueing share.",
+    ),
+    click.option(
+        "--pod-header", default="", metavar="NAME", help="Answer header with the pod's name."
+    ),
+    click.option(
+        "--log-pattern",
+        default="",
+        metavar="REGEX",
+        help=(
+            "With --service: the service's own time, in ms, as group 1 of a line of the pods' logs."
+        ),
+    ),
+)
 
 LOAD = (
-    click.option("--load", type=click.Choice(["open", "closed"]), default="open", show_default=True,
-                 help="open: a rate; closed: a number in flight."),
-    click.option("--mode", type=click.Choice(["search", "sweep"]), default="search", show_default=True,
-                 help="search: ramp, bisect, confirm; sweep: --start to --maximum by --increment."),
-    click.option("--poisson/--steady", default=True, show_default=True, help="Starts by chance, or evenly."),
-    click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of that chance."),
-    click.option("--start", type=float, default=0.0, metavar="X",
-                 help="First level: requests a second, or in flight. [default: found by the probe]"),
+    click.option(
+        "--load",
+        type=click.Choice(["open", "closed"]),
+        default="open",
+        show_default=True,
+        help="open: a rate; closed: a number in flight.",
+    ),
+    click.option(
+        "--mode",
+        type=click.Choice(["search", "sweep"]),
+        default="search",
+        show_default=True,
+        help="search: ramp, bisect, confirm; sweep: --start to --maximum by --increment.",
+    ),
+    click.option(
+        "--poisson/--steady", default=True, show_default=True, help="Starts by chance, or evenly."
+    ),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, metavar="N", help="Of that chance."
+    ),
+    click.option(
+        "--start",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="First level: requests a second, or in flight. [default: found by the probe]",
+    ),
     click.option("--maximum", type=float, default=0.0, metavar="X", help="Highest level."),
-    click.option("--factor", type=float, default=2.0, show_default=True, metavar="X", help="Of the geometric ramp."),
-    click.option("--increment", type=float, default=0.0, metavar="X", help="Of a sweep, or of a linear ramp."),
-    click.option("--count", type=int, default=0, metavar="N", help="A step is N requests instead of --step-time."),
-    click.option("--step-time", "step_s", type=DURATION, default=10.0, show_default=True, metavar="S",
-                 help="Of a step; longer where ten requests after each other take longer."),
-    click.option("--warm", "warm_s", type=DURATION, default=2.0, show_default=True, metavar="S",
-                 help="Single-thread probe before, as in 3m; 0: a single call."),
-    click.option("--max-in-flight", type=int, default=1000, show_default=True, metavar="N",
-                 help="Connections at most; what is due beyond that waits, and its time runs."),
-)  # fmt: skip
+    click.option(
+        "--factor",
+        type=float,
+        default=2.0,
+        show_default=True,
+        metavar="X",
+        help="Of the geometric ramp.",
+    ),
+    click.option(
+        "--increment", type=float, default=0.0, metavar="X", help="Of a sweep, or of a linear ramp."
+    ),
+    click.option(
+        "--count",
+        type=int,
+        default=0,
+        metavar="N",
+        help="A step is N requests instead of --step-time.",
+    ),
+    click.option(
+        "--step-time",
+        "step_s",
+        type=DURATION,
+        default=10.0,
+        show_default=True,
+        metavar="S",
+        help="Of a step; longer where ten requests after each other take longer.",
+    ),
+    click.option(
+        "--warm",
+        "warm_s",
+        type=DURATION,
+        default=2.0,
+        show_default=True,
+        metavar="S",
+        help="Single-thread probe before, as in 3m; 0: a single call.",
+    ),
+    click.option(
+        "--max-in-flight",
+        type=int,
+        default=1000,
+        show_default=True,
+        metavar="N",
+        help="Connections at most; what is due beyond that waits, and its time runs.",
+    ),
+)
 
 SEARCH = (
-    click.option("--success", type=float, default=0.99, show_default=True, metavar="P",
-                 help="Part of the requests that must succeed."),
-    click.option("--latency-limit", "limit", default="", metavar="'p95<200ms'", help="Saturated beyond this as well."),
-    click.option("--precision", type=float, default=0.02, show_default=True, metavar="P",
-                 help="The bracket's ends lie no farther apart."),
-    click.option("--most-steps", type=int, default=12, show_default=True, metavar="N", help="Before it is confirmed."),
-    click.option("--confirm", type=int, default=2, show_default=True, metavar="N",
-                 help="Measure the bracket's ends again, up to N times, until most say the same."),
-    click.option("--repeats", type=int, default=1, show_default=True, metavar="N", help="Of every level of a sweep."),
-    click.option("--share", type=float, default=0.7, show_default=True, metavar="P",
-                 help="Operating point, as a part of the saturation point."),
-    click.option("--operate-time", "operate_s", type=DURATION, default=0.0, metavar="S",
-                 help="How long it is measured. [default: two steps]"),
-    click.option("--wanted", type=float, default=0.0, metavar="R",
-                 help="Requests a second that must be held: FAIL below."),
-)  # fmt: skip
+    click.option(
+        "--success",
+        type=float,
+        default=0.99,
+        show_default=True,
+        metavar="P",
+        help="Part of the requests that must succeed.",
+    ),
+    click.option(
+        "--latency-limit",
+        "limit",
+        default="",
+        metavar="'p95<200ms'",
+        help="Saturated beyond this as well.",
+    ),
+    click.option(
+        "--precision",
+        type=float,
+        default=0.02,
+        show_default=True,
+        metavar="P",
+        help="The bracket's ends lie no farther apart.",
+    ),
+    click.option(
+        "--most-steps",
+        type=int,
+        default=12,
+        show_default=True,
+        metavar="N",
+        help="Before it is confirmed.",
+    ),
+    click.option(
+        "--confirm",
+        type=int,
+        default=2,
+        show_default=True,
+        metavar="N",
+        help="Measure the bracket's ends again, up to N times, until most say the same.",
+    ),
+    click.option(
+        "--repeats",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Of every level of a sweep.",
+    ),
+    click.option(
+        "--share",
+        type=float,
+        default=0.7,
+        show_default=True,
+        metavar="P",
+        help="Operating point, as a part of the saturation point.",
+    ),
+    click.option(
+        "--operate-time",
+        "operate_s",
+        type=DURATION,
+        default=0.0,
+        metavar="S",
+        help="How long it is measured. [default: two steps]",
+    ),
+    click.option(
+        "--wanted",
+        type=float,
+        default=0.0,
+        metavar="R",
+        help="Requests a second that must be held: FAIL below.",
+    ),
+)
 
 AGENTS = (
-    click.option("--agents", type=int, default=1, show_default=True, metavar="N",
-                 help="Send from N processes that begin together, and merge what they saw."),
-    click.option("--agent-jobs", default="", metavar="IMAGE",
-                 help="Run the agents as a Job of this image in the cluster; they need --redis-url."),
-    click.option("--agent-cpu", default="1", show_default=True, metavar="CPU",
-                 help="What each pod of that Job asks for, as in 500m; one that gets less is late."),
+    click.option(
+        "--agents",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Send from N processes that begin together, and merge what they saw.",
+    ),
+    click.option(
+        "--agent-jobs",
+        default="",
+        metavar="IMAGE",
+        help="Run the agents as a Job of this image in the cluster; they need --redis-url.",
+    ),
+    click.option(
+        "--agent-cpu",
+        default="1",
+        show_default=True,
+        metavar="CPU",
+        help="What each pod of that Job asks for, as in 500m; one that gets less is late.",
+    ),
     click.option("--agent", default="", hidden=True),
-)  # fmt: skip
+)
 
 TUNE = (
-    click.option("--tune", "tune", multiple=True, metavar="NAME=V,V,...",
-                 help="Measure settings of the Deployment behind --service: cpu, memory, concurrency, replicas. "
-                 "May be repeated; all combinations are measured, the best for its cost is named, all is put back."),
-    click.option("--restore", is_flag=True,
-                 help="Put back what a run that was killed left changed of the Deployment behind --service and of "
-                 "what scales it, and end."),
-    click.option("--concurrency-env", default="", metavar="NAME", help="Variable that holds the pod's concurrency."),
-    click.option("--concurrency-arg", default="", metavar="NAME", help="Argument that holds it, as in --workers."),
-    click.option("--container", default="", metavar="NAME", help="Of the pod. [default: the first]"),
-    click.option("--ready-timeout", type=DURATION, default=120.0, show_default=True, metavar="S",
-                 help="So long may pods take to be ready."),
-)  # fmt: skip
+    click.option(
+        "--tune",
+        "tune",
+        multiple=True,
+        metavar="NAME=V,V,...",
+        help=(
+            "Measure settings of the Deployment behind --service: cpu, memory, concurrency,"
+            " replicas. May be repeated; all combinations are measured, the best for its cost is"
+            " named, all is put back."
+        ),
+    ),
+    click.option(
+        "--restore",
+        is_flag=True,
+        help=(
+            "Put back what a run that was killed left changed of the Deployment behind --service"
+            " and of what scales it, and end."
+        ),
+    ),
+    click.option(
+        "--concurrency-env",
+        default="",
+        metavar="NAME",
+        help="Variable that holds the pod's concurrency.",
+    ),
+    click.option(
+        "--concurrency-arg",
+        default="",
+        metavar="NAME",
+        help="Argument that holds it, as in --workers.",
+    ),
+    click.option(
+        "--container", default="", metavar="NAME", help="Of the pod. [default: the first]"
+    ),
+    click.option(
+        "--ready-timeout",
+        type=DURATION,
+        default=120.0,
+        show_default=True,
+        metavar="S",
+        help="So long may pods take to be ready.",
+    ),
+)
 
 OUTPUT = (
-    click.option("--sql", default="", metavar="FILE|URL",
-                 help="Also write samples to SQLite, or to PostgreSQL by URL."),
-    click.option("--original-csv", default="", metavar="DIR",
-                 help="Append history.csv, timing.csv and scaling.csv as the original tool does."),
-    click.option("--run-dir", default="", metavar="DIR", help="Where the run is kept. [default: the user's data]"),
-    click.option("--no-causes", is_flag=True,
-                 help="Do not look at what this machine, and a service on it, do meanwhile."),
-    click.option("--progress", type=click.Choice(["auto", "plain"]), default="auto", show_default=True,
-                 help="Live line, or plain lines."),
-    click.option("--dry-run", is_flag=True, help="Print the plan and how long it takes, and do nothing."),
+    click.option(
+        "--sql",
+        default="",
+        metavar="FILE|URL",
+        help="Also write samples to SQLite, or to PostgreSQL by URL.",
+    ),
+    click.option(
+        "--original-csv",
+        default="",
+        metavar="DIR",
+        help="Append history.csv, timing.csv and scaling.csv as the original tool does.",
+    ),
+    click.option(
+        "--run-dir",
+        default="",
+        metavar="DIR",
+        help="Where the run is kept. [default: the user's data]",
+    ),
+    click.option(
+        "--no-causes",
+        is_flag=True,
+        help="Do not look at what this machine, and a service on it, do meanwhile.",
+    ),
+    click.option(
+        "--progress",
+        type=click.Choice(["auto", "plain"]),
+        default="auto",
+        show_default=True,
+        help="Live line, or plain lines.",
+    ),
+    click.option(
+        "--dry-run", is_flag=True, help="Print the plan and how long it takes, and do nothing."
+    ),
     click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]"),
-)  # fmt: skip
+)
 
 
 def plan(given: dict[str, Any]) -> SaturationPlan:
@@ -162,18 +419,34 @@ def plan(given: dict[str, Any]) -> SaturationPlan:
     named = [name for name in ("url", "service", "queue") if given[name]]
     if len(named) != 1:
         raise UsageError(
-            "saturate needs one target" if not named else f"--{named[0]} and --{named[1]} exclude each other",
+            (
+                "saturate needs one target"
+                if not named
+                else f"--{named[0]} and --{named[1]} exclude each other"
+            ),
             hint="give --url URL, --service svc/NAME or --queue Q",
         )
-    for name, needs in (("queue", "redis_url"), ("log_pattern", "service"), ("agent_jobs", "redis_url")):
+    for name, needs in (
+        ("queue", "redis_url"),
+        ("log_pattern", "service"),
+        ("agent_jobs", "redis_url"),
+    ):
         if given[name] and not given[needs]:
             raise UsageError(
-                f"--{name.replace('_', '-')} needs --{needs.replace('_', '-')}", hint="give it, or leave the other out"
+                f"--{name.replace('_', '-')} needs --{needs.replace('_', '-')}",
+                hint="give it, or leave the other out",
             )
     if given["tune"] and not given["service"]:
-        raise UsageError("--tune changes the Deployment behind a Service", hint="give --service svc/NAME")
+        raise UsageError(
+            "--tune changes the Deployment behind a Service", hint="give --service svc/NAME"
+        )
     tuning.settings(given["tune"])
-    if given["mode"] == "sweep" and given["maximum"] and given["maximum"] > given["start"] and not given["increment"]:
+    if (
+        given["mode"] == "sweep"
+        and given["maximum"]
+        and given["maximum"] > given["start"]
+        and not given["increment"]
+    ):
         raise UsageError("a sweep up to --maximum needs its step", hint="give --increment")
     where = public([given["url"]])[0] or given["service"] or f"queue {given['queue']}"
     row = {one.name: given[one.name] for one in fields(SaturationPlan) if one.name in given}
@@ -181,7 +454,9 @@ def plan(given: dict[str, Any]) -> SaturationPlan:
 
 
 def public(words: Sequence[str]) -> list[str]:
-    """A command line without secrets: values of headers and of query parameters, and logins in addresses."""
+    """A command line without secrets: values of headers and of query parameters, and logins in
+    addresses.
+    """
     found, hide = [], False
     for word in words:
         if hide or word.startswith("--header=") or (word.startswith("-H") and len(word) > 2):

@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 
 
 def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
-    """The queue, which must be declared and have workers. Unreachable when Redis does not answer."""
+    """The queue, which must be declared and have workers. Unreachable when Redis does not
+    answer.
+    """
     from scaletest.broker import Queues, connect
     from scaletest.render.numbers import plural
 
     for name in ("payload", "payload_provider", "headers", "token_file", "http2", "retries"):
         if given[name]:
             raise UsageError(
-                f"--{name.replace('_', '-').rstrip('s')} is for HTTP, not for a queue", hint="leave it out"
+                f"--{name.replace('_', '-').rstrip('s')} is for HTTP, not for a queue",
+                hint="leave it out",
             )
     checks.arguments(given["arguments"])
     redis = connect(given["redis_url"])
@@ -33,7 +36,8 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
         redis.close()
     if not state.workers:
         raise UsageError(
-            f"queue {given['queue']} has no worker", hint=f"start one: scaletest worker --queue {given['queue']}"
+            f"queue {given['queue']} has no worker",
+            hint=f"start one: scaletest worker --queue {given['queue']}",
         )
     waiting = f", {plural(state.waiting, 'request')} in it already" if state.waiting else ""
     shown = f"queue {state.name}: {plural(state.workers, 'worker')}{waiting}"

@@ -1,4 +1,6 @@
-"""scaletest saturate --service: a Service of the cluster as what is loaded; what is known of it is shown first."""
+"""scaletest saturate --service: a Service of the cluster as what is loaded; what is known of it is
+shown first.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,13 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
     service = Service(cluster, given["service"])
     deployment = service.deployment()
     ready, total = service.endpoints()
-    lines = [f"service {service.reference.name}: {service.url()}, {ready} of {total} addresses are ready"]
+    lines = [
+        f"service {service.reference.name}: {service.url()}, {ready} of {total} addresses are ready"
+    ]
     if not ready:
-        raise UsageError(f"no pod of service {service.reference.name} is ready", hint="look at its pods")
+        raise UsageError(
+            f"no pod of service {service.reference.name} is ready", hint="look at its pods"
+        )
     held = None
     if deployment is not None:
         if not given["tune"]:
@@ -56,7 +62,9 @@ def _logs(deployment: Deployment | None, pattern: str) -> Callable[[Assessed], l
 
     compiled(pattern)
     if deployment is None:
-        raise UsageError("no single Deployment stands behind this Service", hint="--log-pattern needs one")
+        raise UsageError(
+            "no single Deployment stands behind this Service", hint="--log-pattern needs one"
+        )
 
     def after(found: Assessed) -> list[str]:
         if found.step.phase != Phase.OPERATE:
@@ -67,8 +75,12 @@ def _logs(deployment: Deployment | None, pattern: str) -> Callable[[Assessed], l
     return after
 
 
-def scalers(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> tuple[AutoscalerHold | None, list[str]]:
-    """Who scales the Deployment. UsageError unless it may be held: two who change one thing measure each other."""
+def scalers(
+    cluster: Cluster, deployment: Deployment, given: dict[str, Any]
+) -> tuple[AutoscalerHold | None, list[str]]:
+    """Who scales the Deployment. UsageError unless it may be held: two who change one thing measure
+    each other.
+    """
     from scaletest.cluster.service import AutoscalerHold
 
     held = AutoscalerHold(cluster, deployment)
@@ -78,7 +90,8 @@ def scalers(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> 
     names = ", ".join(f"{one.kind} {one.name}" for one in active)
     if not given["pause_autoscalers"]:
         raise UsageError(
-            f"{names} scales {deployment.name}: a saturation point of so many pods cannot be measured",
+            f"{names} scales {deployment.name}: a saturation point of so many pods cannot be"
+            " measured",
             hint="add --pause-autoscalers: it is held for the run and put back",
         )
     return held, [f"autoscaler: {names}, held for the run"]
@@ -98,16 +111,27 @@ def enter(stack: ExitStack, held: AutoscalerHold | None) -> None:
     held.hold()
 
 
-def _reached(service: Service, given: dict[str, Any], plan: SaturationPlan, lines: list[str]) -> Any:
-    """Inside the cluster straight, from outside through the API server, whose own ceiling is told."""
+def _reached(
+    service: Service, given: dict[str, Any], plan: SaturationPlan, lines: list[str]
+) -> Any:
+    """Inside the cluster straight, from outside through the API server, whose own ceiling is
+    told.
+    """
     if IN_CLUSTER.exists() or given["agent_jobs"]:
         return call(given, plan, service.url())
     url, headers, authority = service.proxied()
-    if given["token_file"] or any(one.lower().startswith("authorization:") for one in given["headers"]):
+    if given["token_file"] or any(
+        one.lower().startswith("authorization:") for one in given["headers"]
+    ):
         raise UsageError(
             "the API server's proxy keeps the Authorization header for itself",
-            hint="run agents in the cluster with --agent-jobs IMAGE, or kubectl port-forward and --url",
+            hint=(
+                "run agents in the cluster with --agent-jobs IMAGE, or kubectl port-forward and"
+                " --url"
+            ),
         )
-    lines.append("reached through the API server: its proxy adds latency and has a ceiling of its own")
+    lines.append(
+        "reached through the API server: its proxy adds latency and has a ceiling of its own"
+    )
     made = call(given, plan, url, headers)
     return replace(made, ca_file=made.ca_file or authority)

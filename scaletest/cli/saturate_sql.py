@@ -1,8 +1,9 @@
-"""scaletest saturate --sql: a database beside the run's folder. The folder is the truth: a run outlives its database.
+"""scaletest saturate --sql: a database beside the run's folder. The folder is the truth: a run
+outlives its database.
 
-Unreachable at the start, it is refused before anything is loaded or changed. Later its failure is said once, nothing
-more is sent to it, and at the end what it lacks is written from the folder. When even that fails, the exit code says
-so, and `scaletest runs sql` does it later.
+Unreachable at the start, it is refused before anything is loaded or changed. Later its failure is
+said once, nothing more is sent to it, and at the end what it lacks is written from the folder. When
+even that fails, the exit code says so, and `scaletest runs sql` does it later.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
 
 
 class Database:
-    """The database of --sql, for one run; nothing at all without that option. say: who is told what goes wrong."""
+    """The database of --sql, for one run; nothing at all without that option. say: who is told what
+    goes wrong.
+    """
 
-    def __init__(self, given: dict[str, Any], plan: SaturationPlan, run: str, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, given: dict[str, Any], plan: SaturationPlan, run: str, say: Callable[[str], None]
+    ) -> None:
         self._where, self._client, self._run, self._say = given["sql"], plan.client_name, run, say
         self._named = bool(given["run_dir"])
         self._sink: SqlSink | None = None
@@ -44,7 +49,9 @@ class Database:
             self._sink = None
 
     def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
-        """A step, unless an earlier one failed already: it never raises for what is wrong with a database."""
+        """A step, unless an earlier one failed already: it never raises for what is wrong with a
+        database.
+        """
         if not self._where or self._lacking:
             return
         try:
@@ -66,7 +73,9 @@ class Database:
             count = filled(folder, self._where)
         except ScaletestError as error:
             run = folder.path if self._named else folder.name
-            self._say(f"error: steps of this run are missing in the database of --sql: {error.message}")
+            self._say(
+                f"error: steps of this run are missing in the database of --sql: {error.message}"
+            )
             line = shlex.join(["scaletest", "runs", "sql", str(run), public(self._where)])
             self._say(f"  when it is there again: {line}")
             return Unreachable.exit_code

@@ -1,4 +1,6 @@
-"""What scaletest saturate loads: a URL, a Service of the cluster, or a queue; and what is looked at before."""
+"""What scaletest saturate loads: a URL, a Service of the cluster, or a queue; and what is looked at
+before.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """shown: what was found about it. make: its load, to be closed. enter: what must be done before, and undone.
+    """shown: what was found about it. make: its load, to be closed. enter: what must be done
+    before, and undone.
 
-    servers: the first processes of the service, when they are on this machine and may be seen. port: where they serve.
+    servers: the first processes of the service, when they are on this machine and may be seen.
+    port: where they serve.
     is_here: whether the service is on this machine.
-    replicas: pods that serve it, 0 when that is unknown. after: what is found out when a step is done, in lines.
+    replicas: pods that serve it, 0 when that is unknown. after: what is found out when a step is
+    done, in lines.
     """
 
     shown: tuple[str, ...]
@@ -46,15 +51,21 @@ class Target:
         return load
 
     def probe(self, load: LevelLoad) -> None:
-        """One call. UsageError with the likely cause when it fails: endpoint, schema or credentials are wrong then."""
+        """One call. UsageError with the likely cause when it fails: endpoint, schema or credentials
+        are wrong then.
+        """
         from scaletest.load.http_call import CAUSES
         from scaletest.load.level_load import LoadOrder
 
-        found = load.measure(LoadOrder(60.0, parallel=1, count=1), lambda: False, lambda ended, failed: None)
+        found = load.measure(
+            LoadOrder(60.0, parallel=1, count=1), lambda: False, lambda ended, failed: None
+        )
         last = next((one for one in found.samples if one.final), None)
         if last is None or last.ok:
             return
-        cause, hint = CAUSES.get(last.outcome, ("the service does not serve this request", "read its log"))
+        cause, hint = CAUSES.get(
+            last.outcome, ("the service does not serve this request", "read its log")
+        )
         what = f"HTTP {last.outcome}" if last.outcome.isdigit() else last.outcome
         raise UsageError(f"the first call failed ({what}): {cause}", hint=hint)
 
@@ -82,7 +93,9 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
     return replace(over_http(given, plan, made), servers=processes, port=port, is_here=local)
 
 
-def over_http(given: dict[str, Any], plan: SaturationPlan, made: HttpCall, shown: tuple[str, ...] = ()) -> Target:
+def over_http(
+    given: dict[str, Any], plan: SaturationPlan, made: HttpCall, shown: tuple[str, ...] = ()
+) -> Target:
     """A target that is reached by this call, from this process or from agents."""
 
     def make(stack: ExitStack) -> LevelLoad:
@@ -105,14 +118,18 @@ def over_http(given: dict[str, Any], plan: SaturationPlan, made: HttpCall, shown
     return Target(shown, make)
 
 
-def call(given: dict[str, Any], plan: SaturationPlan, url: str, extra: dict[str, str] | None = None) -> HttpCall:
+def call(
+    given: dict[str, Any], plan: SaturationPlan, url: str, extra: dict[str, str] | None = None
+) -> HttpCall:
     """The request that the options describe. InvalidValue for what cannot be one."""
     from scaletest.load.http_call import HttpCall
 
     checks.http_url(url, "the service's URL")
     method = given["method"]
     if method and not (method.isascii() and method.isalpha()):
-        raise InvalidValue(f"--method {method[:40]!r} is no method of HTTP", hint="give GET, POST or another word")
+        raise InvalidValue(
+            f"--method {method[:40]!r} is no method of HTTP", hint="give GET, POST or another word"
+        )
     headers = {"User-Agent": plan.client_name, **_headers(given), **(extra or {})}
     carries = bool(given["payload"] or given["payload_provider"])
     if carries and not any(name.lower() == "content-type" for name in headers):
@@ -136,7 +153,9 @@ def payloads(given: dict[str, Any]) -> Payloads:
     from scaletest.load.payloads import Payloads, file, provided
 
     if given["payload"] and given["payload_provider"]:
-        raise UsageError("--payload and --payload-provider exclude each other", hint="give one of them")
+        raise UsageError(
+            "--payload and --payload-provider exclude each other", hint="give one of them"
+        )
     if given["payload_provider"]:
         return provided(given["payload_provider"])
     return Payloads(file(given["payload"])) if given["payload"] else Payloads()
@@ -147,14 +166,21 @@ def _headers(given: dict[str, Any]) -> dict[str, str]:
     for text in given["headers"]:
         name, colon, value = text.partition(":")
         if not colon or not name.strip() or any(ord(one) < 32 for one in text):
-            raise InvalidValue(f"--header {name[:40]!r} is no header", hint="write --header 'NAME: VALUE'")
+            raise InvalidValue(
+                f"--header {name[:40]!r} is no header", hint="write --header 'NAME: VALUE'"
+            )
         found[name.strip()] = value.strip()
     if given["token_file"]:
         try:
             token = Path(given["token_file"]).read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--token-file {given['token_file']} cannot be read: {error}") from error
+            raise UsageError(
+                f"--token-file {given['token_file']} cannot be read: {error}"
+            ) from error
         if not token or any(ord(one) < 33 for one in token):
-            raise UsageError(f"--token-file {given['token_file']} holds no token", hint="one line, the token alone")
+            raise UsageError(
+                f"--token-file {given['token_file']} holds no token",
+                hint="one line, the token alone",
+            )
         found["Authorization"] = f"Bearer {token}"
     return found

@@ -1,4 +1,6 @@
-"""scaletest saturate --tune: measure settings of the Deployment behind a Service, rank them, put everything back."""
+"""scaletest saturate --tune: measure settings of the Deployment behind a Service, rank them, put
+everything back.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ SAMPLE_S = 2.0
 
 
 class _Stop:
-    """Hands a signal to whatever is measured now. lacking: the exit code of a database that lacks steps, else 0."""
+    """Hands a signal to whatever is measured now. lacking: the exit code of a database that lacks
+    steps, else 0.
+    """
 
     def __init__(self) -> None:
         self.why = ""
@@ -69,7 +73,9 @@ class _Sampler:
 
 
 def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
-    """Measure every setting; a table, the best first. Exit code 0 when at least one was measured."""
+    """Measure every setting; a table, the best first. Exit code 0 when at least one was
+    measured.
+    """
     from scaletest.analysis.saturation.tuning import ranked, settings
     from scaletest.cli.saturate_service import enter, scalers
     from scaletest.cli.saturate_sql import Database
@@ -89,7 +95,9 @@ def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
     tuning = Tuning(cluster, deployment, given["container"], **where)
     for one in wanted:
         _check_amounts(one)
-        changed({}, one, where["env"], where["argument"])  # whether it can be done at all, before anything is
+        changed(
+            {}, one, where["env"], where["argument"]
+        )  # whether it can be done at all, before anything is
     probed = Database(given, plan, "", _say)
     probed.open()
     probed.close()
@@ -114,11 +122,15 @@ def restore(given: dict[str, Any]) -> int:
     from scaletest.cluster.tuning_backup import BackupAnnotation
 
     if not given["service"]:
-        raise UsageError("--restore is for the Deployment behind a Service", hint="give --service svc/NAME")
+        raise UsageError(
+            "--restore is for the Deployment behind a Service", hint="give --service svc/NAME"
+        )
     cluster = connect(given["namespace"], given["context"])
     deployment = Service(cluster, given["service"]).deployment()
     if deployment is None:
-        raise UsageError("no single Deployment stands behind this Service", hint="look at what it selects")
+        raise UsageError(
+            "no single Deployment stands behind this Service", hint="look at what it selects"
+        )
     note = BackupAnnotation(cluster, deployment.name)
     held = AutoscalerHold(cluster, deployment)
     before, names = note.left(), held.adopt()
@@ -131,7 +143,10 @@ def restore(given: dict[str, Any]) -> int:
     for line in failed or [f"{name} scales it again" for name in names]:
         _say(line)
     if before is None and not names:
-        _say(f"deployment {deployment.name} and what scales it are as they were: there is nothing to put back")
+        _say(
+            f"deployment {deployment.name} and what scales it are as they were: there is nothing to"
+            " put back"
+        )
     return Unreachable.exit_code if failed else 0
 
 
@@ -145,7 +160,10 @@ def _check_amounts(setting: dict[str, str]) -> None:
     for name in ("cpu", "memory"):
         amount = quantity(setting.get(name, "1"))
         if not amount.is_finite() or amount <= 0:
-            raise UsageError(f"--tune {name}={setting[name][:40]} is no amount", hint="write it as in 500m or 2Gi")
+            raise UsageError(
+                f"--tune {name}={setting[name][:40]} is no amount",
+                hint="write it as in 500m or 2Gi",
+            )
 
 
 def _try(
@@ -162,7 +180,10 @@ def _try(
     name = ", ".join(f"{key} {value}" for key, value in setting.items())
     echo(f"setting {name}", err=True)
     cpu, memory = tuning.resources()
-    cpu, memory = float(quantity(setting.get("cpu", str(cpu)))), float(quantity(setting.get("memory", str(memory))))
+    cpu, memory = (
+        float(quantity(setting.get("cpu", str(cpu)))),
+        float(quantity(setting.get("memory", str(memory)))),
+    )
     replicas = int(setting.get("replicas", tuning.replicas))
     base = TriedSetting(setting, None, None, replicas, cpu, memory / GIB)
     try:
@@ -187,7 +208,9 @@ def _try(
     )
 
 
-def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str) -> SaturationResult:
+def _measure(
+    plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
+) -> SaturationResult:
     from rich.console import Console
 
     from scaletest.archive.saturation import SaturationFolder
@@ -198,7 +221,9 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
 
     # autoscalers are held already
     found = target({**given, "pause_autoscalers": True}, plan)
-    folder = SaturationFolder(SaturationFolder.create(saturate_options.run_path({**given, "run_dir": ""})).path)
+    folder = SaturationFolder(
+        SaturationFolder.create(saturate_options.run_path({**given, "run_dir": ""})).path
+    )
     with ExitStack() as stack:
         stack.callback(folder.forget_empty)
         stack.enter_context(folder.locked())
@@ -207,12 +232,19 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
         stack.callback(load.close)
         database = Database({**given, "run_dir": ""}, plan, folder.name, _say)
         stack.callback(database.close)
-        stop.runner = Runner(plan, load, [folder, database], PlainProgress(Console(stderr=True, highlight=False)))
+        stop.runner = Runner(
+            plan, load, [folder, database], PlainProgress(Console(stderr=True, highlight=False))
+        )
         if stop.why:
             stop.runner.stop(stop.why)
         found.probe(load)
         result: SaturationResult = stop.runner.run()
-        folder.result({**result.to_dict(), "extra": {"lines": [f"setting: {name}"], "replicas": found.replicas}})
+        folder.result(
+            {
+                **result.to_dict(),
+                "extra": {"lines": [f"setting: {name}"], "replicas": found.replicas},
+            }
+        )
         stop.lacking = database.finish(folder) or stop.lacking
     return result
 
@@ -227,7 +259,10 @@ def _restore(tuning: Tuning, held: AutoscalerHold | None) -> None:
 
 def _show(rows: list[TriedSetting], form: str) -> None:
     if form != "table":
-        options.show({"schema_version": 1, "kind": "tuning", "settings": [one.to_dict() for one in rows]}, form)
+        options.show(
+            {"schema_version": 1, "kind": "tuning", "settings": [one.to_dict() for one in rows]},
+            form,
+        )
         return
     from scaletest.render.numbers import NOTHING, percent, seconds, significant
     from scaletest.report.table import Column, aligned
@@ -236,12 +271,20 @@ def _show(rows: list[TriedSetting], form: str) -> None:
         return percent(used / asked, 0) if used is not None and asked else NOTHING
 
     columns = [
-        Column("setting", [" ".join(f"{key}={value}" for key, value in one.setting.items()) for one in rows]),
-        Column("saturated at", [f"{significant(one.per_s)}/s" if one.per_s else NOTHING for one in rows]),
+        Column(
+            "setting",
+            [" ".join(f"{key}={value}" for key, value in one.setting.items()) for one in rows],
+        ),
+        Column(
+            "saturated at",
+            [f"{significant(one.per_s)}/s" if one.per_s else NOTHING for one in rows],
+        ),
         Column("latency at 70%", [seconds(one.latency_s) for one in rows]),
         Column("CPU used", [share(one.used_cpu, one.cpu) for one in rows]),
         Column("memory used", [share(one.used_memory, one.memory) for one in rows]),
-        Column("per core", [f"{significant(one.worth)}/s" if one.worth else NOTHING for one in rows]),
+        Column(
+            "per core", [f"{significant(one.worth)}/s" if one.worth else NOTHING for one in rows]
+        ),
     ]
     for line, one in zip(aligned(columns, 100), [None, *rows], strict=True):
         note = f"  {', '.join([*one.marks, *filter(None, [one.trouble])])}" if one else ""

@@ -1,4 +1,6 @@
-"""scaletest validate --per-device: which devices there are on this machine, and how its workers share them."""
+"""scaletest validate --per-device: which devices there are on this machine, and how its workers
+share them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
     try:
         return tuple(int(one) for one in value.split(",")) if value else ()
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of numbers such as 1,2,4", context, parameter) from None
+        raise click.BadParameter(
+            f"{value!r} is no list of numbers such as 1,2,4", context, parameter
+        ) from None
 
 
 def options(function: F) -> F:
@@ -33,22 +37,32 @@ def options(function: F) -> F:
             type=click.Choice(POLICIES),
             default="balanced",
             show_default=True,
-            help="With --per-device: the first device with a free slot, the least used, or the most used.",
+            help=(
+                "With --per-device: the first device with a free slot, the least used, or the most"
+                " used."
+            ),
         ),
         click.option(
             "--per-device",
             default="",
             callback=_numbers,
             metavar="K[,K...]",
-            help="K workers may share one device, each with a slot of it. Several numbers: compare them, all devices "
-            "full, and say which is best.",
+            help=(
+                "K workers may share one device, each with a slot of it. Several numbers: compare"
+                " them, all devices full, and say which is best."
+            ),
         ),
-        click.option("--preset", type=click.Choice(["", *PRESETS]), default="", help="Devices of one vendor."),
+        click.option(
+            "--preset", type=click.Choice(["", *PRESETS]), default="", help="Devices of one vendor."
+        ),
         click.option(
             "--device-glob",
             default="",
             metavar="GLOB",
-            help="Device files; worker N uses the N-th, counting round, unless --per-device is given.",
+            help=(
+                "Device files; worker N uses the N-th, counting round, unless --per-device is"
+                " given."
+            ),
         ),
     ):
         function = option(function)
@@ -66,11 +80,15 @@ def doubts(plan: Plan) -> list[str]:
     """Why a best number of workers per device may be one for no device at all."""
     if not plan.compares:
         return []
-    kinds = Counter(f"{one.vendor} {one.model}".strip() for one in _found(plan.device_glob, plan.preset))
+    kinds = Counter(
+        f"{one.vendor} {one.model}".strip() for one in _found(plan.device_glob, plan.preset)
+    )
     if len(kinds) < 2:
         return []
     names = ", ".join(f"{count} {name or 'unknown'}" for name, count in kinds.most_common())
-    return [f"the devices are not alike ({names}): compare on one kind, with a narrower --device-glob"]
+    return [
+        f"the devices are not alike ({names}): compare on one kind, with a narrower --device-glob"
+    ]
 
 
 def same_devices(plan: Plan) -> None:

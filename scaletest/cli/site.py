@@ -1,4 +1,6 @@
-"""Where a validation runs: for each queue its declaration, local workers and a load, taken down with the stack."""
+"""Where a validation runs: for each queue its declaration, local workers and a load, taken down
+with the stack.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,11 @@ class Site:
         """Reads what the queue's nodes do from now on."""
         return None if self.no_causes else SampleReader(self.redis, queue).read
 
-    def set_up(self, queue: str, what: Background, plan: Plan | None = None) -> tuple[LocalBackend, ClosedLoop]:
-        """Declare a queue of the run's own, and make its backend and its load; neither has begun yet.
+    def set_up(
+        self, queue: str, what: Background, plan: Plan | None = None
+    ) -> tuple[LocalBackend, ClosedLoop]:
+        """Declare a queue of the run's own, and make its backend and its load; neither has begun
+        yet.
 
         plan: says how its workers share devices; without it they count round.
         """
@@ -51,10 +56,14 @@ class Site:
         queues.add(queue, note=f"validate {what.workload}", owner=client.name)
         self.stack.callback(patient.run, lambda: queues.remove(queue))
         options = WorkerOptions(self.url, queue, what.command, what.device_glob, what.time_limit_s)
-        options = replace(options, no_causes=self.no_causes, device_metrics_url=self.device_metrics_url)
+        options = replace(
+            options, no_causes=self.no_causes, device_metrics_url=self.device_metrics_url
+        )
         if plan:
             shares = {workers: plan.share(workers) for workers in plan.steps}
-            options = replace(options, preset=plan.preset, device_policy=plan.device_policy, shares=shares)
+            options = replace(
+                options, preset=plan.preset, device_policy=plan.device_policy, shares=shares
+            )
         backend = LocalBackend(
             options,
             self.log,

@@ -20,24 +20,61 @@ GIB = 2.0**30
 
 
 @click.command("size")
-@click.option("--rate", type=float, metavar="R", help="Requests a second. [default: the saturation point of --run]")
-@click.option("--latency", type=DURATION, metavar="S", help="Of a request, as in 500ms. [default: of --run]")
 @click.option(
-    "--concurrency", type=float, default=1.0, show_default=True, metavar="N", help="Requests a pod serves at once."
+    "--rate",
+    type=float,
+    metavar="R",
+    help="Requests a second. [default: the saturation point of --run]",
 )
 @click.option(
-    "--cpu", type=str, default="", metavar="Q", help="Cores a pod asks for, as in 0.5 or 500m. [default: 0.5]"
-)
-@click.option("--memory", type=str, default="", metavar="Q", help="Memory a pod asks for, as in 512Mi.")
-@click.option("--devices", type=int, default=0, show_default=True, metavar="N", help="Devices a pod asks for.")
-@click.option(
-    "--node-cpu", type=str, multiple=True, metavar="Q", help="Cores of a node; repeat it to compare. [default: 4]"
+    "--latency", type=DURATION, metavar="S", help="Of a request, as in 500ms. [default: of --run]"
 )
 @click.option(
-    "--node-memory", type=str, default="", metavar="Q", help="Memory of a node, as in 16Gi. [default: enough]"
+    "--concurrency",
+    type=float,
+    default=1.0,
+    show_default=True,
+    metavar="N",
+    help="Requests a pod serves at once.",
 )
-@click.option("--node-devices", type=int, default=0, show_default=True, metavar="N", help="Devices of a node.")
-@click.option("--node-pods", type=int, default=110, show_default=True, metavar="N", help="Pods a node takes at most.")
+@click.option(
+    "--cpu",
+    type=str,
+    default="",
+    metavar="Q",
+    help="Cores a pod asks for, as in 0.5 or 500m. [default: 0.5]",
+)
+@click.option(
+    "--memory", type=str, default="", metavar="Q", help="Memory a pod asks for, as in 512Mi."
+)
+@click.option(
+    "--devices", type=int, default=0, show_default=True, metavar="N", help="Devices a pod asks for."
+)
+@click.option(
+    "--node-cpu",
+    type=str,
+    multiple=True,
+    metavar="Q",
+    help="Cores of a node; repeat it to compare. [default: 4]",
+)
+@click.option(
+    "--node-memory",
+    type=str,
+    default="",
+    metavar="Q",
+    help="Memory of a node, as in 16Gi. [default: enough]",
+)
+@click.option(
+    "--node-devices", type=int, default=0, show_default=True, metavar="N", help="Devices of a node."
+)
+@click.option(
+    "--node-pods",
+    type=int,
+    default=110,
+    show_default=True,
+    metavar="N",
+    help="Pods a node takes at most.",
+)
 @click.option(
     "--node-overhead",
     type=str,
@@ -46,9 +83,25 @@ GIB = 2.0**30
     metavar="Q",
     help="Cores of a node that the system takes.",
 )
-@click.option("--node-overhead-memory", type=str, default="0", show_default=True, metavar="Q", help="And memory.")
-@click.option("--shared-pods", type=int, default=3, show_default=True, metavar="N", help="Pods of a shared front end.")
-@click.option("--shared-cpu", type=str, default="1.3", show_default=True, metavar="Q", help="Cores of each.")
+@click.option(
+    "--node-overhead-memory",
+    type=str,
+    default="0",
+    show_default=True,
+    metavar="Q",
+    help="And memory.",
+)
+@click.option(
+    "--shared-pods",
+    type=int,
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Pods of a shared front end.",
+)
+@click.option(
+    "--shared-cpu", type=str, default="1.3", show_default=True, metavar="Q", help="Cores of each."
+)
 @click.option(
     "--headroom",
     type=float,
@@ -57,9 +110,23 @@ GIB = 2.0**30
     metavar="P",
     help="Run at this part of what the pods hold.",
 )
-@click.option("--spare", type=int, default=1, show_default=True, metavar="N", help="Nodes that may be lost.")
-@click.option("--run", "run", default="", metavar="RUN", help="Take latency and saturation from a saturation run.")
-@click.option("--replicas", type=int, default=0, metavar="N", help="Pods that served that run. [default: as on record]")
+@click.option(
+    "--spare", type=int, default=1, show_default=True, metavar="N", help="Nodes that may be lost."
+)
+@click.option(
+    "--run",
+    "run",
+    default="",
+    metavar="RUN",
+    help="Take latency and saturation from a saturation run.",
+)
+@click.option(
+    "--replicas",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Pods that served that run. [default: as on record]",
+)
 @click.option(
     "--deployment",
     default="",
@@ -68,18 +135,21 @@ GIB = 2.0**30
 )
 @click.option("-n", "--namespace", default="", metavar="NAME", help="Of the Deployment.")
 @click.option("--context", default="", metavar="NAME", help="Of the kubeconfig.")
-@click.option("--queue", default="NAME", metavar="Q", help="Queue of the chart whose values are printed.")
+@click.option(
+    "--queue", default="NAME", metavar="Q", help="Queue of the chart whose values are printed."
+)
 @options.output
-def command(**given: Any) -> None:  # fmt: skip
+def command(**given: Any) -> None:
     """Tell how many pods and nodes a request rate needs.
 
     \b
     scaletest size --rate 24 --latency 500ms --cpu 0.5 --node-cpu 4
-    scaletest size --rate 400 --latency 80ms --memory 1Gi --node-cpu 4 --node-cpu 16 --node-memory 64Gi
+    scaletest size --rate 400 --latency 80ms --memory 1Gi --node-cpu 4 --node-cpu 16 \\
+      --node-memory 64Gi
     scaletest size --rate 400 --run LAST --replicas 2 --deployment model -n serving
 
-    First the article's formula, which pools CPU over the cluster; then with what short requests really reach; then pods
-    placed node by node; then with headroom, and so that a node may be lost.
+    First the article's formula, which pools CPU over the cluster; then with what short requests
+    really reach; then pods placed node by node; then with headroom, and so that a node may be lost.
     """
     from scaletest.analysis.sizing import alternatives
 
@@ -92,7 +162,13 @@ def command(**given: Any) -> None:  # fmt: skip
             {"node_cpu": node.cpu, "sizes": [one.to_dict() for one in sizes]}
             for node, sizes in zip(nodes, found, strict=True)
         ]
-        data = {"schema_version": 1, "kind": "size", "demand": _facts(demand), "alternatives": rows, "notes": told}
+        data = {
+            "schema_version": 1,
+            "kind": "size",
+            "demand": _facts(demand),
+            "alternatives": rows,
+            "notes": told,
+        }
         options.show({**data, "values": values}, given["output"])
         return
     _table(demand, nodes, found, told)
@@ -133,11 +209,17 @@ def _demand(given: dict[str, Any]) -> tuple[CapacityDemand, list[NodeSize], list
         rate = point if rate is None else rate
         latency_s = run_latency_s if latency_s is None else latency_s
         per_pod = point / replicas
-        told.append(f"measured: {short(point, 4)} requests/s on {replicas} pods, {short(per_pod, 4)} each")
+        told.append(
+            f"measured: {short(point, 4)} requests/s on {replicas} pods, {short(per_pod, 4)} each"
+        )
         if verdict.kind in (VerdictKind.INVALID, VerdictKind.RUNNING):
-            told.append(f"that run is {verdict.kind}, and so is what follows from it: {verdict.reason}")
+            told.append(
+                f"that run is {verdict.kind}, and so is what follows from it: {verdict.reason}"
+            )
     if rate is None or latency_s is None:
-        raise UsageError("size needs --rate and --latency", hint="give both, or --run RUN of a saturation run")
+        raise UsageError(
+            "size needs --rate and --latency", hint="give both, or --run RUN of a saturation run"
+        )
     pod = PodSize(cpu, memory, given["devices"], given["concurrency"])
     shared = given["shared_pods"], _cores(given["shared_cpu"])
     return CapacityDemand(rate, latency_s, pod, nodes[0], *shared, per_pod), nodes, told
@@ -147,17 +229,23 @@ def _measured(given: dict[str, Any]) -> tuple[float, float, int, Verdict]:
     """Saturation point, latency, pods and verdict of a stored run; UsageError when it has none."""
     found = stored.saturation(stored.find(given["run"]))
     if found is None or found.result.point is None:
-        raise UsageError(f"run {given['run']} has no saturation point", hint="name a run of: scaletest saturate")
+        raise UsageError(
+            f"run {given['run']} has no saturation point", hint="name a run of: scaletest saturate"
+        )
     result = found.result
     assert result.point is not None
     source = result.operating or result.warm
     latency_s = source.latency.mean if source else None
     if latency_s is None:
-        raise UsageError(f"run {given['run']} has no latency", hint="run it to the end, or give --latency")
+        raise UsageError(
+            f"run {given['run']} has no latency", hint="run it to the end, or give --latency"
+        )
     said = found.extra.get("replicas")
     replicas = given["replicas"] or (said if isinstance(said, int) else 0)
     if replicas < 1:
-        raise UsageError(f"how many pods served run {given['run']} is not on record", hint="give --replicas N")
+        raise UsageError(
+            f"how many pods served run {given['run']} is not on record", hint="give --replicas N"
+        )
     return result.point.value, latency_s, replicas, result.verdict
 
 
@@ -175,7 +263,9 @@ def _quantity(text: str) -> float:
 
     value = float(quantity(text))
     if value < 0 or (value == 0 and text.strip().strip("0").strip(".") != ""):
-        raise InvalidValue(f"{text[:40]!r} is no quantity", hint="write it as in 0.5, 500m, 2 or 512Mi")
+        raise InvalidValue(
+            f"{text[:40]!r} is no quantity", hint="write it as in 0.5, 500m, 2 or 512Mi"
+        )
     return value
 
 
@@ -204,20 +294,31 @@ def _values(given: dict[str, Any], demand: CapacityDemand, chosen: Size) -> dict
     workers = {
         "replicas": chosen.pods,
         "resources": {"requests": asked},
-        "autoscaling": {"minReplicas": min(chosen.pods, max(1, round(chosen.pods * given["headroom"]))),
-                        "maxReplicas": chosen.pods},
-    }  # fmt: skip
+        "autoscaling": {
+            "minReplicas": min(chosen.pods, max(1, round(chosen.pods * given["headroom"]))),
+            "maxReplicas": chosen.pods,
+        },
+    }
     return {"queues": {given["queue"]: workers}}
 
 
-def _table(demand: CapacityDemand, nodes: list[NodeSize], found: list[list[Size]], told: list[str]) -> None:
+def _table(
+    demand: CapacityDemand, nodes: list[NodeSize], found: list[list[Size]], told: list[str]
+) -> None:
     from scaletest.render.numbers import seconds
     from scaletest.report.table import Column, aligned
 
     pod = demand.pod
     more = f", {pod.memory:g} GiB" if pod.memory else ""
-    one = f"{short(demand.per_pod, 4)}/s each, measured" if demand.per_pod else f"concurrency {pod.concurrency:g}"
-    echo(f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more}, {one}")
+    one = (
+        f"{short(demand.per_pod, 4)}/s each, measured"
+        if demand.per_pod
+        else f"concurrency {pod.concurrency:g}"
+    )
+    echo(
+        f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more},"
+        f" {one}"
+    )
     for line in told:
         echo(line)
     for node, sizes in zip(nodes, found, strict=True):

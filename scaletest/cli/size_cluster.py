@@ -14,7 +14,9 @@ GIB = 2.0**30
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What a pod of a Deployment asks for, in cores and GiB, 0 when nothing; and the cluster's kinds of node."""
+    """What a pod of a Deployment asks for, in cores and GiB, 0 when nothing; and the cluster's
+    kinds of node.
+    """
 
     cpu: float
     memory: float
@@ -23,7 +25,9 @@ class Live:
 
 
 def look(deployment: str, namespace: str, context: str) -> Live:
-    """Read the Deployment and the nodes. What other pods of the nodes ask for counts as their overhead, the largest."""
+    """Read the Deployment and the nodes. What other pods of the nodes ask for counts as their
+    overhead, the largest.
+    """
     from scaletest.analysis.sizing import NodeSize
     from scaletest.cluster import capacity, rights
     from scaletest.cluster.connection import connect
@@ -33,7 +37,10 @@ def look(deployment: str, namespace: str, context: str) -> Live:
     found = Deployment(cluster, deployment)
     asked = capacity.requests(found.template["spec"])
     cpu, memory = float(asked.get("cpu", 0)), float(asked.get("memory", 0)) / GIB
-    told = [f"deployment {deployment}: {found.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB each"]
+    told = [
+        f"deployment {deployment}: {found.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB"
+        " each"
+    ]
     if rights.missing(cluster, rights.CAPACITY):
         return Live(cpu, memory, [], [*told, "the nodes may not be listed: give --node-cpu"])
     placed = Counter(one.node for one in found.pods())
@@ -47,12 +54,20 @@ def look(deployment: str, namespace: str, context: str) -> Live:
             float(node.allocatable.get("memory", 0)) / GIB,
             int(node.allocatable.get("pods", 110)),
         )
-        gone = (kind[0] - float(node.free.get("cpu", 0)), kind[1] - float(node.free.get("memory", 0)) / GIB)
+        gone = (
+            kind[0] - float(node.free.get("cpu", 0)),
+            kind[1] - float(node.free.get("memory", 0)) / GIB,
+        )
         own = placed[node.name]
         gone = (max(0.0, gone[0] - own * cpu), max(0.0, gone[1] - own * memory))
         before = taken.get(kind, (0.0, 0.0))
         taken[kind] = (max(before[0], gone[0]), max(before[1], gone[1]))
         kinds[kind] += 1
-    told += [f"{count} nodes of {kind[0]:g} CPU, {kind[1]:.3g} GiB" for kind, count in kinds.most_common()]
-    nodes = [NodeSize(kind[0], kind[1], 0.0, kind[2], *taken[kind]) for kind, _ in kinds.most_common()]
+    told += [
+        f"{count} nodes of {kind[0]:g} CPU, {kind[1]:.3g} GiB"
+        for kind, count in kinds.most_common()
+    ]
+    nodes = [
+        NodeSize(kind[0], kind[1], 0.0, kind[2], *taken[kind]) for kind, _ in kinds.most_common()
+    ]
     return Live(cpu, memory, nodes, told)

@@ -12,10 +12,12 @@ from types import FrameType
 
 @contextmanager
 def stopping(stop: Callable[[str], None], *, unwind: bool) -> Iterator[ExitStack]:
-    """First SIGINT, SIGTERM or SIGHUP: drain and report. Second: end now; guards then end what is left.
+    """First SIGINT, SIGTERM or SIGHUP: drain and report. Second: end now; guards then end what is
+    left.
 
-    Gives the stack of what must be taken down again. unwind: nobody else would do that, as on Kubernetes, so a second
-    signal still does; a third one ends now, but not while things are put back.
+    Gives the stack of what must be taken down again. unwind: nobody else would do that, as on
+    Kubernetes, so a second signal still does; a third one ends now, but not while things are put
+    back.
     """
     names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
     seen: list[int] = []

@@ -1,4 +1,6 @@
-"""Stored runs on the command line: the argument that names one, and its judgement made anew from its records."""
+"""Stored runs on the command line: the argument that names one, and its judgement made anew from
+its records.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def spared(folder: RunFolder, *targets: Path | None) -> None:
 
 
 def judged(folder: RunFolder) -> Run:
-    """What a validation's records say, judged anew unless it is still measured; UsageError when they cannot be read."""
+    """What a validation's records say, judged anew unless it is still measured; UsageError when
+    they cannot be read.
+    """
     from scaletest.archive import default_root
     from scaletest.report.run import read
 
@@ -60,7 +64,9 @@ def judged(folder: RunFolder) -> Run:
 
 
 def saturation(folder: RunFolder) -> SaturationRun | None:
-    """A saturation run, judged anew unless it is still measured; None when it is of another kind."""
+    """A saturation run, judged anew unless it is still measured; None when it is of another
+    kind.
+    """
     from scaletest.archive import default_root
     from scaletest.model.saturation import KIND
 
@@ -107,7 +113,9 @@ def side(folder: RunFolder) -> Side:
     return Side(stored.plan, summarise(stored.plan, stored.measurements, stored.records))
 
 
-def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def _complete(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
     from scaletest.archive import default_root

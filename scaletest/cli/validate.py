@@ -1,4 +1,6 @@
-"""scaletest validate: the main job. Puts Redis, workers and load together, and prints what the runner found."""
+"""scaletest validate: the main job. Puts Redis, workers and load together, and prints what the
+runner found.
+"""
 
 from __future__ import annotations
 
@@ -36,23 +38,50 @@ SAMPLING = ("no_causes", "device_metrics_url")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @options.redis_url(None)
 @deployment.options
-@click.option("--limit", type=int, default=8, show_default=True, metavar="N", help="Largest number of workers.")
-@click.option("--scale", type=float, default=1.8, show_default=True, metavar="X", help="Ratio wanted per doubling.")
-@click.option("--seconds", type=float, default=1.0, show_default=True, metavar="S", help="Run time of one request.")
+@click.option(
+    "--limit",
+    type=int,
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Largest number of workers.",
+)
+@click.option(
+    "--scale",
+    type=float,
+    default=1.8,
+    show_default=True,
+    metavar="X",
+    help="Ratio wanted per doubling.",
+)
+@click.option(
+    "--seconds",
+    type=float,
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Run time of one request.",
+)
 @click.option(
     "--precision",
     type=float,
     default=0.02,
     show_default=True,
     metavar="P",
-    help="A step has been measured enough when its interval is narrower than this part of its throughput.",
+    help=(
+        "A step has been measured enough when its interval is narrower than this part of its"
+        " throughput."
+    ),
 )
 @click.option(
     "--max-step",
     type=float,
     default=0.0,
     metavar="S",
-    help="Measure a step this long at most, its parts together. [default: 60 s, or 30 requests if they take longer]",
+    help=(
+        "Measure a step this long at most, its parts together. [default: 60 s, or 30 requests if"
+        " they take longer]"
+    ),
 )
 @click.option(
     "--step-time",
@@ -73,8 +102,10 @@ SAMPLING = ("no_causes", "device_metrics_url")
     type=click.Choice(ORDERS),
     default=MIRRORED,
     show_default=True,
-    help="Measure every step on the way up and on the way down, which cancels what a machine that heats up does, "
-    "or once, ascending.",
+    help=(
+        "Measure every step on the way up and on the way down, which cancels what a machine that"
+        " heats up does, or once, ascending."
+    ),
 )
 @click.option(
     "--repeats",
@@ -84,8 +115,17 @@ SAMPLING = ("no_causes", "device_metrics_url")
     metavar="R",
     help="Measure every step this often, in shuffled order.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the order of repeated steps.")
-@click.option("--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Of the order of repeated steps.",
+)
+@click.option(
+    "--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none."
+)
 @click.option(
     "--tolerate-failures",
     type=int,
@@ -95,8 +135,14 @@ SAMPLING = ("no_causes", "device_metrics_url")
     help="Failed requests that do not fail the run.",
 )
 @sharing.options
-@click.option("--no-causes", is_flag=True, help="Do not let local workers sample where requests spend their time.")
-@options.device_metrics_url("Let local workers read their devices also from an exporter of Prometheus metrics.")
+@click.option(
+    "--no-causes",
+    is_flag=True,
+    help="Do not let local workers sample where requests spend their time.",
+)
+@options.device_metrics_url(
+    "Let local workers read their devices also from an exporter of Prometheus metrics."
+)
 @click.option(
     "--run-dir",
     default="",
@@ -110,8 +156,12 @@ SAMPLING = ("no_causes", "device_metrics_url")
     show_default=True,
     help="Live line, or plain lines.",
 )
-@click.option("--resume", default="", metavar="RUN", help="Go on with a run that was interrupted or killed.")
-@click.option("--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing.")
+@click.option(
+    "--resume", default="", metavar="RUN", help="Go on with a run that was interrupted or killed."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing."
+)
 @plans.options
 @options.output
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
@@ -125,12 +175,13 @@ def command(**given: Any) -> int:
     scaletest validate --local -f plan.yaml --set limit=16 --threshold 'efficiency(8)>=0.8'
     scaletest validate --deployment NAME -n NAMESPACE --client svc/NAME --seconds 2 --limit 16
 
-    Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what was measured.
-    Exit code 0 PASS, 3 FAIL, 4 INVALID.
+    Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what
+    was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
     if not (given["local"] or given["redis_url"] or given["deployment"] or given["dry_run"]):
         raise UsageError(
-            "validate needs to know where to run", hint="add --local, --deployment NAME, or --redis-url URL"
+            "validate needs to know where to run",
+            hint="add --local, --deployment NAME, or --redis-url URL",
         )
     if given["resume"]:
         return _resume(given)
@@ -145,7 +196,8 @@ def command(**given: Any) -> int:
             )
         if given["device_metrics_url"]:
             raise UsageError(
-                "--device-metrics-url is for local workers", hint="set deviceMetricsUrl in the values of the queue"
+                "--device-metrics-url is for local workers",
+                hint="set deviceMetricsUrl in the values of the queue",
             )
     if given["dry_run"]:
         dryrun.show(plan, given["output"])
@@ -162,7 +214,9 @@ def command(**given: Any) -> int:
 
 
 def _resume(given: dict[str, Any]) -> int:
-    """The plan is the stored one: a step measured under another plan would not compare with the others."""
+    """The plan is the stored one: a step measured under another plan would not compare with the
+    others.
+    """
     from scaletest.archive import find
     from scaletest.validation import complete
 
@@ -173,7 +227,10 @@ def _resume(given: dict[str, Any]) -> int:
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))
         # of a mirrored run nobody knows before whether another pair is needed
-        if stored.plan.mirrored or len(stored.measurements) < len(stored.plan.steps) * stored.plan.repeats:
+        if (
+            stored.plan.mirrored
+            or len(stored.measurements) < len(stored.plan.steps) * stored.plan.repeats
+        ):
             _same_machine(stored)
             sharing.same_devices(stored.plan)
         folder.forget_unfinished(stored)
@@ -184,7 +241,9 @@ def _resume(given: dict[str, Any]) -> int:
 
 
 def _same_machine(stored: Stored) -> None:
-    """UsageError when the steps measured so far are those of another machine: a ratio of the two says nothing."""
+    """UsageError when the steps measured so far are those of another machine: a ratio of the two
+    says nothing.
+    """
     from scaletest.archive.environment import environment
 
     here = environment([])
@@ -192,13 +251,18 @@ def _same_machine(stored: Stored) -> None:
         there = stored.environment.get(name, here[name])
         if stored.measurements and there != here[name]:
             raise UsageError(
-                f"the run was begun on another machine: its {name} was {there!r:.80}, here it is {here[name]!r:.80}",
+                f"the run was begun on another machine: its {name} was {there!r:.80}, here it is"
+                f" {here[name]!r:.80}",
                 hint="go on there, or make a run of its own here",
             )
 
 
 def _validate(
-    plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stored | None, target: Target | None
+    plan: Plan,
+    folder: RunFolder,
+    given: dict[str, Any],
+    stored: Stored | None,
+    target: Target | None,
 ) -> int:
     from rich.console import Console
 
@@ -233,7 +297,9 @@ def _validate(
 
 
 def _look(given: dict[str, Any]) -> Callable[[], list[str]]:
-    """Begin to look at this machine and its exporter of device metrics; the function gives the warnings."""
+    """Begin to look at this machine and its exporter of device metrics; the function gives the
+    warnings.
+    """
     from scaletest.cli import device_metrics
     from scaletest.load import busy_check
 
@@ -270,7 +336,9 @@ def _run(plan: Plan, runner: ValidationRunner, site: Site) -> Evaluation:
         device_glob=plan.device_glob,
         time_limit_s=plan.time_limit_s,
     )
-    others = [BackgroundLoad(one, *site.set_up(queue_of(plan, one), one)) for one in plan.background]
+    others = [
+        BackgroundLoad(one, *site.set_up(queue_of(plan, one), one)) for one in plan.background
+    ]
     backend, load = site.set_up(plan.queue, main, plan)
     return runner.run(backend, load, others, site.samples(plan.queue))
 

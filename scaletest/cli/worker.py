@@ -20,13 +20,21 @@ from scaletest.model.presets import PRESETS
 
 @click.command(
     "worker",
-    epilog="The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it runs. "
-    "--once ends with 0, or with 5 when the request failed.",
+    epilog=(
+        "The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it"
+        " runs. --once ends with 0, or with 5 when the request failed."
+    ),
 )
-@click.option("--queue", default="sleep", show_default=True, help="The queue to serve; it must be declared.")
+@click.option(
+    "--queue", default="sleep", show_default=True, help="The queue to serve; it must be declared."
+)
 @options.redis_url()
 @click.option("--burst", is_flag=True, help="Exit when the queue is empty.")
-@click.option("--once", is_flag=True, help="Run the workload once, without Redis, and say where its time went.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Run the workload once, without Redis, and say where its time went.",
+)
 @click.option(
     "--format",
     "form",
@@ -36,11 +44,31 @@ from scaletest.model.presets import PRESETS
     help="Form of what --once prints on standard output.",
 )
 @click.option("--name", help="Name of this worker. [default: host, process and a random part]")
-@click.option("--time-limit", type=float, default=0.0, metavar="S", help="Default limit of a request; 0: none.")
-@click.option("--device-glob", default="", metavar="GLOB", help="Pattern of device files, as in '/dev/dri/renderD*'.")
-@click.option("--preset", type=click.Choice(list(PRESETS)), help="Devices, and their environment, of one vendor.")
 @click.option(
-    "--per-device", type=int, default=1, show_default=True, metavar="K", help="Workers that may share one device."
+    "--time-limit",
+    type=float,
+    default=0.0,
+    metavar="S",
+    help="Default limit of a request; 0: none.",
+)
+@click.option(
+    "--device-glob",
+    default="",
+    metavar="GLOB",
+    help="Pattern of device files, as in '/dev/dri/renderD*'.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    help="Devices, and their environment, of one vendor.",
+)
+@click.option(
+    "--per-device",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Workers that may share one device.",
 )
 @click.option(
     "--device-policy",
@@ -56,21 +84,36 @@ from scaletest.model.presets import PRESETS
     help="How long to wait for a free slot. [default: 4.5 heartbeats]",
 )
 @click.option(
-    "--device-index", type=int, metavar="N", help="Use the N-th matching device, counting round, and lease no slot."
+    "--device-index",
+    type=int,
+    metavar="N",
+    help="Use the N-th matching device, counting round, and lease no slot.",
 )
 @click.option("--directory", default="", metavar="DIR", help="Work directory of the program.")
 @click.option("--null-input", is_flag=True, help="Let the program read nothing.")
 @click.option("--null-output", is_flag=True, help="Throw the program's output away.")
-@click.option("--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's.")
+@click.option(
+    "--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's."
+)
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
 @options.device_metrics_url("Read this node's devices also from an exporter of Prometheus metrics.")
 @click.option(
     "--allow-commands",
     is_flag=True,
-    help="Let a benchmark's document name commands, arguments of tools, directories and objects of the cluster.",
+    help=(
+        "Let a benchmark's document name commands, arguments of tools, directories and objects of"
+        " the cluster."
+    ),
 )
-@click.option("--node-env", default="", metavar="NAME", help="Environment variable that holds the node's name.")
-@click.option("--pod-env", default="", metavar="NAME", help="Environment variable that holds the pod's name.")
+@click.option(
+    "--node-env",
+    default="",
+    metavar="NAME",
+    help="Environment variable that holds the node's name.",
+)
+@click.option(
+    "--pod-env", default="", metavar="NAME", help="Environment variable that holds the pod's name."
+)
 @click.option(
     "--kill-grace",
     type=float,
@@ -87,9 +130,21 @@ from scaletest.model.presets import PRESETS
     metavar="S",
     help="To finish a request after SIGTERM.",
 )
-@click.option("--heartbeat", type=float, default=5.0, show_default=True, metavar="S", help="Interval of heartbeats.")
 @click.option(
-    "--max-attempts", type=int, default=3, show_default=True, metavar="N", help="Before a lost request fails."
+    "--heartbeat",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="Interval of heartbeats.",
+)
+@click.option(
+    "--max-attempts",
+    type=int,
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Before a lost request fails.",
 )
 @click.option(
     "--allow-function",
@@ -97,21 +152,27 @@ from scaletest.model.presets import PRESETS
     metavar="PREFIX",
     help="Also execute RQ jobs of functions below PREFIX.",
 )
-@click.option("--no-rq-commands", is_flag=True, help="Ignore commands of RQ's tools, for one connection to Redis less.")
+@click.option(
+    "--no-rq-commands",
+    is_flag=True,
+    help="Ignore commands of RQ's tools, for one connection to Redis less.",
+)
 @click.option("--log-messages", is_flag=True, help="Log every request and reply.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    """Take requests of one queue and run the workload: COMMAND with its arguments, transcode, torch, fakedev, or sleep.
+    """Take requests of one queue and run the workload: COMMAND with its arguments, transcode,
+    torch, fakedev, or sleep.
 
     \b
     scaletest worker --queue sleep
     scaletest worker --queue q --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
-    scaletest worker --queue media --preset intel --per-device 4 -- transcode --engine onevpl --input FILE
+    scaletest worker --queue media --preset intel --per-device 4 -- transcode \\
+      --engine onevpl --input FILE
     scaletest worker --once -- COMMAND ARG...
 
-    FILENAME in any argument becomes the path of the device. A request's own arguments are added at the end. With --once
-    what COMMAND writes goes to standard error.
+    FILENAME in any argument becomes the path of the device. A request's own arguments are added at
+    the end. With --once what COMMAND writes goes to standard error.
     """
     if given["log_messages"]:
         logs.messages()
@@ -120,7 +181,10 @@ def command(ctx: click.Context, /, **given: Any) -> int:
 
         return once(_settings(given), given["form"])
     if ctx.get_parameter_source("form") is ParameterSource.COMMANDLINE:
-        raise UsageError("--format is for --once", hint="add --once; a worker that serves a queue prints no result")
+        raise UsageError(
+            "--format is for --once",
+            hint="add --once; a worker that serves a queue prints no result",
+        )
     return _serve(given, ctx.obj["verbose"])
 
 
@@ -185,7 +249,9 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
     except ValueError as error:
         if "active worker named" not in str(error):
             raise
-        raise InvalidValue(f"a worker named {name} lives already", hint="give another --name") from error
+        raise InvalidValue(
+            f"a worker named {name} lives already", hint="give another --name"
+        ) from error
     return 0
 
 
@@ -206,4 +272,7 @@ def _behaviour(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _safe(host: str) -> str:
-    return "".join(c if c.isalnum() or c in "._-" else "-" for c in host)[:60].lstrip("._-") or "worker"
+    return (
+        "".join(c if c.isalnum() or c in "._-" else "-" for c in host)[:60].lstrip("._-")
+        or "worker"
+    )

@@ -1,4 +1,6 @@
-"""scaletest worker --once: one request alone, without Redis; how it went, and where its time went."""
+"""scaletest worker --once: one request alone, without Redis; how it went, and where its time
+went.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _WIDTH = 15
 
 
 def once(settings: Settings, form: str) -> int:
-    """Run the workload once as a worker runs a request, and print the result. 0, or 5 when the request failed."""
+    """Run the workload once as a worker runs a request, and print the result. 0, or 5 when the
+    request failed.
+    """
     from scaletest.model import Outcome
     from scaletest.system.waiting import Wake
     from workers.runtime import Runtime
@@ -58,7 +62,9 @@ def _bench(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
 
 @contextlib.contextmanager
 def _output_to_errors() -> Iterator[None]:
-    """What programs write to standard output goes to standard error: the result alone is on standard output."""
+    """What programs write to standard output goes to standard error: the result alone is on
+    standard output.
+    """
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -98,7 +104,11 @@ def _lines(result: Result, run_s: float, own_memory: int) -> Iterator[str]:
     for name, value in result.figures.items():
         # a benchmark's framed result is for programs
         if name != "result":
-            yield f"{name:{_WIDTH}}{value:.6g}" if isinstance(value, float) else f"{name:{_WIDTH}}{value}"
+            yield (
+                f"{name:{_WIDTH}}{value:.6g}"
+                if isinstance(value, float)
+                else f"{name:{_WIDTH}}{value}"
+            )
     if result.activity is None:
         yield "where the time went is not known: nothing was sampled"
         return
@@ -116,7 +126,10 @@ def _activity_lines(activity: Activity, run_s: float, own_memory: int) -> Iterat
         # a new process begins with what its parent has
         bound = "at most " if activity.memory_bytes <= own_memory * _NOISE else ""
         yield f"{'peak memory':{_WIDTH}}{bound}{quantity(activity.memory_bytes, 'B', 3)}"
-    for name, blocks in (("disk reads", activity.read_blocks), ("disk writes", activity.written_blocks)):
+    for name, blocks in (
+        ("disk reads", activity.read_blocks),
+        ("disk writes", activity.written_blocks),
+    ):
         if blocks:
             yield f"{name:{_WIDTH}}{quantity(512 * blocks, 'B', 3)}"
     if activity.throttled_s:

@@ -57,7 +57,9 @@ def parsed(text: str, namespace: str) -> dict[str, Figures]:
         cpu[pod] += number
         if match[4]:
             at[pod] = max(at.get(pod, 0.0), int(match[4]) / 1000)
-    return {pod: Figures(cpu[pod], memory[pod], at.get(pod)) for pod in sorted({*cpu, *memory}) if pod}
+    return {
+        pod: Figures(cpu[pod], memory[pod], at.get(pod)) for pod in sorted({*cpu, *memory}) if pod
+    }
 
 
 class Cadvisor:
@@ -76,7 +78,9 @@ class Cadvisor:
         for node in nodes:
             try:
                 status, body, _ = self._raw.fetch(
-                    f"/api/v1/nodes/{quote(node)}/proxy/metrics/cadvisor", f"read the metrics of node {node}", {}
+                    f"/api/v1/nodes/{quote(node)}/proxy/metrics/cadvisor",
+                    f"read the metrics of node {node}",
+                    {},
                 )
             except ScaletestError:
                 continue

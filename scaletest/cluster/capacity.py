@@ -75,7 +75,9 @@ def room(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
     fitting = 0
     for node in nodes:
         if _admits(spec, node):
-            counts = [int(node.free.get(name, Decimal(0)) // amount) for name, amount in wanted.items()]
+            counts = [
+                int(node.free.get(name, Decimal(0)) // amount) for name, amount in wanted.items()
+            ]
             fitting += max(0, min(counts))
     return fitting
 
@@ -92,7 +94,9 @@ def scarcest(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
     return min(fitting, key=lambda name: fitting[name])
 
 
-def quota_room(spec: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> tuple[int, str] | None:
+def quota_room(
+    spec: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]
+) -> tuple[int, str] | None:
     """Number of further pods of this spec that the quotas admit, and the quota that ends it.
 
     None when no quota applies. quotas: ResourceQuota objects; those with scopes are left out, since
@@ -112,7 +116,9 @@ def quota_room(spec: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> 
     return min(rooms, default=None)
 
 
-def _counted_by(key: str, requests: Mapping[str, Decimal], limits: Mapping[str, Decimal]) -> Decimal | None:
+def _counted_by(
+    key: str, requests: Mapping[str, Decimal], limits: Mapping[str, Decimal]
+) -> Decimal | None:
     """The amount that one pod adds to a key of a quota; None or 0 when it adds nothing."""
     if key == "count/pods":
         return Decimal(1)
@@ -125,7 +131,9 @@ def _counted_by(key: str, requests: Mapping[str, Decimal], limits: Mapping[str, 
 def quotas(cluster: Cluster) -> list[dict[str, Any]]:
     """The quotas of the namespace. Needs the right to list resourcequotas."""
     path = f"/api/v1/namespaces/{quote(cluster.namespace)}/resourcequotas"
-    objects: list[dict[str, Any]] = Raw(cluster).get(path, "list quotas", "list resourcequotas")["items"]
+    objects: list[dict[str, Any]] = Raw(cluster).get(path, "list quotas", "list resourcequotas")[
+        "items"
+    ]
     return objects
 
 
@@ -147,10 +155,14 @@ def nodes(cluster: Cluster) -> list[NodeCapacity]:
 
 
 def _capacity(node: Mapping[str, Any], used: Mapping[str, Any]) -> NodeCapacity:
-    allocatable = {name: quantity(text) for name, text in node["status"].get("allocatable", {}).items()}
+    allocatable = {
+        name: quantity(text) for name, text in node["status"].get("allocatable", {}).items()
+    }
     free = {name: amount - used.get(name, 0) for name, amount in allocatable.items()}
     conditions = node["status"].get("conditions", [])
-    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    ready = any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
     spec = node.get("spec", {})
     return NodeCapacity(
         node["metadata"]["name"],
@@ -193,4 +205,6 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
         return False
     if toleration.get("operator") == "Exists":
         return toleration.get("key") in (None, "", taint["key"])
-    return toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", "")
+    return toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get(
+        "value", ""
+    )

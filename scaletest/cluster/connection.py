@@ -75,7 +75,14 @@ def connect(namespace: str = "", context: str = "") -> Cluster:
             path = os.environ.get("KUBECONFIG") or None
             config.load_kube_config(path, context=context or None, client_configuration=settings)
             default = _namespace_of(config, path, context)
-    except (yaml.YAMLError, UnicodeDecodeError, TypeError, AttributeError, KeyError, RecursionError) as error:
+    except (
+        yaml.YAMLError,
+        UnicodeDecodeError,
+        TypeError,
+        AttributeError,
+        KeyError,
+        RecursionError,
+    ) as error:
         # the client library does not check that the file is a kubeconfig
         raise Unreachable(
             f"the kubeconfig cannot be read: {cut(' '.join(str(error).split()), 200)}",
@@ -106,7 +113,8 @@ def explained(action: str, right: str = "") -> Iterator[None]:
         raise refusal(int(status or 0), str(error.reason), action, right) from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise Busy(
-            f"cannot {action}: {cut(str(error), 200)}", hint="is the API server of the kubeconfig reachable?"
+            f"cannot {action}: {cut(str(error), 200)}",
+            hint="is the API server of the kubeconfig reachable?",
         ) from error
 
 
@@ -131,8 +139,14 @@ def refusal(
             hint=f"give the service account the right to {right or action} in this namespace",
         )
     if 400 <= status < 500 and status not in _LATER:
-        return Refused(f"cannot {action}: {status} {reason}", hint="correct the object; trying again does not help")
-    busy = Busy(f"cannot {action}: {status} {reason}", hint="the API server is overloaded or broken; try again")
+        return Refused(
+            f"cannot {action}: {status} {reason}",
+            hint="correct the object; trying again does not help",
+        )
+    busy = Busy(
+        f"cannot {action}: {status} {reason}",
+        hint="the API server is overloaded or broken; try again",
+    )
     busy.after_s = retry_after_s(headers or {})
     return busy
 

@@ -68,7 +68,10 @@ class DeletionCosts:
     """
 
     def __init__(
-        self, pods: Annotator, per_s: float = DEFAULT_PER_S, clock: Callable[[], float] = time.monotonic
+        self,
+        pods: Annotator,
+        per_s: float = DEFAULT_PER_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pods = pods
         self._per_s = per_s

@@ -45,7 +45,9 @@ def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """
     path = f"/apis/apps/v1/namespaces/{quote(cluster.namespace)}/deployments"
     deployments = Raw(cluster).get(path, "list deployments", "list deployments")["items"]
-    return {deployment["metadata"]["name"]: deployment["spec"]["template"] for deployment in deployments}
+    return {
+        deployment["metadata"]["name"]: deployment["spec"]["template"] for deployment in deployments
+    }
 
 
 class Deployment:
@@ -69,21 +71,32 @@ class Deployment:
 
     def replicas(self) -> int:
         """The desired number of pods."""
-        scale = self._raw.get(f"{self._path}/scale", f"read the scale of {self._title}", "get deployments/scale")
+        scale = self._raw.get(
+            f"{self._path}/scale", f"read the scale of {self._title}", "get deployments/scale"
+        )
         return int(scale["spec"].get("replicas", 0))
 
     def scale(self, replicas: int) -> None:
         """Set the desired number of pods."""
         with explained(f"scale {self._title}", "patch deployments/scale"):
             self._api.patch_namespaced_deployment_scale(
-                self.name, self.namespace, {"spec": {"replicas": replicas}}, _request_timeout=TIMEOUT_S
+                self.name,
+                self.namespace,
+                {"spec": {"replicas": replicas}},
+                _request_timeout=TIMEOUT_S,
             )
 
     def pods(self) -> list[PodState]:
         """Its pods, terminating ones included, but not those of Jobs with the same labels."""
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods"
-        pods = self._raw.get(path, f"list the pods of {self._title}", "list pods", labelSelector=self.selector)
-        alive = [pod for pod in pods["items"] if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+        pods = self._raw.get(
+            path, f"list the pods of {self._title}", "list pods", labelSelector=self.selector
+        )
+        alive = [
+            pod
+            for pod in pods["items"]
+            if pod["status"].get("phase") not in ("Succeeded", "Failed")
+        ]
         return [pod_state(pod) for pod in alive]
 
     def scalers(self) -> list[Autoscaler]:
@@ -105,9 +118,17 @@ class Deployment:
 
         mark = "true" if paused else None
         body = {"metadata": {"annotations": {PAUSED: mark, HELD: mark}}}
-        with explained(f"{'pause' if paused else 'resume'} ScaledObject {scaled_object}", "patch scaledobjects"):
+        with explained(
+            f"{'pause' if paused else 'resume'} ScaledObject {scaled_object}", "patch scaledobjects"
+        ):
             CustomObjectsApi(self._client).patch_namespaced_custom_object(
-                "keda.sh", "v1alpha1", self.namespace, "scaledobjects", scaled_object, body, _request_timeout=TIMEOUT_S
+                "keda.sh",
+                "v1alpha1",
+                self.namespace,
+                "scaledobjects",
+                scaled_object,
+                body,
+                _request_timeout=TIMEOUT_S,
             )
 
     def released(self, scaled_object: str) -> bool:
@@ -145,17 +166,28 @@ class Deployment:
         path = f"/apis/autoscaling/v2/namespaces/{quote(self.namespace)}/horizontalpodautoscalers"
         for hpa in self._targeting(path, "list autoscalers", "list horizontalpodautoscalers"):
             owners = hpa["metadata"].get("ownerReferences", [])
-            owner = next((reference["name"] for reference in owners if reference["kind"] == "ScaledObject"), "")
+            owner = next(
+                (reference["name"] for reference in owners if reference["kind"] == "ScaledObject"),
+                "",
+            )
             mark = hpa["metadata"].get("annotations", {}).get(HELD, "")
-            hpas.append(Autoscaler("HorizontalPodAutoscaler", hpa["metadata"]["name"], owner, held=mark))
+            hpas.append(
+                Autoscaler("HorizontalPodAutoscaler", hpa["metadata"]["name"], owner, held=mark)
+            )
         return hpas
 
     def _events(self, failing: PodState) -> list[str]:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/events"
         events = self._raw.get(
-            path, "list events", "list events", fieldSelector=f"involvedObject.name={failing.name}", limit="20"
+            path,
+            "list events",
+            "list events",
+            fieldSelector=f"involvedObject.name={failing.name}",
+            limit="20",
         )
-        return [f"event {event.get('reason')}: {event.get('message', '')}" for event in events["items"]][-5:]
+        return [
+            f"event {event.get('reason')}: {event.get('message', '')}" for event in events["items"]
+        ][-5:]
 
     def _log(self, failing: PodState) -> list[str]:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(failing.name)}/log"

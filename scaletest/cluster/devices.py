@@ -13,7 +13,12 @@ from scaletest.cluster.connection import Cluster
 from scaletest.cluster.raw import Raw
 
 # Labels with the product name of a node's devices, set by the vendors' feature discovery.
-PRODUCTS = ("nvidia.com/gpu.product", "gpu.intel.com/product", "amd.com/gpu.product-name", "gpu.intel.com/family")
+PRODUCTS = (
+    "nvidia.com/gpu.product",
+    "gpu.intel.com/product",
+    "amd.com/gpu.product-name",
+    "gpu.intel.com/family",
+)
 PRODUCT_ATTRIBUTES = ("productName", "model", "product", "type")
 # Intel's GPU plugin offered shares of a GPU by these names until version 0.34 (August 2025).
 REMOVED = ("gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles")
@@ -59,7 +64,9 @@ def on_nodes(nodes: Iterable[NodeCapacity]) -> list[Devices]:
             vendor, slash, _ = name.partition("/")
             if slash and not vendor.endswith("kubernetes.io"):
                 free = max(0, int(node.free[name]))
-                devices.append(Devices(node.name, product, name, int(count), free, node.schedulable))
+                devices.append(
+                    Devices(node.name, product, name, int(count), free, node.schedulable)
+                )
     return devices
 
 
@@ -94,7 +101,9 @@ def classes(cluster: Cluster, version: str) -> list[DeviceClass]:
     path = f"/apis/resource.k8s.io/{version}/deviceclasses"
     objects = Raw(cluster).get(path, "list device classes", "list deviceclasses")["items"]
     return [
-        DeviceClass(device_class["metadata"]["name"], device_class["spec"].get("extendedResourceName", ""))
+        DeviceClass(
+            device_class["metadata"]["name"], device_class["spec"].get("extendedResourceName", "")
+        )
         for device_class in objects
     ]
 
@@ -112,13 +121,15 @@ def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
     if not names:
         return []
     return [
-        f"{name} requests {', '.join(names)}, which Intel's GPU plugin no longer offers since 0.34 (August 2025): "
-        "share the devices (-shared-dev-num of the plugin) and request gpu.intel.com/xe or i915, or use a "
-        "device class"
+        f"{name} requests {', '.join(names)}, which Intel's GPU plugin no longer offers since 0.34"
+        " (August 2025): share the devices (-shared-dev-num of the plugin) and request"
+        " gpu.intel.com/xe or i915, or use a device class"
     ]
 
 
 def _product(device: Mapping[str, Any]) -> str:
     attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
     short = {name.rpartition("/")[2]: attribute for name, attribute in attributes.items()}
-    return next((str(short[name].get("string", "")) for name in PRODUCT_ATTRIBUTES if name in short), "")
+    return next(
+        (str(short[name].get("string", "")) for name in PRODUCT_ATTRIBUTES if name in short), ""
+    )

@@ -16,7 +16,9 @@ ALLOCATION = "resource.k8s.io"
 METRICS = {
     "metrics.k8s.io": "CPU and memory of pods (metrics-server)",
     "custom.metrics.k8s.io": "an HPA of kind hpa-custom (prometheus-adapter)",
-    "external.metrics.k8s.io": "an HPA of kind hpa-external, and KEDA (KEDA or prometheus-adapter, one of them)",
+    "external.metrics.k8s.io": (
+        "an HPA of kind hpa-external, and KEDA (KEDA or prometheus-adapter, one of them)"
+    ),
 }
 
 

@@ -23,14 +23,19 @@ class Headroom:
     doubts: tuple[str, ...]
 
 
-def headroom(cluster: Cluster, spec: Mapping[str, Any], have: int = 0, who: str = "the plan") -> Headroom:
+def headroom(
+    cluster: Cluster, spec: Mapping[str, Any], have: int = 0, who: str = "the plan"
+) -> Headroom:
     """Headroom for pods of this spec. A limit that we have no right to read becomes a doubt.
 
     have: pods that are placed already. who: name of the plan, for the text of doubts.
     """
     doubts = devices.removed(who, spec)
     if spec.get("resourceClaims"):
-        doubts.append("whether there are enough devices is unknown: only the scheduler can count resource claims")
+        doubts.append(
+            "whether there are enough devices is unknown: only the scheduler can count resource"
+            " claims"
+        )
     rooms: list[tuple[int, str]] = []
     nodes = read_nodes(cluster)
     if isinstance(nodes, str):

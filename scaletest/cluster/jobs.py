@@ -20,7 +20,15 @@ class AgentJob:
     Needs the rights to create and delete jobs and secrets, and to get jobs.
     """
 
-    def __init__(self, cluster: Cluster, meeting: str, image: str, agents: int, redis_url: str, cpu: str = "1") -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        meeting: str,
+        image: str,
+        agents: int,
+        redis_url: str,
+        cpu: str = "1",
+    ) -> None:
         from kubernetes.client import BatchV1Api, CoreV1Api
 
         self.name = f"scaletest-agents-{meeting}"
@@ -34,10 +42,20 @@ class AgentJob:
     def create(self) -> None:
         """Create the Job and its Secret, which it owns, so both are deleted together."""
         with explained(f"create job {self.name}", "create jobs"):
-            job = self._batch.create_namespaced_job(self._namespace, self.manifest(), _request_timeout=TIMEOUT_S)
-        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": self.name, "uid": job.metadata.uid}
+            job = self._batch.create_namespaced_job(
+                self._namespace, self.manifest(), _request_timeout=TIMEOUT_S
+            )
+        owner = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "name": self.name,
+            "uid": job.metadata.uid,
+        }
         # the pods cannot start before the Secret exists, so the order does no harm
-        secret = {"metadata": {"name": self.name, "ownerReferences": [owner]}, "stringData": {"url": self._url}}
+        secret = {
+            "metadata": {"name": self.name, "ownerReferences": [owner]},
+            "stringData": {"url": self._url},
+        }
         with explained(f"create secret {self.name}", "create secrets"):
             self._core.create_namespaced_secret(self._namespace, secret, _request_timeout=TIMEOUT_S)
 
@@ -48,8 +66,15 @@ class AgentJob:
             "app.kubernetes.io/component": "agent",
             "scaletest/meeting": self._meeting,
         }
-        safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
-        url = {"name": "SCALETEST_REDIS_URL", "valueFrom": {"secretKeyRef": {"name": self.name, "key": "url"}}}
+        safe = {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        }
+        url = {
+            "name": "SCALETEST_REDIS_URL",
+            "valueFrom": {"secretKeyRef": {"name": self.name, "key": "url"}},
+        }
         container = {
             "name": "agent",
             "image": self._image,
@@ -89,14 +114,17 @@ class AgentJob:
         try:
             status = self._raw.get(path, f"read job {self.name}", "get jobs").get("status", {})
         except Missing as error:
-            raise AgentLost(f"job {self.name}, whose pods are the agents, was deleted", hint="run it again") from error
+            raise AgentLost(
+                f"job {self.name}, whose pods are the agents, was deleted", hint="run it again"
+            ) from error
         except Busy:
             # unknown for now; agents that are gone also send no results, which the run notices
             return
         ended = (status.get("failed") or 0) + (status.get("succeeded") or 0)
         if ended:
             raise AgentLost(
-                f"{ended} agents of job {self.name} ended by themselves", hint=f"kubectl logs job/{self.name}"
+                f"{ended} agents of job {self.name} ended by themselves",
+                hint=f"kubectl logs job/{self.name}",
             )
 
     def delete(self) -> None:

@@ -17,7 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, Missing, Refused, refusal, retry_after_s
+from scaletest.cluster.connection import (
+    LONGEST_OBEYED_S,
+    Busy,
+    Missing,
+    Refused,
+    refusal,
+    retry_after_s,
+)
 from scaletest.cluster.raw import Raw, message
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
@@ -109,7 +116,8 @@ class Objects:
             if resource["kind"] == kind and "/" not in resource["name"]:
                 return Resource(kind, api, resource["name"], bool(resource["namespaced"]))
         raise Missing(
-            f"the cluster does not know {kind} of {api_version}", hint="install its definitions (CRDs) and controller"
+            f"the cluster does not know {kind} of {api_version}",
+            hint="install its definitions (CRDs) and controller",
         )
 
     def apply(self, body: Mapping[str, Any], namespace: str) -> Applied:
@@ -126,7 +134,11 @@ class Objects:
             throttled += status == 429
             after_s = max(pause_s, server_s)
             most_s = LONGEST_OBEYED_S if server_s else self._patience_s
-            if status not in (0, *LATER) or self._clock() + after_s > began_s + most_s or self._stop.is_set():
+            if (
+                status not in (0, *LATER)
+                or self._clock() + after_s > began_s + most_s
+                or self._stop.is_set()
+            ):
                 return Applied(status, reason, tries, throttled)
             self._hold(after_s, everyone=status == 429)
 
@@ -136,7 +148,13 @@ class Objects:
         headers = {"Content-Type": "application/apply-patch+yaml"}
         try:
             status, body, answered = self._raw.send(
-                "PATCH", path, "apply", headers, encoded, APPLY_TIMEOUT_S, {"fieldManager": self._manager}
+                "PATCH",
+                path,
+                "apply",
+                headers,
+                encoded,
+                APPLY_TIMEOUT_S,
+                {"fieldManager": self._manager},
             )
         except Busy as error:
             return 0, error.message, pause_s, 0.0
@@ -158,7 +176,9 @@ class Objects:
 
     def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]:
         """The object. Raises Missing, Busy, Unreachable."""
-        answer: dict[str, Any] = self._raw.get(resource.path(namespace, name), f"read {resource.kind} {name}", "get")
+        answer: dict[str, Any] = self._raw.get(
+            resource.path(namespace, name), f"read {resource.kind} {name}", "get"
+        )
         return answer
 
     def names(self, resource: Resource, namespace: str, selector: str) -> list[str]:
@@ -170,7 +190,10 @@ class Objects:
             if token:
                 query["continue"] = token
             page = self._raw.get(
-                resource.path(namespace), f"list {resource.plural}", f"list {resource.plural}", **query
+                resource.path(namespace),
+                f"list {resource.plural}",
+                f"list {resource.plural}",
+                **query,
             )
             metas = [listed["metadata"] for listed in page["items"]]
             names += [meta["name"] for meta in metas if "deletionTimestamp" not in meta]
@@ -185,7 +208,9 @@ class Objects:
         objects. Raises Refused, Unreachable.
         """
         with ThreadPoolExecutor(DELETES_AT_ONCE) as pool:
-            for _ in pool.map(lambda name: self._delete(resource, resource.path(namespace, name)), names):
+            for _ in pool.map(
+                lambda name: self._delete(resource, resource.path(namespace, name)), names
+            ):
                 pass
 
     def _delete(self, resource: Resource, path: str) -> None:
@@ -213,10 +238,13 @@ class Objects:
         Without the right to read it, it counts as existing.
         """
         try:
-            self._raw.get(f"/api/v1/namespaces/{quote(name)}", f"read namespace {name}", "get namespaces")
+            self._raw.get(
+                f"/api/v1/namespaces/{quote(name)}", f"read namespace {name}", "get namespaces"
+            )
         except Missing as error:
             raise Refused(
-                f"there is no namespace {cut(name, 80)}", hint=f"create it: kubectl create namespace {cut(name, 80)}"
+                f"there is no namespace {cut(name, 80)}",
+                hint=f"create it: kubectl create namespace {cut(name, 80)}",
             ) from error
         except Busy:
             raise

@@ -70,5 +70,7 @@ def _first_failure(status: dict[str, Any]) -> tuple[str, str]:
         if waiting and waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
             return container["name"], f"{waiting['reason']} {waiting.get('message', '')}".strip()
         if ended and ended.get("exitCode"):
-            return container["name"], f"exit code {ended['exitCode']} {ended.get('message', '')}".strip()
+            return container[
+                "name"
+            ], f"exit code {ended['exitCode']} {ended.get('message', '')}".strip()
     return "", ""

@@ -43,9 +43,15 @@ class Direct:
         import urllib3.exceptions
 
         try:
-            answer = self._pool.request("GET", self._url + path, fields=query, headers=self._headers)
+            answer = self._pool.request(
+                "GET", self._url + path, fields=query, headers=self._headers
+            )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Unreachable(
                 f"client {self.name} does not answer: {cut(str(error), 200)}", hint="is it running?"
             ) from error
-        return answer.status, answer.data, {name.lower(): text for name, text in answer.headers.items()}
+        return (
+            answer.status,
+            answer.data,
+            {name.lower(): text for name, text in answer.headers.items()},
+        )

@@ -28,12 +28,16 @@ class Raw:
 
         self._settings: Any = cluster.client.configuration
         self._urllib3 = urllib3
-        options: dict[str, Any] = {"ca_certs": self._settings.ssl_ca_cert} if self._settings.ssl_ca_cert else {}
+        options: dict[str, Any] = (
+            {"ca_certs": self._settings.ssl_ca_cert} if self._settings.ssl_ca_cert else {}
+        )
         if self._settings.cert_file:
             options |= {"cert_file": self._settings.cert_file, "key_file": self._settings.key_file}
         if not self._settings.verify_ssl:
             options |= {"cert_reqs": "CERT_NONE"}
-        self._pool = urllib3.PoolManager(num_pools=2, maxsize=connections, retries=False, timeout=TIMEOUT_S, **options)
+        self._pool = urllib3.PoolManager(
+            num_pools=2, maxsize=connections, retries=False, timeout=TIMEOUT_S, **options
+        )
         self._own_headers = dict(cluster.client.default_headers)
         self._counting = threading.Lock()
         self.sent = 0
@@ -51,7 +55,9 @@ class Raw:
         except ValueError as error:
             raise Busy(f"cannot {action}: the answer is not JSON") from error
 
-    def fetch(self, path: str, action: str, headers: dict[str, str], **query: str) -> tuple[int, bytes, dict[str, str]]:
+    def fetch(
+        self, path: str, action: str, headers: dict[str, str], **query: str
+    ) -> tuple[int, bytes, dict[str, str]]:
         """Status, body and headers, whatever the status is. Raises Busy without an answer."""
         return self.send("GET", path, action, headers, query=query)
 
@@ -92,7 +98,9 @@ class Raw:
                 # a connection that was not read to its end cannot be used again
                 answer.close()
 
-    def _request(self, method: str, path: str, headers: dict[str, str], query: dict[str, str], **options: Any) -> Any:
+    def _request(
+        self, method: str, path: str, headers: dict[str, str], query: dict[str, str], **options: Any
+    ) -> Any:
         url = f"{self._settings.host}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = {**self._own_headers, **headers}
         for setting in self._settings.auth_settings().values():
@@ -103,7 +111,10 @@ class Raw:
         return self._pool.request(method, url, headers=headers, **options)
 
     def _no_answer(self, action: str, error: Exception) -> Busy:
-        return Busy(f"cannot {action}: {cut(str(error), 200)}", hint="is the API server of the kubeconfig reachable?")
+        return Busy(
+            f"cannot {action}: {cut(str(error), 200)}",
+            hint="is the API server of the kubeconfig reachable?",
+        )
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

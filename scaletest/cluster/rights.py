@@ -41,14 +41,24 @@ EXPLAIN = (
 )
 # Workers log what they see of their nodes.
 VIEWS = (Right("list", "", "pods"), Right("get", "", "pods/log"))
-LISTED = (Right("list", "apps", "deployments", "check all Deployments, not only one (cluster check)"),)
+LISTED = (
+    Right("list", "apps", "deployments", "check all Deployments, not only one (cluster check)"),
+)
 QUOTA = (Right("list", "", "resourcequotas", "how many pods the quota admits"),)
 CAPACITY = (
     Right("list", "", "nodes", "how many pods the nodes can take", True),
     Right("list", "", "pods", "how many pods the nodes can take", True),
 )
-SLICES = (Right("list", "resource.k8s.io", "resourceslices", "devices of dynamic resource allocation", True),)
-CLASSES = (Right("list", "resource.k8s.io", "deviceclasses", "devices of dynamic resource allocation", True),)
+SLICES = (
+    Right(
+        "list", "resource.k8s.io", "resourceslices", "devices of dynamic resource allocation", True
+    ),
+)
+CLASSES = (
+    Right(
+        "list", "resource.k8s.io", "deviceclasses", "devices of dynamic resource allocation", True
+    ),
+)
 
 
 def missing(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:

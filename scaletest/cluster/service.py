@@ -41,7 +41,9 @@ def reference(text: str) -> Reference:
     """Parse a reference; InvalidValue for anything else."""
     match = _REFERENCE.fullmatch(text)
     if not match:
-        raise InvalidValue(f"--service is {text[:80]!r}", hint="give svc/NAME, svc/NAME:PORT or svc/NAME:PORT/PATH")
+        raise InvalidValue(
+            f"--service is {text[:80]!r}", hint="give svc/NAME, svc/NAME:PORT or svc/NAME:PORT/PATH"
+        )
     return Reference(match[1], match[3] or "", match[4] or "/")
 
 
@@ -63,12 +65,16 @@ class Service:
         """Number of ready addresses, and of all addresses."""
         path = f"/apis/discovery.k8s.io/v1/namespaces/{quote(self.namespace)}/endpointslices"
         label = f"kubernetes.io/service-name={self.reference.name}"
-        slices = self._raw.get(path, "list endpointslices", "list endpointslices", labelSelector=label)["items"]
+        slices = self._raw.get(
+            path, "list endpointslices", "list endpointslices", labelSelector=label
+        )["items"]
         endpoints: list[dict[str, Any]] = []
         for endpoint_slice in slices:
             endpoints += endpoint_slice.get("endpoints") or ()
         # an endpoint without the condition counts as ready, as in Kubernetes
-        ready = sum((endpoint.get("conditions") or {}).get("ready") is not False for endpoint in endpoints)
+        ready = sum(
+            (endpoint.get("conditions") or {}).get("ready") is not False for endpoint in endpoints
+        )
         return ready, len(endpoints)
 
     def deployment(self) -> Deployment | None:
@@ -77,7 +83,11 @@ class Service:
             return None
         path = f"/apis/apps/v1/namespaces/{quote(self.namespace)}/deployments"
         deployments = self._raw.get(path, "list deployments", "list deployments")["items"]
-        names = [deployment["metadata"]["name"] for deployment in deployments if self._selects(deployment)]
+        names = [
+            deployment["metadata"]["name"]
+            for deployment in deployments
+            if self._selects(deployment)
+        ]
         if len(names) != 1:
             return None
         # without KEDA its objects cannot be listed
@@ -105,7 +115,10 @@ class Service:
         if settings.cert_file and not headers:
             raise UsageError(
                 "the kubeconfig has a client certificate, which a load test does not support",
-                hint="use a kubeconfig with a token, run it in the cluster, or kubectl port-forward and --url",
+                hint=(
+                    "use a kubeconfig with a token, run it in the cluster, or kubectl port-forward"
+                    " and --url"
+                ),
             )
         path = service_path(self.namespace, self.reference.name, self.port)
         return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
@@ -130,7 +143,11 @@ class AutoscalerHold:
     def active(self) -> list[Autoscaler]:
         """Autoscalers that may change the number of pods now."""
         # the HPA of a ScaledObject is held by pausing that one
-        own = [scaler for scaler in self._deployment.scalers() if scaler.kind == "ScaledObject" or not scaler.owner]
+        own = [
+            scaler
+            for scaler in self._deployment.scalers()
+            if scaler.kind == "ScaledObject" or not scaler.owner
+        ]
         return [scaler for scaler in own if not scaler.paused]
 
     def hold(self, replicas: int | None = None) -> None:
@@ -146,7 +163,9 @@ class AutoscalerHold:
                 continue
             if scaler.name not in self._limits_before:
                 # after a run that was killed, the annotation has the original limits
-                self._limits_before[scaler.name] = limits_in_annotation(scaler) or self._limits(scaler.name)
+                self._limits_before[scaler.name] = limits_in_annotation(scaler) or self._limits(
+                    scaler.name
+                )
             self._write(scaler.name, now, now, _annotation(*self._limits_before[scaler.name]))
 
     def _pause(self, scaled_object: str) -> None:
@@ -170,7 +189,8 @@ class AutoscalerHold:
         while not self._deployment.released(scaled_object):
             if self._clock() > deadline:
                 raise WaitTimeout(
-                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, but its HPA still exists",
+                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, but its HPA"
+                    " still exists",
                     hint="is KEDA's operator running?",
                 )
             self._sleep(INTERVAL_S)
@@ -185,7 +205,9 @@ class AutoscalerHold:
             except Missing:
                 del self._limits_before[name]  # it was deleted, so there is nothing to restore
             except ScaletestError as error:
-                failures.append(f"put HPA {name} back to {fewest} to {most} replicas yourself: {error.message}")
+                failures.append(
+                    f"put HPA {name} back to {fewest} to {most} replicas yourself: {error.message}"
+                )
         for name in list(self._paused):
             try:
                 self._deployment.pause(name, False)
@@ -201,9 +223,8 @@ class AutoscalerHold:
         return spec.get("minReplicas"), int(spec["maxReplicas"])
 
     def _read(self, name: str) -> Any:
-        path = (
-            f"/apis/autoscaling/v2/namespaces/{quote(self._cluster.namespace)}/horizontalpodautoscalers/{quote(name)}"
-        )
+        namespace = f"/apis/autoscaling/v2/namespaces/{quote(self._cluster.namespace)}"
+        path = f"{namespace}/horizontalpodautoscalers/{quote(name)}"
         return Raw(self._cluster).get(path, f"read HPA {name}", "get horizontalpodautoscalers")
 
     def _write(self, name: str, fewest: int | None, most: int, annotation: str | None) -> None:
@@ -249,12 +270,14 @@ def _port(ports: list[dict[str, Any]], wanted: Reference) -> str:
     if not wanted.port:
         if len(ports) != 1:
             raise UsageError(
-                f"service {wanted.name} has {len(ports)} ports", hint=f"choose one: svc/{wanted.name}:{'|'.join(known)}"
+                f"service {wanted.name} has {len(ports)} ports",
+                hint=f"choose one: svc/{wanted.name}:{'|'.join(known)}",
             )
         return known[0]
     matching = [port for port in ports if wanted.port in (str(port["port"]), port.get("name"))]
     if not matching:
         raise UsageError(
-            f"service {wanted.name} has no port {wanted.port}", hint=f"it has {', '.join(known) or 'none'}"
+            f"service {wanted.name} has no port {wanted.port}",
+            hint=f"it has {', '.join(known) or 'none'}",
         )
     return str(matching[0]["port"])

@@ -62,7 +62,9 @@ class Tuning:
         containers = deployment.template["spec"]["containers"]
         names = [known["name"] for known in containers]
         if container and container not in names:
-            raise UsageError(f"{deployment.name} has no container {container}", hint=f"it has {', '.join(names)}")
+            raise UsageError(
+                f"{deployment.name} has no container {container}", hint=f"it has {', '.join(names)}"
+            )
         self._original = copy.deepcopy(containers[names.index(container) if container else 0])
         self._replicas = deployment.replicas()
         self._backup: TuningBackup | None = None
@@ -146,7 +148,10 @@ class Tuning:
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{quote(self._deployment.namespace)}/pods"
         try:
             metrics = self._raw.get(
-                path, "read the usage of pods", "list pods.metrics.k8s.io", labelSelector=self._deployment.selector
+                path,
+                "read the usage of pods",
+                "list pods.metrics.k8s.io",
+                labelSelector=self._deployment.selector,
             )["items"]
         except ScaletestError:
             return self._usage_by_cadvisor()
@@ -159,10 +164,11 @@ class Tuning:
         return [Usage(name, *sample) for name, sample in samples.items() if name in names]
 
     def _settled(self) -> bool:
-        path = (
-            f"/apis/apps/v1/namespaces/{quote(self._deployment.namespace)}/deployments/{quote(self._deployment.name)}"
+        namespace = f"/apis/apps/v1/namespaces/{quote(self._deployment.namespace)}"
+        path = f"{namespace}/deployments/{quote(self._deployment.name)}"
+        deployment = self._raw.get(
+            path, f"read deployment {self._deployment.name}", "get deployments"
         )
-        deployment = self._raw.get(path, f"read deployment {self._deployment.name}", "get deployments")
         status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 0)
         if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
             return False
@@ -178,7 +184,9 @@ def _usage(pod: Mapping[str, Any]) -> Usage:
     return Usage(pod["metadata"]["name"], cpu, memory)
 
 
-def changed(container: Mapping[str, Any], setting: Mapping[str, str], env: str, argument: str) -> dict[str, Any]:
+def changed(
+    container: Mapping[str, Any], setting: Mapping[str, str], env: str, argument: str
+) -> dict[str, Any]:
     """The container with the setting. UsageError when it is unknown where concurrency is set."""
     tuned = copy.deepcopy(dict(container))
     resources = tuned.setdefault("resources", {})
@@ -189,7 +197,9 @@ def changed(container: Mapping[str, Any], setting: Mapping[str, str], env: str, 
     if "concurrency" in setting:
         concurrency = setting["concurrency"]
         if env:
-            tuned["env"] = with_variable(tuned.get("env", []), env, {"name": env, "value": concurrency})
+            tuned["env"] = with_variable(
+                tuned.get("env", []), env, {"name": env, "value": concurrency}
+            )
         elif argument:
             tuned["args"] = with_argument(tuned.get("args", []), argument, concurrency)
         else:

@@ -41,7 +41,9 @@ class TuningBackup:
     entry: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, container: Mapping[str, Any], replicas: int, variable: str, at: str) -> TuningBackup:
+    def of(
+        cls, container: Mapping[str, Any], replicas: int, variable: str, at: str
+    ) -> TuningBackup:
         """Back up the current settings."""
         variables = container.get("env") or ()
         entry = next((candidate for candidate in variables if candidate["name"] == variable), None)
@@ -76,7 +78,9 @@ class TuningBackup:
         """The current container with the settings of the backup."""
         restored = {**container, "resources": self.resources, "args": self.args}
         if self.variable:
-            restored["env"] = with_variable(container.get("env") or [], self.variable, self.entry) or None
+            restored["env"] = (
+                with_variable(container.get("env") or [], self.variable, self.entry) or None
+            )
         return {name: setting for name, setting in restored.items() if setting is not None}
 
     def __str__(self) -> str:
@@ -112,7 +116,9 @@ class BackupAnnotation:
                 "annotations": {ANNOTATION: backup.text()},
             }
             try:
-                self._documents.patch(DEPLOYMENTS, self._cluster.namespace, self._name, {"metadata": meta})
+                self._documents.patch(
+                    DEPLOYMENTS, self._cluster.namespace, self._name, {"metadata": meta}
+                )
                 return
             except Conflict:
                 if attempt == TRIES:
@@ -120,7 +126,10 @@ class BackupAnnotation:
                 sleep(INTERVAL_S)
 
     def change(
-        self, backup: TuningBackup, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], replicas: int
+        self,
+        backup: TuningBackup,
+        change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        replicas: int,
     ) -> None:
         """Set container and replicas. Refused unless the annotation is still this backup.
 
@@ -143,20 +152,32 @@ class BackupAnnotation:
     def _document(self) -> dict[str, Any]:
         document = self._documents.find(DEPLOYMENTS, self._cluster.namespace, self._name)
         if document is None:
-            raise Refused(f"deployment {self._name} no longer exists", hint="it was deleted meanwhile")
+            raise Refused(
+                f"deployment {self._name} no longer exists", hint="it was deleted meanwhile"
+            )
         return document
 
     def _index(self, backup: TuningBackup, document: Mapping[str, Any]) -> int:
-        names = [container["name"] for container in document["spec"]["template"]["spec"]["containers"]]
+        names = [
+            container["name"] for container in document["spec"]["template"]["spec"]["containers"]
+        ]
         if backup.container not in names:
             raise Refused(
                 f"deployment {self._name} no longer has a container {backup.container}",
-                hint=f"when its settings are as you want them: kubectl annotate deployment {self._name} {ANNOTATION}-",
+                hint=(
+                    "when its settings are as you want them: kubectl annotate deployment"
+                    f" {self._name} {ANNOTATION}-"
+                ),
             )
         return names.index(backup.container)
 
     def _patch(
-        self, backup: TuningBackup, index: int, container: Mapping[str, Any], replicas: int, more: list[dict[str, Any]]
+        self,
+        backup: TuningBackup,
+        index: int,
+        container: Mapping[str, Any],
+        replicas: int,
+        more: list[dict[str, Any]],
     ) -> None:
         from kubernetes.client import AppsV1Api
 
@@ -171,15 +192,17 @@ class BackupAnnotation:
         ]
         api: Any = AppsV1Api(self._cluster.client)
         with explained(f"change deployment {self._name}", "patch deployments"):
-            api.patch_namespaced_deployment(self._name, self._cluster.namespace, body, _request_timeout=TIMEOUT_S)
+            api.patch_namespaced_deployment(
+                self._name, self._cluster.namespace, body, _request_timeout=TIMEOUT_S
+            )
 
 
 def refuse(name: str, annotations: Mapping[str, str]) -> None:
     """Raises UsageError while a tuning of the Deployment is running, or was killed."""
     if ANNOTATION in annotations:
         raise UsageError(
-            f"deployment {name} has settings of a tuning that began at {TuningBackup.read(annotations[ANNOTATION]).at} "
-            "and has not restored them",
+            f"deployment {name} has settings of a tuning that began at"
+            f" {TuningBackup.read(annotations[ANNOTATION]).at} and has not restored them",
             hint="if that tuning is not running any more: repeat the command with --restore",
         )
 
@@ -188,7 +211,9 @@ def _annotations(document: Mapping[str, Any]) -> dict[str, str]:
     return document["metadata"].get("annotations") or {}
 
 
-def with_variable(variables: list[dict[str, Any]], name: str, setting: dict[str, Any] | None) -> list[dict[str, Any]]:
+def with_variable(
+    variables: list[dict[str, Any]], name: str, setting: dict[str, Any] | None
+) -> list[dict[str, Any]]:
     """Variables with this one set in its place, or appended; without it when `setting` is None."""
     changed = []
     for variable in variables:

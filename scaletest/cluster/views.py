@@ -70,9 +70,13 @@ def _command_line(container: Mapping[str, Any]) -> list[str]:
 def _of_node(raw: Raw, path: str, node: str, workers: Sequence[tuple[str, str]]) -> NodeView:
     for pod, container in workers[:MOST_PODS]:
         query = {"container": container, "limitBytes": str(LOG_BYTES)}
-        status, body, _ = raw.fetch(f"{path}/{quote(pod)}/log", f"read the log of {pod}", {}, **query)
+        status, body, _ = raw.fetch(
+            f"{path}/{quote(pod)}/log", f"read the log of {pod}", {}, **query
+        )
         lines = body.decode("utf-8", "replace").splitlines() if status == 200 else []
-        view = next((parsed for parsed in map(Visibility.from_line, lines) if parsed is not None), None)
+        view = next(
+            (parsed for parsed in map(Visibility.from_line, lines) if parsed is not None), None
+        )
         if view is not None:
             return NodeView(node, pod, view)
     return NodeView(node, workers[0][0], None)

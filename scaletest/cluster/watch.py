@@ -82,7 +82,9 @@ class _Feed:
         self.version = ""
         self._unwatched_since = feeds.clock()
         self.sees_from: float | None = None
-        self._thread = threading.Thread(target=self._run, name=f"watch {collection.path}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"watch {collection.path}", daemon=True
+        )
         self._thread.start()
 
     def _run(self) -> None:
@@ -117,7 +119,9 @@ class _Feed:
             if status == GONE:
                 raise Busy(f"cannot {action}: its pages expired")
             if status != 200:
-                raise refusal(status, message(body), action, f"list and watch {self.collection.path}", headers)
+                raise refusal(
+                    status, message(body), action, f"list and watch {self.collection.path}", headers
+                )
             page = json.loads(body)
             for listed in page["items"]:
                 uids.add(listed["metadata"]["uid"])
@@ -139,7 +143,11 @@ class _Feed:
         }
         action = f"watch {self.collection.path}"
         try:
-            with self._raw.stream(self.collection.path, action, SILENCE_S, **query) as (status, pieces, headers):
+            with self._raw.stream(self.collection.path, action, SILENCE_S, **query) as (
+                status,
+                pieces,
+                headers,
+            ):
                 if status == GONE:
                     self.version = ""
                     return
@@ -201,7 +209,9 @@ class Feeds:
         self.raw, self.clock = raw, clock
         self.stopped = threading.Event()
         self.rest = rest or self.stopped.wait
-        self._queue: queue.Queue[_EventLine | WatchEvent | threading.Event | Exception] = queue.Queue(WAITING)
+        self._queue: queue.Queue[_EventLine | WatchEvent | threading.Event | Exception] = (
+            queue.Queue(WAITING)
+        )
         self._feeds = [_Feed(self, collection) for collection in collections]
 
     @property

@@ -24,7 +24,8 @@ from scaletest.model.errors import Unreachable
 
 Read = Callable[[], ExporterView]
 
-# Requests that may read Redis at the same time, at most, and how long another one waits for its turn.
+# Requests that may read Redis at the same time, at most, and how long another one waits for its
+# turn.
 READS = 12
 TURN_S = 0.2
 
@@ -117,12 +118,17 @@ def make_app(
 def _add_errors(app: Flask) -> None:
     @app.errorhandler(404)
     def missing(_: Exception) -> ResponseReturnValue:
-        error, hint = f"there is nothing at {request.path}", "see /, /metrics, /api/v1/queues, /healthz, /readyz"
+        error, hint = (
+            f"there is nothing at {request.path}",
+            "see /, /metrics, /api/v1/queues, /healthz, /readyz",
+        )
         return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 404
 
     @app.errorhandler(Unreachable)
     def away(error: Unreachable) -> ResponseReturnValue:
-        return jsonify(schema_version=wire.SCHEMA_VERSION, error=error.message, hint=error.hint), 503
+        return jsonify(
+            schema_version=wire.SCHEMA_VERSION, error=error.message, hint=error.hint
+        ), 503
 
 
 def _limited(read: Read) -> Read:
@@ -131,7 +137,9 @@ def _limited(read: Read) -> Read:
 
     def limited() -> ExporterView:
         if not turns.acquire(timeout=TURN_S):
-            raise Unreachable("Redis is slow, and too many requests wait for it", hint="try again later")
+            raise Unreachable(
+                "Redis is slow, and too many requests wait for it", hint="try again later"
+            )
         try:
             return read()
         finally:
@@ -163,9 +171,14 @@ def _add_api(app: Flask, read: Read) -> None:
                 return jsonify({**queue_view.to_dict(), "at_s": queue_view.queue.at_s})
         for lost, why in view.unreadable:
             if lost == name:
-                raise Unreachable(f"queue {name} cannot be read: {why}", hint="check the content of its keys")
+                raise Unreachable(
+                    f"queue {name} cannot be read: {why}", hint="check the content of its keys"
+                )
         known = ", ".join(queue_view.queue.name for queue_view in view.queues) or "none"
-        error, hint = f"this queue is not declared (declared: {known})", "declare it with: scaletest queue add"
+        error, hint = (
+            f"this queue is not declared (declared: {known})",
+            "declare it with: scaletest queue add",
+        )
         return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 404
 
     @app.get("/")

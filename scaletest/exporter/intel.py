@@ -52,15 +52,27 @@ QUEUES = (
         'scaletest_requests_total{outcome="succeeded"}',
         lambda v: v.counter("succeeded"),
     ),
-    Alias("hpa_queue_failure_total", 'scaletest_requests_total{outcome=~"failed|timed_out"}', _failed),
+    Alias(
+        "hpa_queue_failure_total", 'scaletest_requests_total{outcome=~"failed|timed_out"}', _failed
+    ),
     Alias(
         "hpa_queue_disconnect_total",
         'scaletest_requests_total{outcome="client_gone"}',
         lambda v: v.counter("client_gone"),
     ),
-    Alias("hpa_queue_maxrun_seconds", "scaletest_queue_run_max_seconds", lambda v: v.window.max_run_s),
-    Alias("hpa_queue_maxwait_seconds", "scaletest_queue_wait_max_seconds", lambda v: v.window.max_wait_s),
-    Alias("hpa_queue_maxtotal_seconds", "scaletest_queue_total_max_seconds", lambda v: v.window.max_total_s),
+    Alias(
+        "hpa_queue_maxrun_seconds", "scaletest_queue_run_max_seconds", lambda v: v.window.max_run_s
+    ),
+    Alias(
+        "hpa_queue_maxwait_seconds",
+        "scaletest_queue_wait_max_seconds",
+        lambda v: v.window.max_wait_s,
+    ),
+    Alias(
+        "hpa_queue_maxtotal_seconds",
+        "scaletest_queue_total_max_seconds",
+        lambda v: v.window.max_total_s,
+    ),
 )
 
 # Each request was a connection of its own.
@@ -72,14 +84,17 @@ TOTALS = (
     ),
     Alias(
         "hpa_worker_connections_total",
-        'sum(scaletest_requests_total{outcome=~"succeeded|failed|timed_out"}) + sum(scaletest_requests_requeued_total)',
+        'sum(scaletest_requests_total{outcome=~"succeeded|failed|timed_out"}) +'
+        " sum(scaletest_requests_requeued_total)",
         _taken,
     ),
 )
 
 
 def families(view: ExporterView, log_interval_s: int) -> Iterator[Family]:
-    """All old metrics. With a log interval, maxima cover that interval in whole slots; a label names it."""
+    """All old metrics. With a log interval, maxima cover that interval in whole slots; a label
+    names it.
+    """
     for alias in TOTALS:
         total = sum(alias.value(queue) for queue in view.queues)
         yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=total)
@@ -92,7 +107,9 @@ def families(view: ExporterView, log_interval_s: int) -> Iterator[Family]:
 
 def _of_now(alias: Alias, view: ExporterView) -> Family:
     make = CounterMetricFamily if alias.counts else GaugeMetricFamily
-    family: CounterMetricFamily | GaugeMetricFamily = make(alias.name, f"As {alias.ours}.", labels=("name",))
+    family: CounterMetricFamily | GaugeMetricFamily = make(
+        alias.name, f"As {alias.ours}.", labels=("name",)
+    )
     for queue in view.queues:
         family.add_metric((queue.queue.name,), alias.value(queue))
     return family
@@ -104,5 +121,7 @@ def _of_interval(alias: Alias, view: ExporterView, log_interval_s: int) -> Famil
     family = GaugeMetricFamily(alias.name, text, labels=("name", "interval"))
     for queue in view.queues:
         recent = within(queue.queue.slots, view.at_s, interval_s)
-        family.add_metric((queue.queue.name, f"{interval_s}s"), alias.value(replace(queue, window=recent)))
+        family.add_metric(
+            (queue.queue.name, f"{interval_s}s"), alias.value(replace(queue, window=recent))
+        )
     return family

@@ -22,8 +22,8 @@ COUNTED = ("succeeded", "failed", "timed_out", "rejected", "requeued")
 class LogLines:
     """Logs a line for every queue when an interval is over; call it with every view.
 
-    Counts cover the time since the last line. The longest durations come from Redis' ten-second slots,
-    which may reach back further; the line says how far.
+    Counts cover the time since the last line. The longest durations come from Redis' ten-second
+    slots, which may reach back further; the line says how far.
     """
 
     def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,20 +56,25 @@ class LogLines:
 
     def _line(self, view: QueueView, at_s: float, period_s: float) -> str:
         before = self._before.get(view.queue.name, {})
-        counts = {name: max(0, count - before.get(name, 0)) for name, count in _counts(view).items()}
+        counts = {
+            name: max(0, count - before.get(name, 0)) for name, count in _counts(view).items()
+        }
         counted = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
         window_s = min(period_s, LONGEST_WINDOW_S)
         reached_s = math.ceil(reach_s(at_s, window_s))
         window = over(view.queue.slots, at_s, window_s)
         where = ""
         if window.pod or window.node:
-            where = f" (pod {cut(window.pod, 100) or 'unknown'} on {cut(window.node, 100) or 'unknown'})"
+            where = (
+                f" (pod {cut(window.pod, 100) or 'unknown'} on"
+                f" {cut(window.node, 100) or 'unknown'})"
+            )
         longest = f"wait {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}"
         return (
-            f"queue {view.queue.name}: {counted} in {numbers.seconds(period_s)}; {view.queue.waiting} waiting, "
-            f"{view.queue.running} running, workers {len(view.queue.workers)}, wanted {view.desired}; "
-            f"longest of the last {reached_s} s: {longest}, "
-            f"total {short(window.max_total_s)} s"
+            f"queue {view.queue.name}: {counted} in {numbers.seconds(period_s)};"
+            f" {view.queue.waiting} waiting, {view.queue.running} running, workers"
+            f" {len(view.queue.workers)}, wanted {view.desired}; longest of the last {reached_s} s:"
+            f" {longest}, total {short(window.max_total_s)} s"
         )
 
 

@@ -51,7 +51,9 @@ def _counter(name: str) -> Callable[[QueueView], Rows]:
 
 def _of_nodes(resource: str, figure: str) -> Callable[[QueueView], Rows]:
     """A function that reads one figure of every node that has it."""
-    return lambda view: _known([((sample.node,), sample.value(resource, figure)) for sample in view.nodes])
+    return lambda view: _known(
+        [((sample.node,), sample.value(resource, figure)) for sample in view.nodes]
+    )
 
 
 def _of_devices(figure: str) -> Callable[[QueueView], Rows]:
@@ -80,9 +82,17 @@ def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
 
 METRICS = (
     QueueMetric(
-        "scaletest_queue_waiting", GAUGE, "Requests that wait for a worker.", _single(lambda v: v.queue.waiting)
+        "scaletest_queue_waiting",
+        GAUGE,
+        "Requests that wait for a worker.",
+        _single(lambda v: v.queue.waiting),
     ),
-    QueueMetric("scaletest_queue_running", GAUGE, "Requests that workers run now.", _single(lambda v: v.queue.running)),
+    QueueMetric(
+        "scaletest_queue_running",
+        GAUGE,
+        "Requests that workers run now.",
+        _single(lambda v: v.queue.running),
+    ),
     QueueMetric(
         "scaletest_queue_demand",
         GAUGE,
@@ -98,7 +108,8 @@ METRICS = (
     QueueMetric(
         "scaletest_queue_oldest_waiting_seconds",
         GAUGE,
-        "Age of the oldest waiting request, 0 when none waits; missing when only stock RQ enqueued it.",
+        "Age of the oldest waiting request, 0 when none waits; missing when only stock RQ"
+        " enqueued it.",
         _single(lambda v: v.oldest_waiting_s),
     ),
     QueueMetric(
@@ -108,7 +119,10 @@ METRICS = (
         _single(lambda v: v.queue.maximum),
     ),
     QueueMetric(
-        "scaletest_queue_paused", GAUGE, "1 while workers take nothing.", _single(lambda v: float(v.queue.paused))
+        "scaletest_queue_paused",
+        GAUGE,
+        "1 while workers take nothing.",
+        _single(lambda v: float(v.queue.paused)),
     ),
     QueueMetric(
         "scaletest_queue_submitted_per_second",
@@ -119,7 +133,8 @@ METRICS = (
     QueueMetric(
         "scaletest_queue_run_mean_seconds",
         GAUGE,
-        "Mean run time of requests that ended in the window, else the last known mean; missing before the first end.",
+        "Mean run time of requests that ended in the window, else the last known mean; missing"
+        " before the first end.",
         _single(lambda v: v.window.mean_run_s),
     ),
     QueueMetric(
@@ -166,7 +181,12 @@ METRICS = (
         lambda v: [((str(outcome),), v.counter(outcome)) for outcome in Outcome],
         labels=("outcome",),
     ),
-    QueueMetric("scaletest_requests_submitted_total", COUNTER, "Requests that were accepted.", _counter("submitted")),
+    QueueMetric(
+        "scaletest_requests_submitted_total",
+        COUNTER,
+        "Requests that were accepted.",
+        _counter("submitted"),
+    ),
     QueueMetric(
         "scaletest_requests_rejected_total",
         COUNTER,
@@ -176,7 +196,8 @@ METRICS = (
     QueueMetric(
         "scaletest_requests_abandoned_total",
         COUNTER,
-        "Requests whose client was gone: dropped before they ran, or run without a receiver of the reply.",
+        "Requests whose client was gone: dropped before they ran, or run without a receiver of the"
+        " reply.",
         _single(lambda v: v.abandoned),
     ),
     QueueMetric(
@@ -241,14 +262,16 @@ METRICS = (
     QueueMetric(
         "scaletest_node_container_throttled_ratio",
         GAUGE,
-        "Part of the periods in which its CPU limit throttled the sampling worker's container; missing without one.",
+        "Part of the periods in which its CPU limit throttled the sampling worker's container;"
+        " missing without one.",
         _of_nodes(CONTAINER, "throttled_periods"),
         labels=("node",),
     ),
     QueueMetric(
         "scaletest_device_busy_ratio",
         GAUGE,
-        "Part of the time in which a device's busiest engine worked, or what its driver calls utilisation.",
+        "Part of the time in which a device's busiest engine worked, or what its driver calls"
+        " utilisation.",
         _of_devices("busy"),
         labels=("node", "device"),
     ),
@@ -270,12 +293,19 @@ METRICS = (
 
 # Metrics without a queue: name, kind, help.
 OWN = (
-    ("scaletest_up", GAUGE, "1 when Redis answered this scrape. When it is 0, no other metric is present."),
+    (
+        "scaletest_up",
+        GAUGE,
+        "1 when Redis answered this scrape. When it is 0, no other metric is present.",
+    ),
     ("scaletest_clients", GAUGE, "Live clients."),
     (
         "scaletest_queues_unreadable",
         GAUGE,
-        "Declared queues that are left out, because their keys contain foreign data; the log names them.",
+        (
+            "Declared queues that are left out, because their keys contain foreign data; the log"
+            " names them."
+        ),
     ),
     ("scaletest_exporter_read_seconds", GAUGE, "Time that reading everything from Redis took."),
 )
@@ -296,7 +326,9 @@ def families(view: ExporterView | None) -> Iterator[Family]:
 
 def _samples(metric: QueueMetric, view: ExporterView) -> Family:
     make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
-    family: CounterMetricFamily | GaugeMetricFamily = make(metric.name, metric.help, labels=QUEUE + metric.labels)
+    family: CounterMetricFamily | GaugeMetricFamily = make(
+        metric.name, metric.help, labels=QUEUE + metric.labels
+    )
     for queue in view.queues:
         for labels, number in metric.rows(queue):
             family.add_metric((queue.queue.name, *labels), number)

@@ -51,11 +51,20 @@ class ViewReader:
             samples = latest(self._redis, nodes)
         read_s = time.perf_counter() - began
         with self._lock:
-            queues = tuple(self._view(queue, samples.get(queue.name, [])) for queue in everything.queues)
+            queues = tuple(
+                self._view(queue, samples.get(queue.name, [])) for queue in everything.queues
+            )
             known = {queue.name for queue in everything.queues}
-            self._histories = {name: history for name, history in self._histories.items() if name in known}
+            self._histories = {
+                name: history for name, history in self._histories.items() if name in known
+            }
         return ExporterView(
-            everything.at_s, read_s, everything.clients, queues, everything.unreadable, everything.pages
+            everything.at_s,
+            read_s,
+            everything.clients,
+            queues,
+            everything.unreadable,
+            everything.pages,
         )
 
     def reap(self) -> None:
@@ -65,10 +74,13 @@ class ViewReader:
 
     def _view(self, queue: QueueSnapshot, samples: list[NodeSample]) -> QueueView:
         window = over(queue.slots, queue.at_s, self.targets.window_s)
-        demand = QueueDemand(queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s)
+        demand = QueueDemand(
+            queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s
+        )
         need, now = wanted(demand, self.targets), self._clock()
-        # The need before the first reading is unknown, so the present workers stand for it. A restart of
-        # the exporter then never removes workers. HPA does the same with its first recommendation.
+        # The need before the first reading is unknown, so the present workers stand for it. A
+        # restart of the exporter then never removes workers. HPA does the same with its first
+        # recommendation.
         before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
         number, self._histories[queue.name] = desired(now, need, before, self.targets.window_s)
         return QueueView(queue, window, need, number, tuple(samples))

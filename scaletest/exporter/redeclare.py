@@ -1,7 +1,7 @@
 """Declare queues again when Redis lost them.
 
-While a queue has no workers nobody else declares it, and without it nothing can be submitted that makes
-an autoscaler start a worker. Existing queues are not changed.
+While a queue has no workers nobody else declares it, and without it nothing can be submitted that
+makes an autoscaler start a worker. Existing queues are not changed.
 """
 
 from __future__ import annotations

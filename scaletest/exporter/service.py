@@ -25,12 +25,16 @@ THREADS = READS + 4
 class BackgroundThread:
     """Reaps dead workers and reads all queues, every half interval and when log lines are due.
 
-    So the needed workers are remembered without a scrape. It continues after every error, and logs an
-    error once until all is well again. then: called with every view.
+    So the needed workers are remembered without a scrape. It continues after every error, and logs
+    an error once until all is well again. then: called with every view.
     """
 
     def __init__(
-        self, reader: ViewReader, interval_s: float, then: list[Callable[[ExporterView], None]], lines: LogLines | None
+        self,
+        reader: ViewReader,
+        interval_s: float,
+        then: list[Callable[[ExporterView], None]],
+        lines: LogLines | None,
     ) -> None:
         self._reader = reader
         self._tick_s = interval_s / 2
@@ -69,7 +73,9 @@ class BackgroundThread:
 
     def _look(self, troubles: list[str]) -> None:
         view = self._reader.read()
-        troubles += [f"queue {name} cannot be read and is left out: {why}" for name, why in view.unreadable]
+        troubles += [
+            f"queue {name} cannot be read and is left out: {why}" for name, why in view.unreadable
+        ]
         for act in self._then:
             self._attempt(partial(act, view), troubles)
 
@@ -105,10 +111,19 @@ def serve(
     hosts: further host names that are allowed. ready: called with the URL.
     """
     names = checked_hosts(hosts)
-    background = BackgroundThread(reader, interval_s, then, LogLines(log_interval_s) if log_interval_s else None)
-    app = make_app(reader.read, background.alive, hosts=names, intel_names=intel_names, log_interval_s=log_interval_s)
+    background = BackgroundThread(
+        reader, interval_s, then, LogLines(log_interval_s) if log_interval_s else None
+    )
+    app = make_app(
+        reader.read,
+        background.alive,
+        hosts=names,
+        intel_names=intel_names,
+        log_interval_s=log_interval_s,
+    )
     server = Server(app, bind(listen), threads=THREADS, headers=HEADERS)
-    # A scrape makes tens of thousands of objects: what was loaded by now is not looked through for garbage each time.
+    # A scrape makes tens of thousands of objects: what was loaded by now is not looked through for
+    # garbage each time.
     gc.freeze()
     background.start()
     try:

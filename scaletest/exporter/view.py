@@ -15,8 +15,8 @@ STATES = ("idle", "busy", "suspect")
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A queue. desired: workers that it needs. wanted: workers that it needs at this moment, without the
-    highest need of the window.
+    """A queue. desired: workers that it needs. wanted: workers that it needs at this moment,
+    without the highest need of the window.
 
     nodes: latest samples of its workers' nodes.
     """
@@ -33,12 +33,16 @@ class QueueView:
 
     @property
     def abandoned(self) -> int:
-        """Requests whose client was gone: dropped before they ran, or run without a receiver of the reply."""
+        """Requests whose client was gone: dropped before they ran, or run without a receiver of the
+        reply.
+        """
         return self.counter("client_gone") + self.counter("undelivered")
 
     @property
     def oldest_waiting_s(self) -> float | None:
-        """Age of the oldest waiting request in seconds: 0 when none waits, None when it is unknown."""
+        """Age of the oldest waiting request in seconds: 0 when none waits, None when it is
+        unknown.
+        """
         return self.queue.oldest_waiting_s if self.queue.waiting else 0.0
 
     @property

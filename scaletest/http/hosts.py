@@ -1,8 +1,8 @@
 """Host names under which a server answers.
 
-A stranger's host name may point at this server's address (DNS rebinding), and then a browser lets the
-stranger's page read the server's pages. So a server answers only under a name that nobody outside can
-register, or that its user has allowed.
+A stranger's host name may point at this server's address (DNS rebinding), and then a browser lets
+the stranger's page read the server's pages. So a server answers only under a name that nobody
+outside can register, or that its user has allowed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ def checked_hosts(names: Iterable[str]) -> frozenset[str]:
     hosts = frozenset(name.lower().rstrip(".") for name in names)
     for host in hosts:
         if not HOST.fullmatch(host):
-            raise InvalidValue(f"the host name is {host!r}", hint="write it without a port, as in client.validation")
+            raise InvalidValue(
+                f"the host name is {host!r}",
+                hint="write it without a port, as in client.validation",
+            )
     return hosts
 
 
 def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Whether a Host header is safe: an IP address, localhost, a cluster's or allowed name, or no dot."""
+    """Whether a Host header is safe: an IP address, localhost, a cluster's or allowed name, or no
+    dot.
+    """
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:

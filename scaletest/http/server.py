@@ -37,8 +37,8 @@ NEVER = 1 << 40
 class Server:
     """Serves an application until it is closed. `url` has the real port, also for port 0.
 
-    headers: added to responses to requests that never reach the application, because they are too long
-    or malformed. refused: called with the status of each such response.
+    headers: added to responses to requests that never reach the application, because they are too
+    long or malformed. refused: called with the status of each such response.
     """
 
     def __init__(
@@ -59,10 +59,12 @@ class Server:
             map=self._sockets,
             sockets=[bound],
             threads=threads,
-            recv_bytes=65536,  # a request that is too long is read to its end, so that its response arrives
+            # a request that is too long is read to its end, so that its response arrives
+            recv_bytes=65536,
             ident=None,
             asyncore_use_poll=True,  # select fails where the process has a thousand files open
-            # only reached when this many whole requests wait for a response: silent connections are closed
+            # only reached when this many whole requests wait for a response: silent connections are
+            # closed
             connection_limit=2 * CONNECTIONS,
             channel_timeout=IDLE_S,
             cleanup_interval=LOOK_EVERY_S,
@@ -91,7 +93,9 @@ class Server:
     def close(self) -> None:
         """Stop and close all connections."""
         # in the server's own thread, which goes through its map of connections
-        self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._sockets, ignore_all=True))
+        self._server.trigger.pull_trigger(
+            lambda: wasyncore.close_all(self._sockets, ignore_all=True)
+        )
         self._thread.join()
         self._server.task_dispatcher.shutdown()
 
@@ -105,7 +109,9 @@ def bind(listen: str) -> socket.socket:
         return socket.create_server(address[:2], family=family, dualstack_ipv6=both)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot listen on {listen}: {reason}", hint="give another ADDRESS:PORT") from error
+        raise UsageError(
+            f"cannot listen on {listen}: {reason}", hint="give another ADDRESS:PORT"
+        ) from error
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -113,7 +119,10 @@ def parse_address(text: str) -> tuple[str, int]:
     host, separator, port = text.rpartition(":")
     bare_ipv6 = ":" in host and not host.startswith("[")
     if not separator or bare_ipv6 or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise InvalidValue(f"{text!r} is not an address to listen on", hint="write ADDRESS:PORT, as in 127.0.0.1:9996")
+        raise InvalidValue(
+            f"{text!r} is not an address to listen on",
+            hint="write ADDRESS:PORT, as in 127.0.0.1:9996",
+        )
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
@@ -126,7 +135,8 @@ class _BodylessParser(HTTPRequestParser):  # type: ignore[misc]
         """Read the headers."""
         super().parse_header(header_plus)
         if self.chunked:
-            # a chunked body could also smuggle a second request past a proxy; the connection is closed
+            # a chunked body could also smuggle a second request past a proxy; the connection is
+            # closed
             raise ParsingError("a body is not accepted")
 
 
@@ -150,7 +160,9 @@ def _channel(
         last_activity: float
 
         def __init__(self, *arguments: Any, **options: Any) -> None:
-            _make_room([channel for channel in sockets.values() if isinstance(channel, HTTPChannel)])
+            _make_room(
+                [channel for channel in sockets.values() if isinstance(channel, HTTPChannel)]
+            )
             super().__init__(*arguments, **options)
 
         def handle_read(self) -> None:
@@ -161,7 +173,9 @@ def _channel(
                 self.last_activity = before
 
         def writable(self) -> bool:
-            """Whether there is something to send; closes the connection of a peer that reads nothing."""
+            """Whether there is something to send; closes the connection of a peer that reads
+            nothing.
+            """
             if self.total_outbufs_len and time.time() - self.last_activity > IDLE_S:
                 self.handle_close()
                 return False

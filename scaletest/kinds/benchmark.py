@@ -70,7 +70,12 @@ class Benchmark:
     def document(self) -> dict[str, Any]:
         """The document of the benchmark, without fields that have their defaults."""
         spec = fields.written(self.spec, defaults=False)
-        return {"apiVersion": API_VERSION, "kind": self.kind.name, "metadata": {"name": self.name}, "spec": spec}
+        return {
+            "apiVersion": API_VERSION,
+            "kind": self.kind.name,
+            "metadata": {"name": self.name},
+            "spec": spec,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,9 @@ class BenchmarkResult:
             stored["failure"] = Failure(stored.get("failure", ""))
             for activity in stored.get("activities", {}).values():
                 Activity.from_dict(activity)
-            stored |= {name: tuple(map(str, stored[name])) for name in ("lines", "notes") if name in stored}
+            stored |= {
+                name: tuple(map(str, stored[name])) for name in ("lines", "notes") if name in stored
+            }
             return cls(**stored)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidValue(f"the benchmark's result cannot be read: {error}") from error
@@ -153,14 +160,17 @@ def read(document: Any) -> Benchmark:
 def envelope(document: Any) -> dict[str, Any]:
     """The document with its apiVersion; InvalidValue for other API groups and unknown keys."""
     if not isinstance(document, Mapping) or not document.get("kind"):
-        raise InvalidValue("the document has no kind", hint="see an example with: scaletest bench explain KIND")
+        raise InvalidValue(
+            "the document has no kind", hint="see an example with: scaletest bench explain KIND"
+        )
     group = str(document.get("apiVersion", API_VERSION)).partition("/")[0]
     if group not in (GROUP, *FOREIGN):
         raise InvalidValue(f"apiVersion {group[:60]!r} is unknown", hint=f"write {API_VERSION}")
     unknown = set(document) - {"apiVersion", "kind", "metadata", "spec", "status"}
     if unknown:
         raise InvalidValue(
-            f"the document has an unknown key {sorted(map(str, unknown))[0]!r}", hint="put it under spec"
+            f"the document has an unknown key {sorted(map(str, unknown))[0]!r}",
+            hint="put it under spec",
         )
     return {"apiVersion": API_VERSION, **document}
 
@@ -170,7 +180,9 @@ def name_of(document: Mapping[str, Any], default: str) -> str:
     metadata = document.get("metadata") or {}
     name = metadata.get("name", default) if isinstance(metadata, Mapping) else None
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InvalidValue(f"the name {str(name)[:60]!r} cannot be used", hint="use a-z, 0-9, '-' and '.'")
+        raise InvalidValue(
+            f"the name {str(name)[:60]!r} cannot be used", hint="use a-z, 0-9, '-' and '.'"
+        )
     return name
 
 

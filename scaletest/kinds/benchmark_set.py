@@ -20,9 +20,13 @@ class Values:
     """Values of a set that vary."""
 
     product: Mapping[str, Any] = spec_field(
-        {}, "Fields, each with a list of values or a generator: values, nodes, combinations, permutations or sample."
+        {},
+        "Fields, each with a list of values or a generator: values, nodes, combinations,"
+        " permutations or sample.",
     )
-    explicit: tuple[Mapping[str, Any], ...] = spec_field((), "More maps of values, taken as they are.", schema=_OBJECTS)
+    explicit: tuple[Mapping[str, Any], ...] = spec_field(
+        (), "More maps of values, taken as they are.", schema=_OBJECTS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,21 +36,35 @@ class SetSpec:
     kube-perftest has template, repetitions and permutations; its successor has matrix.
     """
 
-    template: Mapping[str, Any] = spec_field({}, "apiVersion, kind and spec: the fixed part.", required=True)
-    repetitions: int = spec_field(1, "How often each permutation is measured.", minimum=1, maximum=1000)
-    permutations: Values = spec_field(Values(), "What is merged into the template's spec. Lists replace, null unsets.")
-    matrix: Values = spec_field(Values(), "Values that strings of the template can use, as in '{{ p.streams }}'.")
+    template: Mapping[str, Any] = spec_field(
+        {}, "apiVersion, kind and spec: the fixed part.", required=True
+    )
+    repetitions: int = spec_field(
+        1, "How often each permutation is measured.", minimum=1, maximum=1000
+    )
+    permutations: Values = spec_field(
+        Values(), "What is merged into the template's spec. Lists replace, null unsets."
+    )
+    matrix: Values = spec_field(
+        Values(), "Values that strings of the template can use, as in '{{ p.streams }}'."
+    )
     order: str = spec_field(
         IN_SEQUENCE,
-        "given: repetitions of a permutation follow each other; random: blocks of all permutations, each shuffled.",
+        "given: repetitions of a permutation follow each other; random: blocks of all permutations,"
+        " each shuffled.",
         choices=(IN_SEQUENCE, RANDOM),
     )
     seed: int = spec_field(0, "Seed of the random order and of samples.", minimum=0)
     warm_up: int = spec_field(
-        0, "Benchmarks of the first permutation that run before and do not count.", minimum=0, maximum=1000
+        0,
+        "Benchmarks of the first permutation that run before and do not count.",
+        minimum=0,
+        maximum=1000,
     )
     on_failure: str = spec_field(
-        "continue", "After a failed benchmark: continue with the others, or stop.", choices=("continue", "stop")
+        "continue",
+        "After a failed benchmark: continue with the others, or stop.",
+        choices=("continue", "stop"),
     )
     parallelism: str = spec_field(
         SERIAL,
@@ -60,7 +78,9 @@ class SetSpec:
 
     def __post_init__(self) -> None:
         if self.varied(self.permutations) and self.varied(self.matrix):
-            raise InvalidValue("permutations and matrix exclude each other", hint="leave one of them out")
+            raise InvalidValue(
+                "permutations and matrix exclude each other", hint="leave one of them out"
+            )
 
     @staticmethod
     def varied(values: Values) -> bool:

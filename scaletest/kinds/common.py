@@ -27,7 +27,9 @@ class PodOverrides:
 
     labels: Mapping[str, str] = spec_field({}, "Labels added to the pods.", schema=_MAP)
     annotations: Mapping[str, str] = spec_field({}, "Annotations added to the pods.", schema=_MAP)
-    node_selector: Mapping[str, str] = spec_field({}, "Labels that the node must have.", schema=_MAP)
+    node_selector: Mapping[str, str] = spec_field(
+        {}, "Labels that the node must have.", schema=_MAP
+    )
     node_affinity: Mapping[str, Any] = spec_field({}, "Node affinity, as in a pod's spec.")
     tolerations: tuple[Mapping[str, Any], ...] = spec_field(
         (), "Tolerations, as in a pod's spec.", schema={"items": {"type": "object"}}
@@ -46,7 +48,9 @@ class CommonSpec:
         pattern=r"|[a-z0-9.-]+(/[a-z0-9.-]+)?",
         pattern_text="namespace/name",
     )
-    resources: Mapping[str, Any] = spec_field({}, "Requests and limits of the benchmark's containers.")
+    resources: Mapping[str, Any] = spec_field(
+        {}, "Requests and limits of the benchmark's containers."
+    )
     mtu: int | None = spec_field(
         None,
         "MTU of the interface inside the pod, in bytes; the result has the one that was used.",
@@ -57,21 +61,34 @@ class CommonSpec:
     image_pull_policy: str = spec_field(
         "IfNotPresent", "When the image is pulled.", choices=("Always", "IfNotPresent", "Never")
     )
-    ip_family: str = spec_field("IPv4", "Family of the addresses that the peers use.", choices=("IPv4", "IPv6"))
+    ip_family: str = spec_field(
+        "IPv4", "Family of the addresses that the peers use.", choices=("IPv4", "IPv6")
+    )
     placement: str = spec_field(
         SPREAD,
-        "Where the parts run: spread over nodes when there are several, all on one node, or never two on one node.",
+        "Where the parts run: spread over nodes when there are several, all on one node, or never"
+        " two on one node.",
         choices=PLACEMENTS,
     )
-    nodes: tuple[str, ...] = spec_field((), "Names of the nodes to use, in the order of the parts; empty: any nodes.")
-    cpu_affinity: str = spec_field(
-        "", "CPUs that the tool's processes are bound to, such as 0-3,8.", pattern=CPUS, pattern_text="CPUs as in 0-3,8"
+    nodes: tuple[str, ...] = spec_field(
+        (), "Names of the nodes to use, in the order of the parts; empty: any nodes."
     )
-    time_limit: int = spec_field(0, "Seconds after which the benchmark fails; 0: the kind's default.", minimum=0)
-    start_limit: int = spec_field(0, "Seconds, in a cluster, by which all parts must have started; 0: 600.", minimum=0)
+    cpu_affinity: str = spec_field(
+        "",
+        "CPUs that the tool's processes are bound to, such as 0-3,8.",
+        pattern=CPUS,
+        pattern_text="CPUs as in 0-3,8",
+    )
+    time_limit: int = spec_field(
+        0, "Seconds after which the benchmark fails; 0: the kind's default.", minimum=0
+    )
+    start_limit: int = spec_field(
+        0, "Seconds, in a cluster, by which all parts must have started; 0: 600.", minimum=0
+    )
     gang: str = spec_field(
         NO_GANG,
-        "System of the cluster that admits all parts together; none: servers start before the measuring part.",
+        "System of the cluster that admits all parts together; none: servers start before the"
+        " measuring part.",
         choices=(NO_GANG, KUEUE, VOLCANO, JOBSET),
     )
     queue_name: str = spec_field(
@@ -97,19 +114,26 @@ class CommonSpec:
                 hint="set the MTU on the node itself, or leave hostNetwork out",
             )
         if self.host_network and self.network_name:
-            raise InvalidValue("hostNetwork and networkName exclude each other", hint="leave one of them out")
+            raise InvalidValue(
+                "hostNetwork and networkName exclude each other", hint="leave one of them out"
+            )
         if self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6":
-            raise InvalidValue(f"mtu {self.mtu} is too small for IPv6", hint="IPv6 needs 1280 (RFC 8200)")
+            raise InvalidValue(
+                f"mtu {self.mtu} is too small for IPv6", hint="IPv6 needs 1280 (RFC 8200)"
+            )
 
     def _check_gang(self) -> None:
         if self.gang == KUEUE and not self.queue_name:
             raise InvalidValue("gang kueue needs a queue", hint="name a LocalQueue with queueName")
         if self.queue_name and self.gang not in (KUEUE, VOLCANO):
             raise InvalidValue(
-                f"queueName {self.queue_name} has no effect with gang {self.gang}", hint="set gang to kueue or volcano"
+                f"queueName {self.queue_name} has no effect with gang {self.gang}",
+                hint="set gang to kueue or volcano",
             )
         if self.queue_limit and self.gang == NO_GANG:
-            raise InvalidValue("queueLimit has no effect without a gang", hint="set gang, or use startLimit")
+            raise InvalidValue(
+                "queueLimit has no effect without a gang", hint="set gang, or use startLimit"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +168,9 @@ class CrowdSpec(CommonSpec):
 class MpiSpec(CrowdSpec):
     """Spec of a benchmark with a master that starts MPI processes on workers."""
 
-    ssh_port: int = spec_field(2222, "Port of the SSH servers of the workers.", minimum=1, maximum=65535)
+    ssh_port: int = spec_field(
+        2222, "Port of the SSH servers of the workers.", minimum=1, maximum=65535
+    )
     transport: str = spec_field(
         TCP,
         "Transport of MPI: TCP, or RDMA by UCX.",

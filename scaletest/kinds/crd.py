@@ -25,7 +25,10 @@ NAMES = "^[a-z]([a-z0-9-]*[a-z0-9])?$"
 _TEXT: Schema = {"type": "string"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
-_OBJECTS: Schema = {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+_OBJECTS: Schema = {
+    "type": "array",
+    "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
 _CONDITIONS: Schema = {
     "type": "array",
     "items": {
@@ -51,13 +54,21 @@ def definitions() -> list[dict[str, Any]]:
 
 def definition(kind: Kind) -> dict[str, Any]:
     """The definition of one kind."""
-    columns = [_column(_title(name), f".spec.{name}", _type(kind, name)) for name in ("hostNetwork", *kind.columns)]
+    columns = [
+        _column(_title(name), f".spec.{name}", _type(kind, name))
+        for name in ("hostNetwork", *kind.columns)
+    ]
     columns[0]["priority"] = 1
     columns += [_column("Status", ".status.phase"), _column("Started", ".status.startedAt", "date")]
-    columns += [_column("Finished", ".status.finishedAt", "date"), _column("Result", ".status.summary")]
+    columns += [
+        _column("Finished", ".status.finishedAt", "date"),
+        _column("Result", ".status.summary"),
+    ]
     columns += [{**_column("Message", ".status.message"), "priority": 1}]
     for headline in kind.headlines:
-        columns.append({**_column(_title(headline.name), f".status.headlines.{headline.name}"), "priority": 1})
+        columns.append(
+            {**_column(_title(headline.name), f".status.headlines.{headline.name}"), "priority": 1}
+        )
     return _object(kind.name, kind.plural, fields.schema(kind.spec), _status(kind), columns)
 
 
@@ -102,7 +113,9 @@ def set_definition() -> dict[str, Any]:
     return _object(SET, "benchmarksets", spec, {"type": "object", "properties": status}, columns)
 
 
-def _object(name: str, plural: str, spec: Schema, status: Schema, columns: list[dict[str, Any]]) -> dict[str, Any]:
+def _object(
+    name: str, plural: str, spec: Schema, status: Schema, columns: list[dict[str, Any]]
+) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -144,7 +157,10 @@ def _named() -> Schema:
     return {
         "rule": f"oldSelf.hasValue() || ({first})",
         "optionalOldSelf": True,
-        "message": f"the name must have a-z, 0-9 and '-' only, a letter first, {MOST_NAME} characters at most",
+        "message": (
+            f"the name must have a-z, 0-9 and '-' only, a letter first, {MOST_NAME} characters at"
+            " most"
+        ),
     }
 
 
@@ -170,7 +186,8 @@ def _status(kind: Kind) -> Schema:
         "headlines": {
             "type": "object",
             "properties": {
-                headline.name: {"type": "string", "description": headline.help} for headline in kind.headlines
+                headline.name: {"type": "string", "description": headline.help}
+                for headline in kind.headlines
             },
         },
         "values": {"type": "object", "properties": numbers},

@@ -73,10 +73,13 @@ class FakeWork:
         checks.count(self.memory_mib, "memory")
         checks.count(self.device_memory_mib, "device memory", minimum=1)
         if not 0 <= self.jitter <= 1 or not 0 <= self.failure_rate <= 1:
-            raise InvalidValue("jitter and failure rate must be from 0 to 1", hint="give numbers from 0 to 1")
+            raise InvalidValue(
+                "jitter and failure rate must be from 0 to 1", hint="give numbers from 0 to 1"
+            )
         if not -MOST_DRIFT <= self.drift <= MOST_DRIFT:
             raise InvalidValue(
-                f"the drift is {self.drift!r} a second", hint=f"give at most {MOST_DRIFT:g}, as in -0.001"
+                f"the drift is {self.drift!r} a second",
+                hint=f"give at most {MOST_DRIFT:g}, as in -0.001",
             )
 
     def speed(self, runs: int, at_s: float) -> float:
@@ -121,7 +124,8 @@ def _law(text: str) -> SharingLaw:
         return SharingLaw(*values)
     except (KeyError, TypeError, ValueError, InvalidValue) as error:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a law: use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or capped:RUNS"
+            f"{text!r} is not a law: use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or"
+            " capped:RUNS"
         ) from error
 
 
@@ -129,14 +133,17 @@ def _phases(text: str) -> tuple[ActivityPhase, ...]:
     try:
         return tuple(map(_phase, text.split(",")))
     except (TypeError, ValueError, InvalidValue) as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an activity such as 98:1:5,20:0:0") from error
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an activity such as 98:1:5,20:0:0"
+        ) from error
 
 
 def _phase(text: str) -> ActivityPhase:
     return ActivityPhase(*[checks.seconds(float(number), "activity") for number in text.split(":")])
 
 
-# -- annotations of the fake GPU operator ---------------------------------------------------------------------------
+# -- annotations of the fake GPU operator
+# --------------------------------------------------------------------------------------------------
 
 UTILISATION, FRACTION = "run.ai/simulated-gpu-utilization", "gpu-fraction"
 # Format of the downward API in a file: each line has a key and a quoted value.
@@ -173,14 +180,17 @@ def annotated(text: str) -> Annotated:
             try:
                 values[key] = str(json.loads(quoted))
             except ValueError as error:
-                raise InvalidValue(f"the annotation {key} is {quoted}", hint="write plain numbers") from error
+                raise InvalidValue(
+                    f"the annotation {key} is {quoted}", hint="write plain numbers"
+                ) from error
     busy = fraction = None
     if UTILISATION in values:
         parts = values[UTILISATION].split("-")
         ends = _numbers(UTILISATION, parts, 100.0, "20 or 20-35")
         if len(ends) > 2 or ends[0] > ends[-1]:
             raise InvalidValue(
-                f"the annotation {UTILISATION} is {values[UTILISATION]!r}", hint="write it as 20 or 20-35"
+                f"the annotation {UTILISATION} is {values[UTILISATION]!r}",
+                hint="write it as 20 or 20-35",
             )
         busy = (ends[0], ends[-1])
     if FRACTION in values:
@@ -194,11 +204,14 @@ def _numbers(name: str, parts: Sequence[str], most: float, example: str) -> list
     except ValueError:
         numbers = []
     if not numbers or not all(0 <= number <= most for number in numbers):
-        raise InvalidValue(f"the annotation {name} is {'-'.join(parts)!r}", hint=f"write it as {example}")
+        raise InvalidValue(
+            f"the annotation {name} is {'-'.join(parts)!r}", hint=f"write it as {example}"
+        )
     return numbers
 
 
-# -- metrics --------------------------------------------------------------------------------------------------------
+# -- metrics
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +246,10 @@ def exposition(uses: Sequence[Use], vendors: Sequence[str] = VENDORS) -> str:
     for vendor in vendors:
         for name, compute in _METRICS[vendor]:
             lines.append(f"# TYPE {name} gauge")
-            lines += [f"{name}{{{_labels(vendor, at, use)}}} {compute(*sums):.15g}" for at, use, sums in series]
+            lines += [
+                f"{name}{{{_labels(vendor, at, use)}}} {compute(*sums):.15g}"
+                for at, use, sums in series
+            ]
     return "\n".join(lines) + "\n" if series else ""
 
 
@@ -271,9 +287,16 @@ def _sums(uses: Sequence[Use], use: Use) -> tuple[float, int, int]:
 def _labels(vendor: str, at: int, use: Use) -> str:
     where = {"container": use.container, "namespace": use.namespace, "pod": use.pod}
     labels = {
-        "intel": {"dev_file": use.device, "type": "compute", "vendor": "fake", "node": use.node}
-        | {f"kube_{name}": text for name, text in where.items()},
-        "nvidia": {"gpu": str(at), "UUID": f"GPU-fake-{at}", "device": use.device, "modelName": "fake"}
+        "intel": (
+            {"dev_file": use.device, "type": "compute", "vendor": "fake", "node": use.node}
+            | {f"kube_{name}": text for name, text in where.items()}
+        ),
+        "nvidia": {
+            "gpu": str(at),
+            "UUID": f"GPU-fake-{at}",
+            "device": use.device,
+            "modelName": "fake",
+        }
         | {"Hostname": use.node, **where},
         "amd": {"gpu_id": str(at), "hostname": use.node, "card_model": "fake", **where},
     }[vendor]

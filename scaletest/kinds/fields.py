@@ -22,7 +22,12 @@ from scaletest.model.errors import InvalidValue
 
 T = TypeVar("T")
 Schema = dict[str, Any]
-_TYPE_TEXTS = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
+_TYPE_TEXTS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+}
 _TYPE_TEXTS |= {"array": "a list", "object": "a table of keys and values"}
 _PYTHON: dict[str, type | tuple[type, ...]] = {
     "integer": int,
@@ -109,7 +114,9 @@ def _declared(spec: type) -> Iterator[SpecField]:
         factory = field.default_factory
         default = field.default if factory is dataclasses.MISSING else factory()
         rule = field.metadata["rule"]
-        yield SpecField(camel(field.name), field.name, _json_type(hint), optional, nested, default, rule)
+        yield SpecField(
+            camel(field.name), field.name, _json_type(hint), optional, nested, default, rule
+        )
 
 
 def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
@@ -119,7 +126,8 @@ def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
     """
     if not isinstance(document, Mapping):
         raise InvalidValue(
-            f"{title} is {_shown(document)}, not a table of keys and values", hint="write it as {key: value}"
+            f"{title} is {_shown(document)}, not a table of keys and values",
+            hint="write it as {key: value}",
         )
     known = {field.name: field for field in fields_of(spec)}
     values = {}
@@ -130,10 +138,15 @@ def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
             hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
             raise InvalidValue(f"{title} has an unknown key {_shown(key)}", hint=hint)
         values[field.attribute] = _read_field(field, value, f"{key} of {title}", warnings)
-    missing = [field.name for field in known.values() if field.rule.required and field.attribute not in values]
+    missing = [
+        field.name
+        for field in known.values()
+        if field.rule.required and field.attribute not in values
+    ]
     if missing:
         raise InvalidValue(
-            f"{title} lacks {', '.join(missing)}", hint="; ".join(known[name].rule.help for name in missing)
+            f"{title} lacks {', '.join(missing)}",
+            hint="; ".join(known[name].rule.help for name in missing),
         )
     return spec(**values)
 
@@ -164,7 +177,9 @@ def _read_field(field: SpecField, value: Any, title: str, warnings: list[str]) -
         return field.default
     rule = field.rule
     if isinstance(value, str | int) and value in rule.refused:
-        raise InvalidValue(f"{title} is {_shown(value)}: {rule.refused[value]}", hint=_choices(rule))
+        raise InvalidValue(
+            f"{title} is {_shown(value)}: {rule.refused[value]}", hint=_choices(rule)
+        )
     if isinstance(value, str | int) and value in rule.aliases:
         warnings.append(f"{title} is {_shown(value)}, which is read as {rule.aliases[value]}")
         value = rule.aliases[value]
@@ -179,10 +194,16 @@ def _read_field(field: SpecField, value: Any, title: str, warnings: list[str]) -
 
 def _check_type(field: SpecField, value: Any, title: str) -> None:
     # in Python a bool is an int too
-    valid = isinstance(value, _PYTHON[field.kind]) and (field.kind == "boolean" or not isinstance(value, bool))
+    valid = isinstance(value, _PYTHON[field.kind]) and (
+        field.kind == "boolean" or not isinstance(value, bool)
+    )
     if not valid:
-        raise InvalidValue(f"{title} is {_shown(value)}, not {_TYPE_TEXTS[field.kind]}", hint=field.rule.help)
-    if field.kind == "array" and not all(isinstance(part, _element_type(field.rule)) for part in value):
+        raise InvalidValue(
+            f"{title} is {_shown(value)}, not {_TYPE_TEXTS[field.kind]}", hint=field.rule.help
+        )
+    if field.kind == "array" and not all(
+        isinstance(part, _element_type(field.rule)) for part in value
+    ):
         expected = "text" if _element_type(field.rule) is str else "a table"
         raise InvalidValue(f"{title} holds something that is not {expected}", hint=field.rule.help)
 
@@ -196,7 +217,9 @@ def _check_rule(rule: FieldRule, value: Any, title: str) -> None:
     if rule.choices and value not in rule.choices:
         raise InvalidValue(f"{title} is {_shown(value)}", hint=_choices(rule))
     if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
-        raise InvalidValue(f"{title} is {_shown(value)}", hint=f"write {rule.pattern_text or rule.pattern}")
+        raise InvalidValue(
+            f"{title} is {_shown(value)}", hint=f"write {rule.pattern_text or rule.pattern}"
+        )
     if isinstance(value, int | float) and not isinstance(value, bool):
         _check_number(rule, value, title)
 
@@ -206,7 +229,9 @@ def _check_number(rule: FieldRule, number: float, title: str) -> None:
     high = math.inf if rule.maximum is None else rule.maximum
     # not a number is in no range
     if not low <= number <= high:
-        ends = f"from {low:g}" if rule.maximum is None else f"from {rule.minimum or 0:g} to {high:g}"
+        ends = (
+            f"from {low:g}" if rule.maximum is None else f"from {rule.minimum or 0:g} to {high:g}"
+        )
         raise InvalidValue(f"{title} is {number}", hint=f"give a number {ends}")
     if rule.multiple and number % rule.multiple:
         raise InvalidValue(f"{title} is {number}", hint=f"give a multiple of {rule.multiple}")

@@ -34,7 +34,10 @@ SECTION = "scaletest"
 ALL = "All clients"
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"
 _UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_READS, _WRITES = ("read", "randread", "readwrite", "randrw"), ("write", "randwrite", "readwrite", "randrw")
+_READS, _WRITES = (
+    ("read", "randread", "readwrite", "randrw"),
+    ("write", "randwrite", "readwrite", "randrw"),
+)
 _ROW_FIELDS = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
 _PERCENTILES = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
 
@@ -52,24 +55,39 @@ class FioSpec(CrowdSpec):
     bs: str = spec_field("4M", "Block size.", pattern=SIZE, pattern_text="a size as in 4k or 1M")
     iodepth: int = spec_field(1, "Operations in flight for each job.", minimum=1, maximum=65536)
     ioengine: str = spec_field(
-        "libaio", "fio's engine for input and output.", choices=("libaio", "io_uring", "psync", "posixaio")
+        "libaio",
+        "fio's engine for input and output.",
+        choices=("libaio", "io_uring", "psync", "posixaio"),
     )
     nrfiles: int = spec_field(1, "Files for each job.", minimum=1)
     num_jobs: int = spec_field(1, "Jobs on each worker.", minimum=1, maximum=4096)
-    rwmixread: int = spec_field(50, "Percent of reads when reads and writes are mixed.", minimum=0, maximum=100)
-    percentage_random: int = spec_field(100, "Percent of random operations in random modes.", minimum=0, maximum=100)
+    rwmixread: int = spec_field(
+        50, "Percent of reads when reads and writes are mixed.", minimum=0, maximum=100
+    )
+    percentage_random: int = spec_field(
+        100, "Percent of random operations in random modes.", minimum=0, maximum=100
+    )
     direct: int = spec_field(1, "1: bypass the page cache.", choices=(0, 1))
     runtime: str = spec_field(
-        "30s", "Duration of the measurement.", pattern=r"\d{1,9}(us|ms|s|m|h)?", pattern_text="a time as in 30s"
+        "30s",
+        "Duration of the measurement.",
+        pattern=r"\d{1,9}(us|ms|s|m|h)?",
+        pattern_text="a time as in 30s",
     )
-    size: str = spec_field("10G", "Total size of the files of each job.", pattern=SIZE, pattern_text="a size as in 10G")
+    size: str = spec_field(
+        "10G", "Total size of the files of each job.", pattern=SIZE, pattern_text="a size as in 10G"
+    )
     thread: bool = spec_field(False, "Use threads instead of processes.")
     num_workers: int = spec_field(1, "Workers, each with a fio server.", minimum=1, maximum=1000)
     fio_port: int = spec_field(8765, "Port of the servers.", minimum=1024, maximum=65535)
     volume_claim_template: Mapping[str, Any] = spec_field(
-        {}, "Spec of a volume claim: with ReadWriteMany one for all workers, else one for each; empty: none."
+        {},
+        "Spec of a volume claim: with ReadWriteMany one for all workers, else one for each; empty:"
+        " none.",
     )
-    volume: Mapping[str, Any] = spec_field({}, "A volume, such as an emptyDir or an existing claim.")
+    volume: Mapping[str, Any] = spec_field(
+        {}, "A volume, such as an emptyDir or an existing claim."
+    )
     directory: str = spec_field(
         "", "Directory of the test files on the worker; empty: a scratch directory.", trusted=True
     )
@@ -77,11 +95,19 @@ class FioSpec(CrowdSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.volume and self.volume_claim_template:
-            raise InvalidValue("volume and volumeClaimTemplate exclude each other", hint="leave one of them out")
+            raise InvalidValue(
+                "volume and volumeClaimTemplate exclude each other", hint="leave one of them out"
+            )
         if seconds(self.runtime) < 1:
-            raise InvalidValue(f"runtime {self.runtime} is too short", hint="give one second or more")
-        if self.directory and (":" in self.directory or not self.directory.startswith("/") or "\n" in self.directory):
-            raise InvalidValue(f"directory {self.directory!r} is not a plain path", hint="give a path as in /data")
+            raise InvalidValue(
+                f"runtime {self.runtime} is too short", hint="give one second or more"
+            )
+        if self.directory and (
+            ":" in self.directory or not self.directory.startswith("/") or "\n" in self.directory
+        ):
+            raise InvalidValue(
+                f"directory {self.directory!r} is not a plain path", hint="give a path as in /data"
+            )
 
 
 def seconds(text: str) -> float:
@@ -130,7 +156,9 @@ def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
     for worker in site.peers["worker"]:
         server = ("fio", f"--server={scheme}{worker.address},{spec.fio_port}")
         make = ("mkdir", "-p", spec.directory or f"{worker.folder}/{FILES}")
-        servers.append(Task("worker", worker.index, bound(spec, server), before=(make,), port=spec.fio_port))
+        servers.append(
+            Task("worker", worker.index, bound(spec, server), before=(make,), port=spec.fio_port)
+        )
         files[f"{worker.index}-{JOB}"] = job_file(spec, f"{worker.folder}/{FILES}")
         line += [f"--client={scheme}{worker.address},{spec.fio_port}", f"{worker.index}-{JOB}"]
     return (*servers, Task("master", 0, tuple(line), files=files))
@@ -148,7 +176,9 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
     wrong = [row for row in rows if row.get("error")]
     if wrong:
         messages = [line for line in output.text.splitlines() if "fio:" in line]
-        raise BenchmarkFailed(Failure.EXIT, "fio reports a failed job", messages or [f"error {wrong[0].get('error')}"])
+        raise BenchmarkFailed(
+            Failure.EXIT, "fio reports a failed job", messages or [f"error {wrong[0].get('error')}"]
+        )
     parsing.ended_well(output, "fio")
     single = [row for row in rows if row.get("jobname") != ALL]
     _check_workers(spec, single)
@@ -174,7 +204,10 @@ def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
     if len(counts) != spec.num_workers:
         raise parsing.bad(f"fio reports {len(counts)} workers instead of {spec.num_workers}", names)
     if set(counts.values()) not in ({1}, {spec.num_jobs}):
-        raise parsing.bad(f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs", names)
+        raise parsing.bad(
+            f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
+            names,
+        )
 
 
 def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
@@ -184,21 +217,36 @@ def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
         if wanted and not done:
             raise parsing.bad(f"fio reports a worker without {side}s with rw {spec.rw}")
         if done and not wanted:
-            raise BenchmarkFailed(Failure.MISMATCH, f"fio reports {done:.0f} {side}s with rw {spec.rw}")
+            raise BenchmarkFailed(
+                Failure.MISMATCH, f"fio reports {done:.0f} {side}s with rw {spec.rw}"
+            )
     for row in rows:
         lasted = max(parsing.number(row, side, "runtime") for side in ("read", "write")) / 1e3
         parsing.check_length(lasted, seconds(spec.runtime), "a worker of fio")
 
 
-def _summed(sums: Sequence[dict[str, Any]], single: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+def _summed(
+    sums: Sequence[dict[str, Any]], single: Sequence[dict[str, Any]]
+) -> Sequence[dict[str, Any]]:
     """fio's own sum if it has one, else its rows. Raises BenchmarkFailed for a wrong sum."""
     if len(sums) > 1:
         raise parsing.bad(f"fio reports the sum of all workers {len(sums)} times")
     for whole in sums:
-        for path in (("read", "io_bytes"), ("read", "total_ios"), ("write", "io_bytes"), ("write", "total_ios")):
-            total, own = sum(parsing.number(row, *path) for row in single), parsing.number(whole, *path)
+        for path in (
+            ("read", "io_bytes"),
+            ("read", "total_ios"),
+            ("write", "io_bytes"),
+            ("write", "total_ios"),
+        ):
+            total, own = (
+                sum(parsing.number(row, *path) for row in single),
+                parsing.number(whole, *path),
+            )
             if own != total:
-                raise parsing.bad(f"fio's sum of {'.'.join(path)} is {own:.0f}, but its workers' add up to {total:.0f}")
+                raise parsing.bad(
+                    f"fio's sum of {'.'.join(path)} is {own:.0f}, but its workers' add up to"
+                    f" {total:.0f}"
+                )
     return sums or single
 
 
@@ -215,11 +263,15 @@ def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]
     """Headlines of all rows; percentiles only with a single row, since they cannot be merged."""
     headlines: dict[str, float] = {}
     for side in _sides(spec):
-        headlines[f"{side}Bandwidth"] = sum(_rate(row, side, "bw_bytes", "io_bytes") for row in rows)
+        headlines[f"{side}Bandwidth"] = sum(
+            _rate(row, side, "bw_bytes", "io_bytes") for row in rows
+        )
         headlines[f"{side}Iops"] = sum(_rate(row, side, "iops", "total_ios") for row in rows)
         counts = [parsing.number(row, side, "total_ios") for row in rows]
         means = [parsing.positive(row, side, "lat_ns", "mean") for row in rows]
-        headlines[f"{side}Latency"] = sum(n * m for n, m in zip(counts, means, strict=True)) / sum(counts) / 1e9
+        headlines[f"{side}Latency"] = (
+            sum(n * m for n, m in zip(counts, means, strict=True)) / sum(counts) / 1e9
+        )
         tail = ("clat_ns", "percentile", "99.000000")
         if len(rows) == 1 and parsing.at(rows[0], side, *tail) is not None:
             headlines[f"{side}Latency99"] = parsing.positive(rows[0], side, *tail) / 1e9
@@ -243,17 +295,25 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
         tails = parsing.at(row, side, "clat_ns", "percentile")
         short[side]["lat_ns"] = parsing.at(row, side, "lat_ns")
         if isinstance(tails, dict):
-            short[side]["clat_ns_percentile"] = {name: tails[name] for name in _PERCENTILES if name in tails}
+            short[side]["clat_ns_percentile"] = {
+                name: tails[name] for name in _PERCENTILES if name in tails
+            }
     return short
 
 
 def absent(spec: FioSpec) -> dict[str, str]:
     """Headlines that this spec cannot have, each with the reason."""
     several = f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})"
-    missing = dict.fromkeys(("readLatency99", "writeLatency99"), several) if spec.num_workers > 1 else {}
+    missing = (
+        dict.fromkeys(("readLatency99", "writeLatency99"), several) if spec.num_workers > 1 else {}
+    )
     mixed = spec.rw in _READS and spec.rw in _WRITES
     for side in {"read", "write"} - set(_sides(spec)):
-        why = f"rwmixread {spec.rwmixread} leaves no {side}s" if mixed else f"rw {spec.rw} does no {side}s"
+        why = (
+            f"rwmixread {spec.rwmixread} leaves no {side}s"
+            if mixed
+            else f"rw {spec.rw} does no {side}s"
+        )
         missing |= {headline.name: why for headline in _headlines(side)}
     return missing
 
@@ -280,6 +340,8 @@ KIND = Kind(
     absent=absent,
     limit_s=lambda spec: 2 * seconds(spec.runtime) + 600,
     headlines=(*_headlines("read"), *_headlines("write")),
-    scratch_bytes=lambda spec: 0.0 if spec.directory else bytes_of(spec.size) * spec.num_jobs * spec.num_workers,
+    scratch_bytes=lambda spec: (
+        0.0 if spec.directory else bytes_of(spec.size) * spec.num_jobs * spec.num_workers
+    ),
     columns=("numJobs", "numWorkers", "rw", "bs", "rwmixread", "percentageRandom"),
 )

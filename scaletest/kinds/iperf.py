@@ -39,7 +39,8 @@ _RATES = ("bandwidth", "reverseBandwidth")
 _SUM, _PREFIXES = "SUM", ("", "K", "M", "G")
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
 _LINE = re.compile(
-    rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes\s+{_NUMBER} ([KMG]?)bits/sec\s*$",
+    rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes\s+{_NUMBER}"
+    r" ([KMG]?)bits/sec\s*$",
     re.MULTILINE,
 )
 
@@ -50,7 +51,9 @@ class IPerfSpec(PairSpec):
 
     duration: int = spec_field(10, "Seconds of measuring.", minimum=1, maximum=86400)
     streams: int = spec_field(1, "Parallel streams.", minimum=1, maximum=128)
-    tool: str = spec_field("iperf3", "The tool: iperf3, or iperf (version 2).", choices=("iperf3", "iperf"))
+    tool: str = spec_field(
+        "iperf3", "The tool: iperf3, or iperf (version 2).", choices=("iperf3", "iperf")
+    )
     protocol: str = spec_field(
         "TCP", "Transport protocol.", choices=("TCP", "UDP"), aliases={"tcp": "TCP", "udp": "UDP"}
     )
@@ -69,7 +72,11 @@ class IPerfSpec(PairSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.tool == "iperf" and (self.protocol, self.direction, self.omit) != ("TCP", "forward", 0):
+        if self.tool == "iperf" and (self.protocol, self.direction, self.omit) != (
+            "TCP",
+            "forward",
+            0,
+        ):
             raise InvalidValue("iperf 2 measures only TCP from the client", hint="use tool iperf3")
 
 
@@ -90,12 +97,38 @@ def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
     if spec.tool == "iperf":
         six = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()
         server = ("iperf", "--server", "--bind", address, *six)
-        client = ["iperf", "--client", address, *six, "--time", str(spec.duration), "--parallel", str(spec.streams)]
+        client = [
+            "iperf",
+            "--client",
+            address,
+            *six,
+            "--time",
+            str(spec.duration),
+            "--parallel",
+            str(spec.streams),
+        ]
         client += ["--reportstyle", "C", *(("--bandwidth", spec.bitrate) if spec.bitrate else ())]
     else:
-        server = ("iperf3", family, "--server", "--one-off", "--bind", address, "--port", str(port), "--json")
+        server = (
+            "iperf3",
+            family,
+            "--server",
+            "--one-off",
+            "--bind",
+            address,
+            "--port",
+            str(port),
+            "--json",
+        )
         client = ["iperf3", family, "--client", address, "--port", str(port), "--json"]
-        client += ["--time", str(spec.duration), "--parallel", str(spec.streams), "--connect-timeout", "10000"]
+        client += [
+            "--time",
+            str(spec.duration),
+            "--parallel",
+            str(spec.streams),
+            "--connect-timeout",
+            "10000",
+        ]
         client += _options(spec)
     return (
         Task("server", 0, bound(spec, server), port=port),
@@ -135,9 +168,13 @@ def _json(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
         count = len(streams) if isinstance(streams, list) else 0
         raise parsing.bad(f"iperf3 reports {count} streams instead of {wanted}", list(report))
     _check_test(spec, report)
-    headlines = _udp(spec, report, streams) if spec.protocol == "UDP" else _tcp(spec, report, streams)
+    headlines = (
+        _udp(spec, report, streams) if spec.protocol == "UDP" else _tcp(spec, report, streams)
+    )
     return ToolMeasurement(
-        headlines, _result(report, streams), str(parsing.at(report, "start", "connected", 0, "remote_host") or "")
+        headlines,
+        _result(report, streams),
+        str(parsing.at(report, "start", "connected", 0, "remote_host") or ""),
     )
 
 
@@ -153,7 +190,9 @@ def _check_test(spec: IPerfSpec, report: dict[str, Any]) -> None:
     for name, setting in wanted.items():
         used = parsing.at(report, "start", "test_start", name)
         if used != setting:
-            raise BenchmarkFailed(Failure.MISMATCH, f"iperf3 measured with {name} {used} instead of {setting}")
+            raise BenchmarkFailed(
+                Failure.MISMATCH, f"iperf3 measured with {name} {used} instead of {setting}"
+            )
 
 
 def _ways(spec: IPerfSpec, name: str) -> list[str]:
@@ -161,7 +200,9 @@ def _ways(spec: IPerfSpec, name: str) -> list[str]:
     return [name, f"{name}_bidir_reverse"] if spec.direction == "both" else [name]
 
 
-def _check_sums(spec: IPerfSpec, report: dict[str, Any], streams: list[Any], part: str, name: str) -> None:
+def _check_sums(
+    spec: IPerfSpec, report: dict[str, Any], streams: list[Any], part: str, name: str
+) -> None:
     """Raises BenchmarkFailed unless the streams match the sums and the duration."""
     total = sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name))
     own = sum(parsing.number(stream, part, "bytes") for stream in streams)
@@ -188,7 +229,9 @@ def _tcp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[st
     sent = _ways(spec, "sum_sent")
     # some systems do not count them
     if all(parsing.at(report, "end", way, "retransmits") is not None for way in sent):
-        headlines["retransmits"] = sum(parsing.number(report, "end", way, "retransmits") for way in sent)
+        headlines["retransmits"] = sum(
+            parsing.number(report, "end", way, "retransmits") for way in sent
+        )
     return headlines
 
 
@@ -214,7 +257,9 @@ def _arrived(report: dict[str, Any], way: str, lost: float) -> float:
     Versions of iperf3 without this rate have the sent one in `sum`.
     """
     if parsing.at(report, "end", way) is None:
-        sent = parsing.positive(report, "end", way.replace("sum_received", "sum"), "bits_per_second")
+        sent = parsing.positive(
+            report, "end", way.replace("sum_received", "sum"), "bits_per_second"
+        )
         return sent * (1 - lost)
     if lost < 1:
         return _rate(report, way)
@@ -223,7 +268,9 @@ def _arrived(report: dict[str, Any], way: str, lost: float) -> float:
 
 def _result(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
     """Details: the end of the report, and sums by interval, without the large lists of streams."""
-    intervals = [interval for interval in report.get("intervals") or [] if isinstance(interval, dict)]
+    intervals = [
+        interval for interval in report.get("intervals") or [] if isinstance(interval, dict)
+    ]
     sums = [interval.get("sum") for interval in intervals]
     stride = -(-len(sums) // MOST_INTERVALS) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
@@ -231,7 +278,11 @@ def _result(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
         "version": parsing.at(report, "start", "version"),
         "test": parsing.at(report, "start", "test_start"),
         "mss": parsing.at(report, "start", "tcp_mss_default"),
-        "end": {name: part for name, part in (parsing.at(report, "end") or {}).items() if name != "streams"},
+        "end": {
+            name: part
+            for name, part in (parsing.at(report, "end") or {}).items()
+            if name != "streams"
+        },
         "streams": streams,
         "intervals": [_picked(total, keep) for total in sums[::stride] if isinstance(total, dict)],
     }
@@ -259,7 +310,11 @@ def _text(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse iperf 2's text format, which it uses on slow links too."""
     rows = [
         _Stream(
-            stream, "", float(end) - float(start), float(size) * 1024.0 ** _PREFIXES.index(large), _bits(rate, prefix)
+            stream,
+            "",
+            float(end) - float(start),
+            float(size) * 1024.0 ** _PREFIXES.index(large),
+            _bits(rate, prefix),
         )
         for stream, start, end, size, large, rate, prefix in _LINE.findall(output.stdout)
     ]
@@ -313,12 +368,18 @@ def _summed(spec: IPerfSpec, rows: Sequence[_Stream], output: ToolOutput) -> Too
             parsing.check_agreement(row.bytes, own, "the sum of the streams' bytes")
         parsing.check_length(row.seconds, spec.duration, "iperf")
         rate = 8 * row.bytes / row.seconds
-        parsing.check_agreement(row.bits_per_second, rate, f"the rate of {row.stream}", INTERVAL_ROUNDED)
+        parsing.check_agreement(
+            row.bits_per_second, rate, f"the rate of {row.stream}", INTERVAL_ROUNDED
+        )
     total = sum(row.bits_per_second for row in streams)
     if total <= 0:
         raise parsing.bad("iperf sent nothing", lines)
-    details = {row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams}
-    return ToolMeasurement({"bandwidth": total}, {"streams": details}, streams[0].remote, notes=(SENT,))
+    details = {
+        row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams
+    }
+    return ToolMeasurement(
+        {"bandwidth": total}, {"streams": details}, streams[0].remote, notes=(SENT,)
+    )
 
 
 KIND = Kind(
@@ -335,7 +396,12 @@ KIND = Kind(
     limit_s=lambda spec: spec.duration + spec.omit + 60,
     headlines=(
         Headline("bandwidth", "bit/s", True, "Received, all streams together; with iperf 2, sent."),
-        Headline("reverseBandwidth", "bit/s", True, "Received by the client, when both directions are measured."),
+        Headline(
+            "reverseBandwidth",
+            "bit/s",
+            True,
+            "Received by the client, when both directions are measured.",
+        ),
         Headline("retransmits", "", None, "Segments that were sent again, of all streams."),
         Headline("jitter", "s", False, "UDP: as RFC 1889 defines it."),
         Headline("lost", "", False, "UDP: share of the datagrams that did not arrive."),

@@ -20,7 +20,9 @@ _VERSION = "[a-z0-9]+"
 
 def schema() -> Schema:
     """The schema of one document: a benchmark of any kind, or a set."""
-    versions = "|".join([API_VERSION, *(f"{group}/{_VERSION}" for group in FOREIGN)]).replace(".", r"\.")
+    versions = "|".join([API_VERSION, *(f"{group}/{_VERSION}" for group in FOREIGN)]).replace(
+        ".", r"\."
+    )
     meta = {"name": {"type": "string", "pattern": f"^{NAME.pattern}$"}}
     return {
         "$schema": DRAFT,
@@ -37,7 +39,10 @@ def schema() -> Schema:
         "required": ["kind"],
         "additionalProperties": False,
         "allOf": [_when({"kind": {"const": name}}, {"spec": _ref(name)}) for name in (*KINDS, SET)],
-        "$defs": {**{name: _closed(fields.schema(kind.spec), kind.help) for name, kind in KINDS.items()}, SET: _set()},
+        "$defs": {
+            **{name: _closed(fields.schema(kind.spec), kind.help) for name, kind in KINDS.items()},
+            SET: _set(),
+        },
     }
 
 
@@ -46,7 +51,11 @@ def _set() -> Schema:
     closed["properties"]["template"] = {
         "type": "object",
         "description": "apiVersion, kind and spec: the fixed part.",
-        "properties": {"apiVersion": {"type": "string"}, "kind": {"enum": [*KINDS]}, "spec": {"type": "object"}},
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"enum": [*KINDS]},
+            "spec": {"type": "object"},
+        },
         "required": ["kind"],
     }
     # with a matrix any field may be a text with placeholders

@@ -56,9 +56,13 @@ _LOGS = "in logs/ of the run's folder"
 _ADVICE = {
     Failure.NONE: "",
     Failure.NO_DEVICE: "run it where there is such a device, or set another device in the spec",
-    Failure.NO_BINARY: "install the program wherever the benchmark runs, or name an image that has it",
+    Failure.NO_BINARY: (
+        "install the program wherever the benchmark runs, or name an image that has it"
+    ),
     Failure.EXIT: f"correct what the tool complains about, {_LOGS}, and run it again",
-    Failure.BAD_OUTPUT: f"read the whole output, {_LOGS}; another version of the tool may be needed",
+    Failure.BAD_OUTPUT: (
+        f"read the whole output, {_LOGS}; another version of the tool may be needed"
+    ),
     Failure.MISMATCH: "change the spec, or what made the tool use other settings",
     Failure.TIMED_OUT: "raise timeLimit or startLimit, or measure less",
     Failure.REFUSED: "change the spec, or run it elsewhere",
@@ -74,11 +78,15 @@ class BenchmarkFailed(Exception):
     general advice.
     """
 
-    def __init__(self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> None:
+    def __init__(
+        self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
+    ) -> None:
         super().__init__(message)
         self.failure = failure
         self.message = message
-        self.lines = tuple(line.strip()[:MOST_CHARACTERS] for line in lines if line.strip())[:MOST_LINES]
+        self.lines = tuple(line.strip()[:MOST_CHARACTERS] for line in lines if line.strip())[
+            :MOST_LINES
+        ]
         self.remedy = remedy
 
 
@@ -238,7 +246,10 @@ def master_and_workers(spec: CommonSpec, workers: int) -> tuple[Part, ...]:
         return 0 if spec.placement == SAME_NODE else index
 
     master = workers if spec.placement == DIFFERENT_NODES else 0
-    return (*(Part("worker", index, node(index)) for index in range(workers)), Part("master", 0, master))
+    return (
+        *(Part("worker", index, node(index)) for index in range(workers)),
+        Part("master", 0, master),
+    )
 
 
 def bound(spec: CommonSpec, argv: Sequence[str]) -> tuple[str, ...]:

@@ -32,7 +32,9 @@ def unframe(log: str) -> BenchmarkResult | None:
     for line in reversed(log.splitlines()):
         if line.startswith(MARK):
             try:
-                return BenchmarkResult.from_dict(wire.load(line.removeprefix(MARK), "the framed result"))
+                return BenchmarkResult.from_dict(
+                    wire.load(line.removeprefix(MARK), "the framed result")
+                )
             except InvalidValue:
                 continue
     return None

@@ -73,8 +73,8 @@ def refusal(name: str, head: bytes, codec: str) -> str:
     suffix = _MAKERS[codec][2] if codec else ".h264"
     target = str(PurePath(name).with_suffix(suffix))
     return (
-        f"{name} is in a container ({kind}), and oneVPL's tool reads elementary streams only; extract the video with:"
-        f" ffmpeg -i {name} -an -c:v copy {target}"
+        f"{name} is in a container ({kind}), and oneVPL's tool reads elementary streams only;"
+        f" extract the video with: ffmpeg -i {name} -an -c:v copy {target}"
     )
 
 
@@ -89,12 +89,34 @@ def make_arguments(
     for name, pixels in (("width", width), ("height", height)):
         checks.count(pixels, name, minimum=64, maximum=16384)
         if pixels % 2:
-            raise InvalidValue(f"{name} is {pixels}", hint="give even numbers, which 4:2:0 video needs")
+            raise InvalidValue(
+                f"{name} is {pixels}", hint="give even numbers, which 4:2:0 video needs"
+            )
     encoder, form, suffix = _MAKERS[codec]
     path = str(PurePath(folder) / f"test-{codec}-{width}x{height}-{frames}{suffix}")
     source = f"testsrc2=size={width}x{height}:rate={rate}:duration={math.ceil(frames / rate) + 1}"
-    line = ["ffmpeg", "-hide_banner", "-nostdin", "-loglevel", "error", "-y", "-f", "lavfi", "-i", source]
-    line += ["-frames:v", str(frames), "-pix_fmt", "yuv420p", "-c:v", encoder, "-threads", str(threads)]
+    line = [
+        "ffmpeg",
+        "-hide_banner",
+        "-nostdin",
+        "-loglevel",
+        "error",
+        "-y",
+        "-f",
+        "lavfi",
+        "-i",
+        source,
+    ]
+    line += [
+        "-frames:v",
+        str(frames),
+        "-pix_fmt",
+        "yuv420p",
+        "-c:v",
+        encoder,
+        "-threads",
+        str(threads),
+    ]
     line += {
         "libx265": ["-x265-params", "log-level=error:pools=none"],
         "libsvtav1": ["-preset", "10", "-svtav1-params", f"lp={threads}"],
@@ -107,8 +129,24 @@ def make_arguments(
 def probe_arguments(path: str) -> list[str]:
     """ffprobe's command line to describe a file's first video stream; it counts all frames."""
     fields = "codec_name,profile,width,height,pix_fmt,r_frame_rate,nb_read_packets"
-    line = ["ffprobe", "-v", "error", "-protocol_whitelist", "file", "-select_streams", "v:0", "-count_packets"]
-    return [*line, "-show_entries", f"stream={fields}:format=format_name,size", "-of", "json", f"file:{path}"]
+    line = [
+        "ffprobe",
+        "-v",
+        "error",
+        "-protocol_whitelist",
+        "file",
+        "-select_streams",
+        "v:0",
+        "-count_packets",
+    ]
+    return [
+        *line,
+        "-show_entries",
+        f"stream={fields}:format=format_name,size",
+        "-of",
+        "json",
+        f"file:{path}",
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +173,12 @@ def read_probe(path: str, text: str, head: bytes) -> Media:
     """Parse ffprobe's JSON. Raises InvalidValue for a file without video."""
     answer = wire.load(text, "ffprobe's answer")
     streams, form = answer.get("streams"), answer.get("format")
-    if not isinstance(streams, list) or not streams or not isinstance(streams[0], dict) or not isinstance(form, dict):
+    if (
+        not isinstance(streams, list)
+        or not streams
+        or not isinstance(streams[0], dict)
+        or not isinstance(form, dict)
+    ):
         raise InvalidValue(f"{path} has no video", hint="give a video file")
     stream = streams[0]
     names = {ours: theirs for theirs, ours in FFMPEG_CODECS.items()}

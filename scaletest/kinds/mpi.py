@@ -30,7 +30,15 @@ def one_host(site: ExecutionSite) -> bool:
 
 def mpirun(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> list[str]:
     """mpirun and its options, before the program's name."""
-    line = ["mpirun", "--allow-run-as-root", "--display-map", "--hostfile", HOSTFILE, "-np", str(processes)]
+    line = [
+        "mpirun",
+        "--allow-run-as-root",
+        "--display-map",
+        "--hostfile",
+        HOSTFILE,
+        "-np",
+        str(processes),
+    ]
     line += ["--map-by", "slot" if one_host(site) else mapping]
     # nodes that are one machine have the same cores: with binding all ranks would share the first
     line += ["--bind-to", "none"]
@@ -48,7 +56,19 @@ def mpirun(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> 
 
 def _transport(spec: MpiSpec) -> Sequence[str]:
     if spec.transport == RDMA:
-        return ("-x", "UCX_TLS=self,rc_x", "--mca", "btl", "^openib", "--mca", "pml", "ucx", "--mca", "osc", "ucx")
+        return (
+            "-x",
+            "UCX_TLS=self,rc_x",
+            "--mca",
+            "btl",
+            "^openib",
+            "--mca",
+            "pml",
+            "ucx",
+            "--mca",
+            "osc",
+            "ucx",
+        )
     return ("--mca", "btl", "self,tcp", "--mca", "pml", "ob1", "--mca", "osc", "^ucx")
 
 

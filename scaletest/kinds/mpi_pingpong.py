@@ -41,7 +41,9 @@ LEAST_EXACT = 1.0
 class MPIPingPongSpec(MpiSpec):
     """Spec of MPIPingPong, all fields as in kube-perftest."""
 
-    maxlog: int = spec_field(22, "Message sizes are 0, 1, 2, 4, ... 2^maxlog bytes.", minimum=1, maximum=30)
+    maxlog: int = spec_field(
+        22, "Message sizes are 0, 1, 2, 4, ... 2^maxlog bytes.", minimum=1, maximum=30
+    )
 
 
 def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
@@ -65,7 +67,13 @@ def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     rows = parsing.rows_after(output.stdout, "#repetitions", len(names), PROGRAM)
     parsing.check_sizes(rows, [0, *(2**power for power in range(spec.maxlog + 1))], PROGRAM)
     results: list[dict[str, Any]] = [
-        {"bytes": int(row[0]), "repetitions": int(row[1]), "time": row[time], "bandwidth": row[speed]} for row in rows
+        {
+            "bytes": int(row[0]),
+            "repetitions": int(row[1]),
+            "time": row[time],
+            "bandwidth": row[speed],
+        }
+        for row in rows
     ]
     latency = min(size["time"] for size in results)
     bandwidth = max(size["bandwidth"] for size in results)
@@ -74,19 +82,28 @@ def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     for size in results:
         _check_units(size, _SECONDS[time_unit], _BYTES[speed_unit])
     units = {"benchmark": "PingPong", "timeUnits": time_unit, "bandwidthUnits": speed_unit}
-    headlines = {"peakBandwidth": bandwidth * _BYTES[speed_unit], "minimumLatency": latency * _SECONDS[time_unit]}
+    headlines = {
+        "peakBandwidth": bandwidth * _BYTES[speed_unit],
+        "minimumLatency": latency * _SECONDS[time_unit],
+    }
     return ToolMeasurement(headlines, {**units, "results": results})
 
 
 def _header(output: ToolOutput) -> str:
     """The head of the only table. Raises BenchmarkFailed unless it is PingPong of 2 processes."""
     titles = _TITLE.findall(output.stdout)
-    headers = [line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line]
+    headers = [
+        line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line
+    ]
     if not headers or not titles:
-        raise parsing.bad(f"{PROGRAM} wrote no table that begins with #bytes", parsing.last_lines(output))
+        raise parsing.bad(
+            f"{PROGRAM} wrote no table that begins with #bytes", parsing.last_lines(output)
+        )
     if titles != [("PingPong", "2")]:
         measured = ", ".join(f"{name} of {count} processes" for name, count in titles)
-        raise BenchmarkFailed(Failure.MISMATCH, f"IMB measured {measured} instead of PingPong of 2 processes")
+        raise BenchmarkFailed(
+            Failure.MISMATCH, f"IMB measured {measured} instead of PingPong of 2 processes"
+        )
     return headers[0]
 
 
@@ -99,7 +116,9 @@ def _check_units(size: Mapping[str, Any], seconds: float, unit: float) -> None:
     if size["time"] < LEAST_EXACT or size["bytes"] / (size["time"] * seconds) < LEAST_EXACT * unit:
         return
     computed = size["bytes"] / (size["time"] * seconds)
-    parsing.check_agreement(size["bandwidth"] * unit, computed, f"the bandwidth of {size['bytes']} bytes")
+    parsing.check_agreement(
+        size["bandwidth"] * unit, computed, f"the bandwidth of {size['bytes']} bytes"
+    )
 
 
 def _unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]:

@@ -35,7 +35,9 @@ def used(peer: str, route: str, links: str) -> Network:
     known = parsing.json_object('{"links":' + (links.strip() or "[]") + "}", "ip link")["links"]
     matching = [link for link in known if isinstance(link, dict) and link.get("ifname") == name]
     if not matching or not isinstance(mtu := matching[0].get("mtu"), int):
-        raise BenchmarkFailed(Failure.MISMATCH, f"the interface {name or 'to the peer'} cannot be found", [route])
+        raise BenchmarkFailed(
+            Failure.MISMATCH, f"the interface {name or 'to the peer'} cannot be found", [route]
+        )
     return Network(name, family(peer), mtu, str(first.get("prefsrc", "")), peer)
 
 
@@ -55,11 +57,16 @@ def check(spec: CommonSpec, network: Network, remote: str) -> None:
     if spec.mtu is not None and network.mtu != spec.mtu:
         raise _mismatch(f"{network.interface} had an MTU of {network.mtu} instead of {spec.mtu}")
     if network.family != spec.ip_family:
-        raise _mismatch(f"the peer was reached over {network.family or network.peer} instead of {spec.ip_family}")
+        raise _mismatch(
+            f"the peer was reached over {network.family or network.peer} instead of"
+            f" {spec.ip_family}"
+        )
     used = family(remote.removeprefix("::ffff:"))
     if used and used != spec.ip_family:
         raise _mismatch(f"the tool used {used} ({remote}) instead of {spec.ip_family}")
-    if used and ipaddress.ip_address(remote.removeprefix("::ffff:")) != ipaddress.ip_address(network.peer):
+    if used and ipaddress.ip_address(remote.removeprefix("::ffff:")) != ipaddress.ip_address(
+        network.peer
+    ):
         raise _mismatch(f"the tool talked to {remote} instead of {network.peer}")
 
 

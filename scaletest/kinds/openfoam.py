@@ -27,7 +27,9 @@ from scaletest.model.errors import InvalidValue
 
 _PETSC = "no packaged OpenFOAM has PETSc"
 _TIMES = re.compile(r"^(real|user|sys)\s+(\d{1,9}(?:\.\d{1,9})?)\s*$", re.MULTILINE)
-_CLOCK = re.compile(r"^ExecutionTime = (\d{1,9}(?:\.\d{1,9})?) s\s+ClockTime = (\d{1,9}) s", re.MULTILINE)
+_CLOCK = re.compile(
+    r"^ExecutionTime = (\d{1,9}(?:\.\d{1,9})?) s\s+ClockTime = (\d{1,9}) s", re.MULTILINE
+)
 _PROCESSES = re.compile(r"^nProcs : (\d{1,6})$", re.MULTILINE)
 _FATAL = ("FOAM FATAL", "FOAM aborting", "FOAM exiting", "Cannot open file", "cannot open file")
 PROJECT = "/usr/share/openfoam"
@@ -40,11 +42,14 @@ class OpenFOAMSpec(MpiSpec):
     """Spec of OpenFOAM, all fields as in kube-perftest; the size XS is ours."""
 
     problem_size: str = spec_field(
-        "S", "Cells along each edge: XS 20, S 100, M 200, XL 400, XXL 512.", choices=tuple(openfoam_case.SIZES)
+        "S",
+        "Cells along each edge: XS 20, S 100, M 200, XL 400, XXL 512.",
+        choices=tuple(openfoam_case.SIZES),
     )
     iterative_method: str = spec_field(
         "fixedNORM",
-        "Solver of the pressure: to a fixed norm or a fixed number of iterations, and its preconditioner.",
+        "Solver of the pressure: to a fixed norm or a fixed number of iterations, and its"
+        " preconditioner.",
         choices=openfoam_case.METHODS,
         refused={
             "PETSc-AMG-CG.fixedNORM": _PETSC,
@@ -104,9 +109,15 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
     times = _times(text)
     execution = float(steps[-1][0])
     if times["real"] <= 0 or execution <= 0:
-        raise parsing.bad("the solver took no time", [f"real {times['real']}", f"ExecutionTime = {execution} s"])
+        raise parsing.bad(
+            "the solver took no time", [f"real {times['real']}", f"ExecutionTime = {execution} s"]
+        )
     return ToolMeasurement(
-        {"wallTime": times["real"], "executionTime": execution, "timePerStep": execution / len(steps)},
+        {
+            "wallTime": times["real"],
+            "executionTime": execution,
+            "timePerStep": execution / len(steps),
+        },
         {
             "wallclockTime": times["real"],
             "userTime": times["user"],
@@ -139,11 +150,14 @@ def _check_log(spec: OpenFOAMSpec, text: str) -> list[tuple[str, str]]:
     if processes != [str(spec.num_procs)]:
         lines = [f"nProcs : {count}" for count in processes]
         message = (
-            f"icoFoam ran on {', '.join(processes) or 'an unknown number of'} processes instead of {spec.num_procs}"
+            f"icoFoam ran on {', '.join(processes) or 'an unknown number of'} processes instead of"
+            f" {spec.num_procs}"
         )
         raise parsing.bad(message, lines)
     if len(steps) != openfoam_case.STEPS:
-        raise parsing.bad(f"icoFoam reports {len(steps)} time steps instead of {openfoam_case.STEPS}")
+        raise parsing.bad(
+            f"icoFoam reports {len(steps)} time steps instead of {openfoam_case.STEPS}"
+        )
     return steps
 
 
@@ -154,17 +168,31 @@ KIND = Kind(
     spec=OpenFOAMSpec,
     measures="master",
     layout=lambda spec: master_and_workers(spec, spec.num_nodes),
-    programs=lambda spec: ("blockMesh", "icoFoam", *(("decomposePar", "mpirun") if spec.num_procs > 1 else ())),
+    programs=lambda spec: (
+        "blockMesh",
+        "icoFoam",
+        *(("decomposePar", "mpirun") if spec.num_procs > 1 else ()),
+    ),
     tasks=tasks,
     parse=parse,
     limit_s=lambda spec: 600 + cells(spec) ** (4 / 3) / 1e4,
     headlines=(
-        Headline("wallTime", "s", False, "Wall-clock time of the solver, with start and end of all processes."),
+        Headline(
+            "wallTime",
+            "s",
+            False,
+            "Wall-clock time of the solver, with start and end of all processes.",
+        ),
         Headline("executionTime", "s", False, "CPU time that icoFoam reports."),
         Headline("timePerStep", "s", False, "CPU time of each time step."),
     ),
     columns=("transport", "problemSize", "numProcs", "numNodes"),
-    notes=("own lid-driven cavity, not the OpenFOAM HPC collection's: compare its times only with each other",),
+    notes=(
+        (
+            "own lid-driven cavity, not the OpenFOAM HPC collection's: compare its times only with"
+            " each other"
+        ),
+    ),
     scratch_bytes=lambda spec: _WRITTEN_PER_CELL * cells(spec),
     memory_bytes=memory_bytes,
     image="openfoam",

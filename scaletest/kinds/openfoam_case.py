@@ -14,8 +14,13 @@ SIZES: Mapping[str, int] = {"XS": 20, "S": 100, "M": 200, "XL": 400, "XXL": 512}
 METHODS = ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
 _ITERATIONS = 100
 
-_HEADER = 'FoamFile {{ version 2.0; format ascii; class {kind}; location "{place}"; object {name}; }}\n'
-_GAMG = "preconditioner { preconditioner GAMG; smoother DICGaussSeidel; tolerance 1e-5; relTol 0.1; nVcycles 1; }"
+_HEADER = (
+    'FoamFile {{ version 2.0; format ascii; class {kind}; location "{place}"; object {name}; }}\n'
+)
+_GAMG = (
+    "preconditioner { preconditioner GAMG; smoother DICGaussSeidel; tolerance 1e-5; relTol 0.1;"
+    " nVcycles 1; }"
+)
 
 
 def files(size: str, method: str, processes: int) -> dict[str, str]:
@@ -27,7 +32,9 @@ def files(size: str, method: str, processes: int) -> dict[str, str]:
         "system/controlDict": _file("dictionary", "system", "controlDict", _control(time_step)),
         "system/fvSchemes": _file("dictionary", "system", "fvSchemes", _SCHEMES),
         "system/fvSolution": _file("dictionary", "system", "fvSolution", _solution(method)),
-        "system/decomposeParDict": _file("dictionary", "system", "decomposeParDict", _split(processes)),
+        "system/decomposeParDict": _file(
+            "dictionary", "system", "decomposeParDict", _split(processes)
+        ),
         "constant/transportProperties": _file(
             "dictionary", "constant", "transportProperties", f"nu [0 2 -1 0 0 0 0] {VISCOSITY};\n"
         ),
@@ -55,32 +62,32 @@ def _file(kind: str, place: str, name: str, body: str) -> str:
 
 def _mesh(cells: int) -> str:
     square = ("0 0", "1 0", "1 1", "0 1")
-    corners = " ".join([f"({corner} 0)" for corner in square] + [f"({corner} 1)" for corner in square])
+    corners = " ".join(
+        [f"({corner} 0)" for corner in square] + [f"({corner} 1)" for corner in square]
+    )
     walls = "(0 4 7 3) (2 6 5 1) (1 5 4 0) (0 3 2 1) (4 5 6 7)"
     return (
-        f"scale {EDGE_M};\nvertices ({corners});\n"
-        f"blocks (hex (0 1 2 3 4 5 6 7) ({cells} {cells} {cells}) simpleGrading (1 1 1));\nedges ();\n"
-        "boundary (\n"
-        "  movingWall { type wall; faces ((3 7 6 2)); }\n"
-        f"  fixedWalls {{ type wall; faces ({walls}); }}\n);\nmergePatchPairs ();\n"
+        f"scale {EDGE_M};\nvertices ({corners});\nblocks (hex (0 1 2 3 4 5 6 7) ({cells} {cells}"
+        f" {cells}) simpleGrading (1 1 1));\nedges ();\nboundary (\n  movingWall {{ type wall;"
+        f" faces ((3 7 6 2)); }}\n  fixedWalls {{ type wall; faces ({walls});"
+        " }\n);\nmergePatchPairs ();\n"
     )
 
 
 def _control(time_step: float) -> str:
     """The control file. No field is written, as only the solver is measured."""
     return (
-        "application icoFoam;\nstartFrom startTime;\nstartTime 0;\nstopAt endTime;\n"
-        f"endTime {time_step * STEPS:.9g};\ndeltaT {time_step:.9g};\nwriteControl timeStep;\nwriteInterval 1000000;\n"
-        "purgeWrite 0;\nwriteFormat binary;\nwritePrecision 6;\nwriteCompression off;\ntimeFormat general;\n"
-        "timePrecision 6;\nrunTimeModifiable false;\n"
+        "application icoFoam;\nstartFrom startTime;\nstartTime 0;\nstopAt endTime;\nendTime"
+        f" {time_step * STEPS:.9g};\ndeltaT {time_step:.9g};\nwriteControl timeStep;\nwriteInterval"
+        " 1000000;\npurgeWrite 0;\nwriteFormat binary;\nwritePrecision 6;\nwriteCompression"
+        " off;\ntimeFormat general;\ntimePrecision 6;\nrunTimeModifiable false;\n"
     )
 
 
 _SCHEMES = (
-    "ddtSchemes { default Euler; }\ngradSchemes { default Gauss linear; }\n"
-    "divSchemes { default none; div(phi,U) Gauss linear; }\n"
-    "laplacianSchemes { default Gauss linear orthogonal; }\ninterpolationSchemes { default linear; }\n"
-    "snGradSchemes { default orthogonal; }\n"
+    "ddtSchemes { default Euler; }\ngradSchemes { default Gauss linear; }\ndivSchemes { default"
+    " none; div(phi,U) Gauss linear; }\nlaplacianSchemes { default Gauss linear orthogonal;"
+    " }\ninterpolationSchemes { default linear; }\nsnGradSchemes { default orthogonal; }\n"
 )
 
 
@@ -91,15 +98,18 @@ def _solution(method: str) -> str:
     inner = _GAMG if method.startswith("FOAM-GAMG") else "preconditioner DIC;"
     pressure = f"solver PCG; {inner} {norm}"
     return (
-        f"solvers {{\n  p {{ {pressure} }}\n  pFinal {{ {pressure} }}\n"
-        "  U { solver PBiCGStab; preconditioner DILU; tolerance 1e-6; relTol 0; minIter 1; maxIter 100; }\n}\n"
-        "PISO { nCorrectors 2; nNonOrthogonalCorrectors 0; pRefCell 0; pRefValue 0; }\n"
+        f"solvers {{\n  p {{ {pressure} }}\n  pFinal {{ {pressure} }}\n  U {{ solver PBiCGStab;"
+        " preconditioner DILU; tolerance 1e-6; relTol 0; minIter 1; maxIter 100; }\n}\nPISO {"
+        " nCorrectors 2; nNonOrthogonalCorrectors 0; pRefCell 0; pRefValue 0; }\n"
     )
 
 
 def _split(processes: int) -> str:
     x, y, z = boxes(processes)
-    return f"numberOfSubdomains {processes};\nmethod simple;\nsimpleCoeffs {{ n ({x} {y} {z}); delta 0.001; }}\n"
+    return (
+        f"numberOfSubdomains {processes};\nmethod simple;\nsimpleCoeffs {{ n ({x} {y} {z}); delta"
+        " 0.001; }\n"
+    )
 
 
 _VELOCITY = (

@@ -48,12 +48,16 @@ def ended_well(output: ToolOutput, program: str) -> None:
         return
     missing = lines_with(output.text, NO_DEVICE)
     if missing:
-        raise BenchmarkFailed(Failure.NO_DEVICE, f"{program} found no device that it can use", missing)
+        raise BenchmarkFailed(
+            Failure.NO_DEVICE, f"{program} found no device that it can use", missing
+        )
     absent = lines_with(output.text, NO_PROGRAM)
     if output.exit_code == NOT_FOUND or absent:
         message = f"{program}, or a program that it starts, is not installed on every node"
         raise BenchmarkFailed(Failure.NO_BINARY, message, absent or last_lines(output))
-    raise BenchmarkFailed(Failure.EXIT, f"{program} ended with exit code {output.exit_code}", last_lines(output))
+    raise BenchmarkFailed(
+        Failure.EXIT, f"{program} ended with exit code {output.exit_code}", last_lines(output)
+    )
 
 
 def lines_with(text: str, phrases: Sequence[str]) -> list[str]:
@@ -63,7 +67,9 @@ def lines_with(text: str, phrases: Sequence[str]) -> list[str]:
 
 def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
     """The last lines of stderr, else of stdout, without the output of `time -p`."""
-    lines = [line for line in output.stderr.splitlines() if line.strip() and not _TIME.fullmatch(line)]
+    lines = [
+        line for line in output.stderr.splitlines() if line.strip() and not _TIME.fullmatch(line)
+    ]
     lines = lines or [line for line in output.stdout.splitlines() if line.strip()]
     return lines[-most:]
 
@@ -90,7 +96,9 @@ def json_object(text: str, program: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         position = getattr(error, "pos", len(text))
         near = text[max(start, position - 80) : position + 80].splitlines()
-        raise bad(f"{program} wrote incomplete or invalid JSON: {cut(str(error), 120)}", near) from error
+        raise bad(
+            f"{program} wrote incomplete or invalid JSON: {cut(str(error), 120)}", near
+        ) from error
     assert isinstance(parsed, dict)
     second = re.search(r"^\s*\{.*", text[end:], re.MULTILINE)
     if second:
@@ -103,7 +111,11 @@ def at(document: Any, *path: str | int) -> Any:
     for key in path:
         if isinstance(document, dict) and isinstance(key, str):
             document = document.get(key)
-        elif isinstance(document, list) and isinstance(key, int) and -len(document) <= key < len(document):
+        elif (
+            isinstance(document, list)
+            and isinstance(key, int)
+            and -len(document) <= key < len(document)
+        ):
             document = document[key]
         else:
             return None
@@ -138,7 +150,10 @@ def check_agreement(reported: float, computed: float, name: str, rounded: float 
     computed: the number by the others. rounded: relative difference that is allowed.
     """
     if abs(reported - computed) > rounded * max(reported, computed):
-        raise bad(f"the output contradicts itself: {name} is {reported:g}, but by other numbers it is {computed:g}")
+        raise bad(
+            f"the output contradicts itself: {name} is {reported:g}, but by other numbers it is"
+            f" {computed:g}"
+        )
 
 
 def check_length(measured_s: float, wanted_s: float, program: str) -> None:
@@ -169,7 +184,10 @@ def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple
     lines = text.splitlines()
     starts = [n for n, line in enumerate(lines) if header in line]
     if len(starts) != 1:
-        raise bad(f"{program} wrote {len(starts)} tables that begin with {header}, instead of 1", lines[-4:])
+        raise bad(
+            f"{program} wrote {len(starts)} tables that begin with {header}, instead of 1",
+            lines[-4:],
+        )
     start = starts[0]
     rows: list[tuple[float, ...]] = []
     for line in lines[start + 1 :]:
@@ -187,7 +205,9 @@ def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple
 
 def _row(line: str, columns: int, program: str) -> tuple[float, ...]:
     texts = line.split()
-    if len(texts) != columns or not all(_NUMBER.fullmatch(text) and len(text) < 40 for text in texts):
+    if len(texts) != columns or not all(
+        _NUMBER.fullmatch(text) and len(text) < 40 for text in texts
+    ):
         raise bad(f"{program} wrote a row without {columns} numbers", [line])
     numbers = tuple(map(float, texts))
     if not all(math.isfinite(number) and 0 <= number <= MOST_NUMBER for number in numbers):

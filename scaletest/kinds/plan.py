@@ -58,8 +58,12 @@ class BenchmarkPlan:
                 why = planned.kind.absent(planned.spec).get(name)
                 if why and threshold.about(values):
                     raise InvalidValue(
-                        f"threshold {threshold.text!r} is about a number that cannot be measured: {why}",
-                        hint=f"leave it out, or restrict it to permutations with the number: {name}(KEY=VALUE)",
+                        f"threshold {threshold.text!r} is about a number that cannot be measured:"
+                        f" {why}",
+                        hint=(
+                            "leave it out, or restrict it to permutations with the number:"
+                            f" {name}(KEY=VALUE)"
+                        ),
                     )
 
     @property
@@ -99,7 +103,13 @@ class BenchmarkPlan:
     def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkPlan:
         """Read what `to_dict` wrote; InvalidValue for anything else."""
         flags = {"stop_on_failure": bool, "disjoint": bool, "paused": bool}
-        types = {"name": str, "document": dict, "repetitions": int, "permutations": list, "benchmarks": list}
+        types = {
+            "name": str,
+            "document": dict,
+            "repetitions": int,
+            "permutations": list,
+            "benchmarks": list,
+        }
         stored = wire.take(data, "the plan", {**types, "thresholds": list, **flags})
         try:
             stored["thresholds"] = tuple(map(str, stored.get("thresholds", ())))
@@ -114,4 +124,7 @@ def _benchmark(stored: Mapping[str, Any]) -> Benchmark:
     places = {"permutation": stored["permutation"], "repetition": stored["repetition"]}
     if not all(isinstance(index, int) for index in places.values()):
         raise InvalidValue("a benchmark of the plan has no number")
-    return replace(benchmark.read({name: part for name, part in stored.items() if name not in places}), **places)
+    return replace(
+        benchmark.read({name: part for name, part in stored.items() if name not in places}),
+        **places,
+    )

@@ -31,20 +31,27 @@ from scaletest.kinds.kind import (
 from scaletest.kinds.torch import UNAVAILABLE
 from scaletest.model.errors import InvalidValue
 
-_INSTALL = "pip install --upgrade 'scaletest[torch]' wherever the benchmark runs, or name an image that has PyTorch"
+_INSTALL = (
+    "pip install --upgrade 'scaletest[torch]' wherever the benchmark runs, or name an image that"
+    " has PyTorch"
+)
 MODULE = "workers.torch_child"
 NOT_TORCHBENCH = "own micro-benchmark of plain torch, not TorchBench: compare it with itself only"
 _BENCH = re.compile(
-    r"^(CPU Wall Time per batch|CPU Total Wall Time|GPU Time per batch|CPU Peak Memory|GPU \d+ Peak Memory):"
+    r"^(CPU Wall Time per batch|CPU Total Wall Time|GPU Time per batch|CPU Peak Memory|GPU \d+ Peak"
+    r" Memory):"
     r"\s+(\d{1,12}(?:\.\d{1,9})?) (milliseconds|GB)\s*$",
     re.MULTILINE,
 )
 _RUNNING = re.compile(
-    r"^Running (\w+) method from (\S+) on (\S+) in \w+ mode with input batch size (\d+)\b", re.MULTILINE
+    r"^Running (\w+) method from (\S+) on (\S+) in \w+ mode with input batch size (\d+)\b",
+    re.MULTILINE,
 )
 _GNU = re.compile(r"^\s*(User time|System time) \(seconds\): (\d{1,9}\.\d\d)\s*$", re.MULTILINE)
 _ELAPSED = re.compile(
-    r"Elapsed \(wall clock\) time \(h:mm:ss or m:ss\): (?:(\d{1,6}):)?(\d{1,2}):(\d{1,2}(?:\.\d\d)?)\s*$", re.M
+    r"Elapsed \(wall clock\) time \(h:mm:ss or m:ss\):"
+    r" (?:(\d{1,6}):)?(\d{1,2}):(\d{1,2}(?:\.\d\d)?)\s*$",
+    re.M,
 )
 
 
@@ -57,17 +64,24 @@ class PyTorchSpec(CommonSpec):
 
     device: str = spec_field("cpu", "Device that computes.", choices=("cpu", "cuda"))
     model: str = spec_field(
-        "resnet50", "Model; llama and matmul for inference only.", choices=("alexnet", "resnet50", "llama", "matmul")
+        "resnet50",
+        "Model; llama and matmul for inference only.",
+        choices=("alexnet", "resnet50", "llama", "matmul"),
     )
     benchmark_type: str = spec_field("eval", "Training or inference.", choices=("train", "eval"))
-    input_batch_size: int = spec_field(64, "Samples in a batch.", minimum=2, maximum=1_000_000, multiple=2)
+    input_batch_size: int = spec_field(
+        64, "Samples in a batch.", minimum=2, maximum=1_000_000, multiple=2
+    )
     batches: int = spec_field(10, "Batches that are timed.", minimum=1, maximum=1_000_000)
     worker: PodOverrides = spec_field(PodOverrides(), "Changes to the worker's pod.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.benchmark_type == "train" and self.model in ("llama", "matmul"):
-            raise InvalidValue(f"{self.model} is for inference only", hint="use benchmarkType eval, or another model")
+            raise InvalidValue(
+                f"{self.model} is for inference only",
+                hint="use benchmarkType eval, or another model",
+            )
 
 
 def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
@@ -75,25 +89,38 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
     options = ["--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device]
     options += ["--batch", str(spec.input_batch_size), "--batches", str(spec.batches)]
     ask = 'request=$1; shift; printf "%s\\n" "$request" | { time -p "$@"; }'
-    line = ("bash", "-c", ask, "torch", json.dumps(options), *bound(spec, [*site.python, "-m", MODULE]))
+    line = (
+        "bash",
+        "-c",
+        ask,
+        "torch",
+        json.dumps(options),
+        *bound(spec, [*site.python, "-m", MODULE]),
+    )
     return (Task("worker", 0, line),)
 
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse the workload's answer, or TorchBench's text."""
     if output.exit_code == UNAVAILABLE or (output.exit_code and "No module named" in output.stderr):
-        raise BenchmarkFailed(Failure.NO_BINARY, "PyTorch cannot be used here", parsing.last_lines(output), _INSTALL)
+        raise BenchmarkFailed(
+            Failure.NO_BINARY, "PyTorch cannot be used here", parsing.last_lines(output), _INSTALL
+        )
     parsing.ended_well(output, "PyTorch")
     if "CPU Peak Memory" in output.text or "Wall Time" in output.text:
         return _torchbench(spec, output)
     figures = _figures(parsing.json_object(output.stdout, "PyTorch"))
     used = figures.get("torch_device")
     if used != spec.device:
-        raise BenchmarkFailed(Failure.MISMATCH, f"PyTorch computed on {used} instead of {spec.device}")
+        raise BenchmarkFailed(
+            Failure.MISMATCH, f"PyTorch computed on {used} instead of {spec.device}"
+        )
     wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
     for name, count in wanted.items():
         if parsing.number(figures, name) != count:
-            raise BenchmarkFailed(Failure.MISMATCH, f"PyTorch computed {figures[name]} {name} instead of {count}")
+            raise BenchmarkFailed(
+                Failure.MISMATCH, f"PyTorch computed {figures[name]} {name} instead of {count}"
+            )
     headlines = {
         "batchTime": parsing.positive(figures, "batch_wall_ms") / 1e3,
         "samplesPerSecond": parsing.positive(figures, "samples_per_s"),
@@ -105,7 +132,9 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         headlines["gpuBatchTime"] = parsing.positive(figures, "batch_gpu_ms") / 1e3
         headlines["gpuMemory"] = parsing.positive(figures, "gpu_peak_mib") * 2**20
     return ToolMeasurement(
-        headlines, {"figures": dict(figures), "gpuCount": gpus(spec), **_times(output)}, notes=(NOT_TORCHBENCH,)
+        headlines,
+        {"figures": dict(figures), "gpuCount": gpus(spec), **_times(output)},
+        notes=(NOT_TORCHBENCH,),
     )
 
 
@@ -123,7 +152,9 @@ def _figures(answer: Mapping[str, Any]) -> Mapping[str, Any]:
 def _failed(answer: Mapping[str, Any], error: str) -> BenchmarkFailed:
     """The error of the program: a missing package or device, or a failure of the computation."""
     if answer.get("unavailable"):
-        return BenchmarkFailed(Failure.NO_BINARY, "the installed PyTorch cannot compute this", [error], _INSTALL)
+        return BenchmarkFailed(
+            Failure.NO_BINARY, "the installed PyTorch cannot compute this", [error], _INSTALL
+        )
     failure = Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT
     return BenchmarkFailed(failure, "PyTorch reports an error", [error])
 
@@ -152,7 +183,9 @@ def _check_torchbench(spec: PyTorchSpec, output: ToolOutput) -> None:
     used = _RUNNING.findall(output.text)
     if used != [wanted]:
         lines = [" ".join(run) for run in used]
-        raise BenchmarkFailed(Failure.MISMATCH, f"TorchBench did not run {' '.join(wanted)} alone", lines)
+        raise BenchmarkFailed(
+            Failure.MISMATCH, f"TorchBench did not run {' '.join(wanted)} alone", lines
+        )
 
 
 def _torchbench(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
@@ -166,13 +199,19 @@ def _torchbench(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         headlines["cpuMemory"] = memory * 1e9
     if spec.device == "cuda" and not headlines.get("gpuBatchTime"):
         raise parsing.bad("TorchBench's GPU time is missing", parsing.last_lines(output))
-    notes = () if "CPU Wall Time per batch" in numbers else ("TorchBench printed a total, not a time per batch",)
+    notes = (
+        ()
+        if "CPU Wall Time per batch" in numbers
+        else ("TorchBench printed a total, not a time per batch",)
+    )
     plain = {name: {"value": number, "unit": unit} for name, (number, unit) in numbers.items()}
     return ToolMeasurement(headlines, {"torchbench": plain, **_times(output)}, notes=notes)
 
 
 def _wall_time_s(numbers: Mapping[str, tuple[float, str]], output: ToolOutput) -> float:
-    wall, unit = numbers.get("CPU Wall Time per batch") or numbers.get("CPU Total Wall Time") or (0.0, "")
+    wall, unit = (
+        numbers.get("CPU Wall Time per batch") or numbers.get("CPU Total Wall Time") or (0.0, "")
+    )
     if unit != "milliseconds" or wall <= 0:
         raise parsing.bad("TorchBench's wall time is missing", parsing.last_lines(output))
     return wall / 1e3

@@ -33,8 +33,12 @@ class RDMASpec(PairSpec):
     """
 
     mode: str = spec_field("read", "RDMA operation.", choices=MODES)
-    iterations: int = spec_field(1000, "Iterations at each message size.", minimum=5, maximum=1_000_000_000)
-    extra_args: tuple[str, ...] = spec_field((), "More arguments of the tool, such as --tclass=96.", trusted=True)
+    iterations: int = spec_field(
+        1000, "Iterations at each message size.", minimum=5, maximum=1_000_000_000
+    )
+    extra_args: tuple[str, ...] = spec_field(
+        (), "More arguments of the tool, such as --tclass=96.", trusted=True
+    )
     device: str = spec_field(
         "",
         "RDMA device, such as mlx5_0; empty: that of the route.",
@@ -53,7 +57,9 @@ class RDMASpec(PairSpec):
             )
 
 
-def tasks(spec: RDMASpec, site: ExecutionSite, program: str, arguments: Sequence[str]) -> Sequence[Task]:
+def tasks(
+    spec: RDMASpec, site: ExecutionSite, program: str, arguments: Sequence[str]
+) -> Sequence[Task]:
     """Server and client of a perftest tool."""
     line = [program, "-a", "-F", "-R", "-n", str(spec.iterations), *arguments]
     if spec.ip_family == "IPv6":
@@ -80,10 +86,14 @@ def table(
     titles = _TITLE.findall(output.stdout)
     if [(mode, kind) for mode, kind in titles] != [(spec.mode.capitalize(), test)]:
         raise BenchmarkFailed(
-            Failure.MISMATCH, f"{program} did not measure {wanted}", [f"RDMA_{' '.join(title)}" for title in titles]
+            Failure.MISMATCH,
+            f"{program} did not measure {wanted}",
+            [f"RDMA_{' '.join(title)}" for title in titles],
         )
     header = next(line for line in output.stdout.splitlines() if "#bytes" in line)
     if set(_UNIT.findall(header)) != units:
-        raise BenchmarkFailed(Failure.MISMATCH, f"{program} has other units than {', '.join(sorted(units))}", [header])
+        raise BenchmarkFailed(
+            Failure.MISMATCH, f"{program} has other units than {', '.join(sorted(units))}", [header]
+        )
     parsing.check_sizes(rows, [2**power for power in range(1, LARGEST_POWER + 1)], program)
     return rows

@@ -45,7 +45,10 @@ def parse(spec: RDMABandwidthSpec, output: ToolOutput) -> ToolMeasurement:
     table = rdma.table(spec, output, program, "BW", len(NAMES), UNITS)
     pairs = _QPS.findall(output.stdout)
     if pairs != [str(spec.qps)]:
-        message = f"{program} used {', '.join(pairs) or 'an unknown number of'} queue pairs instead of {spec.qps}"
+        message = (
+            f"{program} used {', '.join(pairs) or 'an unknown number of'} queue pairs instead of"
+            f" {spec.qps}"
+        )
         raise BenchmarkFailed(Failure.MISMATCH, message)
     rows = [dict(zip(NAMES, row, strict=True)) for row in table]
     peak = max(row["peakBandwidth"] for row in rows)
@@ -57,8 +60,14 @@ def parse(spec: RDMABandwidthSpec, output: ToolOutput) -> ToolMeasurement:
         # smaller numbers are rounded too much for a comparison
         if row["averageBandwidth"] >= 1:
             computed = row["messageRate"] * row["bytes"] * 8e6 / GBIT
-            parsing.check_agreement(row["averageBandwidth"], computed, f"the bandwidth of {row['bytes']:.0f} bytes")
-    headlines = {"peakBandwidth": peak * GBIT, "averageBandwidth": average * GBIT, "messageRate": rate * 1e6}
+            parsing.check_agreement(
+                row["averageBandwidth"], computed, f"the bandwidth of {row['bytes']:.0f} bytes"
+            )
+    headlines = {
+        "peakBandwidth": peak * GBIT,
+        "averageBandwidth": average * GBIT,
+        "messageRate": rate * 1e6,
+    }
     notes = () if peak > 0 else (NO_PEAK,)
     return ToolMeasurement(
         {name: rate for name, rate in headlines.items() if rate > 0},

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scaletest.kinds import parsing, rdma
-from scaletest.kinds.kind import ExecutionSite, Headline, Kind, Task, ToolMeasurement, ToolOutput, server_and_client
+from scaletest.kinds.kind import (
+    ExecutionSite,
+    Headline,
+    Kind,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    server_and_client,
+)
 
 USEC = 1e-6
 NAMES = (
@@ -58,7 +66,12 @@ KIND = Kind(
     headlines=(
         Headline("minimumAverageLatency", "s", False, "Lowest average of all message sizes."),
         Headline("minimumLatency", "s", False, "Lowest single time."),
-        Headline("percentile99", "s", False, "99th percentile at the message size with the lowest average."),
+        Headline(
+            "percentile99",
+            "s",
+            False,
+            "99th percentile at the message size with the lowest average.",
+        ),
     ),
     columns=("mode", "iterations"),
 )

@@ -44,5 +44,7 @@ def kind_of(name: object) -> Kind:
     """The kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
     kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
     if kind is None:
-        raise InvalidValue(f"there is no kind {str(name)[:60]!r}", hint=f"use one of: {', '.join(KINDS)}")
+        raise InvalidValue(
+            f"there is no kind {str(name)[:60]!r}", hint=f"use one of: {', '.join(KINDS)}"
+        )
     return kind

@@ -22,7 +22,9 @@ def result(output: ToolOutput, kind: str) -> dict[str, Any]:
     if report.get("kind") != kind or verdict not in VERDICTS.values():
         raise parsing.bad(f"this is not a result of scaletest {kind}", list(map(str, report)))
     if verdict != VERDICTS[output.exit_code]:
-        raise parsing.bad(f"the verdict of scaletest {kind} is {verdict}, but its exit code {output.exit_code}")
+        raise parsing.bad(
+            f"the verdict of scaletest {kind} is {verdict}, but its exit code {output.exit_code}"
+        )
     if verdict == "INVALID":
         reason = str(parsing.at(report, "verdict", "reason") or "")
         remedy = str(parsing.at(report, "verdict", "remedy") or "")

@@ -65,16 +65,23 @@ def parse(text: str, headlines: Sequence[Headline]) -> BenchmarkThreshold:
     if match is None:
         raise InvalidValue(
             f"threshold {shown} cannot be read",
-            hint="write METRIC[(KEY=VALUE)] OP VALUE[UNIT] in quotes, as in 'bandwidth(streams=8)>=5Gbit/s'",
+            hint=(
+                "write METRIC[(KEY=VALUE)] OP VALUE[UNIT] in quotes, as in"
+                " 'bandwidth(streams=8)>=5Gbit/s'"
+            ),
         )
     known = {headline.name: headline for headline in headlines}
     if match["metric"] not in known:
         near = difflib.get_close_matches(match["metric"], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        raise InvalidValue(f"threshold {shown} is about {cut(match['metric'], 40)}, which is not measured", hint=hint)
+        raise InvalidValue(
+            f"threshold {shown} is about {cut(match['metric'], 40)}, which is not measured",
+            hint=hint,
+        )
     if match["operator"] not in OPERATORS:
         raise InvalidValue(
-            f"threshold {shown} compares with {match['operator']}", hint=f"use one of {' '.join(OPERATORS)}"
+            f"threshold {shown} compares with {match['operator']}",
+            hint=f"use one of {' '.join(OPERATORS)}",
         )
     headline = known[match["metric"]]
     units = UNITS[headline.unit]
@@ -85,7 +92,9 @@ def parse(text: str, headlines: Sequence[Headline]) -> BenchmarkThreshold:
     bound = float(match["value"]) * units[match["unit"]]
     if not math.isfinite(bound):
         raise InvalidValue(f"threshold {shown} has too large a value", hint="give a finite number")
-    return BenchmarkThreshold(text.strip(), headline, _where(match["where"], shown), match["operator"], bound)
+    return BenchmarkThreshold(
+        text.strip(), headline, _where(match["where"], shown), match["operator"], bound
+    )
 
 
 def checked(
@@ -108,7 +117,10 @@ def _where(text: str | None, shown: str) -> tuple[tuple[str, str], ...]:
         return ()
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(name.strip() and wanted.strip() for name, _, wanted in pairs):
-        raise InvalidValue(f"threshold {shown} names no KEY=VALUE", hint="write it as in 'bandwidth(streams=8)>=5e9'")
+        raise InvalidValue(
+            f"threshold {shown} names no KEY=VALUE",
+            hint="write it as in 'bandwidth(streams=8)>=5e9'",
+        )
     return tuple((name.strip(), wanted.strip()) for name, _, wanted in pairs)
 
 

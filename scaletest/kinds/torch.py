@@ -27,7 +27,12 @@ class Model(StrEnum):
 
 
 # Default and minimum of --size: side of an image, tokens of a text, side of a matrix.
-SIZES = {Model.ALEXNET: (224, 63), Model.RESNET50: (224, 32), Model.LLAMA: (32, 1), Model.MATMUL: (1024, 1)}
+SIZES = {
+    Model.ALEXNET: (224, 63),
+    Model.RESNET50: (224, 32),
+    Model.LLAMA: (32, 1),
+    Model.MATMUL: (1024, 1),
+}
 # Exit code of the child where PyTorch is not installed or cannot be loaded, as EX_UNAVAILABLE of
 # sysexits.h.
 UNAVAILABLE = 69
@@ -60,10 +65,13 @@ class TorchWork:
         least = SIZES[self.model][1]
         if self.size and not least <= self.size <= 65536:
             raise InvalidValue(
-                f"{self.model} cannot have size {self.size}", hint=f"give a number from {least} to 65536"
+                f"{self.model} cannot have size {self.size}",
+                hint=f"give a number from {least} to 65536",
             )
         if self.train and self.model in (Model.LLAMA, Model.MATMUL):
-            raise InvalidValue(f"{self.model} is not for training", hint="give --mode eval, or another --model")
+            raise InvalidValue(
+                f"{self.model} is not for training", hint="give --mode eval, or another --model"
+            )
 
     @property
     def side(self) -> int:

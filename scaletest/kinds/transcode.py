@@ -34,7 +34,9 @@ class TranscodeEngine(StrEnum):
     @property
     def program(self) -> str:
         """Name of the program on the search path."""
-        return {TranscodeEngine.FFMPEG: "ffmpeg", TranscodeEngine.ONEVPL: "sample_multi_transcode"}[self]
+        return {TranscodeEngine.FFMPEG: "ffmpeg", TranscodeEngine.ONEVPL: "sample_multi_transcode"}[
+            self
+        ]
 
 
 class Acceleration(StrEnum):
@@ -106,10 +108,16 @@ class Transcode:
                 hint="use --engine onevpl without --also and --sessions, or --sessions instead",
             )
         if self.output and len(self.outputs) * self.sessions > 1:
-            raise InvalidValue("several outputs cannot be written to one file", hint="leave --output out")
-        if self.engine is TranscodeEngine.ONEVPL and self.acceleration in (Acceleration.VAAPI, Acceleration.NVENC):
             raise InvalidValue(
-                f"oneVPL does not support {self.acceleration}", hint="leave --acceleration out, or use ffmpeg"
+                "several outputs cannot be written to one file", hint="leave --output out"
+            )
+        if self.engine is TranscodeEngine.ONEVPL and self.acceleration in (
+            Acceleration.VAAPI,
+            Acceleration.NVENC,
+        ):
+            raise InvalidValue(
+                f"oneVPL does not support {self.acceleration}",
+                hint="leave --acceleration out, or use ffmpeg",
             )
 
     @property
@@ -156,7 +164,17 @@ def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
     )
 
 
-_PLAIN = ("frames", "quality", "bitrate_kbps", "depth", "threads", "sessions", "parallel", "engine", "program")
+_PLAIN = (
+    "frames",
+    "quality",
+    "bitrate_kbps",
+    "depth",
+    "threads",
+    "sessions",
+    "parallel",
+    "engine",
+    "program",
+)
 
 
 def _parser() -> WorkloadOptions:
@@ -182,7 +200,9 @@ def _member(choices: type[W]) -> Callable[[str], W]:
         try:
             return choices(text)
         except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(choices)}") from error
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not one of {', '.join(choices)}"
+            ) from error
 
     return read
 

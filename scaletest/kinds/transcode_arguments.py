@@ -11,10 +11,23 @@ import re
 from itertools import chain
 
 from scaletest.kinds.media import FFMPEG_CODECS
-from scaletest.kinds.transcode import NULL, Acceleration, EncodedOutput, Quality, Transcode, TranscodeEngine
+from scaletest.kinds.transcode import (
+    NULL,
+    Acceleration,
+    EncodedOutput,
+    Quality,
+    Transcode,
+    TranscodeEngine,
+)
 from scaletest.model.errors import InvalidValue
 
-_SOFTWARE = {"h264": "libx264", "h265": "libx265", "av1": "libsvtav1", "mpeg2": "mpeg2video", "vp9": "libvpx-vp9"}
+_SOFTWARE = {
+    "h264": "libx264",
+    "h265": "libx265",
+    "av1": "libsvtav1",
+    "mpeg2": "mpeg2video",
+    "vp9": "libvpx-vp9",
+}
 _NVENC = {"h264": "h264_nvenc", "h265": "hevc_nvenc", "av1": "av1_nvenc"}
 _GRADES = (Quality.SPEED, Quality.BALANCED, Quality.QUALITY)
 _USAGE = dict(zip(_GRADES, ("veryfast", "medium", "veryslow"), strict=True))
@@ -64,11 +77,14 @@ def par(transcode: Transcode, device: str) -> str:
         return ""
     for argument in chain.from_iterable(lines):
         if not argument or re.search(r"\s", argument):
-            raise InvalidValue(f"{argument!r} cannot be written to a par file", hint="use a path without spaces")
+            raise InvalidValue(
+                f"{argument!r} cannot be written to a par file", hint="use a path without spaces"
+            )
     return "".join(" ".join(line) + "\n" for line in lines)
 
 
-# -- oneVPL ---------------------------------------------------------------------------------------------------------
+# -- oneVPL
+# --------------------------------------------------------------------------------------------------
 
 
 def _session(transcode: Transcode, device: str, output: EncodedOutput) -> list[str]:
@@ -112,7 +128,9 @@ def _cascade(transcode: Transcode, device: str) -> list[list[str]]:
     lines = [[*_source(transcode, device), "-o::sink", "-join", *_frames(transcode)]]
     before = 0
     # the largest first; 0 is the size of the input
-    by_size = sorted(transcode.outputs, key=lambda output: -(output.width * output.height or 10**12))
+    by_size = sorted(
+        transcode.outputs, key=lambda output: -(output.width * output.height or 10**12)
+    )
     for output in by_size:
         area = output.width * output.height
         smaller = ["-cs"] if before and area < before else []
@@ -124,7 +142,15 @@ def _cascade(transcode: Transcode, device: str) -> list[list[str]]:
 
 def _parallel(transcode: Transcode, device: str) -> list[list[str]]:
     """One decoder, encoders that alternate by groups of pictures; the first writes the stream."""
-    lines = [[*_source(transcode, device), "-o::sink", "-join", "-parallel_encoding", *_frames(transcode)]]
+    lines = [
+        [
+            *_source(transcode, device),
+            "-o::sink",
+            "-join",
+            "-parallel_encoding",
+            *_frames(transcode),
+        ]
+    ]
     for number in range(transcode.parallel):
         path = (transcode.output or "/dev/null") if number == 0 else "/dev/null"
         encoder = _encoder(transcode, transcode.outputs[0], path)
@@ -132,11 +158,20 @@ def _parallel(transcode: Transcode, device: str) -> list[list[str]]:
     return lines
 
 
-# -- FFmpeg ---------------------------------------------------------------------------------------------------------
+# -- FFmpeg
+# --------------------------------------------------------------------------------------------------
 
 
 def _ffmpeg(transcode: Transcode, device: str) -> list[str]:
-    line = [transcode.command, "-hide_banner", "-nostdin", "-loglevel", "level+info", "-nostats", "-benchmark"]
+    line = [
+        transcode.command,
+        "-hide_banner",
+        "-nostdin",
+        "-loglevel",
+        "level+info",
+        "-nostats",
+        "-benchmark",
+    ]
     line += ["-progress", "pipe:1", "-y"]
     if transcode.threads:
         line += ["-filter_threads", str(transcode.threads)]
@@ -163,14 +198,24 @@ def _decoder(transcode: Transcode, device: str) -> list[str]:
         return ["-hwaccel", "cuda", "-hwaccel_output_format", "cuda"]
     if not device:
         raise InvalidValue(
-            f"{transcode.acceleration} needs a device", hint="set --preset or --device-glob for the worker"
+            f"{transcode.acceleration} needs a device",
+            hint="set --preset or --device-glob for the worker",
         )
     if transcode.acceleration is Acceleration.VAAPI:
         return ["-hwaccel", "vaapi", "-hwaccel_device", device, "-hwaccel_output_format", "vaapi"]
     if not transcode.codec:
         raise InvalidValue(f"the codec of {transcode.input} is unknown", hint="set it with --codec")
     decoder = FFMPEG_CODECS[transcode.codec].removesuffix("video") + "_qsv"
-    line = ["-hwaccel", "qsv", "-qsv_device", device, "-hwaccel_output_format", "qsv", "-c:v", decoder]
+    line = [
+        "-hwaccel",
+        "qsv",
+        "-qsv_device",
+        device,
+        "-hwaccel_output_format",
+        "qsv",
+        "-c:v",
+        decoder,
+    ]
     return [*line, "-async_depth", str(transcode.depth)] if transcode.depth else line
 
 
@@ -205,7 +250,10 @@ def _ffmpeg_encoder(transcode: Transcode, codec: str) -> list[str]:
     if transcode.threads and encoder == "libx265":
         # its thread pool does not follow FFmpeg's option
         pools = "none" if transcode.threads == 1 else str(transcode.threads)
-        line += ["-x265-params", f"pools={pools}:frame-threads={min(transcode.threads, 16)}:log-level=error"]
+        line += [
+            "-x265-params",
+            f"pools={pools}:frame-threads={min(transcode.threads, 16)}:log-level=error",
+        ]
     if transcode.threads and encoder == "libsvtav1":
         line += ["-svtav1-params", f"lp={transcode.threads}"]
     return line
@@ -216,6 +264,8 @@ def _encoder_name(acceleration: Acceleration, codec: str) -> str:
         return _SOFTWARE[codec]
     if acceleration is Acceleration.NVENC:
         if codec not in _NVENC:
-            raise InvalidValue(f"NVENC does not encode {codec}", hint=f"use one of: {', '.join(_NVENC)}")
+            raise InvalidValue(
+                f"NVENC does not encode {codec}", hint=f"use one of: {', '.join(_NVENC)}"
+            )
         return _NVENC[codec]
     return f"{FFMPEG_CODECS[codec].removesuffix('video')}_{acceleration}"

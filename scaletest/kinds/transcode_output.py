@@ -16,7 +16,8 @@ from scaletest.model.reply import Figures
 
 _SESSION = re.compile(
     r"\*\*\* session (\d+) (?:\[\w+\] )?(PASSED|FAILED)[^\n]*?"
-    r"([\d.]+(?:e[+-]?\d+)?) sec, (\d+) frames(?:, ([\d.]+(?:e[+-]?\d+)?) fps)?[^\n]*(?:\n([^\n]*))?"
+    r"([\d.]+(?:e[+-]?\d+)?) sec, (\d+) frames(?:, ([\d.]+(?:e[+-]?\d+)?)"
+    r" fps)?[^\n]*(?:\n([^\n]*))?"
 )
 _PROGRESS = re.compile(r"^(\w+)=\s*(\S+)\s*$", re.MULTILINE)
 _STATS = re.compile(r"frame=\s*(\d+) fps=\s*([\d.]+) ")
@@ -70,9 +71,16 @@ def onevpl(output: str, errors: str) -> TranscodeReading:
         rates.append(_rate(rate, int(count[:15]), seconds))
     figures: Figures = {}
     if rates:
-        figures = {"frames": frames, "fps": round(sum(rates), 3), "sessions": len(rates), "encode_errors": failed}
+        figures = {
+            "frames": frames,
+            "fps": round(sum(rates), 3),
+            "sessions": len(rates),
+            "encode_errors": failed,
+        }
         if len(rates) > 1:
-            figures |= {f"session_fps_{n}": rate for n, rate in enumerate(rates[:MAX_SESSIONS_SHOWN])}
+            figures |= {
+                f"session_fps_{n}": rate for n, rate in enumerate(rates[:MAX_SESSIONS_SHOWN])
+            }
     return _judged(figures, output + errors)
 
 
@@ -118,10 +126,15 @@ READERS: dict[str, Reader] = {"sample_multi_transcode": onevpl, "ffmpeg": ffmpeg
 def _judged(figures: Figures, text: str) -> TranscodeReading:
     no_device = next((message for message in _NO_DEVICE if message in text), "")
     if no_device:
-        return TranscodeReading(figures, True, f"its libraries found no usable device ({no_device})")
+        return TranscodeReading(
+            figures, True, f"its libraries found no usable device ({no_device})"
+        )
     if any(message in text for message in _TOO_MANY):
         return TranscodeReading(
-            figures, complaint="the driver allows no more encoding sessions on the device; use fewer workers"
+            figures,
+            complaint=(
+                "the driver allows no more encoding sessions on the device; use fewer workers"
+            ),
         )
     if any(message in text for message in _NO_MEMORY):
         return TranscodeReading({**figures, "memory_limit_hits": 1}, complaint="memory ran out")

@@ -34,13 +34,24 @@ class ValidationSpec(ActingSpec):
     """Spec of Validation: options of scaletest validate that a sweep may vary."""
 
     limit: int = spec_field(
-        4, "Largest number of workers; the steps are 1, 2, 4, ... and this.", minimum=1, maximum=1000
+        4,
+        "Largest number of workers; the steps are 1, 2, 4, ... and this.",
+        minimum=1,
+        maximum=1000,
     )
-    scale: float = spec_field(1.8, "Required ratio of throughput for each doubling.", minimum=1, maximum=2)
-    seconds: float = spec_field(1.0, "Duration of a sleep, or about that of the command.", minimum=0, maximum=86400)
-    command: tuple[str, ...] = spec_field((), "Program and arguments of a request; empty: sleep.", trusted=True)
+    scale: float = spec_field(
+        1.8, "Required ratio of throughput for each doubling.", minimum=1, maximum=2
+    )
+    seconds: float = spec_field(
+        1.0, "Duration of a sleep, or about that of the command.", minimum=0, maximum=86400
+    )
+    command: tuple[str, ...] = spec_field(
+        (), "Program and arguments of a request; empty: sleep.", trusted=True
+    )
     step_time: float = spec_field(
-        0.0, "Seconds of measuring in each step; 0: as long as necessary for the verdict.", minimum=0
+        0.0,
+        "Seconds of measuring in each step; 0: as long as necessary for the verdict.",
+        minimum=0,
     )
     device_glob: str = spec_field("", "Device files; workers use them in turn.")
     deployment: str = spec_field(
@@ -51,7 +62,10 @@ class ValidationSpec(ActingSpec):
         trusted=True,
     )
     client: str = spec_field(
-        "", "Service of the deployment's client; empty: DEPLOYMENT-client.", pattern=NAME, pattern_text="a name"
+        "",
+        "Service of the deployment's client; empty: DEPLOYMENT-client.",
+        pattern=NAME,
+        pattern_text="a name",
     )
     worker: PodOverrides = spec_field(PodOverrides(), "Changes to the pod.")
 
@@ -71,7 +85,17 @@ def tasks(spec: ValidationSpec, site: ExecutionSite) -> Sequence[Task]:
         client = spec.client or f"{spec.deployment}-client"
         target = ["--deployment", spec.deployment, "--client", f"svc/{client}"]
         target += ["--pause-autoscalers"]
-    line = [*site.python, "-m", "scaletest", "validate", *target, "--output", "json", "--run-dir", "run"]
+    line = [
+        *site.python,
+        "-m",
+        "scaletest",
+        "validate",
+        *target,
+        "--output",
+        "json",
+        "--run-dir",
+        "run",
+    ]
     line += ["--limit", str(spec.limit), "--scale", str(spec.scale), "--seconds", str(spec.seconds)]
     if spec.step_time:
         line += ["--step-time", str(spec.step_time)]
@@ -98,7 +122,9 @@ def parse(spec: ValidationSpec, output: ToolOutput) -> ToolMeasurement:
     if parsing.at(steps[-1], "efficiency") is not None:
         headlines["efficiency"] = parsing.number(steps[-1], "efficiency")
     return ToolMeasurement(
-        headlines, {"verdict": report["verdict"], "steps": short}, notes=scaletest_result.notes(report)
+        headlines,
+        {"verdict": report["verdict"], "steps": short},
+        notes=scaletest_result.notes(report),
     )
 
 
@@ -117,10 +143,17 @@ KIND = Kind(
     programs=lambda spec: (),
     tasks=tasks,
     parse=parse,
-    limit_s=lambda spec: 600 + 100 * spec.limit.bit_length() * max(60.0, 30 * spec.seconds, spec.step_time),
+    limit_s=lambda spec: (
+        600 + 100 * spec.limit.bit_length() * max(60.0, 30 * spec.seconds, spec.step_time)
+    ),
     headlines=(
         Headline("throughput", "1/s", True, "Requests per second with the most workers."),
-        Headline("efficiency", "", True, "Throughput of each worker there, relative to that of a single one."),
+        Headline(
+            "efficiency",
+            "",
+            True,
+            "Throughput of each worker there, relative to that of a single one.",
+        ),
     ),
     columns=("limit", "scale", "seconds"),
 )

@@ -1,6 +1,8 @@
-"""Times at which a control plane's database noted the jobs: a file made by a query there. No database is spoken to.
+"""Times at which a control plane's database noted the jobs: a file made by a query there. No
+database is spoken to.
 
-The original asks PostgreSQL itself (table jobs, column time_created in ms), which works inside Run:ai alone.
+The original asks PostgreSQL itself (table jobs, column time_created in ms), which works inside
+Run:ai alone.
 """
 
 from __future__ import annotations
@@ -17,17 +19,24 @@ NAME, TIME = "jobName", "time_created"
 
 
 def read(path: Path) -> dict[str, float]:
-    """Seconds since the epoch by name of job. UsageError when the file is neither CSV nor JSON with both columns."""
+    """Seconds since the epoch by name of job. UsageError when the file is neither CSV nor JSON with
+    both columns.
+    """
     try:
         text = path.read_text("utf-8")
         rows: list[dict[str, Any]] = (
-            json.loads(text) if text.lstrip().startswith("[") else list(csv.DictReader(text.splitlines()))
+            json.loads(text)
+            if text.lstrip().startswith("[")
+            else list(csv.DictReader(text.splitlines()))
         )
         found = {str(row[NAME]): float(row[TIME]) / 1000.0 for row in rows}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"the backend times cannot be read: {error!r}", hint=f"give CSV or JSON with {NAME} and {TIME} in ms"
+            f"the backend times cannot be read: {error!r}",
+            hint=f"give CSV or JSON with {NAME} and {TIME} in ms",
         ) from error
     if not all(map(math.isfinite, found.values())):
-        raise UsageError("the backend times hold what is no time", hint=f"{TIME} is milliseconds since 1970")
+        raise UsageError(
+            "the backend times hold what is no time", hint=f"{TIME} is milliseconds since 1970"
+        )
     return found

@@ -1,7 +1,9 @@
-"""submitted.json and sampled.json as the Run:ai scale test tool has them: read, and written for its other programs.
+"""submitted.json and sampled.json as the Run:ai scale test tool has them: read, and written for its
+other programs.
 
-Their times are ISO 8601 in UTC. Where the original copies a time because it has none (eviction, PVC, backend), we leave
-the fall-back as it does, since its plotter reads every field; our own files say what was missing.
+Their times are ISO 8601 in UTC. Where the original copies a time because it has none (eviction,
+PVC, backend), we leave the fall-back as it does, since its plotter reads every field; our own files
+say what was missing.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ def submitted(rows: Iterable[Submission]) -> str:
 
 
 def sampled(workloads: Iterable[LifecycleObject], project: str) -> str:
-    """sampled.json: those of which the original's fields are all known, by the API's whole seconds where there are."""
+    """sampled.json: those of which the original's fields are all known, by the API's whole seconds
+    where there are.
+    """
     rows = []
     for one in map(timeline, workloads):
         if all(name in one.milestones for name in NEEDED):
@@ -82,7 +86,11 @@ def _time(one: WorkloadTimeline, name: str) -> float | None:
 
 def iso(time_s: float | None) -> str | None:
     """As the original writes times: microseconds and offset."""
-    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds") if time_s is not None else None
+    return (
+        datetime.fromtimestamp(time_s, UTC).isoformat(timespec="microseconds")
+        if time_s is not None
+        else None
+    )
 
 
 def read_submitted(text: str) -> list[Submission]:
@@ -98,17 +106,28 @@ def read_submitted(text: str) -> list[Submission]:
 
 
 def read_sampled(text: str) -> list[LifecycleObject]:
-    """A sampled.json of either tool. A time that only repeats another one is none of its own. Raises InvalidValue."""
+    """A sampled.json of either tool. A time that only repeats another one is none of its own.
+    Raises InvalidValue.
+    """
     found = []
     for row in _rows(text, "sampled.json"):
         if not isinstance(row.get("jobName"), str):
             raise InvalidValue("sampled.json has a row without jobName")
-        one = LifecycleObject(row["jobName"], str(row.get("jobNamespace", "")), seen=True, expected=None)
+        one = LifecycleObject(
+            row["jobName"], str(row.get("jobNamespace", "")), seen=True, expected=None
+        )
         times = {name: epoch(row.get(field)) for field, name in FIELDS.items()}
         for name in ("evicted", "pvc_requested", "pvc_bound", "backend_job_created"):
             if times[name] == times[INSTEAD[name]]:
                 times[name] = None
-        for name in ("created", "job_created", "pod_group_created", "evicted", "pvc_requested", "pvc_bound"):
+        for name in (
+            "created",
+            "job_created",
+            "pod_group_created",
+            "evicted",
+            "pvc_requested",
+            "pvc_bound",
+        ):
             one.mark(name, Stamp(api_s=times[name]))
         one.mark("backend_job_created", Stamp(api_s=times["backend_job_created"]))
         one.stamps = {name: stamp for name, stamp in one.stamps.items() if stamp != Stamp()}

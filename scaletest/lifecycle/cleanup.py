@@ -1,4 +1,6 @@
-"""Takes a run's objects away: those that carry its label, or its names where the tool could not label them."""
+"""Takes a run's objects away: those that carry its label, or its names where the tool could not
+label them.
+"""
 
 from __future__ import annotations
 

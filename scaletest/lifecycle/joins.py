@@ -1,8 +1,8 @@
 """Whose an object is: the workload that a pod, a claim, a pod group or an event belongs to. Pure.
 
-Our own label says it where we could put one. Else the labels that controllers give, in a fixed order, and then the
-owner, whose name a controller has made of the workload's. With known names only those count; what belongs to nobody
-known is foreign, counted and left alone.
+Our own label says it where we could put one. Else the labels that controllers give, in a fixed
+order, and then the owner, whose name a controller has made of the workload's. With known names only
+those count; what belongs to nobody known is foreign, counted and left alone.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ LABELS = (
     "job-name",
     "scaledjob.keda.sh/name",
 )
-# Labels that others use for more than one workload: they count only where the workload's name is known.
+# Labels that others use for more than one workload: they count only where the workload's name is
+# known.
 LOOSE_LABELS = ("release", "workloadName")
 _HASH = "pod-template-hash"
 _CLAIM = re.compile(r"j-[0-9a-f]{6}")
 
 
 def workload_of(body: Mapping[str, Any], known: Container[str] | None) -> str:
-    """The workload's name; "" for a foreign object. known: None when every workload counts (observing)."""
+    """The workload's name; "" for a foreign object. known: None when every workload counts
+    (observing).
+    """
     for name in _candidates(body, (*LABELS, *LOOSE_LABELS) if known is not None else LABELS):
         if name and (known is None or name in known):
             return name
@@ -46,7 +49,8 @@ def _candidates(body: Mapping[str, Any], trusted: Sequence[str]) -> Iterator[str
         if owner["kind"] == "ReplicaSet" and labels.get(_HASH):
             name = name.removesuffix(f"-{labels[_HASH]}")
         yield name
-        # a pod's ephemeral claim, a JobSet's Job, a ScaledJob's Job: the workload's name is the beginning
+        # a pod's ephemeral claim, a JobSet's Job, a ScaledJob's Job: the workload's name is the
+        # beginning
         yield from _claims(name)
     yield str(metadata["name"])
     yield from _claims(str(metadata["name"]))
@@ -56,7 +60,9 @@ def _claims(name: str) -> list[str]:
     return [str(found) for found in _CLAIM.findall(name)]
 
 
-def of_event(body: Mapping[str, Any], known: Container[str] | None, owners: Mapping[str, str]) -> str:
+def of_event(
+    body: Mapping[str, Any], known: Container[str] | None, owners: Mapping[str, str]
+) -> str:
     """Whose an Event is. owners: uid of an object -> its workload, for those that were seen."""
     regarding = body.get("involvedObject") or {}
     uid, named = str(regarding.get("uid", "")), str(regarding.get("name", ""))

@@ -1,4 +1,6 @@
-"""The kinds of workloads: which template, which objects belong to them, when one is done. Only names and pure rules."""
+"""The kinds of workloads: which template, which objects belong to them, when one is done. Only
+names and pure rules.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ RUNAI_GROUP = "run.ai/"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """until: the milestone at which a workload of this kind counts as measured. child: objects between it and its pods.
+    """until: the milestone at which a workload of this kind counts as measured. child: objects
+    between it and its pods.
 
     labelled: whether its pods carry the labels that we put into its pod templates.
     """
@@ -42,7 +45,9 @@ KINDS: Mapping[str, Kind] = {
     "pytorchjob": Kind("pytorchjob"),
     "runai-training": Kind("runai-training", "scheduled", ("run.ai/v1", "RunaiJob"), False),
     "runai-interactive": Kind("runai-interactive", "scheduled", ("run.ai/v1", "RunaiJob"), False),
-    "runai-distributed": Kind("runai-distributed", "scheduled", ("kubeflow.org/v1", "PyTorchJob"), False),
+    "runai-distributed": Kind(
+        "runai-distributed", "scheduled", ("kubeflow.org/v1", "PyTorchJob"), False
+    ),
 }
 # The names of the Run:ai scale test tool, as plain Kubernetes has them.
 ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "deployment"}
@@ -57,7 +62,10 @@ def find(name: str) -> Kind:
     if found is None:
         raise UsageError(
             f"there is no workload type {cut(name, 80)}",
-            hint=f"there are {', '.join([*ALIASES, *KINDS])}; for one of your own give --template FILE",
+            hint=(
+                f"there are {', '.join([*ALIASES, *KINDS])}; for one of your own give --template"
+                " FILE"
+            ),
         )
     return found
 
@@ -75,10 +83,15 @@ def expected(body: Mapping[str, Any]) -> int | None:
                 return int(spec.get("replicas", 1))
             case "JobSet":
                 rows = spec.get("replicatedJobs", [])
-                return sum(int(row.get("replicas", 1)) * _job(row["template"]["spec"]) for row in rows)
+                return sum(
+                    int(row.get("replicas", 1)) * _job(row["template"]["spec"]) for row in rows
+                )
             case "PyTorchJob" | "TFJob" | "MPIJob" | "XGBoostJob" | "JAXJob":
                 groups = [value for key, value in spec.items() if key.endswith("ReplicaSpecs")]
-                return sum(int(row.get("replicas", 1)) for group in groups for row in group.values()) or None
+                return (
+                    sum(int(row.get("replicas", 1)) for group in groups for row in group.values())
+                    or None
+                )
             case "DistributedWorkload":
                 return int(spec["workers"]["value"]) + 1
             case "TrainingWorkload" | "InteractiveWorkload" | "RunaiJob":
@@ -94,7 +107,8 @@ def _job(spec: Mapping[str, Any]) -> int:
 
 
 def ended(body: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Of an object that has ended: "finished" or "failed", and when its own status says so, or "" when it does not.
+    """Of an object that has ended: "finished" or "failed", and when its own status says so, or ""
+    when it does not.
 
     None while it goes on.
     """

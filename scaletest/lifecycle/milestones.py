@@ -1,4 +1,6 @@
-"""What one object says: the times in its fields, as epoch seconds. Pure. A field that is not there is no time."""
+"""What one object says: the times in its fields, as epoch seconds. Pure. A field that is not there
+is no time.
+"""
 
 from __future__ import annotations
 
@@ -35,23 +37,35 @@ def created(body: Mapping[str, Any]) -> float | None:
 
 
 def of_pod(body: Mapping[str, Any]) -> dict[str, float | None]:
-    """The milestones that a pod's object shows as passed, each with its time; None for one passed at no said time."""
+    """The milestones that a pod's object shows as passed, each with its time; None for one passed
+    at no said time.
+    """
     status = body.get("status") or {}
     found: dict[str, float | None] = {"created": created(body)}
     for condition in status.get("conditions") or ():
         milestone = CONDITIONS.get(condition.get("type"))
         if milestone and condition.get("status") == "True":
             found[milestone] = epoch(condition.get("lastTransitionTime"))
-        if condition.get("type") == "PodScheduled" and (condition.get("status") == "True" or condition.get("reason")):
+        if condition.get("type") == "PodScheduled" and (
+            condition.get("status") == "True" or condition.get("reason")
+        ):
             # a recorded "unschedulable" is a decision as well
             found["decided"] = epoch(condition.get("lastTransitionTime"))
     containers = status.get("containerStatuses") or ()
     states = [row.get("state") or {} for row in containers]
     started = [_started(state) for state in states]
-    if started and all(started) and len(started) >= len((body.get("spec") or {}).get("containers", ())):
+    if (
+        started
+        and all(started)
+        and len(started) >= len((body.get("spec") or {}).get("containers", ()))
+    ):
         found["started"] = _latest([time for _, time in filter(None, started)])
     if status.get("phase") in ("Succeeded", "Failed"):
-        ends = [epoch(state["terminated"].get("finishedAt")) for state in states if state.get("terminated")]
+        ends = [
+            epoch(state["terminated"].get("finishedAt"))
+            for state in states
+            if state.get("terminated")
+        ]
         found["finished"] = _latest(ends) if ends else None
     if body["metadata"].get("deletionTimestamp"):
         # the timestamp is when it shall be gone, its grace period included

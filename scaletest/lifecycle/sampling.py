@@ -1,7 +1,9 @@
-"""Follows the workloads of a run: lists, watches, and writes down what was seen, as often as is worth it.
+"""Follows the workloads of a run: lists, watches, and writes down what was seen, as often as is
+worth it.
 
-A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now does not vanish
-from the result. Submissions are read from the file in which the submitter notes them, so it may be another process.
+A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now
+does not vanish from the result. Submissions are read from the file in which the submitter notes
+them, so it may be another process.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ SETTLE_S = 2.0
 
 
 def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
-    """What has to be watched. Raises Missing when the cluster does not know the kind of workload."""
+    """What has to be watched. Raises Missing when the cluster does not know the kind of
+    workload.
+    """
     kind = kinds.KINDS.get(plan.kind)
     labelled = bool(plan.selector) or kind is None or kind.labelled
     # the Run:ai command line takes no labels of ours
@@ -58,7 +62,11 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
         except Missing:
             continue
     if plan.pvc:
-        found.append(Collection("pvc", objects.resource("v1", "PersistentVolumeClaim").path(plan.namespace), label))
+        found.append(
+            Collection(
+                "pvc", objects.resource("v1", "PersistentVolumeClaim").path(plan.namespace), label
+            )
+        )
     if plan.claim_template or "resourceClaimTemplateName" in plan.template:
         found += _claims(plan, objects)
     if plan.event_times:
@@ -67,10 +75,14 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
 
 
 def _claims(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
-    """Claims for devices. They carry the labels of their template, which is not ours: all of the namespace."""
+    """Claims for devices. They carry the labels of their template, which is not ours: all of the
+    namespace.
+    """
     for version in ("v1", "v1beta2", "v1beta1"):
         try:
-            path = objects.resource(f"resource.k8s.io/{version}", "ResourceClaim").path(plan.namespace)
+            path = objects.resource(f"resource.k8s.io/{version}", "ResourceClaim").path(
+                plan.namespace
+            )
         except Missing:
             continue
         return [Collection("claim", path)]
@@ -109,12 +121,18 @@ class Sampler:
         self.watching = threading.Event()
 
     def follow(
-        self, timeout_s: float, told: Callable[[LifecycleProgress], None] = lambda one: None, *, once: bool = False,
+        self,
+        timeout_s: float,
+        told: Callable[[LifecycleProgress], None] = lambda one: None,
+        *,
+        once: bool = False,
         submitting: Callable[[], bool] = lambda: True,
-    ) -> bool:  # fmt: skip
-        """Until every workload is done (once: until the lists are complete); whether that was so within the time.
+    ) -> bool:
+        """Until every workload is done (once: until the lists are complete); whether that was so
+        within the time.
 
-        submitting: whether somebody may still submit; when nobody does, the run ends with what there is.
+        submitting: whether somebody may still submit; when nobody does, the run ends with what
+        there is.
         """
         wanted = collections(self._plan, Objects(self._raw))
         feeds = Feeds(self._raw, wanted, self._clock)
@@ -166,13 +184,22 @@ class Sampler:
                 far = timeline(one)
                 found = self._fates[name] = fate(far, self._plan.until)
                 pending = found is Fate.PENDING and name in self._counted
-                (self._running.add if pending and runs(far, self._plan.until) else self._running.discard)(name)
+                (
+                    self._running.add
+                    if pending and runs(far, self._plan.until)
+                    else self._running.discard
+                )(name)
         self._touched.clear()
         self.tracker.touched.clear()
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in self._counted)
         pods = sum(len(one.pods) for one in self.tracker.workloads.values())
         return LifecycleProgress(
-            self._plan.count, len(self._counted), len(self._rejected), dict(fates), pods, len(self._running)
+            self._plan.count,
+            len(self._counted),
+            len(self._rejected),
+            dict(fates),
+            pods,
+            len(self._running),
         )
 
     @property
@@ -183,7 +210,9 @@ class Sampler:
         settled = len(self._accepted) + len(self._rejected)
         if self._plan.selector or (submitting and settled < self._plan.count):
             return False
-        return all(self._fates.get(name, Fate.PENDING) is not Fate.PENDING for name in self._accepted)
+        return all(
+            self._fates.get(name, Fate.PENDING) is not Fate.PENDING for name in self._accepted
+        )
 
     def keep(self, feeds: Feeds) -> None:
         """Write everything down."""
@@ -199,7 +228,9 @@ class Sampler:
         }
         earlier: Sequence[Any] = self._before.get("samples", [])
         self._store.keep(
-            self.tracker.workloads, {"schema_version": 1, "samples": [*earlier[-99:], mine]}, project=self._plan.project
+            self.tracker.workloads,
+            {"schema_version": 1, "samples": [*earlier[-99:], mine]},
+            project=self._plan.project,
         )
 
 
@@ -229,6 +260,8 @@ class _Tail:
 
 
 def steady() -> Callable[[], float]:
-    """A clock of seconds since the epoch that no correction of the system's clock can turn back or jump."""
+    """A clock of seconds since the epoch that no correction of the system's clock can turn back or
+    jump.
+    """
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset

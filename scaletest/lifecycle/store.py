@@ -1,14 +1,16 @@
 """A lifecycle run's folder.
 
     lifecycle.json      the plan, template and all     written once
-    environment.json    machine, versions, command     written once, as in the archive of validations
-    submissions.jsonl   one line for each submission   appended as answers come, so that an interrupted submit goes on
+    environment.json    machine, versions, command     written once, as in the archive of
+                                                       validations
+    submissions.jsonl   one line for each submission   appended as answers come, so that an
+                                                       interrupted submit goes on
     records.jsonl       workloads and their pods       replaced as a whole by each sample
     sampling.json       where and how it was sampled   requests, events, memory
     submitted.json, sampled.json                       as the Run:ai scale test tool writes them
 
-All of it is for its owner's eyes: a template may hold secrets. Submitting and sampling are different processes that
-work at the same time: each file has one writer, under a lock.
+All of it is for its owner's eyes: a template may hold secrets. Submitting and sampling are
+different processes that work at the same time: each file has one writer, under a lock.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ class Store:
             make_folder(self.path)
         except OSError as error:
             raise UsageError(
-                f"the output folder {self.path} cannot be made: {error.strerror}", hint="give another --output-dir"
+                f"the output folder {self.path} cannot be made: {error.strerror}",
+                hint="give another --output-dir",
             ) from error
 
     @contextmanager
@@ -59,7 +62,8 @@ class Store:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise UsageError(
-                    f"another {who} works in {self.path}", hint="wait until it has ended, or give another --output-dir"
+                    f"another {who} works in {self.path}",
+                    hint="wait until it has ended, or give another --output-dir",
                 ) from error
             yield
 
@@ -74,7 +78,8 @@ class Store:
             text = (self.path / PLAN).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
-                f"{self.path} holds no lifecycle run", hint="give the --output-dir of: scaletest lifecycle submit"
+                f"{self.path} holds no lifecycle run",
+                hint="give the --output-dir of: scaletest lifecycle submit",
             ) from error
         return LifecyclePlan.from_dict(wire.load(text, PLAN))
 
@@ -85,7 +90,11 @@ class Store:
 
     def environment(self) -> dict[str, Any]:
         """Where the run was made; {} when nobody says."""
-        return wire.load(self._read(ENVIRONMENT), ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
+        return (
+            wire.load(self._read(ENVIRONMENT), ENVIRONMENT)
+            if (self.path / ENVIRONMENT).exists()
+            else {}
+        )
 
     @contextmanager
     def submitting(self) -> Iterator[IO[str]]:
@@ -101,7 +110,9 @@ class Store:
             yield file
 
     def submissions(self) -> list[Submission]:
-        """What was submitted so far; the last word about a name counts. From submitted.json where there is no other."""
+        """What was submitted so far; the last word about a name counts. From submitted.json where
+        there is no other.
+        """
         path = self.path / SUBMISSIONS
         if not path.exists() and (self.path / SUBMITTED).exists():
             return classic.read_submitted(self._read(SUBMITTED))
@@ -121,7 +132,9 @@ class Store:
         """What is known of the sampling; {} when nothing is."""
         return wire.load(self._read(SAMPLING), SAMPLING) if (self.path / SAMPLING).exists() else {}
 
-    def keep(self, workloads: Mapping[str, LifecycleObject], sampling: Mapping[str, Any], *, project: str) -> None:
+    def keep(
+        self, workloads: Mapping[str, LifecycleObject], sampling: Mapping[str, Any], *, project: str
+    ) -> None:
         """Write what was sampled, in our form and in the original tool's."""
         self._replace(RECORDS, (line + "\n" for one in workloads.values() for line in one.lines()))
         self.write(SAMPLED, classic.sampled(workloads.values(), project))
@@ -164,5 +177,6 @@ class Store:
             yield
         except OSError as error:
             raise UsageError(
-                f"the run in {self.path} cannot be {what}: {error.strerror or error}", hint="look at the folder"
+                f"the run in {self.path} cannot be {what}: {error.strerror or error}",
+                hint="look at the folder",
             ) from error

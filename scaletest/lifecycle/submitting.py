@@ -1,8 +1,9 @@
-"""Exactly N workloads, in bursts: closed (each burst waits for the one before and a delay) or open (one every T s).
+"""Exactly N workloads, in bursts: closed (each burst waits for the one before and a delay) or open
+(one every T s).
 
-Names follow from the plan, so an interrupted submit goes on: what is on record as accepted or refused for good is left
-alone, everything else is sent. What an earlier process sent without noting the answer is there already, and gets no
-time of submission: nobody knows it.
+Names follow from the plan, so an interrupted submit goes on: what is on record as accepted or
+refused for good is left alone, everything else is sent. What an earlier process sent without noting
+the answer is there already, and gets no time of submission: nobody knows it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from scaletest.lifecycle.store import Store
 from scaletest.model.errors import ScaletestError
 from scaletest.model.lifecycle import Submission
 
-# Open load keeps at most so many under way: what is beyond is submitted late, and its stamp says when.
+# Open load keeps at most so many under way: what is beyond is submitted late, and its stamp says
+# when.
 MOST_IN_FLIGHT = 256
 # So many refusals in a row from the start, and nothing accepted: the rest would be refused as well.
 HOPELESS = 20
@@ -52,7 +54,9 @@ class Tool(Protocol):
 
 
 class Submitter:
-    """Carries out a plan. clock: seconds since the epoch. fresh: nobody can have submitted any of it before."""
+    """Carries out a plan. clock: seconds since the epoch. fresh: nobody can have submitted any of
+    it before.
+    """
 
     def __init__(
         self,
@@ -65,7 +69,13 @@ class Submitter:
         stop: threading.Event | None = None,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        self._plan, self._store, self._tool, self._clock, self._fresh = plan, store, tool, clock, fresh
+        self._plan, self._store, self._tool, self._clock, self._fresh = (
+            plan,
+            store,
+            tool,
+            clock,
+            fresh,
+        )
         self._stop = stop or threading.Event()
         self._pause = pause or self._stop.wait
         self._lock = threading.Lock()
@@ -90,7 +100,9 @@ class Submitter:
                 self._bursts(pool, names, note)
         self._store.keep_submitted()
 
-    def _bursts(self, pool: ThreadPoolExecutor, names: Sequence[str], note: Callable[[Submission], None]) -> None:
+    def _bursts(
+        self, pool: ThreadPoolExecutor, names: Sequence[str], note: Callable[[Submission], None]
+    ) -> None:
         began = kept = time.monotonic()
         every = KEEP_EVERY_S
         under_way: set[Future[Submission]] = set()
@@ -115,12 +127,18 @@ class Submitter:
                 every = max(KEEP_EVERY_S, (kept - started) / KEEP_SHARE)
         self._reap(under_way, wait_all=True)
 
-    def _reap(self, under_way: set[Future[Submission]], *, wait_all: bool) -> set[Future[Submission]]:
-        """Take in answers; an exception of one ends the submitting. Returns those that still are under way."""
+    def _reap(
+        self, under_way: set[Future[Submission]], *, wait_all: bool
+    ) -> set[Future[Submission]]:
+        """Take in answers; an exception of one ends the submitting. Returns those that still are
+        under way.
+        """
         if not wait_all and len(under_way) < MOST_IN_FLIGHT:
             done = {one for one in under_way if one.done()}
         else:
-            done, _ = wait(under_way, return_when=FIRST_COMPLETED) if not wait_all else wait(under_way)
+            done, _ = (
+                wait(under_way, return_when=FIRST_COMPLETED) if not wait_all else wait(under_way)
+            )
         last = ""
         for one in done:
             row = one.result()
@@ -133,13 +151,21 @@ class Submitter:
         plan = self._plan
         submitted_s = self._clock()
         answer = self._tool.submit(name)
-        # what was there already was sent before, at a time that is not on record; unless an answer to us was lost
+        # what was there already was sent before, at a time that is not on record; unless an answer
+        # to us was lost
         known = answer.created or not answer.accepted or (self._fresh and answer.tries > 1)
         row = Submission(
-            name, plan.namespace, plan.project, answer.accepted, submitted_s if known else None,
-            self._clock() if known else None, answer.status if not answer.accepted else 0, answer.reason,
-            answer.tries, answer.throttled,
-        )  # fmt: skip
+            name,
+            plan.namespace,
+            plan.project,
+            answer.accepted,
+            submitted_s if known else None,
+            self._clock() if known else None,
+            answer.status if not answer.accepted else 0,
+            answer.reason,
+            answer.tries,
+            answer.throttled,
+        )
         note(row)
         return row
 

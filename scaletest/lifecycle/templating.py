@@ -1,8 +1,10 @@
-"""Workloads from templates: YAML that is read first and filled in then, value by value, never as text.
+"""Workloads from templates: YAML that is read first and filled in then, value by value, never as
+text.
 
-A value that is one placeholder alone, without quotes, becomes a number where it holds one: `parallelism: ${workers}` is
-a number, `"${workers}"` is text. Any field may stand in a template: what is not filled in passes through. Without
-placeholders a user's YAML works as well: it gets its name, and our labels, and what options ask for.
+A value that is one placeholder alone, without quotes, becomes a number where it holds one:
+`parallelism: ${workers}` is a number, `"${workers}"` is text. Any field may stand in a template:
+what is not filled in passes through. Without placeholders a user's YAML works as well: it gets its
+name, and our labels, and what options ask for.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _ALONE = re.compile(r"\$\{[a-z_]+\}")
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What options add to every pod. pvc: an ephemeral claim; storage_class: "" for the default one.
+    """What options add to every pod. pvc: an ephemeral claim; storage_class: "" for the default
+    one.
 
     claim_template: a ResourceClaimTemplate of the namespace, for devices by DRA.
     """
@@ -42,18 +45,24 @@ NO_EXTRAS = Extras()
 
 
 def text_of(name: str, file: Path | None) -> str:
-    """The template's text: of a file, else of the kind of that name. UsageError when the file cannot be read."""
+    """The template's text: of a file, else of the kind of that name. UsageError when the file
+    cannot be read.
+    """
     try:
         return (file or FOLDER / f"{name}.yaml").read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise UsageError(f"the template {file or name} cannot be read: {why}", hint="give --template FILE") from error
+        raise UsageError(
+            f"the template {file or name} cannot be read: {why}", hint="give --template FILE"
+        ) from error
 
 
 class Workloads:
     """Makes the object of each workload. values: what placeholders stand for, `name` excepted."""
 
-    def __init__(self, text: str, values: Mapping[str, str], run: str, extras: Extras = NO_EXTRAS) -> None:
+    def __init__(
+        self, text: str, values: Mapping[str, str], run: str, extras: Extras = NO_EXTRAS
+    ) -> None:
         self._values, self._run, self._extras = dict(values), run, extras
         self._parsed = _parse(text)
         self.sample = self.make("j-000000")
@@ -103,15 +112,26 @@ class Workloads:
             main.setdefault("resources", {}).setdefault("claims", []).append({"name": "device"})
 
     def _runai_pvc(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
-        return found | ({"storageClass": self._extras.storage_class} if self._extras.storage_class else {})
+        found: dict[str, Any] = {
+            "ephemeral": True,
+            "size": "1Mi",
+            "path": MOUNT_PATH,
+            "readWriteOnce": True,
+        }
+        return found | (
+            {"storageClass": self._extras.storage_class} if self._extras.storage_class else {}
+        )
 
 
 def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
     """Every pod template below a value: what stands under `template` and has containers."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            if key == "template" and isinstance(inner, dict) and (inner.get("spec") or {}).get("containers"):
+            if (
+                key == "template"
+                and isinstance(inner, dict)
+                and (inner.get("spec") or {}).get("containers")
+            ):
                 yield inner
             else:
                 yield from pod_templates(inner)
@@ -140,14 +160,19 @@ def _parse(text: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise InvalidValue(f"the template is no YAML: {cut(str(error), 200)}") from error
     except RecursionError as error:
-        raise InvalidValue("the template nests too deeply", hint="give one Kubernetes object") from error
+        raise InvalidValue(
+            "the template nests too deeply", hint="give one Kubernetes object"
+        ) from error
     if len(found) != 1:
         raise InvalidValue(
-            f"the template holds {len(found)} objects", hint="give the workload alone; create what it needs before"
+            f"the template holds {len(found)} objects",
+            hint="give the workload alone; create what it needs before",
         )
     body = found[0]
     if not isinstance(body, dict) or not body.get("apiVersion") or not body.get("kind"):
-        raise InvalidValue("the template is no Kubernetes object", hint="it needs apiVersion, kind and metadata")
+        raise InvalidValue(
+            "the template is no Kubernetes object", hint="it needs apiVersion, kind and metadata"
+        )
     return copy.deepcopy(body)
 
 
@@ -171,7 +196,10 @@ def _fill_text(text: str, values: Mapping[str, str]) -> str:
     except (KeyError, ValueError) as error:
         raise InvalidValue(
             f"the template has a placeholder that nothing fills: {cut(text, 80)}",
-            hint=f"there are {', '.join('${' + name + '}' for name in sorted(values))}; write $$ for a dollar sign",
+            hint=(
+                f"there are {', '.join('${' + name + '}' for name in sorted(values))}; write $$ for"
+                " a dollar sign"
+            ),
         ) from error
 
 
@@ -181,11 +209,15 @@ def _label(body: dict[str, Any], labels: Mapping[str, str]) -> None:
 
 
 def _drop_zero(value: Any) -> None:
-    """Take limits of no device out of every container: a resource of 0 would ask for a kind that may not exist."""
+    """Take limits of no device out of every container: a resource of 0 would ask for a kind that
+    may not exist.
+    """
     if isinstance(value, dict):
         limits = value.get("limits")
         if isinstance(limits, dict):
-            for name in [name for name, amount in limits.items() if "/" in name and str(amount) == "0"]:
+            for name in [
+                name for name, amount in limits.items() if "/" in name and str(amount) == "0"
+            ]:
                 del limits[name]
         for inner in value.values():
             _drop_zero(inner)

@@ -1,8 +1,10 @@
-"""Sightings in, workloads with stamps out. Pure but for its own memory: the clock is in the sightings.
+"""Sightings in, workloads with stamps out. Pure but for its own memory: the clock is in the
+sightings.
 
-A milestone gets the object's own time and the arrival of the event that first showed it; later ones change nothing, nor
-do those of a second object of the kind. What a list shows gets no arrival: it may have been so for long. What is gone
-without having ended is kept, marked as gone; nothing is dropped.
+A milestone gets the object's own time and the arrival of the event that first showed it; later ones
+change nothing, nor do those of a second object of the kind. What a list shows gets no arrival: it
+may have been so for long. What is gone without having ended is kept, marked as gone; nothing is
+dropped.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ OWN_EVENTS = {
 
 
 class Tracker:
-    """What is known of the workloads. known: the names that count, None for all (observing). bare: they are pods.
+    """What is known of the workloads. known: the names that count, None for all (observing). bare:
+    they are pods.
 
-    foreign: sightings of what belongs to nobody known. events: sightings so far. touched: workloads that something
-    became known of; whoever reads it empties it.
+    foreign: sightings of what belongs to nobody known. events: sightings so far. touched: workloads
+    that something became known of; whoever reads it empties it.
     """
 
     def __init__(
@@ -42,9 +45,13 @@ class Tracker:
         self.workloads: dict[str, LifecycleObject] = dict(workloads or {})
         self._owners = {uid: name for name, one in self.workloads.items() for uid in one.pods}
         self._uids: dict[str, str] = {}  # of workloads' own objects
-        self._early: dict[str, dict[str, float]] = {}  # Events of pods that were not seen yet, by uid
+        self._early: dict[
+            str, dict[str, float]
+        ] = {}  # Events of pods that were not seen yet, by uid
         self._wanted: dict[str, int] = {}  # claims for devices of a pod, by its uid
-        self._allocated: dict[str, dict[str, Stamp]] = {}  # those that have their devices, by uid of the pod and theirs
+        self._allocated: dict[
+            str, dict[str, Stamp]
+        ] = {}  # those that have their devices, by uid of the pod and theirs
         self.foreign: Counter[str] = Counter()
         self.events = 0
         self.touched: set[str] = set()
@@ -72,7 +79,9 @@ class Tracker:
             return
         self._act[seen.role](seen, name)
 
-    def submitted(self, name: str, namespace: str, submitted_s: float | None, accepted_s: float | None) -> None:
+    def submitted(
+        self, name: str, namespace: str, submitted_s: float | None, accepted_s: float | None
+    ) -> None:
         """A submission was accepted: from now on its workload is expected to be there."""
         one = self._get(name)
         one.namespace = one.namespace or namespace
@@ -126,7 +135,12 @@ class Tracker:
         pod.node = pod.node or (body.get("spec") or {}).get("nodeName", "")
         pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
         for milestone, time_s in milestones.of_pod(body).items():
-            _passed(pod.stamps, milestone, time_s, _arrival(seen) if milestone == "created" else seen.at_s)
+            _passed(
+                pod.stamps,
+                milestone,
+                time_s,
+                _arrival(seen) if milestone == "created" else seen.at_s,
+            )
         for milestone, event_s in self._early.pop(uid, {}).items():
             pod.mark(milestone, Stamp(event_s=event_s))
         if wanted := milestones.claims(body):
@@ -146,10 +160,13 @@ class Tracker:
         return pod
 
     def _claim(self, seen: WatchEvent, name: str) -> None:
-        """A claim for devices that was made for a pod, which may not be seen yet. When it got them is known by its
-        arrival, and by the API where that has a field for it."""
+        """A claim for devices that was made for a pod, which may not be seen yet. When it got them
+        is known by its arrival, and by the API where that has a field for it.
+        """
         metadata, status = seen.object["metadata"], seen.object.get("status") or {}
-        owner = next((one for one in metadata.get("ownerReferences") or () if one["kind"] == "Pod"), None)
+        owner = next(
+            (one for one in metadata.get("ownerReferences") or () if one["kind"] == "Pod"), None
+        )
         if owner is None:
             return
         pod = self._pod_of(self._get(name), owner["uid"], owner["name"])
@@ -163,14 +180,23 @@ class Tracker:
     def _all_allocated(self, pod: LifecyclePod) -> None:
         stamps = self._allocated.get(pod.uid, {}).values()
         if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
-            last = (max(times) if None not in times else None for times in zip(*stamps, strict=True))
+            last = (
+                max(times) if None not in times else None for times in zip(*stamps, strict=True)
+            )
             pod.mark("claim_allocated", Stamp(*last))
 
     def _podgroup(self, seen: WatchEvent, name: str) -> None:
-        _passed(self._get(name).stamps, "pod_group_created", milestones.created(seen.object), _arrival(seen))
+        _passed(
+            self._get(name).stamps,
+            "pod_group_created",
+            milestones.created(seen.object),
+            _arrival(seen),
+        )
 
     def _pvc(self, seen: WatchEvent, name: str) -> None:
-        """A claim says when it was made, and that it is bound but not when: that is known by its arrival alone."""
+        """A claim says when it was made, and that it is bound but not when: that is known by its
+        arrival alone.
+        """
         one = self._get(name)
         _passed(one.stamps, "pvc_requested", milestones.created(seen.object), _arrival(seen))
         if (seen.object.get("status") or {}).get("phase") == "Bound":
@@ -201,7 +227,9 @@ class Tracker:
             self._early.setdefault(uid, {}).setdefault(of_pod, at_s)
 
     def _synced(self, seen: WatchEvent) -> None:
-        """A list is complete: what we know and it does not hold is gone, since when nobody knows."""
+        """A list is complete: what we know and it does not hold is gone, since when nobody
+        knows.
+        """
         uids = seen.object["uids"]
         asked_s = seen.at_s or 0.0
         if seen.role == "pod":
@@ -212,19 +240,25 @@ class Tracker:
             there = {self._uids[uid] for uid in uids if uid in self._uids}
             for one in self.workloads.values():
                 accepted = one.stamps.get("accepted")
-                expected = one.seen or (accepted is not None and (accepted.watch_s or asked_s) < asked_s)
+                expected = one.seen or (
+                    accepted is not None and (accepted.watch_s or asked_s) < asked_s
+                )
                 if expected and not one.gone and one.name not in there:
                     one.gone = True
                     self.touched.add(one.name)
 
 
 def _passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | None) -> None:
-    """Note a milestone. What is known already may still get the API's time, and no arrival: it was there before."""
+    """Note a milestone. What is known already may still get the API's time, and no arrival: it was
+    there before.
+    """
     known = stamps.get(milestone)
     if known is None or known.api_s is None:
         mark(stamps, milestone, Stamp(time_s, at_s if known is None else None))
 
 
 def _arrival(seen: WatchEvent) -> float | None:
-    """When an object first arrived: an event of any other kind than ADDED is not the object's beginning."""
+    """When an object first arrived: an event of any other kind than ADDED is not the object's
+    beginning.
+    """
     return seen.at_s if seen.kind == "ADDED" else None

@@ -1,4 +1,6 @@
-"""Closed load: N requests in flight, a new one for every reply. N may change at any time, also to 0."""
+"""Closed load: N requests in flight, a new one for every reply. N may change at any time, also to
+0.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ HOPELESS = 10
 
 
 class ClosedLoop(LoadLoop):
-    """Keeps `parallel` requests of one queue in flight. `sink` gets every record, on the loop's own thread.
+    """Keeps `parallel` requests of one queue in flight. `sink` gets every record, on the loop's own
+    thread.
 
     total: submit this many requests and no more; None for no end.
     delay_s: seconds between a reply and the request that follows it.
@@ -49,7 +52,8 @@ class ClosedLoop(LoadLoop):
         )
         self._left = total
         self._delay_s = delay_s
-        # when each answered request may be followed by its next; sorted, because all pauses are equal
+        # when each answered request may be followed by its next; sorted, because all pauses are
+        # equal
         self._pausing: deque[float] = deque()
         self._parallel = 0
         self._failed_in_a_row = 0
@@ -61,7 +65,9 @@ class ClosedLoop(LoadLoop):
         return self._parallel
 
     def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
-        """Keep this many in flight, and mark their records with `step` and `repeat`. Never waits for Redis."""
+        """Keep this many in flight, and mark their records with `step` and `repeat`. Never waits
+        for Redis.
+        """
         self.check()
         if step is not None:
             self._step, self._repeat = step, repeat

@@ -1,4 +1,5 @@
-"""Durations of any number of requests in bounded memory: buckets of 2 %, exact minimum, maximum, sum.
+"""Durations of any number of requests in bounded memory: buckets of 2 %, exact minimum, maximum,
+sum.
 
 A percentile read back is within 1 % of the truth (scaletest/model/histogram.py), and lies between
 minimum and maximum.
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 
 from scaletest.model import histogram
 
-# A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie below
-# it is more than 5 %.
+# A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie
+# below it is more than 5 %.
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NEEDED = {name: math.ceil(math.log(0.05) / math.log(share)) for name, share in QUANTILES.items()}
 
@@ -31,7 +32,13 @@ class DurationSummary:
     def to_dict(self) -> dict[str, float | int | None]:
         """Plain values for JSON; names end with their unit."""
         quantiles = {f"{name}_s": value for name, value in self.quantiles_s.items()}
-        return {"count": self.count, "min_s": self.low_s, "mean_s": self.mean_s, **quantiles, "max_s": self.high_s}
+        return {
+            "count": self.count,
+            "min_s": self.low_s,
+            "mean_s": self.mean_s,
+            **quantiles,
+            "max_s": self.high_s,
+        }
 
 
 class DurationHistogram:

@@ -1,7 +1,7 @@
 """Load over HTTP: one thread, one event loop, as many connections as requests are in flight.
 
-Open load starts a request when it is due. While the maximum is in flight, due requests wait here, and
-their latency includes that wait. A retry follows its attempt after 10 ms and is recorded as an
+Open load starts a request when it is due. While the maximum is in flight, due requests wait here,
+and their latency includes that wait. A retry follows its attempt after 10 ms and is recorded as an
 attempt of its own. Nothing here judges a step.
 """
 
@@ -44,9 +44,15 @@ class HttpLoad:
     async def _make(self) -> Sender:
         return sender(self._call)
 
-    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
-        return self._run(_HttpStep(self._call, self._payloads, self._sender, order, self._agent).run(stopping, tell))
+        return self._run(
+            _HttpStep(self._call, self._payloads, self._sender, order, self._agent).run(
+                stopping, tell
+            )
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -63,8 +69,16 @@ class HttpLoad:
 class _HttpStep:
     """One step of one load."""
 
-    def __init__(self, call: HttpCall, payloads: Payloads, via: Sender, order: LoadOrder, agent: str) -> None:
-        self._call, self._payloads, self._via, self._order, self._agent = call, payloads, via, order, agent
+    def __init__(
+        self, call: HttpCall, payloads: Payloads, via: Sender, order: LoadOrder, agent: str
+    ) -> None:
+        self._call, self._payloads, self._via, self._order, self._agent = (
+            call,
+            payloads,
+            via,
+            order,
+            agent,
+        )
         self._samples: list[Attempt] = []
         self._waiting: deque[tuple[int, float, float]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -78,12 +92,16 @@ class _HttpStep:
     def _now(self) -> float:
         return time.monotonic() - self._began
 
-    async def run(self, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+    async def run(
+        self, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
         """Send requests, wait for those in flight, and return the measurement."""
         effort = Effort()
         self._began = time.monotonic()
         beating = asyncio.create_task(self._beat())
-        pacing = asyncio.create_task(self._open() if self._order.pace is not None else self._closed())
+        pacing = asyncio.create_task(
+            self._open() if self._order.pace is not None else self._closed()
+        )
         while not pacing.done():
             await asyncio.wait((pacing,), timeout=LOOK_S)
             tell(self._ended, self._failed)
@@ -99,7 +117,15 @@ class _HttpStep:
             raise self._failure
         beats = sorted(self._beats)
         late = beats[int(0.99 * (len(beats) - 1))] if beats else 0.0
-        return LoadResult(self._samples, max(seconds, 1e-6), used, late, throttled, unsent, throttled_periods=periods)
+        return LoadResult(
+            self._samples,
+            max(seconds, 1e-6),
+            used,
+            late,
+            throttled,
+            unsent,
+            throttled_periods=periods,
+        )
 
     def _behind(self) -> int:
         if self._order.pace is not None:
@@ -205,7 +231,18 @@ class _HttpStep:
             final = good or attempt > self._call.retries
             ended, carried = self._now(), len(body or b"")
             self._samples.append(
-                Attempt(number, attempt, final, due, noticed, sent, ended, *response, self._agent, carried)
+                Attempt(
+                    number,
+                    attempt,
+                    final,
+                    due,
+                    noticed,
+                    sent,
+                    ended,
+                    *response,
+                    self._agent,
+                    carried,
+                )
             )
             if final:
                 self._ended += 1
@@ -214,7 +251,9 @@ class _HttpStep:
             await asyncio.sleep(RETRY_S)
 
     async def _drain(self) -> int:
-        """Wait for requests in flight; record those that were never sent, and return their number."""
+        """Wait for requests in flight; record those that were never sent, and return their
+        number.
+        """
         self._over = True
         left, self._waiting = list(self._waiting), deque()
         if self._tasks:
@@ -227,11 +266,15 @@ class _HttpStep:
                 await asyncio.gather(*self._tasks, return_exceptions=True)
         now = self._now()
         for number, due, noticed in left:
-            self._samples.append(Attempt(number, 1, True, due, noticed, now, now, UNSENT, agent=self._agent))
+            self._samples.append(
+                Attempt(number, 1, True, due, noticed, now, now, UNSENT, agent=self._agent)
+            )
         return len(left)
 
     async def _beat(self) -> None:
-        """Note how late timers of this event loop fire; closed load has no other measure of that."""
+        """Note how late timers of this event loop fire; closed load has no other measure of
+        that.
+        """
         while True:
             wanted = time.monotonic() + 0.01
             await asyncio.sleep(0.01)

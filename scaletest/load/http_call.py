@@ -1,4 +1,6 @@
-"""An HTTP request of the tester, and the meaning of its response. Plain data, without HTTP libraries."""
+"""An HTTP request of the tester, and the meaning of its response. Plain data, without HTTP
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +12,46 @@ from scaletest.model.attempt import OK
 
 # The likely cause when the first call to an endpoint fails, and what to do, by status or outcome.
 CAUSES: Mapping[str, tuple[str, str]] = {
-    "400": ("the service does not understand the payload", "compare --payload with the schema of the service"),
-    "401": ("the service needs credentials", "give --token-file FILE, or --header 'Authorization: ...'"),
+    "400": (
+        "the service does not understand the payload",
+        "compare --payload with the schema of the service",
+    ),
+    "401": (
+        "the service needs credentials",
+        "give --token-file FILE, or --header 'Authorization: ...'",
+    ),
     "403": ("the credentials do not suffice", "check the rights of the token in --token-file"),
     "404": ("there is nothing at this path", "check the path of --url"),
     "405": ("the endpoint needs another method", "give --method, as in --method POST"),
     "411": ("the service needs a body", "give --payload FILE"),
     "413": ("the payload is too large for the service", "give a smaller --payload"),
     "415": ("the service needs another content type", "give --header 'Content-Type: ...'"),
-    "422": ("the payload does not fit the schema", "compare --payload with the schema of the service"),
+    "422": (
+        "the payload does not fit the schema",
+        "compare --payload with the schema of the service",
+    ),
     "429": ("the service limits how often one client may call", "raise its limit for the test"),
     "500": ("the service failed on this request", "read its log: the payload may be wrong"),
     "502": ("a gateway reaches no pod that answers", "check whether the pods are ready"),
-    "503": ("no pod is ready, or the service is overloaded already", "check whether the pods are ready"),
+    "503": (
+        "no pod is ready, or the service is overloaded already",
+        "check whether the pods are ready",
+    ),
     "504": ("a gateway waited too long for a pod", "check the pods; they may hang"),
-    "refused": ("nothing listens at this address", "start the service, or check host and port of --url"),
+    "refused": (
+        "nothing listens at this address",
+        "start the service, or check host and port of --url",
+    ),
     "reset": ("the service closed the connection", "read its log; it may need TLS or HTTP/2"),
-    "timed out": ("no response came in time", "check that the host is reachable, or give a longer --timeout"),
+    "timed out": (
+        "no response came in time",
+        "check that the host is reachable, or give a longer --timeout",
+    ),
     "name unknown": ("the host name cannot be resolved", "check the host of --url"),
-    "TLS": ("the certificate or the TLS handshake failed", "give --ca-file FILE, or check https in --url"),
+    "TLS": (
+        "the certificate or the TLS handshake failed",
+        "give --ca-file FILE, or check https in --url",
+    ),
     "no HTTP": ("the response is not HTTP of this version", "check the port of --url, and --http2"),
 }
 
@@ -73,11 +96,17 @@ class Sender(Protocol):
         """Close the connections."""
 
 
-def read_response(call: HttpCall, status: int, size: int, headers: Mapping[str, str]) -> HttpResponse:
-    """The outcome of a response: 2xx is success; a redirect is not, because it names another service."""
+def read_response(
+    call: HttpCall, status: int, size: int, headers: Mapping[str, str]
+) -> HttpResponse:
+    """The outcome of a response: 2xx is success; a redirect is not, because it names another
+    service.
+    """
     outcome = OK if 200 <= status < 300 else str(status)
     server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
-    return HttpResponse(outcome, size, server_s, headers.get(call.pod_header, "") if call.pod_header else "")
+    return HttpResponse(
+        outcome, size, server_s, headers.get(call.pod_header, "") if call.pod_header else ""
+    )
 
 
 def server_time(text: str) -> float | None:

@@ -1,4 +1,6 @@
-"""A load at one level: the order for one step, its result, and the interface of what generates it."""
+"""A load at one level: the order for one step, its result, and the interface of what generates
+it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class LoadOrder:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The result of one step. seconds: until nothing was due any more; the rest as in SaturationStep.
+    """The result of one step. seconds: until nothing was due any more; the rest as in
+    SaturationStep.
 
     around: use of this machine during the step; None when it was not read.
     """
@@ -48,7 +51,9 @@ class LoadResult:
 class LevelLoad(Protocol):
     """Generates load on a service or a queue."""
 
-    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
         """Run one step and wait for requests in flight.
 
         stopping: end early when it returns true. tell: receives requests ended and failed so far.

@@ -1,8 +1,8 @@
 """The loop of every load: submit due requests, read replies, make records. One thread.
 
-Subclasses decide only when requests are due (`closed.py`, `open.py`). All requests in flight share one
-connection. Requests that Redis lost in a crash are submitted again, with the same id. Nothing here
-judges a run.
+Subclasses decide only when requests are due (`closed.py`, `open.py`). All requests in flight share
+one connection. Requests that Redis lost in a crash are submitted again, with the same id. Nothing
+here judges a run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ READ_TIMEOUT_S = 2.0
 # broken worker must not keep its client busy.
 FIRST_BACKOFF_S = 0.05
 LONGEST_BACKOFF_S = 2.0
-# One turn submits at most this many, so that replies are read in between and the loop stays responsive.
+# One turn submits at most this many, so that replies are read in between and the loop stays
+# responsive.
 TURN_REQUESTS = 128
 
 
@@ -44,14 +45,18 @@ class Observer(Protocol):
     """Receives figures of the loop itself."""
 
     def turn(self, busy_s: float, in_flight: int) -> None:
-        """Note a turn of the loop: its time without the wait for replies, and requests in flight."""
+        """Note a turn of the loop: its time without the wait for replies, and requests in
+        flight.
+        """
 
     def late(self, seconds: float) -> None:
         """Note that a request was submitted this long after its intended start."""
 
 
 class LoadLoop(ABC):
-    """Submits requests of one queue and gives a record of each to `sink`, on the loop's own thread."""
+    """Submits requests of one queue and gives a record of each to `sink`, on the loop's own
+    thread.
+    """
 
     def __init__(
         self,
@@ -142,7 +147,9 @@ class LoadLoop(ABC):
         try:
             self._client.cancel(self._queue, list(self._pending))
         except Exception as error:
-            logger.warning("waiting requests stay in the queue until this client's lease expires: %s", error)
+            logger.warning(
+                "waiting requests stay in the queue until this client's lease expires: %s", error
+            )
 
     @abstractmethod
     def _due(self, now: float) -> Sequence[float]:
@@ -211,7 +218,10 @@ class LoadLoop(ABC):
         begins = self._due(now)
         if not begins:
             return
-        requests = [Request(self._client.new_id(), self._queue, self._arguments, self._time_limit_s) for _ in begins]
+        requests = [
+            Request(self._client.new_id(), self._queue, self._arguments, self._time_limit_s)
+            for _ in begins
+        ]
         for request, began in zip(requests, begins, strict=True):
             self._pending[request.id] = Pending(self._step, self._repeat, began, request)
         accepted = self._submit(requests)
@@ -236,7 +246,9 @@ class LoadLoop(ABC):
         now = self._clock()
         if self._observer is not None and self._turn_began is not None:
             self._observer.turn(now - self._turn_began, len(self._pending))
-        patience_s = max(self._resume_at - now, 0.0) if now < self._resume_at else self._patience_s(now)
+        patience_s = (
+            max(self._resume_at - now, 0.0) if now < self._resume_at else self._patience_s(now)
+        )
         finished = self._client.replies(min(patience_s, READ_TIMEOUT_S))
         now = self._turn_began = self._read_at = self._clock()
         for _, reply in finished:
@@ -246,7 +258,11 @@ class LoadLoop(ABC):
                 continue
             if self._log_messages:
                 logger.info("reply %s", cut(reply.to_json(), 1000))
-            self._sink(Record(self._queue, pending.step, reply, max(0.0, now - pending.began), pending.repeat))
+            self._sink(
+                Record(
+                    self._queue, pending.step, reply, max(0.0, now - pending.began), pending.repeat
+                )
+            )
         if finished:
             self._replied(len(finished), not any(reply.ok for _, reply in finished))
 

@@ -1,7 +1,8 @@
 """Open load: requests start at the times of a pace, whether or not earlier ones were answered.
 
-Each is measured from its intended start. So a stall of workers, Redis or this client counts for every
-request that should have started meanwhile, and not only for those in flight (coordinated omission).
+Each is measured from its intended start. So a stall of workers, Redis or this client counts for
+every request that should have started meanwhile, and not only for those in flight (coordinated
+omission).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ MOST_OVERDUE = 10_000_000
 class OpenLoop(LoadLoop):
     """Follows `pace`: seconds since the load began. Late requests are submitted at once, in order.
 
-    maximum: requests in flight, at most; further due requests wait here, and their latency includes it.
+    maximum: requests in flight, at most; further due requests wait here, and their latency includes
+    it.
     began: when the pace begins, on the clock; None: now.
     ends_s: requests due from this time on are not submitted, even when the loop is stopped later.
     """
@@ -76,19 +78,27 @@ class OpenLoop(LoadLoop):
 
     @property
     def overdue_since(self) -> list[float]:
-        """Due times of requests that were not submitted when the load stopped, at most MOST_OVERDUE.
+        """Due times of requests that were not submitted when the load stopped, at most
+        MOST_OVERDUE.
 
         They can be read once.
         """
         times: list[float] = []
-        while self._stopped and self._next is not None and self._next < self._ends and len(times) < MOST_OVERDUE:
+        while (
+            self._stopped
+            and self._next is not None
+            and self._next < self._ends
+            and len(times) < MOST_OVERDUE
+        ):
             times.append(self._next)
             self._advance()
         return times
 
     @property
     def overdue(self) -> int:
-        """Number of requests that were due when the load stopped and not submitted, up to MOST_OVERDUE."""
+        """Number of requests that were due when the load stopped and not submitted, up to
+        MOST_OVERDUE.
+        """
         if not self._stopped:
             return 0
         while self._next is not None and self._next < self._ends and self._overdue < MOST_OVERDUE:
@@ -105,7 +115,12 @@ class OpenLoop(LoadLoop):
             return ()
         begins: list[float] = []
         room = min(room, TURN_REQUESTS)
-        while self._next is not None and self._next <= now and self._next < self._ends and len(begins) < room:
+        while (
+            self._next is not None
+            and self._next <= now
+            and self._next < self._ends
+            and len(begins) < room
+        ):
             begins.append(self._next)
             self._advance()
         return begins
@@ -131,12 +146,18 @@ class OpenLoop(LoadLoop):
         if not self._warned and self._next is not None and self._next <= now:
             self._warned = True
             logger.warning(
-                "%d requests are in flight, the maximum: the workers are too slow, and due requests wait in the client",
+                "%d requests are in flight, the maximum: the workers are too slow, and due requests"
+                " wait in the client",
                 self._maximum,
             )
 
     def _patience_s(self, now: float) -> float:
-        if self._stopped or self._next is None or self._next >= self._ends or len(self._pending) >= self._maximum:
+        if (
+            self._stopped
+            or self._next is None
+            or self._next >= self._ends
+            or len(self._pending) >= self._maximum
+        ):
             return READ_TIMEOUT_S
         return max(0.0, self._next - now)
 

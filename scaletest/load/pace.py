@@ -1,7 +1,7 @@
 """Paces of open load: intended starts of requests, in seconds since the load began. Pure.
 
-A pace is an iterator of times that never decrease. When it ends, the load ends. The random generator
-is a parameter.
+A pace is an iterator of times that never decrease. When it ends, the load ends. The random
+generator is a parameter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def constant(rate: float) -> Iterator[float]:
 
 
 def poisson(rate: float, chance: random.Random) -> Iterator[float]:
-    """A Poisson process: independent, exponentially distributed gaps with mean 1 / `rate` seconds, for ever."""
+    """A Poisson process: independent, exponentially distributed gaps with mean 1 / `rate` seconds,
+    for ever.
+    """
     _check_rate(rate, "poisson rate")
 
     def arrivals() -> Iterator[float]:
@@ -40,9 +42,9 @@ def poisson(rate: float, chance: random.Random) -> Iterator[float]:
 def exact_poisson(rate: float, length_s: float, chance: random.Random) -> Iterator[float]:
     """A Poisson process of `length_s` seconds that has exactly rate times length starts.
 
-    Two such loads offer the same number of requests, while the rate within each varies as in a Poisson
-    process. Given their number, the starts of a Poisson process are independent and uniform (Cox and
-    Lewis 1966, 2.2).
+    Two such loads offer the same number of requests, while the rate within each varies as in a
+    Poisson process. Given their number, the starts of a Poisson process are independent and uniform
+    (Cox and Lewis 1966, 2.2).
     """
     _check_rate(rate, "poisson rate")
     return iter(sorted(chance.random() * length_s for _ in range(max(1, round(rate * length_s)))))
@@ -70,17 +72,24 @@ def parse_steps(text: str) -> list[tuple[float, float]]:
         except ValueError:
             separator = ""
         if not separator:
-            raise InvalidValue(f"step {part.strip()[:40]!r} is not RATE:SECONDS", hint="write them as in 10:60,20:60")
+            raise InvalidValue(
+                f"step {part.strip()[:40]!r} is not RATE:SECONDS",
+                hint="write them as in 10:60,20:60",
+            )
         if rate:
             _check_rate(rate, "rate of a step")
         if not 0 < length_s <= MAX_STEP_S:
-            raise InvalidValue(f"a step lasts {length_s} s", hint=f"give seconds above 0, up to {MAX_STEP_S:g}")
+            raise InvalidValue(
+                f"a step lasts {length_s} s", hint=f"give seconds above 0, up to {MAX_STEP_S:g}"
+            )
         stairs.append((rate, length_s))
     return stairs
 
 
 def parse_schedule(lines: Iterable[str]) -> list[float]:
-    """Arrival times in seconds, one a line, never decreasing; empty lines and # comments are skipped."""
+    """Arrival times in seconds, one a line, never decreasing; empty lines and # comments are
+    skipped.
+    """
     times: list[float] = []
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()
@@ -92,12 +101,18 @@ def parse_schedule(lines: Iterable[str]) -> list[float]:
             at = math.nan
         if not 0 <= at <= MAX_STEP_S:
             raise InvalidValue(
-                f"line {number} of the schedule is {text[:40]!r}", hint="write one time in seconds a line, from 0 on"
+                f"line {number} of the schedule is {text[:40]!r}",
+                hint="write one time in seconds a line, from 0 on",
             )
         if times and at < times[-1]:
-            raise InvalidValue(f"line {number} of the schedule is earlier than the one before", hint="sort the times")
+            raise InvalidValue(
+                f"line {number} of the schedule is earlier than the one before",
+                hint="sort the times",
+            )
         if len(times) >= MAX_SCHEDULE:
-            raise InvalidValue(f"the schedule has more than {MAX_SCHEDULE} times", hint="cut it into several files")
+            raise InvalidValue(
+                f"the schedule has more than {MAX_SCHEDULE} times", hint="cut it into several files"
+            )
         times.append(at)
     if not times:
         raise InvalidValue("the schedule is empty", hint="write one time in seconds a line")
@@ -106,4 +121,6 @@ def parse_schedule(lines: Iterable[str]) -> list[float]:
 
 def _check_rate(rate: float, name: str) -> None:
     if not (math.isfinite(rate) and 0 < rate <= MAX_RATE):
-        raise InvalidValue(f"{name} is {rate}", hint=f"give requests per second, above 0 and up to {MAX_RATE:g}")
+        raise InvalidValue(
+            f"{name} is {rate}", hint=f"give requests per second, above 0 and up to {MAX_RATE:g}"
+        )

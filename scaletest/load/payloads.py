@@ -1,8 +1,8 @@
 """Payloads of requests: none, one file again and again, several in turn, or those of a plug-in.
 
-A provider is an entry point of the group `scaletest.payloads`: a function of one text, its argument,
-that returns an iterable of bytes, of text, or of values that become JSON. All payloads are loaded
-before the load begins, so that providing them takes no time while it runs.
+A provider is an entry point of the group `scaletest.payloads`: a function of one text, its
+argument, that returns an iterable of bytes, of text, or of values that become JSON. All payloads
+are loaded before the load begins, so that providing them takes no time while it runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class Payloads:
 
     def __init__(self, bodies: Sequence[bytes | None] = (None,)) -> None:
         if not bodies:
-            raise UsageError("there is no payload", hint="give a file or a provider with at least one")
+            raise UsageError(
+                "there is no payload", hint="give a file or a provider with at least one"
+            )
         self._bodies = list(bodies)
 
     def get(self, number: int) -> bytes | None:
@@ -55,7 +57,11 @@ def lines(path: str) -> list[bytes]:
     return [line for line in _read(Path(path)).splitlines() if line.strip()]
 
 
-BUILT_IN: dict[str, Callable[[str], Iterable[object]]] = {"file": file, "folder": folder, "lines": lines}
+BUILT_IN: dict[str, Callable[[str], Iterable[object]]] = {
+    "file": file,
+    "folder": folder,
+    "lines": lines,
+}
 
 
 def provided(text: str) -> Payloads:
@@ -64,14 +70,18 @@ def provided(text: str) -> Payloads:
     plugins = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
     known = sorted({*BUILT_IN, *plugins})
     if name not in known:
-        raise UsageError(f"there is no payload provider {name!r}", hint=f"known here: {', '.join(known)}")
+        raise UsageError(
+            f"there is no payload provider {name!r}", hint=f"known here: {', '.join(known)}"
+        )
     try:
         provider = BUILT_IN[name] if name in BUILT_IN else plugins[name].load()
         return Payloads(_within_bounds(map(_bytes, islice(provider(argument), MOST))))
     except ScaletestError:
         raise
     except Exception as error:
-        raise UsageError(f"payload provider {name!r} failed: {error}", hint="try it alone in Python") from error
+        raise UsageError(
+            f"payload provider {name!r} failed: {error}", hint="try it alone in Python"
+        ) from error
 
 
 def _within_bounds(bodies: Iterable[bytes]) -> list[bytes]:
@@ -79,7 +89,9 @@ def _within_bounds(bodies: Iterable[bytes]) -> list[bytes]:
     for body in bodies:
         size += len(body)
         if size > MOST_BYTES:
-            raise UsageError(f"the payloads exceed {MOST_BYTES} bytes", hint="give fewer or smaller ones")
+            raise UsageError(
+                f"the payloads exceed {MOST_BYTES} bytes", hint="give fewer or smaller ones"
+            )
         accepted.append(body)
     return accepted
 
@@ -97,4 +109,6 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="give the path of a payload") from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", hint="give the path of a payload"
+        ) from error

@@ -21,16 +21,22 @@ _RESET = (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED)
 
 
 def sender(call: HttpCall) -> Sender:
-    """The sender for this call. UsageError when its library is missing. Needs a running event loop."""
+    """The sender for this call. UsageError when its library is missing. Needs a running event
+    loop.
+    """
     return _Http2(call) if call.http2 else _Http1(call)
 
 
 def context(call: HttpCall) -> ssl.SSLContext:
-    """TLS context with the machine's authorities, or that of the call; UsageError if it is unreadable."""
+    """TLS context with the machine's authorities, or that of the call; UsageError if it is
+    unreadable.
+    """
     try:
         return ssl.create_default_context(cafile=call.ca_file or None)
     except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"--ca-file {call.ca_file} cannot be used: {error}", hint="give a PEM file") from error
+        raise UsageError(
+            f"--ca-file {call.ca_file} cannot be used: {error}", hint="give a PEM file"
+        ) from error
 
 
 class _Http1:
@@ -48,8 +54,8 @@ class _Http1:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        # aiohttp would repeat a GET by itself when a reused connection turns out to be closed, and both
-        # attempts would count as one
+        # aiohttp would repeat a GET by itself when a reused connection turns out to be closed, and
+        # both attempts would count as one
         self._session._retry_connection = False
 
     async def send(self, body: bytes | None) -> HttpResponse:
@@ -95,7 +101,9 @@ class _Http2:
             ) from error
         self._httpx: Any = httpx
         self._call = call
-        limits = httpx.Limits(max_connections=call.connections, max_keepalive_connections=call.connections)
+        limits = httpx.Limits(
+            max_connections=call.connections, max_keepalive_connections=call.connections
+        )
         # without TLS the version cannot be negotiated, so it must be known before
         self._client = httpx.AsyncClient(
             http2=True,
@@ -151,7 +159,9 @@ async def _size(blocks: AsyncIterator[bytes]) -> int:
 
 
 def _of_socket(error: BaseException) -> str:
-    """The outcome by the error number; a connection to several addresses fails with the last error."""
+    """The outcome by the error number; a connection to several addresses fails with the last
+    error.
+    """
     import socket
 
     cause = getattr(error, "os_error", error)

@@ -1,6 +1,7 @@
 """Time series of a load, with at most a fixed number of points, which keep all peaks.
 
-Time is divided into bins, of one second at first. When there are too many, each two neighbours become
+Time is divided into bins, of one second at first. When there are too many, each two neighbours
+become
 one: counts add up, and the lowest and highest second of a bin stay known, as does its longest
 duration. Percentiles of a bin come from coarse buckets of 8 % (four of the histogram's buckets),
 which can be merged too: they are within 4.1 %.
@@ -30,7 +31,9 @@ class Spread(NamedTuple):
 
 
 class SeriesPoint(NamedTuple):
-    """One bin of a chart. seq: number of its last second since the load began; it never decreases."""
+    """One bin of a chart. seq: number of its last second since the load began; it never
+    decreases.
+    """
 
     seq: int
     at_s: float
@@ -95,7 +98,9 @@ def _middle(index: int) -> float:
 
 
 class Bin:
-    """Some seconds of a load, immutable: numbers `first` to `last` since it began. `spreads` as MEASURES."""
+    """Some seconds of a load, immutable: numbers `first` to `last` since it began. `spreads` as
+    MEASURES.
+    """
 
     __slots__ = ("_point", "failed", "first", "in_flight", "last", "rates", "spreads", "succeeded")
 
@@ -128,7 +133,9 @@ class Bin:
         )
 
     def point(self, epoch_s: float) -> SeriesPoint:
-        """The bin as a point of a chart. epoch_s: when the load began, in seconds since the epoch."""
+        """The bin as a point of a chart. epoch_s: when the load began, in seconds since the
+        epoch.
+        """
         if self._point is None:
             span = self.last - self.first + 1
             self._point = SeriesPoint(

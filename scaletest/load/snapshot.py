@@ -90,8 +90,18 @@ class LoadSnapshot:
 
 def _place(counted: PlaceCount) -> dict[str, Any]:
     counts = {"succeeded": counted.succeeded, "failed": counted.failed}
-    return {**counted.place._asdict(), **counts, "run_mean_s": counted.run_mean_s, "run_max_s": counted.run_high_s}
+    return {
+        **counted.place._asdict(),
+        **counts,
+        "run_mean_s": counted.run_mean_s,
+        "run_max_s": counted.run_high_s,
+    }
 
 
 def _failure(counted: FailureCount) -> dict[str, Any]:
-    return {**counted.kind._asdict(), "count": counted.seen, "first_s": counted.first_s, "last_s": counted.last_s}
+    return {
+        **counted.kind._asdict(),
+        "count": counted.seen,
+        "first_s": counted.first_s,
+        "last_s": counted.last_s,
+    }

@@ -199,7 +199,9 @@ class Statistics:
         self._bin_rates: list[int] = []
         self._in_flight_low, self._in_flight_high = NO_TURN
         self._current = {name: DurationHistogram() for name in MEASURES}
-        self._wait, self._run, self._overhead, self._total = (self._current[name] for name in MEASURES)
+        self._wait, self._run, self._overhead, self._total = (
+            self._current[name] for name in MEASURES
+        )
 
     def _roll(self, second: int) -> None:
         """Close all seconds before number `second`, in one turn for each bin."""
@@ -224,7 +226,9 @@ class Statistics:
         if in_flight == NO_TURN:
             in_flight = (self._gauges().in_flight,) * 2
         ended = (self._bin_succeeded, self._bin_failed)
-        self._series.append(Bin(self._bin_first, self._second - 1, ended, (low, high), in_flight, packed))
+        self._series.append(
+            Bin(self._bin_first, self._second - 1, ended, (low, high), in_flight, packed)
+        )
         self._add_up()
         self._begin_bin()
 

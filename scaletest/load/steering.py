@@ -78,7 +78,12 @@ class Steering:
     def _reset(self) -> None:
         old = self.statistics.snapshot()
         self.statistics.reset()
-        logger.info("statistics reset: %d succeeded and %d failed in %.1f s", old.succeeded, old.failed, old.elapsed_s)
+        logger.info(
+            "statistics reset: %d succeeded and %d failed in %.1f s",
+            old.succeeded,
+            old.failed,
+            old.elapsed_s,
+        )
 
     def stop(self) -> None:
         """Submit nothing more; requests in flight may still end."""
@@ -89,7 +94,9 @@ class Steering:
 
     @property
     def overdue(self) -> int:
-        """Requests that were due when an open load stopped, but not submitted; no statistic has them."""
+        """Requests that were due when an open load stopped, but not submitted; no statistic has
+        them.
+        """
         if isinstance(self._loop, OpenLoop):
             return self._loop.overdue
         return 0
@@ -116,4 +123,6 @@ class Steering:
 
     def _gauges(self) -> Gauges:
         loop = self._loop
-        return Gauges(self.load, self.parallel, self.maximum, loop.in_flight, loop.refused, loop.resubmitted)
+        return Gauges(
+            self.load, self.parallel, self.maximum, loop.in_flight, loop.refused, loop.resubmitted
+        )

@@ -1,7 +1,7 @@
 """Counts by place (node, pod, device) and by kind of failure, in tables of bounded size.
 
-Pods come and go for days, and every error text may be new. So each table has a fixed number of rows;
-a new row replaces the one that changed longest ago, whose count is added to "others".
+Pods come and go for days, and every error text may be new. So each table has a fixed number of
+rows; a new row replaces the one that changed longest ago, whose count is added to "others".
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class LoadTally:
         """Count a request that failed. now_s: seconds since the epoch."""
         self._row(reply).failed += 1
         error = reply.error[:MAX_TEXT]
-        kind = FailureKind(reply.node, reply.device, reply.outcome, reply.reason, reply.exit_code, error)
+        kind = FailureKind(
+            reply.node, reply.device, reply.outcome, reply.reason, reply.exit_code, error
+        )
         count, first, _ = self._failures.pop(kind, (0, now_s, now_s))
         if not count and len(self._failures) >= self._most_failures:
             # sorted by their last failure, oldest first
@@ -100,13 +102,19 @@ class LoadTally:
         for key, counts in sorted(self._places.items()):
             mean = counts.run_total / counts.succeeded if counts.succeeded else None
             high = counts.run_high if counts.succeeded else None
-            places.append(PlaceCount(RequestPlace(*key), counts.succeeded, counts.failed, mean, high))
+            places.append(
+                PlaceCount(RequestPlace(*key), counts.succeeded, counts.failed, mean, high)
+            )
         return tuple(places)
 
     def failures(self) -> tuple[FailureCount, ...]:
         """Kinds of failure, the most frequent first."""
         failures = [FailureCount(kind, *values) for kind, values in self._failures.items()]
-        return tuple(sorted(failures, key=lambda failure: (-failure.seen, failure.kind.node, failure.kind.error)))
+        return tuple(
+            sorted(
+                failures, key=lambda failure: (-failure.seen, failure.kind.node, failure.kind.error)
+            )
+        )
 
     def _row(self, reply: Reply) -> _PlaceCounts:
         key = (reply.node, reply.pod, reply.device)

@@ -1,9 +1,9 @@
 """An event loop whose timers fire within some 0.1 ms. Otherwise it equals asyncio's own.
 
 epoll counts time-outs in whole milliseconds and asyncio rounds them up, so a timer fires up to 1 ms
-late, 0.5 ms on average. Open load counts a request from its intended start, so that each latency would
-include this error of the tester. An epoll descriptor can itself be waited for, and select counts in
-microseconds.
+late, 0.5 ms on average. Open load counts a request from its intended start, so that each latency
+would include this error of the tester. An epoll descriptor can itself be waited for, and select
+counts in microseconds.
 """
 
 from __future__ import annotations

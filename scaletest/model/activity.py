@@ -82,13 +82,15 @@ class Activity:
     seconds: by state; they sum to the run time of the program.
     waits: the longest waits for one object, the longest first, at most 4.
     cpu_s: CPU time of all processes of the request that were waited for, user and system.
-    memory_bytes: largest resident memory of one of them; never less than the worker that started it.
-    read_blocks, written_blocks: of 512 bytes, from and to block devices.
+    memory_bytes: largest resident memory of one of them; never less than the worker that started
+    it. read_blocks, written_blocks: of 512 bytes, from and to block devices.
     major_faults: pages that were read from a disk.
     switches: how often a process gave up its CPU to wait.
     involuntary_switches: how often the kernel took it away.
-    throttled_s: seconds that the container's CPU limit kept its processes off the CPUs, while this request ran.
-    engines: seconds that its processes kept the engines of devices busy, by the device's PCI address and the kind of
+    throttled_s: seconds that the container's CPU limit kept its processes off the CPUs, while this
+    request ran.
+    engines: seconds that its processes kept the engines of devices busy, by the device's PCI
+    address and the kind of
         engine ("0000:03:00.0 video"); of a kind of which a device has two, half the sum of both.
     device_memory_bytes: most memory that its processes had on devices at one time.
     """
@@ -126,8 +128,12 @@ class Activity:
         requests. If one wait alone is too long, its name loses its middle. At most 8 engines are
         kept, the busiest; if these alone are too much, no waits and fewer engines.
         """
-        seconds = {str(state): round(self.seconds[state], 4) for state in State if state in self.seconds}
-        fields: dict[str, Any] = {"seconds": {name: number for name, number in seconds.items() if number}}
+        seconds = {
+            str(state): round(self.seconds[state], 4) for state in State if state in self.seconds
+        }
+        fields: dict[str, Any] = {
+            "seconds": {name: number for name, number in seconds.items() if number}
+        }
         sums = {name: round(getattr(self, name), 4) for name in _SUMS}
         counts = {name: getattr(self, name) for name in COUNTS}
         fields.update({name: number for name, number in {**sums, **counts}.items() if number})
@@ -143,11 +149,17 @@ class Activity:
 
     def _shorter(self) -> Iterator[tuple[list[dict[str, Any]], dict[str, float]]]:
         """Waits and engines as plain values, shorter each time."""
-        rounded = {checks.cut(name, MAX_ENGINE_CHARACTERS): round(busy_s, 4) for name, busy_s in self.engines.items()}
+        rounded = {
+            checks.cut(name, MAX_ENGINE_CHARACTERS): round(busy_s, 4)
+            for name, busy_s in self.engines.items()
+        }
         largest = heapq.nlargest(MAX_ENGINES, rounded.items(), key=itemgetter(1))
         busiest = [(name, busy_s) for name, busy_s in largest if busy_s]
         for count in range(len(self.waits), 0, -1):
-            yield [_wait_row(wait, MAX_OBJECT_CHARACTERS) for wait in self.waits[:count]], dict(busiest)
+            yield (
+                [_wait_row(wait, MAX_OBJECT_CHARACTERS) for wait in self.waits[:count]],
+                dict(busiest),
+            )
         for limit in _CUTS:
             yield [_wait_row(wait, limit) for wait in self.waits[:1]], dict(busiest)
         for count in range(len(busiest), 0, -1):
@@ -166,22 +178,36 @@ class Activity:
         sums: dict[str, Any] = {name: float(fields.get(name, 0.0)) for name in _SUMS}
         sums.update({name: fields.get(name, 0) for name in COUNTS})
         engines = {
-            checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s for name, busy_s in fields.get("engines", {}).items()
+            checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s
+            for name, busy_s in fields.get("engines", {}).items()
         }
-        return cls(_known(fields["seconds"]), tuple(wait for wait in waits if wait), **sums, engines=engines)
+        return cls(
+            _known(fields["seconds"]),
+            tuple(wait for wait in waits if wait),
+            **sums,
+            engines=engines,
+        )
 
 
 def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
-    return {"state": wait.state.value, "object": checks.cut(wait.object, limit), "seconds": round(wait.seconds, 4)}
+    return {
+        "state": wait.state.value,
+        "object": checks.cut(wait.object, limit),
+        "seconds": round(wait.seconds, 4),
+    }
 
 
-def _typed(data: Any, document: str, types: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+def _typed(
+    data: Any, document: str, types: Mapping[str, type | tuple[type, ...]]
+) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InvalidValue(f"{document} is not a JSON object")
     return wire.take(data, document, types)
 
 
-def _complete(data: Any, document: str, types: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+def _complete(
+    data: Any, document: str, types: Mapping[str, type | tuple[type, ...]]
+) -> dict[str, Any]:
     fields = _typed(data, document, types)
     missing = types.keys() - fields.keys()
     if missing:
@@ -195,7 +221,9 @@ def _known(data: Mapping[str, Any]) -> dict[State, float]:
     for name, spent_s in data.items():
         state = State(name) if name in _STATES else State.NOT_OBSERVED
         label = f"seconds of {checks.cut(repr(name), 60)}"
-        seconds[state] = seconds.get(state, 0.0) + checks.seconds(spent_s, label, maximum=_MAX_SECONDS)
+        seconds[state] = seconds.get(state, 0.0) + checks.seconds(
+            spent_s, label, maximum=_MAX_SECONDS
+        )
     return seconds
 
 

@@ -13,7 +13,14 @@ from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
 OK = "ok"
-REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = "refused", "reset", "timed out", "name unknown", "TLS", "no HTTP"
+REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
+    "refused",
+    "reset",
+    "timed out",
+    "name unknown",
+    "TLS",
+    "no HTTP",
+)
 UNSENT = "not sent"
 
 

@@ -32,7 +32,10 @@ def queue_name(name: str) -> str:
     if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
         raise InvalidValue(
             f"invalid queue name {_shown(name)}",
-            hint="use 1 to 100 letters, digits, '.', '_', '-' or '/', a letter or digit first and after a '/'",
+            hint=(
+                "use 1 to 100 letters, digits, '.', '_', '-' or '/', a letter or digit first and"
+                " after a '/'"
+            ),
         )
     return name
 
@@ -40,7 +43,9 @@ def queue_name(name: str) -> str:
 def request_id(text: str) -> str:
     """A request id: what RQ accepts as a job id, 128 characters at most."""
     if not isinstance(text, str) or not REQUEST_ID.fullmatch(text):
-        raise InvalidValue(f"invalid request id {_shown(text)}", hint="use letters, digits, '_' and '-' only")
+        raise InvalidValue(
+            f"invalid request id {_shown(text)}", hint="use letters, digits, '_' and '-' only"
+        )
     return text
 
 
@@ -50,7 +55,9 @@ def worker_name(name: str) -> str:
     It becomes part of Redis keys and of lease members.
     """
     if not isinstance(name, str) or not WORKER_NAME.fullmatch(name):
-        raise InvalidValue(f"invalid worker name {_shown(name)}", hint="use letters, digits, '.', '_' and '-' only")
+        raise InvalidValue(
+            f"invalid worker name {_shown(name)}", hint="use letters, digits, '.', '_' and '-' only"
+        )
     return name
 
 
@@ -63,7 +70,9 @@ def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> t
     size = 0
     for text in texts:
         if not isinstance(text, str):
-            raise InvalidValue(f"argument {_shown(text)} is not text", hint="pass every argument as a string")
+            raise InvalidValue(
+                f"argument {_shown(text)} is not text", hint="pass every argument as a string"
+            )
         if CONTROL.search(text):
             raise InvalidValue(
                 f"argument {_shown(text)} contains a control character",
@@ -72,7 +81,9 @@ def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> t
         try:
             size += len(text.encode())
         except UnicodeEncodeError as error:
-            raise InvalidValue(f"argument {_shown(text)} is not valid Unicode", hint="pass UTF-8 text") from error
+            raise InvalidValue(
+                f"argument {_shown(text)} is not valid Unicode", hint="pass UTF-8 text"
+            ) from error
     if size > limit_bytes:
         raise InvalidValue(
             f"the arguments are {size} bytes long, more than the limit of {limit_bytes}",
@@ -81,11 +92,14 @@ def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> t
     return texts
 
 
-def seconds(value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero: bool = True) -> float:
+def seconds(
+    value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero: bool = True
+) -> float:
     """A finite duration in seconds, from 0 (or above 0) to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InvalidValue(
-            f"{name} is {_shown(value)}, not a finite number of seconds", hint="give a number, as in 2.5"
+            f"{name} is {_shown(value)}, not a finite number of seconds",
+            hint="give a number, as in 2.5",
         )
     if value < 0 or value > maximum or (value == 0 and not zero):
         low = "0" if zero else "above 0"
@@ -98,7 +112,9 @@ def number(value: float, name: str, *, maximum: float, zero: bool = False) -> fl
     real = isinstance(value, int | float) and not isinstance(value, bool)
     if not real or not 0 <= value <= maximum or (value == 0 and not zero):
         low = "from 0" if zero else "above 0"
-        raise InvalidValue(f"{name} is {_shown(value)}", hint=f"give a number {low}, up to {maximum:g}")
+        raise InvalidValue(
+            f"{name} is {_shown(value)}", hint=f"give a number {low}, up to {maximum:g}"
+        )
     return float(value)
 
 
@@ -110,23 +126,32 @@ def http_url(address: str, name: str, *, credentials: bool = True) -> str:
     except ValueError:
         good = False
     if not good or any(character.isspace() for character in address) or CONTROL.search(address):
-        raise InvalidValue(f"{name} is {_shown(address)}, not an HTTP URL", hint="give http://HOST[:PORT]/PATH")
+        raise InvalidValue(
+            f"{name} is {_shown(address)}, not an HTTP URL", hint="give http://HOST[:PORT]/PATH"
+        )
     if "@" in parts.netloc and not credentials:
-        raise InvalidValue(f"{name} contains a user name or password", hint="give http://HOST[:PORT]/PATH without them")
+        raise InvalidValue(
+            f"{name} contains a user name or password",
+            hint="give http://HOST[:PORT]/PATH without them",
+        )
     return address
 
 
 def fraction(value: float, name: str) -> float:
     """A number above 0 and below 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise InvalidValue(f"{name} is {_shown(value)}", hint="give a part of 1, as in 0.02 for 2 %")
+        raise InvalidValue(
+            f"{name} is {_shown(value)}", hint="give a part of 1, as in 0.02 for 2 %"
+        )
     return float(value)
 
 
 def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_000) -> int:
     """A whole number from `minimum` to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidValue(f"{name} is {_shown(value)}, not a whole number", hint="give a whole number")
+        raise InvalidValue(
+            f"{name} is {_shown(value)}, not a whole number", hint="give a whole number"
+        )
     if not minimum <= value <= maximum:
         raise InvalidValue(f"{name} is {value}", hint=f"give a number from {minimum} to {maximum}")
     return value
@@ -150,7 +175,9 @@ def _escaped(character: str, keep: str) -> str:
 
 
 def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
-    """Text safe for a log line or a reply: control characters escaped, cut in the middle at `limit` characters."""
+    """Text safe for a log line or a reply: control characters escaped, cut in the middle at `limit`
+    characters.
+    """
     safe = printable(text)
     if len(safe) <= limit:
         return safe

@@ -1,8 +1,9 @@
-"""Requests that ended in a queue, as the broker's scripts count them: one row of big-endian 64-bit numbers.
+"""Requests that ended in a queue, as the broker's scripts count them: one row of big-endian 64-bit
+numbers.
 
-One command of Redis updates all numbers of a row, and reading it needs no search. The numbers are as
-follows, where ii is the place of a time slot in its ring (model/time_slots.py), 00 to 63, and b a
-bucket of model/histogram.py:
+One command of Redis updates all numbers of a row, and reading it needs no search. The numbers are
+as follows, where ii is the place of a time slot in its ring (model/time_slots.py), 00 to 63, and b
+a bucket of model/histogram.py:
     0 to 4          requests by outcome, in the order of model/reply.py
     1ii             the slot that stands at this place: seconds since 1970 divided by 10
     2ii, 3ii        requests that ended in it, and the sum of their run times, in microseconds
@@ -33,7 +34,9 @@ LONGEST_ROW = _BYTES * (_BUCKETS + 2 * (LAST_BUCKET + 1))
 
 @dataclass(frozen=True, slots=True)
 class EndedCounts:
-    """Requests that ended: by outcome, by bucket of their wait and run times, and in the slots of the last minutes."""
+    """Requests that ended: by outcome, by bucket of their wait and run times, and in the slots of
+    the last minutes.
+    """
 
     outcomes: dict[str, int] = field(default_factory=dict)
     wait: dict[int, int] = field(default_factory=dict)
@@ -42,8 +45,8 @@ class EndedCounts:
 
 
 def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, str, int, int]:
-    """Arguments of a script that counts a request: three places of the row, as BITFIELD takes them, and
-    wait and run in microseconds, as the middles of their buckets, so within 1 %.
+    """Arguments of a script that counts a request: three places of the row, as BITFIELD takes them,
+    and wait and run in microseconds, as the middles of their buckets, so within 1 %.
     """
     return (
         f"#{_OUTCOMES[outcome]}",
@@ -63,11 +66,14 @@ def added(counts: Mapping[Key, int], more: Mapping[Key, int]) -> dict[Key, int]:
 
 
 def read(packed: bytes | None) -> EndedCounts:
-    """Read a row; None is a row without numbers. ValueError when a count is negative, or when the row
-    is longer than the broker's scripts can make it.
+    """Read a row; None is a row without numbers. ValueError when a count is negative, or when the
+    row is longer than the broker's scripts can make it.
     """
     if packed and len(packed) > LONGEST_ROW:
-        raise ValueError(f"the row of requests that ended has {len(packed)} bytes, at most {LONGEST_ROW} are ours")
+        raise ValueError(
+            f"the row of requests that ended has {len(packed)} bytes, at most {LONGEST_ROW} are"
+            " ours"
+        )
     count = len(packed) // _BYTES if packed else 0
     if not packed or not count:
         return EndedCounts()
@@ -76,7 +82,11 @@ def read(packed: bytes | None) -> EndedCounts:
     if min(*outcomes, *buckets, 0) < 0:
         raise ValueError("a number of requests that ended is negative")
     return EndedCounts(
-        {name: outcomes[number] for name, number in _OUTCOMES.items() if number < count and outcomes[number]},
+        {
+            name: outcomes[number]
+            for name, number in _OUTCOMES.items()
+            if number < count and outcomes[number]
+        },
         {bucket: counted for bucket, counted in enumerate(buckets[::2]) if counted},
         {bucket: counted for bucket, counted in enumerate(buckets[1::2]) if counted},
         tuple(slot for slot in _slots(numbers) if slot.ended),

@@ -9,11 +9,13 @@
     |   +-- QueueFull         5   the queue holds its maximum already
     +-- WaitTimeout           6   something that was waited for did not happen in time
     +-- AgentLost             4   a load agent ended early, so the measurement is INVALID
-    +-- Unreachable           7   Redis, Kubernetes or a database cannot be reached, or refuses access
+    +-- Unreachable           7   Redis, Kubernetes or a database cannot be reached, or refuses
+                                  access
         +-- NoServer          7   this machine has no Redis server to embed
 
-Each message says what happened and why; `hint` says what to do. A class names its exit code, so that no caller
-has to map errors to codes. Programming mistakes are ordinary Python errors and do not belong here.
+Each message says what happened and why; `hint` says what to do. A class names its exit code, so
+that no caller has to map errors to codes. Programming mistakes are ordinary Python errors and do
+not belong here.
 """
 
 from __future__ import annotations
@@ -67,7 +69,10 @@ class QueueFull(RequestsFailed):
     def __init__(self, name: str, maximum: int) -> None:
         super().__init__(
             f"queue {name!r} is full: {maximum} requests wait, its maximum",
-            hint=f"start more workers, wait, or raise it with: scaletest queue add {name} --maximum N",
+            hint=(
+                f"start more workers, wait, or raise it with: scaletest queue add {name}"
+                " --maximum N"
+            ),
         )
 
 

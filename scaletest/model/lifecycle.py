@@ -77,7 +77,11 @@ class Stamp(NamedTuple):
 
     def to_dict(self) -> dict[str, float]:
         """Times by source, without the sources that did not see it."""
-        return {name: time_s for name, time_s in zip(self._fields, self, strict=True) if time_s is not None}
+        return {
+            name: time_s
+            for name, time_s in zip(self._fields, self, strict=True)
+            if time_s is not None
+        }
 
     @classmethod
     def from_dict(cls, data: Any) -> Stamp:
@@ -194,10 +198,11 @@ def _plain(stamps: Stamps) -> dict[str, dict[str, float]]:
 class Submission:
     """One submission of an object, whether it was accepted or not.
 
-    submitted_s, accepted_s: by this machine's clock, seconds since the epoch; the first is null when
-    an interrupted run had sent it and not noted when. name, namespace: of the object;
+    submitted_s, accepted_s: by this machine's clock, seconds since the epoch; the first is null
+    when an interrupted run had sent it and not noted when. name, namespace: of the object;
     project: of Run:ai. accepted: whether the cluster has it.
-    reason: why it was refused. status: the HTTP status or exit code that refused it, 0 when accepted.
+    reason: why it was refused. status: the HTTP status or exit code that refused it, 0 when
+    accepted.
     tries: how often it was sent. throttled: how often the API server asked to send it later.
     """
 

@@ -78,12 +78,17 @@ class LifecyclePlan:
             raise InvalidValue("--delay and --interval exclude each other", hint="give one of them")
         if not _SLEEP.fullmatch(self.seconds):
             raise InvalidValue(
-                f"pods cannot run for {cut(self.seconds, 40)} seconds", hint="give a number, as in 2.5, or infinity"
+                f"pods cannot run for {cut(self.seconds, 40)} seconds",
+                hint="give a number, as in 2.5, or infinity",
             )
         if self.until not in UNTIL:
-            raise InvalidValue(f"there is no milestone {cut(self.until, 40)}", hint=f"there are {', '.join(UNTIL)}")
+            raise InvalidValue(
+                f"there is no milestone {cut(self.until, 40)}", hint=f"there are {', '.join(UNTIL)}"
+            )
         if self.tool not in TOOLS:
-            raise InvalidValue(f"there is no tool {cut(self.tool, 40)}", hint=f"there are {', '.join(TOOLS)}")
+            raise InvalidValue(
+                f"there is no tool {cut(self.tool, 40)}", hint=f"there are {', '.join(TOOLS)}"
+            )
 
     @property
     def label(self) -> str:
@@ -100,7 +105,10 @@ class LifecyclePlan:
         """Description of the run, in one line."""
         if self.selector:
             return f"lifecycle of {self.selector} in namespace {self.namespace}, observed"
-        return f"lifecycle of {self.count} {self.object_kind or self.kind}s in namespace {self.namespace}"
+        return (
+            f"lifecycle of {self.count} {self.object_kind or self.kind}s in namespace"
+            f" {self.namespace}"
+        )
 
     def names(self) -> Iterator[str]:
         """Names of all objects in the order of submission: j- and six hex digits, all different.
@@ -131,7 +139,12 @@ class LifecyclePlan:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> LifecyclePlan:
         """Read what `to_dict` wrote; raises InvalidValue."""
-        types: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "float": (int, float), "bool": bool}
+        types: dict[str, type | tuple[type, ...]] = {
+            "str": str,
+            "int": int,
+            "float": (int, float),
+            "bool": bool,
+        }
         known = {plan_field.name: types[str(plan_field.type)] for plan_field in fields(cls)}
         try:
             return cls(**wire.take(data, "the plan", known))

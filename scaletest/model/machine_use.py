@@ -49,7 +49,10 @@ class MachineUse:
     def from_dict(cls, data: Any) -> MachineUse:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
         number = (int, float)
-        types: dict[str, type | tuple[type, ...]] = {**dict.fromkeys(_FIGURES, number), "activities": list}
+        types: dict[str, type | tuple[type, ...]] = {
+            **dict.fromkeys(_FIGURES, number),
+            "activities": list,
+        }
         fields = wire.take(data, "the use of the machine", types)
         activities = fields.get("activities", [])[:MOST_ACTIVITIES]
         fields["activities"] = tuple(map(Activity.from_dict, activities))

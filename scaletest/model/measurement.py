@@ -17,9 +17,10 @@ class Measurement:
 
     scale_s: seconds from the request to scale until all workers served the queue.
     measured_s: seconds under load. stop: why it ended, a value of analysis.stopping.Stop.
-    requests: how many of its records were written, so that a lost record is noticed; null where they
-    were not counted. warm_at_s: when the warm-up ended, on Redis's clock, as the stopping rule found
-    it; 0: it had none; null where the stopping rule found none, or where the plan sets the warm-up.
+    requests: how many of its records were written, so that a lost record is noticed; null where
+    they were not counted. warm_at_s: when the warm-up ended, on Redis's clock, as the stopping rule
+    found it; 0: it had none; null where the stopping rule found none, or where the plan sets the
+    warm-up.
     """
 
     workers: int

@@ -1,9 +1,9 @@
 """A sample of a node: use of its resources and devices in one interval, read by one of its workers.
 
-A resource is "cpu", "memory", "pressure", "container", or a disk, a network or a device: "disk:sda",
-"network:eth0", "device:/dev/dri/renderD128". Its figures are rates over the interval or levels at
-its end, so that a lost sample changes nothing. Only energy is a counter, because the energy of a
-step is the difference of two readings.
+A resource is "cpu", "memory", "pressure", "container", or a disk, a network or a device:
+"disk:sda", "network:eth0", "device:/dev/dri/renderD128". Its figures are rates over the interval or
+levels at its end, so that a lost sample changes nothing. Only energy is a counter, because the
+energy of a step is the difference of two readings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from scaletest.model.errors import InvalidValue
 
 CPU, MEMORY, PRESSURE, CONTAINER = "cpu", "memory", "pressure", "container"
 DISK, NETWORK, DEVICE = "disk", "network", "device"
-# kind of resource -> figure -> its unit: "1" is a part of one, "s/s" seconds in a second (cores, where threads run)
+# kind of resource -> figure -> its unit: "1" is a part of one, "s/s" seconds in a second (cores,
+# where threads run)
 FIGURES: Mapping[str, Mapping[str, str]] = {
     CPU: {
         "cores": "cores",  # that are online
@@ -31,7 +32,13 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
     },
     MEMORY: {"total": "B", "available": "B", "swap_in": "B/s", "swap_out": "B/s"},
     # part of the interval in which some thread (full: every thread) waited for the resource
-    PRESSURE: {"cpu_some": "1", "memory_some": "1", "memory_full": "1", "io_some": "1", "io_full": "1"},
+    PRESSURE: {
+        "cpu_some": "1",
+        "memory_some": "1",
+        "memory_full": "1",
+        "io_some": "1",
+        "io_full": "1",
+    },
     # the container of the worker that reads; limits are absent where there are none
     CONTAINER: {
         "cpu_limit": "cores",
@@ -43,7 +50,12 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
         "reclaims": "/s",  # how often memory was reclaimed because of the limit
         "oom_kills": "/s",
     },
-    DISK: {"busy": "1", "read": "B/s", "written": "B/s", "wait_s": "s"},  # wait_s: mean of one read or write
+    DISK: {
+        "busy": "1",
+        "read": "B/s",
+        "written": "B/s",
+        "wait_s": "s",
+    },  # wait_s: mean of one read or write
     NETWORK: {"received": "B/s", "sent": "B/s", "speed": "B/s", "dropped": "/s"},
     # as OpenTelemetry's hw.gpu.*; engines by name: "busy.video"
     DEVICE: {
@@ -93,7 +105,9 @@ class NodeSample:
         return self.resources.get(resource, {}).get(figure)
 
     def of_kind(self, kind: str) -> dict[str, Mapping[str, float]]:
-        """Figures of all resources of a kind, by the resource's own name, as "sda"; "" without one."""
+        """Figures of all resources of a kind, by the resource's own name, as "sda"; "" without
+        one.
+        """
         resources = {}
         for label, figures in self.resources.items():
             resource_kind, _, name = label.partition(":")
@@ -119,17 +133,23 @@ class NodeSample:
 
     @classmethod
     def from_dict(cls, data: Any) -> NodeSample:
-        """Read what `to_dict` wrote; InvalidValue on anything else. Figures of newer workers are kept."""
+        """Read what `to_dict` wrote; InvalidValue on anything else. Figures of newer workers are
+        kept.
+        """
         if not isinstance(data, dict):
             raise InvalidValue("the sample is not a JSON object")
         fields = wire.take(data, "the sample", _TYPES)
         missing = _TYPES.keys() - fields.keys()
         if missing:
             raise InvalidValue(f"the sample lacks {', '.join(sorted(missing))}")
-        resources = {_name(name): _figures(figures) for name, figures in fields["resources"].items()}
+        resources = {
+            _name(name): _figures(figures) for name, figures in fields["resources"].items()
+        }
         sources = {_name(name): _name(str(source)) for name, source in fields["sources"].items()}
         node, worker = _name(fields["node"]), _name(fields["worker"])
-        return cls(node, worker, _finite(fields["at_s"]), _finite(fields["interval_s"]), resources, sources)
+        return cls(
+            node, worker, _finite(fields["at_s"]), _finite(fields["interval_s"]), resources, sources
+        )
 
 
 def _name(text: str) -> str:
@@ -138,14 +158,22 @@ def _name(text: str) -> str:
 
 def _figures(data: Any) -> dict[str, float]:
     if not isinstance(data, dict) or len(data) > _MAX_FIGURES:
-        raise InvalidValue(f"the figures of a resource are not a JSON object of at most {_MAX_FIGURES} members")
+        raise InvalidValue(
+            f"the figures of a resource are not a JSON object of at most {_MAX_FIGURES} members"
+        )
     figures = {_name(name): _finite(number) for name, number in data.items()}
     # a negative figure that cannot be negative is unknown
-    return {name: number for name, number in figures.items() if number >= 0 or name == "temperature"}
+    return {
+        name: number for name, number in figures.items() if number >= 0 or name == "temperature"
+    }
 
 
 def _finite(number: Any) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= _LARGEST:
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int | float)
+        or not abs(number) <= _LARGEST
+    ):
         raise InvalidValue(f"a figure of the sample is not a number, or beyond {_LARGEST:g}")
     return float(number)
 

@@ -18,7 +18,8 @@ ORDERS = (MIRRORED, ASCENDING)
 class Background:
     """Constant load on another queue during all steps: `parallel` requests for `workers` workers.
 
-    seconds: expected run time of one request: the sleep length for sleep, an estimate for a command.
+    seconds: expected run time of one request: the sleep length for sleep, an estimate for a
+    command.
     command: the workload's program and arguments; empty for sleep.
     """
 
@@ -72,24 +73,30 @@ class Plan:
 
     limit: the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.
     scale: the ratio of throughput that every doubling must reach.
-    seconds: expected run time of one request: the sleep length for sleep, an estimate for a command.
+    seconds: expected run time of one request: the sleep length for sleep, an estimate for a
+    command.
     step_s: seconds of measuring in each step; 0: as long as the verdict needs.
     precision: relative half-width of a step's throughput at which it is measured precisely enough.
-    max_step_s: seconds after which a step ends in any case; 0: 60 s, or the time of 30 requests if that is longer.
-    warmup_s: seconds at the beginning of each step that do not count; None: they are found from the data.
+    max_step_s: seconds after which a step ends in any case; 0: 60 s, or the time of 30 requests if
+    that is longer.
+    warmup_s: seconds at the beginning of each step that do not count; None: they are found from the
+    data.
     command: the workload's program and arguments; empty for sleep.
     queue: name of the queue, generated for every run.
-    device_glob: device files; worker N uses the N-th and starts again after the last, unless per_device is set.
+    device_glob: device files; worker N uses the N-th and starts again after the last, unless
+    per_device is set.
     preset: devices of one vendor, and the environment that restricts its libraries to one of them.
-    per_device: workers that share one device, each with a leased slot; several numbers are compared, with all
-    devices full, and the steps are then these numbers times the devices.
+    per_device: workers that share one device, each with a leased slot; several numbers are
+    compared, with all devices full, and the steps are then these numbers times the devices.
     device_policy: which device a worker gets a slot of: first, balanced or packed.
     devices: how many there are, counted when the run begins; 0 where they were not counted.
     time_limit_s: seconds after which a request is ended; 0: never.
     tolerate_failures: failed requests that do not fail the run.
-    order: mirrored measures every step in two parts, with 1, 2, 4, ... workers and then with ..., 4, 2, 1, so that a
-    machine that slows down or speeds up steadily changes no ratio; ascending measures it once.
-    repeats: how often every step is measured, in blocks of shuffled order; with more than 1, `order` is ignored.
+    order: mirrored measures every step in two parts, with 1, 2, 4, ... workers and then with ...,
+    4, 2, 1, so that a machine that slows down or speeds up steadily changes no ratio; ascending
+    measures it once.
+    repeats: how often every step is measured, in blocks of shuffled order; with more than 1,
+    `order` is ignored.
     seed: of that shuffled order.
     thresholds: further conditions of a PASS, as in efficiency(8)>=0.8.
     background: load on other queues, present during every step and reported separately.
@@ -111,7 +118,8 @@ class Plan:
     devices: int = 0
     time_limit_s: float = 0.0
     tolerate_failures: int = 0
-    # the default of the command line is mirrored; plans that were stored before there was an order are ascending
+    # the default of the command line is mirrored; plans that were stored before there was an order
+    # are ascending
     order: str = ASCENDING
     repeats: int = 1
     seed: int = 0
@@ -129,19 +137,30 @@ class Plan:
         checks.fraction(self.precision, "precision")
         self._check_devices()
         if self.order not in ORDERS:
-            raise InvalidValue(f"unknown order {self.order!r}", hint=f"use one of: {', '.join(ORDERS)}")
+            raise InvalidValue(
+                f"unknown order {self.order!r}", hint=f"use one of: {', '.join(ORDERS)}"
+            )
         checks.count(self.repeats, "repeats", minimum=1, maximum=1000)
         checks.count(self.seed, "seed")
         if len({queue.name for queue in self.background}) < len(self.background):
-            raise InvalidValue("two background queues have the same name", hint="give each a name of its own")
+            raise InvalidValue(
+                "two background queues have the same name", hint="give each a name of its own"
+            )
         checks.seconds(self.time_limit_s, "time limit")
         checks.count(self.tolerate_failures, "tolerated failures")
-        if isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not 1.0 <= self.scale <= 2.0:
-            raise InvalidValue(f"scale is {self.scale!r}", hint="give the ratio wanted per doubling, from 1 to 2")
+        if (
+            isinstance(self.scale, bool)
+            or not isinstance(self.scale, int | float)
+            or not 1.0 <= self.scale <= 2.0
+        ):
+            raise InvalidValue(
+                f"scale is {self.scale!r}", hint="give the ratio wanted per doubling, from 1 to 2"
+            )
         for text in self.thresholds:
             if threshold.parse(text, self.steps).metric == "ratio" and self.compares:
                 raise InvalidValue(
-                    "a run that compares numbers of workers per device has no ratio", hint="leave the threshold out"
+                    "a run that compares numbers of workers per device has no ratio",
+                    hint="leave the threshold out",
                 )
 
     def _check_warmup(self) -> None:
@@ -161,7 +180,8 @@ class Plan:
             preset(self.preset)
         if self.device_policy not in POLICIES:
             raise InvalidValue(
-                f"unknown device policy {self.device_policy!r}", hint=f"use one of: {', '.join(POLICIES)}"
+                f"unknown device policy {self.device_policy!r}",
+                hint=f"use one of: {', '.join(POLICIES)}",
             )
         if self.per_device:
             self._check_sharing()
@@ -175,7 +195,9 @@ class Plan:
                 hint="give each number once, the smallest first, as in --per-device 1,2,4",
             )
         if not self.device_glob and not self.preset:
-            raise InvalidValue("there is no device to share", hint="add --device-glob GLOB or --preset NAME")
+            raise InvalidValue(
+                "there is no device to share", hint="add --device-glob GLOB or --preset NAME"
+            )
         slots = self.per_device[-1] * self.devices
         if self.devices and not self.compares and self.limit > slots:
             devices = "1 device" if self.devices == 1 else f"{self.devices} devices"
@@ -253,9 +275,13 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""
-        lists = {name: list(getattr(self, name)) for name in ("command", "thresholds", "per_device")}
+        lists = {
+            name: list(getattr(self, name)) for name in ("command", "thresholds", "per_device")
+        }
         fields = {**asdict(self), **lists}
-        fields["background"] = [{**asdict(queue), "command": list(queue.command)} for queue in self.background]
+        fields["background"] = [
+            {**asdict(queue), "command": list(queue.command)} for queue in self.background
+        ]
         return {"schema_version": wire.SCHEMA_VERSION, **fields}
 
     @classmethod
@@ -289,8 +315,12 @@ class Plan:
                 "background": list,
             },
         )
-        fields["background"] = tuple(Background.from_dict(queue) for queue in fields.get("background", ()))
-        lists = {name: tuple(fields.get(name, ())) for name in ("command", "thresholds", "per_device")}
+        fields["background"] = tuple(
+            Background.from_dict(queue) for queue in fields.get("background", ())
+        )
+        lists = {
+            name: tuple(fields.get(name, ())) for name in ("command", "thresholds", "per_device")
+        }
         return cls(**{**fields, **lists})
 
 

@@ -18,11 +18,13 @@ POLICIES = ("first", "balanced", "packed")
 class Preset:
     """Devices of one vendor.
 
-    vendor: PCI vendor id as sysfs writes it; devices of other vendors that match the pattern are left out.
+    vendor: PCI vendor id as sysfs writes it; devices of other vendors that match the pattern are
+    left out.
     resources: Kubernetes resources that a pod can request, the usual one first.
     groups: one of them owns the device nodes.
     visible: the environment variable that restricts the vendor's libraries to one device.
-    order: further variables that make those libraries number devices by PCI address, as scaletest does.
+    order: further variables that make those libraries number devices by PCI address, as scaletest
+    does.
     """
 
     name: str

@@ -62,7 +62,9 @@ class Record:
     def from_json(cls, text: str | bytes) -> Record:
         """Read what `to_json` wrote; InvalidValue on anything else."""
         data = wire.load(text, "the record")
-        known: dict[str, type | tuple[type, ...]] = dict.fromkeys(("step", "repeat", "per_device"), int)
+        known: dict[str, type | tuple[type, ...]] = dict.fromkeys(
+            ("step", "repeat", "per_device"), int
+        )
         own = wire.take(data, "the record", {**known, "queue": str, "total_s": (int, float)})
         missing = {"queue", "step", "total_s"} - own.keys()
         if missing:

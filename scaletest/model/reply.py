@@ -89,7 +89,11 @@ class Reply:
         """Plain values; empty fields are left out, because there are many replies."""
         contents = {field.name: getattr(self, field.name) for field in fields(self)}
         contents["activity"] = self.activity.to_dict() if self.activity else None
-        return {name: value for name, value in contents.items() if value not in ("", 0, None, {}) or name in ALWAYS}
+        return {
+            name: value
+            for name, value in contents.items()
+            if value not in ("", 0, None, {}) or name in ALWAYS
+        }
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -127,7 +131,10 @@ def _activity(data: Any) -> Activity | None:
 
 def unreadable(request_id: str, why: str) -> Reply:
     """A failed reply in place of one that this version of scaletest cannot read."""
-    error = f"the reply of its worker cannot be read: {why}; give workers and clients the same version of scaletest"
+    error = (
+        f"the reply of its worker cannot be read: {why}; give workers and clients the same version"
+        " of scaletest"
+    )
     return Reply(request_id, Outcome.FAILED, Reason.LOST, error=checks.cut(error))
 
 

@@ -28,7 +28,9 @@ class LoadKind(StrEnum):
 
 
 class Mode(StrEnum):
-    """search: find the saturation point. sweep: measure fixed levels (the original tool's autoScaling: false)."""
+    """search: find the saturation point. sweep: measure fixed levels (the original tool's
+    autoScaling: false).
+    """
 
     SEARCH = "search"
     SWEEP = "sweep"
@@ -57,7 +59,8 @@ class SaturationPlan:
     the single-thread probe before. count: requests of a step, 0: the step ends by time.
     confirm: how often the ends of the bracket are measured again, at most. repeats: of every level
     of a sweep. success: part of the requests that must succeed. limit: of a percentile, as
-    "p95<200ms", or "". wanted: the saturation point that is required, in requests a second, 0: none.
+    "p95<200ms", or "". wanted: the saturation point that is required, in requests a second, 0:
+    none.
     poisson: whether requests start at random times.
     """
 
@@ -93,7 +96,9 @@ class SaturationPlan:
         for name in ("start", "maximum", "increment", "wanted"):
             checks.number(getattr(self, name), name.replace("_", " "), maximum=MOST_RATE, zero=True)
         if not (math.isfinite(self.factor) and 1.05 <= self.factor <= 10):
-            raise InvalidValue(f"the ramp's factor is {self.factor}", hint="give a number from 1.05 to 10")
+            raise InvalidValue(
+                f"the ramp's factor is {self.factor}", hint="give a number from 1.05 to 10"
+            )
         for name in ("precision", "success", "share"):
             checks.fraction(getattr(self, name), name)
         for name, least, most in _COUNTS:
@@ -104,7 +109,8 @@ class SaturationPlan:
             checks.seconds(getattr(self, name), name, maximum=86400.0)
         if self.maximum and self.start > self.maximum:
             raise InvalidValue(
-                f"the first level, {self.start:g}, is above the maximum, {self.maximum:g}", hint="give a lower --start"
+                f"the first level, {self.start:g}, is above the maximum, {self.maximum:g}",
+                hint="give a lower --start",
             )
         if self.limit:
             latency_limit(self.limit)
@@ -141,7 +147,12 @@ class SaturationPlan:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> SaturationPlan:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
-        types: dict[str, type | tuple[type, ...]] = {"float": (int, float), "str": str, "int": int, "bool": bool}
+        types: dict[str, type | tuple[type, ...]] = {
+            "float": (int, float),
+            "str": str,
+            "int": int,
+            "bool": bool,
+        }
         kinds = {plan_field.name: types[str(plan_field.type)] for plan_field in fields(cls)}
         try:
             return cls(**wire.take(data, "the plan", kinds))
@@ -161,19 +172,28 @@ _COUNTS = (
 )
 
 
-_STEP_FIGURES = ("level", "seconds", "warmup_s", "cpu", "beat_s", "throttled_s", "throttled_periods")
+_STEP_FIGURES = (
+    "level",
+    "seconds",
+    "warmup_s",
+    "cpu",
+    "beat_s",
+    "throttled_s",
+    "throttled_periods",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SaturationStep:
     """One step that was measured. number: from 0. level: in the load's unit. load: open or closed.
 
-    seconds: from its beginning until no request was due any more; requests that ended later count too.
+    seconds: from its beginning until no request was due any more; requests that ended later count
+    too.
     warmup_s: the beginning that does not count. cpu: cores that each tester process used, at most.
     beat_s: how late the tester's timers fired, 99th percentile. throttled_s: how long the tester's
-    CPU limit kept it off the CPUs, summed over CPUs. throttled_periods: part of the limit's periods in
-    which it did. unsent: requests that were due and never sent. extra: what else was known of the
-    target. around: use of the tester's machine during the step; None when it was not read.
+    CPU limit kept it off the CPUs, summed over CPUs. throttled_periods: part of the limit's periods
+    in which it did. unsent: requests that were due and never sent. extra: what else was known of
+    the target. around: use of the tester's machine during the step; None when it was not read.
     """
 
     number: int
@@ -196,7 +216,9 @@ class SaturationStep:
         """One line of JSON."""
         fields = {**asdict(replace(self, around=None)), "schema_version": wire.SCHEMA_VERSION}
         del fields["around"]
-        return wire.dump(fields if self.around is None else {**fields, "around": self.around.to_dict()})
+        return wire.dump(
+            fields if self.around is None else {**fields, "around": self.around.to_dict()}
+        )
 
     @classmethod
     def from_json(cls, text: str | bytes) -> SaturationStep:
@@ -227,6 +249,7 @@ def latency_limit(text: str) -> tuple[str, float]:
     match = _LIMIT.fullmatch(text.strip())
     if not match:
         raise InvalidValue(
-            f"the latency limit is {checks.cut(text, 40)!r}", hint="write a percentile and a time, as in p95<200ms"
+            f"the latency limit is {checks.cut(text, 40)!r}",
+            hint="write a percentile and a time, as in p95<200ms",
         )
     return match[1], float(match[2]) * _UNITS[match[3]]

@@ -37,4 +37,6 @@ def masked(address: str, *, service: bool = False) -> str:
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment for a program that does not belong to scaletest."""
-    return {name: value for name, value in environment.items() if not _SECRET_VARIABLE.fullmatch(name)}
+    return {
+        name: value for name, value in environment.items() if not _SECRET_VARIABLE.fullmatch(name)
+    }

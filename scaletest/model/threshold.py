@@ -102,15 +102,21 @@ def parse(text: str, steps: Sequence[int] = ()) -> Threshold:
     if match is None:
         raise InvalidValue(
             f"threshold {shown} cannot be read",
-            hint="write METRIC[(N)] OP VALUE[UNIT] in quotes, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'",
+            hint=(
+                "write METRIC[(N)] OP VALUE[UNIT] in quotes, as in 'efficiency(8)>=0.8' or"
+                " 'wait.p95<200ms'"
+            ),
         )
     metric = _metric(match["metric"], shown)
     if match["operator"] not in OPERATORS:
         raise InvalidValue(
-            f"threshold {shown} compares with {match['operator']}", hint=f"use one of {' '.join(OPERATORS)}"
+            f"threshold {shown} compares with {match['operator']}",
+            hint=f"use one of {' '.join(OPERATORS)}",
         )
     if match["unit"] not in METRICS[metric].units:
-        raise InvalidValue(f"threshold {shown} has the unit {match['unit'] or 'none'}", hint=_units(metric))
+        raise InvalidValue(
+            f"threshold {shown} has the unit {match['unit'] or 'none'}", hint=_units(metric)
+        )
     workers = _workers(metric, match["workers"], steps, shown)
     threshold = Threshold(metric, workers, match["operator"], float(match["value"]), match["unit"])
     _check_bound(threshold, shown)
@@ -128,7 +134,9 @@ def _metric(name: str, shown: str) -> str:
         hint = f"did you mean {near[0]}?"
     else:
         hint = f"use one of {', '.join(METRICS)}"
-    raise InvalidValue(f"threshold {shown} names {checks.cut(name, 40)}, which is not measured", hint=hint)
+    raise InvalidValue(
+        f"threshold {shown} names {checks.cut(name, 40)}, which is not measured", hint=hint
+    )
 
 
 def _units(metric: str) -> str:
@@ -147,7 +155,9 @@ def _workers(metric: str, written: str | None, steps: Sequence[int], shown: str)
     workers = int(written)
     if workers < 1 or (steps and workers not in steps):
         known = f"the steps are {', '.join(map(str, steps))}" if steps else "give 1 or more"
-        raise InvalidValue(f"threshold {shown} names {workers} workers, which is not a step", hint=known)
+        raise InvalidValue(
+            f"threshold {shown} names {workers} workers, which is not a step", hint=known
+        )
     if metric == "ratio" and steps and workers == steps[0]:
         raise InvalidValue(
             f"threshold {shown} names the first step",
@@ -159,7 +169,11 @@ def _workers(metric: str, written: str | None, steps: Sequence[int], shown: str)
 def _check_bound(threshold: Threshold, shown: str) -> None:
     if not math.isfinite(threshold.bound):
         raise InvalidValue(f"threshold {shown} has too large a value", hint="give a finite number")
-    most = 1.0 if threshold.metric == "failures" and threshold.share else METRICS[threshold.metric].most
+    most = (
+        1.0
+        if threshold.metric == "failures" and threshold.share
+        else METRICS[threshold.metric].most
+    )
     if threshold.bound > most:
         raise InvalidValue(
             f"threshold {shown} has a value that {threshold.metric} cannot reach",
@@ -167,5 +181,6 @@ def _check_bound(threshold: Threshold, shown: str) -> None:
         )
     if threshold.metric == "failures" and not threshold.share and not threshold.value.is_integer():
         raise InvalidValue(
-            f"threshold {shown} counts fractions of requests", hint="give a whole number, or a percentage"
+            f"threshold {shown} counts fractions of requests",
+            hint="give a whole number, or a percentage",
         )

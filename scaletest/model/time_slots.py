@@ -1,7 +1,9 @@
-"""Time slots of ten seconds: recent submissions and ends of a queue, as the broker's scripts pack them.
+"""Time slots of ten seconds: recent submissions and ends of a queue, as the broker's scripts pack
+them.
 
-A queue has a ring of RING slots, so that everybody can read the last minutes without a reset. A slot
-that was not written again for a turn of the ring stays: it has the last run time of an idle queue.
+A queue has a ring of RING slots, so that everybody can read the last minutes without a reset. A
+slot that was not written again for a turn of the ring stays: it has the last run time of an idle
+queue.
 """
 
 from __future__ import annotations
@@ -42,8 +44,9 @@ class TimeSlot:
 def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tuple[TimeSlot, ...]:
     """The slots of a ring, oldest first. Slots that cannot be read are left out.
 
-    fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest run
-    was, and <i> ends as workers of earlier versions count them. ended: ends as model/ended.py reads them.
+    fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest
+    run was, and <i> ends as workers of earlier versions count them. ended: ends as model/ended.py
+    reads them.
     """
     known = {slot.number: slot for slot in ended}
     for name, packed in sorted(fields.items(), reverse=True):
@@ -71,7 +74,9 @@ def _slot(name: bytes, packed: bytes) -> TimeSlot:
 
 
 def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
-    """One slot from two parts of it. The place of the longest run comes from the part with that run."""
+    """One slot from two parts of it. The place of the longest run comes from the part with that
+    run.
+    """
     has_place = bool(first.node or first.pod)
     place = second if second.max_run_s > first.max_run_s or not has_place else first
     return TimeSlot(
@@ -88,15 +93,27 @@ def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
 
 
 def _sane(values: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the numbers; ValueError, also for NaN, when the broker's scripts cannot have written them."""
+    """Return the numbers; ValueError, also for NaN, when the broker's scripts cannot have written
+    them.
+    """
     if not all(0.0 <= value <= _MOST for value in values):
         raise ValueError("a slot contains an impossible number")
     return values
 
 
 def _ended(packed: bytes) -> TimeSlot:
-    number, ended, total_us, wait_us, run_us, longest_us = _sane(_ENDED.unpack(packed[: _ENDED.size]))
+    number, ended, total_us, wait_us, run_us, longest_us = _sane(
+        _ENDED.unpack(packed[: _ENDED.size])
+    )
     node, _, pod = packed[_ENDED.size :].decode("utf-8", "replace").rstrip("\n").partition("\n")
     return TimeSlot(
-        int(number), 0, int(ended), total_us / 1e6, wait_us / 1e6, run_us / 1e6, longest_us / 1e6, node=node, pod=pod
+        int(number),
+        0,
+        int(ended),
+        total_us / 1e6,
+        wait_us / 1e6,
+        run_us / 1e6,
+        longest_us / 1e6,
+        node=node,
+        pod=pod,
     )

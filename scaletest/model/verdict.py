@@ -37,9 +37,15 @@ class Verdict:
     remedy: str = ""
 
     def while_running(self) -> Verdict:
-        """The verdict to show while the run is measured; it mentions a FAIL, which may still change."""
+        """The verdict to show while the run is measured; it mentions a FAIL, which may still
+        change.
+        """
         refuted = f"; so far {self.kind}: {self.reason}" if self.kind is VerdictKind.FAIL else ""
-        return Verdict(VerdictKind.RUNNING, f"it is still being measured{refuted}", "look again when it has ended")
+        return Verdict(
+            VerdictKind.RUNNING,
+            f"it is still being measured{refuted}",
+            "look again when it has ended",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -1,4 +1,6 @@
-"""Visibility: what a worker can read of its programs and its node, which limits how causes are named."""
+"""Visibility: what a worker can read of its programs and its node, which limits how causes are
+named.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Visibility:
         try:
             fields = wire.take(wire.load(line.removeprefix(MARK), "the view"), "the view", _TYPES)
             devices = islice(fields["devices"].items(), MOST_DEVICES)
-            fields["devices"] = {checks.cut(str(path), 100): checks.cut(str(driver), 40) for path, driver in devices}
+            fields["devices"] = {
+                checks.cut(str(path), 100): checks.cut(str(driver), 40) for path, driver in devices
+            }
             fields["counters"] = tuple(map(str, fields["counters"]))
             return cls(**fields)
         except (InvalidValue, KeyError, TypeError):
@@ -71,9 +75,17 @@ def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
 
 def _gaps(visibility: Visibility) -> list[tuple[str, str, str]]:
     return [
-        ("" if visibility.times else "times of threads", "no cause is named", "use a kernel with CONFIG_SCHED_INFO"),
+        (
+            "" if visibility.times else "times of threads",
+            "no cause is named",
+            "use a kernel with CONFIG_SCHED_INFO",
+        ),
         _calls_gap(visibility),
-        ("" if visibility.locks else "/proc/locks", "the holder of a lock file is unknown", "make it readable"),
+        (
+            "" if visibility.locks else "/proc/locks",
+            "the holder of a lock file is unknown",
+            "make it readable",
+        ),
         (
             "" if visibility.pressure else "pressure",
             "nothing confirms that the node's CPU, memory or disk is scarce",
@@ -93,25 +105,39 @@ def _calls_gap(visibility: Visibility) -> tuple[str, str, str]:
     if visibility.calls:
         return "", "", ""
     if visibility.functions:
-        return "system calls", "waits have a state, and lock files and addresses may have no name", remedy
+        return (
+            "system calls",
+            "waits have a state, and lock files and addresses may have no name",
+            remedy,
+        )
     return "system calls and kernel functions", "waits count as not observed", remedy
 
 
 def _cgroup_gap(visibility: Visibility) -> tuple[str, str, str]:
     if visibility.cgroup == 2:
         return "", "", ""
-    effect = "a container's pressure and the reclaim of its memory are unknown; its CPU limit is known"
+    effect = (
+        "a container's pressure and the reclaim of its memory are unknown; its CPU limit is known"
+    )
     if visibility.cgroup == 1:
         return (
             "control groups of version 2",
             effect,
             "boot the node with version 2 (systemd.unified_cgroup_hierarchy=1)",
         )
-    return "control groups", "limits of containers are unknown", "mount /sys/fs/cgroup into the container"
+    return (
+        "control groups",
+        "limits of containers are unknown",
+        "mount /sys/fs/cgroup into the container",
+    )
 
 
 def _device_gap(path: str, driver: str) -> tuple[str, str, str]:
     remedy = "give the workers --device-metrics-url, the address of the vendor's exporter"
     if driver == "nvidia":
         remedy = "install scaletest[nvidia] in the image, or give the workers --device-metrics-url"
-    return f"counters of {path} ({driver or 'unknown driver'})", "how busy the device is stays unknown", remedy
+    return (
+        f"counters of {path} ({driver or 'unknown driver'})",
+        "how busy the device is stays unknown",
+        remedy,
+    )

@@ -20,16 +20,22 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan
 
 
 def dump(document: Mapping[str, Any]) -> str:
-    """One line of JSON, no spaces, text as UTF-8; refuses NaN and infinities, which are not JSON."""
+    """One line of JSON, no spaces, text as UTF-8; refuses NaN and infinities, which are not
+    JSON.
+    """
     return _ENCODER.encode(document)
 
 
 def load(text: str | bytes, name: str) -> dict[str, Any]:
-    """Read a JSON object; InvalidValue names it in errors. Lone surrogates become question marks."""
+    """Read a JSON object; InvalidValue names it in errors. Lone surrogates become question
+    marks.
+    """
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
         if SURROGATE_BYTES.search(text) if isinstance(text, bytes) else SURROGATE.search(text):
-            document = json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
+            document = json.loads(
+                json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+            )
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"{name} is not valid JSON: {error}") from error
     if not isinstance(document, dict):
@@ -41,10 +47,13 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def take(data: Mapping[str, Any], document: str, known: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+def take(
+    data: Mapping[str, Any], document: str, known: Mapping[str, type | tuple[type, ...]]
+) -> dict[str, Any]:
     """The known fields of `data`, each checked for its type. Unknown fields are dropped.
 
-    document: names the data in errors. A newer version may write fields that this one does not know.
+    document: names the data in errors. A newer version may write fields that this one does not
+    know.
     """
     fields = {}
     for name, kind in known.items():

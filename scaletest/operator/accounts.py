@@ -71,13 +71,16 @@ def check(benchmark: Benchmark, objects: ClusterObjects, namespace: str) -> None
         )
     try:
         if objects.find(ACCOUNTS, namespace, name) is None:
-            raise UsageError(f"there is no service account {name} in namespace {namespace}", hint=hint)
+            raise UsageError(
+                f"there is no service account {name} in namespace {namespace}", hint=hint
+            )
         lacking = [right for right in wanted if not objects.may(target, namespace, name, right)]
     except Busy:
         raise
     except Unreachable as error:
         raise UsageError(
-            f"cannot check the rights of service account {name} in namespace {target}: {error.message}",
+            f"cannot check the rights of service account {name} in namespace {target}:"
+            f" {error.message}",
             hint=error.hint,
         ) from error
     if lacking:

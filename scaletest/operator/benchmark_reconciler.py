@@ -135,7 +135,9 @@ def _patch_status(
         _patch_status(resource, objects, namespace, newer, now)
 
 
-def before_deletion(kind: Kind, objects: ClusterObjects, namespace: str, document: Document) -> None:
+def before_deletion(
+    kind: Kind, objects: ClusterObjects, namespace: str, document: Document
+) -> None:
     """Clean up before a benchmark is deleted: delete its objects, release its lock."""
     meta = document["metadata"]
     if NAME.fullmatch(meta["name"]):
@@ -169,7 +171,9 @@ class _Pass:
         if phase == before.get("phase"):
             return None
         event_type = "Warning" if observation.phase is BenchmarkPhase.FAILED else "Normal"
-        self.settings.send_event(self.document, event_type, phase, now.get("summary") or now["message"] or phase)
+        self.settings.send_event(
+            self.document, event_type, phase, now.get("summary") or now["message"] or phase
+        )
         return BenchmarkPhase(phase)
 
     def _act(self) -> tuple[Benchmark, Observation]:
@@ -179,7 +183,9 @@ class _Pass:
         except UsageError as error:
             begun = self._begun()
             if begun is None:
-                unreadable = Benchmark(self.document["metadata"]["name"], self.kind, self.kind.spec())
+                unreadable = Benchmark(
+                    self.document["metadata"]["name"], self.kind, self.kind.spec()
+                )
                 return unreadable, self._refused(unreadable, error)
             # its spec was made invalid after it began: the old one is measured to its end
             return begun, replace(self._reconciled(begun), edited=True)
@@ -188,7 +194,9 @@ class _Pass:
     def _read(self) -> Benchmark:
         """The benchmark of the document. Raises UsageError when it cannot be measured like that."""
         keys = ("apiVersion", "kind", "metadata", "spec")
-        benchmark = benchmark_documents.read({key: self.document[key] for key in keys if key in self.document})
+        benchmark = benchmark_documents.read(
+            {key: self.document[key] for key in keys if key in self.document}
+        )
         refuse(benchmark)
         benchmark = accounts.with_account(benchmark, self.settings.accounts)
         if not self._status.get("startedAt"):

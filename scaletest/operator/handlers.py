@@ -98,7 +98,9 @@ def _serve_health(registry: kopf.OperatorRegistry, port: int) -> None:
         await serving.aclose()
 
 
-def handlers(objects: ClusterObjects, settings: ReconcileSettings, metrics: Metrics) -> kopf.OperatorRegistry:
+def handlers(
+    objects: ClusterObjects, settings: ReconcileSettings, metrics: Metrics
+) -> kopf.OperatorRegistry:
     """A registry with all functions that kopf is to call."""
     registry = kopf.OperatorRegistry()
 
@@ -118,14 +120,18 @@ def handlers(objects: ClusterObjects, settings: ReconcileSettings, metrics: Metr
 
     @kopf.on.login(registry=registry)
     def login(**arguments: Any) -> Any:
-        return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(**arguments)
+        return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(
+            **arguments
+        )
 
     turns = Turns(time.monotonic)
     for kind in KINDS.values():
         _add_indices(registry, kind)
         _add_benchmark(registry, kind, objects, settings, metrics, turns)
 
-    @kopf.timer(GROUP, VERSION, "benchmarksets", interval=INTERVAL_S, registry=registry, when=_set_continues)
+    @kopf.timer(
+        GROUP, VERSION, "benchmarksets", interval=INTERVAL_S, registry=registry, when=_set_continues
+    )
     def reconcile_set(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
         if paused(body):
             return
@@ -168,7 +174,9 @@ def _add_benchmark(
     metrics: Metrics,
     turns: Turns,
 ) -> None:
-    @kopf.timer(GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_continues)
+    @kopf.timer(
+        GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_continues
+    )
     def reconcile(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
         if paused(body) or turns.checked_recently(body):
             return

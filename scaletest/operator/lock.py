@@ -16,7 +16,9 @@ NAME = "scaletest-benchmarks"
 class Lock:
     """Namespace-wide lock, as one benchmark uses it."""
 
-    def __init__(self, objects: ClusterObjects, namespace: str, plural: str, name: str, uid: str) -> None:
+    def __init__(
+        self, objects: ClusterObjects, namespace: str, plural: str, name: str, uid: str
+    ) -> None:
         self._objects, self._namespace = objects, namespace
         self._holder = f"{plural}/{name}/{uid}"
 

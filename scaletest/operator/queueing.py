@@ -28,7 +28,11 @@ def turn_of(document: Mapping[str, Any]) -> Turn | None:
     """The turn of a benchmark; None when it does not wait for others."""
     meta, current = document["metadata"], document.get("status") or {}
     message = current.get("message") if current.get("phase") == BenchmarkPhase.PENDING else ""
-    if message not in (WAITING, ADMITTED) or meta.get("deletionTimestamp") or TOGETHER in meta.get("labels", {}):
+    if (
+        message not in (WAITING, ADMITTED)
+        or meta.get("deletionTimestamp")
+        or TOGETHER in meta.get("labels", {})
+    ):
         return None
     return message == WAITING, meta["creationTimestamp"], meta["name"], meta["uid"]
 
@@ -37,7 +41,9 @@ def paused(document: Mapping[str, Any]) -> bool:
     """Whether it is paused, and its status says so already."""
     current = document.get("status") or {}
     reported = current.get("phase") == "Paused" or current.get("message") == PAUSED
-    return bool(reported and (document.get("spec") or {}).get("paused")) and not status.changed(document)
+    return bool(reported and (document.get("spec") or {}).get("paused")) and not status.changed(
+        document
+    )
 
 
 def queued(document: Mapping[str, Any]) -> bool:
@@ -70,7 +76,11 @@ class Turns:
     def checked_recently(self, document: Mapping[str, Any]) -> bool:
         """Whether a queued benchmark was reconciled a moment ago; if not, now counts."""
         uid, now = document["metadata"]["uid"], self._clock()
-        if not queued(document) or document["metadata"].get("deletionTimestamp") or status.changed(document):
+        if (
+            not queued(document)
+            or document["metadata"].get("deletionTimestamp")
+            or status.changed(document)
+        ):
             self._checked.pop(uid, None)
             return False
         pause = len(self._checked) / MOST_QUEUE_CHECKS_PER_S

@@ -59,12 +59,18 @@ def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
     current = document.get("status") or {}
     needed = {key: current[key] for key in set_results.NEEDED if key in current}
     part = {"metadata": {"name": meta["name"]}, "status": needed}
-    owners = [owner["uid"] for owner in meta.get("ownerReferences", ()) if owner["kind"] == SETS.kind]
+    owners = [
+        owner["uid"] for owner in meta.get("ownerReferences", ()) if owner["kind"] == SETS.kind
+    ]
     return {(meta["namespace"], uid): part for uid in owners}
 
 
 def reconcile(
-    objects: ClusterObjects, namespace: str, name: str, settings: ReconcileSettings, children: Children
+    objects: ClusterObjects,
+    namespace: str,
+    name: str,
+    settings: ReconcileSettings,
+    children: Children,
 ) -> str:
     """Bring a set forward; its phase if that has changed, else "".
 
@@ -92,7 +98,11 @@ def reconcile(
 
 
 def _attempt(
-    objects: ClusterObjects, namespace: str, document: Document, settings: ReconcileSettings, children: Children
+    objects: ClusterObjects,
+    namespace: str,
+    document: Document,
+    settings: ReconcileSettings,
+    children: Children,
 ) -> Document:
     """The new status, whether the pass succeeded or not. Raises Busy."""
     before, now_s = document.get("status") or {}, settings.clock()
@@ -109,7 +119,11 @@ def _attempt(
 
 
 def _reconciled(
-    objects: ClusterObjects, namespace: str, document: Document, settings: ReconcileSettings, children: Children
+    objects: ClusterObjects,
+    namespace: str,
+    document: Document,
+    settings: ReconcileSettings,
+    children: Children,
 ) -> Document:
     """Create the benchmarks that may start; the status then."""
     uid = document["metadata"]["uid"]
@@ -159,8 +173,12 @@ def _hindered(before: Mapping[str, Any], message: str, now_s: float) -> Document
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}
 
 
-def _plan(objects: ClusterObjects, namespace: str, document: Document, settings: ReconcileSettings) -> BenchmarkPlan:
-    """The plan, made if there is none. Raises NameConflict while another set's ConfigMap has its name."""
+def _plan(
+    objects: ClusterObjects, namespace: str, document: Document, settings: ReconcileSettings
+) -> BenchmarkPlan:
+    """The plan, made if there is none. Raises NameConflict while another set's ConfigMap has its
+    name.
+    """
     meta = document["metadata"]
     if known := settings.plans.get(meta["uid"]):
         return known
@@ -202,7 +220,11 @@ def _plan_object(objects: ClusterObjects, document: Document, name: str) -> Docu
             hint="split the set into smaller ones",
         )
     return {
-        "metadata": {"name": name, "ownerReferences": [owner_reference(document)], "labels": {SET: meta["name"]}},
+        "metadata": {
+            "name": name,
+            "ownerReferences": [owner_reference(document)],
+            "labels": {SET: meta["name"]},
+        },
         "binaryData": {PLAN: base64.b64encode(packed).decode()},
     }
 
@@ -211,7 +233,8 @@ def _check_names(plan: BenchmarkPlan) -> None:
     for benchmark in plan.benchmarks:
         if not NAME.fullmatch(benchmark.name):
             raise InvalidValue(
-                f"its benchmarks would be named {benchmark.name}, which is not a valid name of a Service",
+                f"its benchmarks would be named {benchmark.name}, which is not a valid name of a"
+                " Service",
                 hint="use a-z, 0-9 and '-' in the set's name, a letter first",
             )
 
@@ -246,7 +269,11 @@ def _start(
 
 
 def _create(
-    objects: ClusterObjects, namespace: str, document: Document, plan: BenchmarkPlan, benchmark: Benchmark
+    objects: ClusterObjects,
+    namespace: str,
+    document: Document,
+    plan: BenchmarkPlan,
+    benchmark: Benchmark,
 ) -> Document:
     body = benchmark.document()
     labels = {SET: document["metadata"]["name"]}
@@ -257,14 +284,19 @@ def _create(
         "scaletest.dev/repetition": str(benchmark.repetition),
     }
     references = [owner_reference(document)]
-    body["metadata"] |= {"labels": labels, "annotations": annotations, "ownerReferences": references}
+    body["metadata"] |= {
+        "labels": labels,
+        "annotations": annotations,
+        "ownerReferences": references,
+    }
     path = resource(benchmark.kind)
     created = objects.create(path, namespace, body)
     if created is None:
         created = objects.find(path, namespace, benchmark.name) or {"metadata": {}}
         if not owned(created, document["metadata"]["uid"]):
             raise NameConflict(
-                f"there is another {benchmark.kind.name} named {benchmark.name}; delete it, or rename the set"
+                f"there is another {benchmark.kind.name} named {benchmark.name}; delete it, or"
+                " rename the set"
             )
     return created
 
@@ -273,7 +305,9 @@ def _stopped(plan: BenchmarkPlan, created: Mapping[str, Document]) -> bool:
     return plan.stop_on_failure and any(_phase(child) == "Failed" for child in created.values())
 
 
-def _status(document: Document, plan: BenchmarkPlan, created: Mapping[str, Document], now_s: float) -> Document:
+def _status(
+    document: Document, plan: BenchmarkPlan, created: Mapping[str, Document], now_s: float
+) -> Document:
     before = document.get("status") or {}
     # a set that stopped when its warm-up failed measured nothing
     measured = [benchmark.name for benchmark in plan.benchmarks if not benchmark.warm_up]
@@ -319,7 +353,12 @@ def _permutations(plan: BenchmarkPlan) -> Document:
 
 
 def _results(
-    plan: BenchmarkPlan, created: Mapping[str, Document], before: Mapping[str, Any], now: Document, *, over: bool
+    plan: BenchmarkPlan,
+    created: Mapping[str, Document],
+    before: Mapping[str, Any],
+    now: Document,
+    *,
+    over: bool,
 ) -> Document:
     """Results and summary as status fields, computed only when another benchmark has ended."""
     if over or any(now[key] != before.get(key) for key in ("succeeded", "failed")):

@@ -35,7 +35,10 @@ def of(plan: BenchmarkPlan, children: Mapping[str, Document], *, over: bool) -> 
     run = summarised(plan.name, "", StoredBenchmarks(plan, {}, results, {}))
     status: Document = {"results": _fitting(run), "summary": _summary(run)}
     if over:
-        status |= {"verdict": str(run.verdict.kind), "verdictReason": clean(run.verdict.reason, 500)}
+        status |= {
+            "verdict": str(run.verdict.kind),
+            "verdictReason": clean(run.verdict.reason, 500),
+        }
     return status
 
 
@@ -45,7 +48,9 @@ def _result(name: str, status: Mapping[str, Any]) -> BenchmarkResult | None:
     if not phase or not BenchmarkPhase(phase).ended:
         return None
     failure, message = Failure(status.get("failure", "")), status.get("message", "")
-    return BenchmarkResult(name, BenchmarkPhase(phase), status.get("values") or {}, failure=failure, message=message)
+    return BenchmarkResult(
+        name, BenchmarkPhase(phase), status.get("values") or {}, failure=failure, message=message
+    )
 
 
 def _fitting(run: BenchmarkRun) -> list[Document]:
@@ -70,7 +75,12 @@ def _permutation(run: BenchmarkRun, row: Row, with_numbers: bool) -> Document:
             numbers = summary.to_dict() if with_numbers else {}
             headlines[headline.name] = {"text": text, **numbers}
     name = clean(row.what, 120)
-    return {"permutation": name, "succeeded": row.good, "failed": row.failed, "headlines": headlines}
+    return {
+        "permutation": name,
+        "succeeded": row.good,
+        "failed": row.failed,
+        "headlines": headlines,
+    }
 
 
 def _summary(run: BenchmarkRun) -> str:

@@ -17,21 +17,30 @@ from scaletest.render.units import quantity
 MOST_BYTES = 16 * 1024
 MOST_PODS = 32
 EDITED = "SpecChangeIgnored"
-LATE_EDIT = "the spec was changed too late and the change is ignored; delete the object and create a new one"
+LATE_EDIT = (
+    "the spec was changed too late and the change is ignored; delete the object and create a"
+    " new one"
+)
 # In the order in which they are left out when the status is too large.
 LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
 Document = dict[str, Any]
 
 
 def of(
-    benchmark: Benchmark, observation: Observation, before: Mapping[str, Any], now_s: float, generation: int = 0
+    benchmark: Benchmark,
+    observation: Observation,
+    before: Mapping[str, Any],
+    now_s: float,
+    generation: int = 0,
 ) -> Document:
     """The status after a reconcile pass.
 
     before: the status until now, whose times are retained; a phase never goes back.
     """
     phase = (
-        observation.phase if _rank(observation.phase) >= _rank(before.get("phase")) else BenchmarkPhase(before["phase"])
+        observation.phase
+        if _rank(observation.phase) >= _rank(before.get("phase"))
+        else BenchmarkPhase(before["phase"])
     )
     status: Document = {
         "phase": str(phase),
@@ -42,7 +51,10 @@ def of(
         status["startedAt"] = before.get("startedAt") or stamp(now_s)
     if observation.ended is not None:
         status |= _end(benchmark, observation.ended, now_s)
-    facts = {"Complete": phase is BenchmarkPhase.COMPLETED, "Failed": phase is BenchmarkPhase.FAILED}
+    facts = {
+        "Complete": phase is BenchmarkPhase.COMPLETED,
+        "Failed": phase is BenchmarkPhase.FAILED,
+    }
     reason = str(status.get("failure") or phase)
     status["conditions"] = conditions(before, facts, reason, status["message"], now_s)
     status["conditions"] += edited(before, observation.edited, now_s)
@@ -81,7 +93,9 @@ def conditions(
 
 def edited(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
     """The condition for a change of the spec that came too late; once there, it stays."""
-    known = [condition for condition in before.get("conditions") or () if condition["type"] == EDITED]
+    known = [
+        condition for condition in before.get("conditions") or () if condition["type"] == EDITED
+    ]
     if known or not now:
         return known
     return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
@@ -89,7 +103,9 @@ def edited(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]
 
 def late_edit_message(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The text of an event for a change that came too late; "" when none is due."""
-    messages = {condition["type"]: condition["message"] for condition in now.get("conditions") or ()}
+    messages = {
+        condition["type"]: condition["message"] for condition in now.get("conditions") or ()
+    }
     return "" if edited(before, False, 0.0) else str(messages.get(EDITED, ""))
 
 
@@ -102,7 +118,9 @@ def changed(document: Mapping[str, Any]) -> bool:
 def after_late_edit(document: Mapping[str, Any], now_s: float) -> Document:
     """The part of the status that changes when the spec of an ended object is changed."""
     before = document["status"]
-    others = [condition for condition in before.get("conditions") or () if condition["type"] != EDITED]
+    others = [
+        condition for condition in before.get("conditions") or () if condition["type"] != EDITED
+    ]
     return {
         "observedGeneration": document["metadata"]["generation"],
         "conditions": others + edited(before, True, now_s),
@@ -145,7 +163,11 @@ def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Documen
     numbers = {name: number for name, number in result.headlines.items() if name in units}
     texts = {name: quantity(number, units[name]) for name, number in numbers.items()}
     message = result.message or "; ".join(result.notes)
-    summary = next(iter(texts.values()), "") if result.ok else (result.message or str(result.failure))[:200]
+    summary = (
+        next(iter(texts.values()), "")
+        if result.ok
+        else (result.message or str(result.failure))[:200]
+    )
     status: Document = {
         "failure": str(result.failure),
         "message": message[:MOST_MESSAGE],

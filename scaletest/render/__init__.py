@@ -1,4 +1,6 @@
-"""Numbers, text and charts for people: SVG, escaping, units, for reports, web pages and the exporter.
+"""Numbers, text and charts for people: SVG, escaping, units, for reports, web pages and the
+exporter.
 
-Pure functions: no file, no socket, no clock, and no knowledge of runs. Callers decide what is drawn.
+Pure functions: no file, no socket, no clock, and no knowledge of runs. Callers decide what is
+drawn.
 """

@@ -53,7 +53,9 @@ def unit_of(largest_s: float) -> tuple[float, str]:
 
 
 def measured(number: float, half_width: float) -> str:
-    """value ± half-width: two digits of the half-width, rounded up, and as many decimals of the value."""
+    """value ± half-width: two digits of the half-width, rounded up, and as many decimals of the
+    value.
+    """
     if not math.isfinite(number):
         return NOTHING
     if not math.isfinite(half_width):
@@ -101,7 +103,9 @@ def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
     if not (math.isfinite(low) and math.isfinite(high)):
         return percent(part)
     places = min(most, max(0, decimals(100 * part, 50 * (high - low))))
-    return f"{_plain(100 * part, places)}% [{_plain(100 * low, places)}, {_plain(100 * high, places)}]"
+    return (
+        f"{_plain(100 * part, places)}% [{_plain(100 * low, places)}, {_plain(100 * high, places)}]"
+    )
 
 
 def instant(epoch_s: float) -> str:

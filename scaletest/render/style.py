@@ -24,7 +24,8 @@ PALETTE = (
 ).replace("\n", "")
 
 CHART = """
-.chart{display:block;width:100%;height:auto;font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+.chart{display:block;width:100%;height:auto;
+font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .c-grid{stroke:var(--grid);fill:none}
 .c-axis{stroke:var(--edge);fill:none}
 .c-tick,.c-label,.c-note{fill:var(--soft)}

@@ -21,7 +21,9 @@ LEGEND_LINE = 19.0
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis. kind: "linear" or "log2"; marks: None for round numbers; names: labels of the marks."""
+    """An axis. kind: "linear" or "log2"; marks: None for round numbers; names: labels of the
+    marks.
+    """
 
     label: str
     low: float
@@ -53,7 +55,9 @@ class Axis:
 
 @dataclass
 class Chart:
-    """One chart. id: unique on its page. width, height: px at full size; it shrinks with its box."""
+    """One chart. id: unique on its page. width, height: px at full size; it shrinks with its
+    box.
+    """
 
     id: str
     title: str
@@ -96,7 +100,9 @@ class Chart:
         return 12.0 + LEGEND_LINE * len(self._rows)
 
     def legend(self, text: str, css: str, shape: str = "line") -> None:
-        """Explain a class. shape: line, dot or area. Call it before drawing, because it takes space."""
+        """Explain a class. shape: line, dot or area. Call it before drawing, because it takes
+        space.
+        """
         self._legend.append((text, css, shape))
 
     def line(self, points: Sequence[Point], css: str) -> None:
@@ -111,17 +117,26 @@ class Chart:
     def band(self, points: Sequence[tuple[float, float, float]], css: str) -> None:
         """An area between (x, low, high)."""
         around = [(x, high) for x, _, high in points] + [(x, low) for x, low, _ in reversed(points)]
-        path = "L".join(f"{self._px(x):.1f} {self._py(y):.1f}" for x, y in around if math.isfinite(y))
+        path = "L".join(
+            f"{self._px(x):.1f} {self._py(y):.1f}" for x, y in around if math.isfinite(y)
+        )
         self._add("path", d=f"M{path}Z", class_=css)
 
     def shade(self, low: float, high: float, css: str) -> None:
         """An area of the whole height from one x to another."""
         left, right = self._px(low), self._px(high)
         self._add(
-            "rect", x=left, y=self._top, width=max(0.0, right - left), height=self._bottom - self._top, class_=css
+            "rect",
+            x=left,
+            y=self._top,
+            width=max(0.0, right - left),
+            height=self._bottom - self._top,
+            class_=css,
         )
 
-    def bar(self, low: float, high: float, top: float, css: str, tip: str = "", bottom: float = 0.0) -> None:
+    def bar(
+        self, low: float, high: float, top: float, css: str, tip: str = "", bottom: float = 0.0
+    ) -> None:
         """A bar from low to high and from bottom to top. tip: shown when the pointer is on it."""
         left, up = self._px(low), self._py(top)
         wide, tall = max(0.5, self._px(high) - left), max(0.5, self._py(bottom) - up)
@@ -143,13 +158,28 @@ class Chart:
 
     def upright(self, x: float, css: str, tip: str = "") -> None:
         """A vertical line over the whole height."""
-        self._add("path", *_tip(tip), d=f"M{self._px(x):.1f} {self._top:.1f}V{self._bottom:.1f}", class_=css)
+        self._add(
+            "path",
+            *_tip(tip),
+            d=f"M{self._px(x):.1f} {self._top:.1f}V{self._bottom:.1f}",
+            class_=css,
+        )
 
     def stroke(self, low: float, high: float, y: float, css: str) -> None:
         """A horizontal line from one x to another."""
-        self._add("path", d=f"M{self._px(low):.1f} {self._py(y):.1f}H{self._px(high):.1f}", class_=css)
+        self._add(
+            "path", d=f"M{self._px(low):.1f} {self._py(y):.1f}H{self._px(high):.1f}", class_=css
+        )
 
-    def note(self, x: float, y: float, text: str, anchor: str = "middle", up: float = 8.0, css: str = "c-note") -> None:
+    def note(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        anchor: str = "middle",
+        up: float = 8.0,
+        css: str = "c-note",
+    ) -> None:
         """Text beside a point, `up` px above it."""
         self._add("text", text, x=self._px(x), y=self._py(y) - up, text_anchor=anchor, class_=css)
 
@@ -157,7 +187,12 @@ class Chart:
         """The whole chart."""
         clip = element(
             "clipPath",
-            _rect(self._left - 1, self._top - 6, self._right - self._left + 8, self._bottom - self._top + 7),
+            _rect(
+                self._left - 1,
+                self._top - 6,
+                self._right - self._left + 8,
+                self._bottom - self._top + 7,
+            ),
             id=f"{self.id}-clip",
         )
         return element(
@@ -178,18 +213,43 @@ class Chart:
         parts = []
         for mark, name in self.y.labelled:
             at = self._py(mark)
-            parts.append(element("path", d=f"M{self._left:.1f} {at:.1f}H{self._right:.1f}", class_="c-grid"))
-            parts.append(element("text", name, x=self._left - 7, y=at + 4, text_anchor="end", class_="c-tick"))
+            parts.append(
+                element("path", d=f"M{self._left:.1f} {at:.1f}H{self._right:.1f}", class_="c-grid")
+            )
+            parts.append(
+                element(
+                    "text", name, x=self._left - 7, y=at + 4, text_anchor="end", class_="c-tick"
+                )
+            )
         for mark, name in self.x.labelled:
             at = self._px(mark)
             parts.append(element("path", d=f"M{at:.1f} {self._bottom:.1f}v5", class_="c-axis"))
-            parts.append(element("text", name, x=at, y=self._bottom + 19, text_anchor="middle", class_="c-tick"))
-        parts.append(element("path", d=f"M{self._left:.1f} {self._bottom:.1f}H{self._right:.1f}", class_="c-axis"))
+            parts.append(
+                element(
+                    "text", name, x=at, y=self._bottom + 19, text_anchor="middle", class_="c-tick"
+                )
+            )
+        parts.append(
+            element(
+                "path", d=f"M{self._left:.1f} {self._bottom:.1f}H{self._right:.1f}", class_="c-axis"
+            )
+        )
         middle = (self._top + self._bottom) / 2
         turn = f"translate(13 {middle:.1f}) rotate(-90)"
-        parts.append(element("text", self.y.label, transform=turn, text_anchor="middle", class_="c-label"))
+        parts.append(
+            element("text", self.y.label, transform=turn, text_anchor="middle", class_="c-label")
+        )
         centre = (self._left + self._right) / 2
-        parts.append(element("text", self.x.label, x=centre, y=self.height - 5, text_anchor="middle", class_="c-label"))
+        parts.append(
+            element(
+                "text",
+                self.x.label,
+                x=centre,
+                y=self.height - 5,
+                text_anchor="middle",
+                class_="c-label",
+            )
+        )
         return element("g", *parts)
 
     def _explained(self) -> list[Markup]:

@@ -1,7 +1,7 @@
 """Escaping of foreign text for HTML, Markdown and spreadsheets.
 
-Worker names, errors and commands are foreign text. Markup is markupsafe's: text that is already HTML.
-All other text is escaped when it is joined with markup.
+Worker names, errors and commands are foreign text. Markup is markupsafe's: text that is already
+HTML. All other text is escaped when it is joined with markup.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ __all__ = ["Markup", "cell", "clean", "code", "element", "join"]
 
 
 def clean(text: object, limit: int | None = None) -> str:
-    """Printable text: control characters and the like as escapes; shortened in the middle to `limit`."""
+    """Printable text: control characters and the like as escapes; shortened in the middle to
+    `limit`.
+    """
     raw = str(text)
     if limit is not None and len(raw) > limit:
         raw = f"{raw[: limit // 2]} ... {raw[-(limit // 2) :]}"
@@ -24,7 +26,9 @@ def clean(text: object, limit: int | None = None) -> str:
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element. Attributes that are None are left out; view_box becomes view-box, class_ becomes class."""
+    """An element. Attributes that are None are left out; view_box becomes view-box, class_ becomes
+    class.
+    """
     written = Markup("").join(
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(attribute))
         for key, attribute in attributes.items()

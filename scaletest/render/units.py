@@ -1,4 +1,6 @@
-"""Quantities with a suitable prefix: 37.6 Gbit/s, 1.25 GB/s, 812 k/s. Prefixes are powers of 1000."""
+"""Quantities with a suitable prefix: 37.6 Gbit/s, 1.25 GB/s, 812 k/s. Prefixes are powers of
+1000.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +33,26 @@ def quantity_measured(number: float, half_width: float, unit: str) -> str:
 
 
 def scale(number: float, unit: str, digits: int = 4) -> tuple[float, str]:
-    """The factor and the unit with its prefix; a number that rounds up to 1000 has the next prefix."""
+    """The factor and the unit with its prefix; a number that rounds up to 1000 has the next
+    prefix.
+    """
     if unit == "":
         return 1.0, ""
     if unit == "s":
-        # never larger than seconds, because nobody reads kiloseconds; down to nanoseconds, for latencies
+        # never larger than seconds, because nobody reads kiloseconds; down to nanoseconds, for
+        # latencies
         return next(
-            ((size, name) for size, name in _TIMES if abs(number) >= size * (1 - 0.5 * 10.0**-digits)), _TIMES[-1]
+            (
+                (size, name)
+                for size, name in _TIMES
+                if abs(number) >= size * (1 - 0.5 * 10.0**-digits)
+            ),
+            _TIMES[-1],
         )
     power = 0
-    while power < len(_PREFIXES) - 1 and abs(number) / 1000**power >= 1000 * (1 - 0.5 * 10.0**-digits):
+    while power < len(_PREFIXES) - 1 and abs(number) / 1000**power >= 1000 * (
+        1 - 0.5 * 10.0**-digits
+    ):
         power += 1
     base = "/s" if unit == "1/s" else unit
     return 1000.0**power, f"{_PREFIXES[power]}{base}"

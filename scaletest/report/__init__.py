@@ -1,1 +1,3 @@
-"""What people and programs read about a run. Everything printed here also stands in the JSON result."""
+"""What people and programs read about a run. Everything printed here also stands in the JSON
+result.
+"""

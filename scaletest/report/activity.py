@@ -1,4 +1,6 @@
-"""Where one program's time went: its states as rows, the longest first, the same wherever one run alone is shown."""
+"""Where one program's time went: its states as rows, the longest first, the same wherever one run
+alone is shown.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,16 @@ from scaletest.render.numbers import percent, seconds
 from scaletest.render.text import clean
 
 LEAST_SHARE = 0.001
-# In a sentence: so many states, each of so much of the time. An object that holds so much of its state is named.
+# In a sentence: so many states, each of so much of the time. An object that holds so much of its
+# state is named.
 MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """One state in words. objects: what was waited for, the longest first, each with its time where there are more."""
+    """One state in words. objects: what was waited for, the longest first, each with its time where
+    there are more.
+    """
 
     label: str
     share: str
@@ -32,7 +37,12 @@ def rows(activity: Activity) -> list[StateRow]:
     whole_s = sum(activity.seconds.values())
     longest = sorted(activity.seconds.items(), key=lambda item: -item[1])
     return [
-        StateRow(PLACE_TEXTS[state].label, _share(part_s / whole_s), seconds(part_s), _objects(activity, state))
+        StateRow(
+            PLACE_TEXTS[state].label,
+            _share(part_s / whole_s),
+            seconds(part_s),
+            _objects(activity, state),
+        )
         for state, part_s in longest
         if part_s > LEAST_SHARE * whole_s
     ]
@@ -43,11 +53,16 @@ def lines(activity: Activity) -> list[str]:
     table = rows(activity)
     label = max((len(row.label) for row in table), default=0)
     time = max((len(row.time) for row in table), default=0)
-    return [f"{row.label:{label}}  {row.share:>4}  {row.time:>{time}}  {clean(row.objects)}".rstrip() for row in table]
+    return [
+        f"{row.label:{label}}  {row.share:>4}  {row.time:>{time}}  {clean(row.objects)}".rstrip()
+        for row in table
+    ]
 
 
 def sentence(activities: Sequence[Activity]) -> str:
-    """The largest states of some runs together, each with its part and what it waited for most; "" without any time."""
+    """The largest states of some runs together, each with its part and what it waited for most; ""
+    without any time.
+    """
     whole_s = sum(sum(activity.seconds.values()) for activity in activities)
     seconds_by: dict[State, float] = defaultdict(float)
     waits: dict[tuple[State, str], float] = defaultdict(float)
@@ -61,8 +76,11 @@ def sentence(activities: Sequence[Activity]) -> str:
         if name and part_s > MOST_OF_STATE * seconds_by[state]:
             named[state] = name
     parts = [
-        f"{PLACE_TEXTS[state].label} {percent(part_s / whole_s, 0)}" + (f" ({named[state]})" if state in named else "")
-        for state, part_s in heapq.nlargest(MOST_STATES, seconds_by.items(), key=lambda item: item[1])
+        f"{PLACE_TEXTS[state].label} {percent(part_s / whole_s, 0)}"
+        + (f" ({named[state]})" if state in named else "")
+        for state, part_s in heapq.nlargest(
+            MOST_STATES, seconds_by.items(), key=lambda item: item[1]
+        )
         if part_s >= LEAST_TOLD * whole_s > 0
     ]
     return ", ".join(parts)

@@ -1,6 +1,8 @@
-"""Simulated autoscaling rules as one HTML page: the figures side by side, and each rule's course over time.
+"""Simulated autoscaling rules as one HTML page: the figures side by side, and each rule's course
+over time.
 
-One file without scripts or anything from elsewhere; the charts are SVG, on one scale so that rules can be compared.
+One file without scripts or anything from elsewhere; the charts are SVG, on one scale so that rules
+can be compared.
 """
 
 from __future__ import annotations
@@ -17,23 +19,34 @@ STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap; }
+th, td { padding: .3rem .7rem; text-align: right; white-space: nowrap;
+  border-bottom: 1px solid #8884; }
 th:first-child { text-align: left; }
 .wide { overflow-x: auto; }
 svg { width: 100%; height: auto; }
 """
 
 COLUMNS = (
-    ("rule", "replica changes", "flips", "killed", "mean wait, s", "p95 wait, s", "makespan, s", "pod-seconds", "peak")
-)  # fmt: skip
+    "rule",
+    "replica changes",
+    "flips",
+    "killed",
+    "mean wait, s",
+    "p95 wait, s",
+    "makespan, s",
+    "pod-seconds",
+    "peak",
+)
 
 
 def page(title: str, results: Sequence[SimulationResult], notes: dict[str, str]) -> str:
     """The whole page. notes: a line for each rule."""
     parts = [
-        f'<!doctype html>\n<html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title>",
+        (
+            '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(title)}</title>"
+        ),
         f"<style>{STYLE}</style>\n<h1>{escape(title)}</h1>",
         '<div class="wide"><table><thead><tr>',
         *(f'<th scope="col">{name}</th>' for name in COLUMNS),
@@ -67,7 +80,9 @@ def row(result: SimulationResult) -> list[str]:
 
 
 def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
-    """One scale for all charts: the end of the longest course in seconds, and the largest number in any."""
+    """One scale for all charts: the end of the longest course in seconds, and the largest number in
+    any.
+    """
     points = [point for result in results for point in result.course]
     most = max((max(p.replicas, p.pods, p.waiting, p.running) for p in points), default=1)
     return max((p.at_s for p in points), default=1.0) or 1.0, max(1, most)

@@ -1,11 +1,19 @@
-"""Two runs of benchmarks side by side, by permutation and headline. What has no better side is not compared."""
+"""Two runs of benchmarks side by side, by permutation and headline. What has no better side is not
+compared.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from scaletest.analysis.repetitions import BenchmarkComparison, RepeatedChange, RepeatedPair, compare, gathered
+from scaletest.analysis.repetitions import (
+    BenchmarkComparison,
+    RepeatedChange,
+    RepeatedPair,
+    compare,
+    gathered,
+)
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.plan import BenchmarkPlan
@@ -18,14 +26,25 @@ from scaletest.report.benchmarks import BenchmarkRun, words
 def compared(
     base: BenchmarkRun, candidate: BenchmarkRun, tolerance: float, *, force: bool = False
 ) -> BenchmarkComparison:
-    """The comparison of what both have. Runs whose specs differ beside what varies are compared only with `force`."""
+    """The comparison of what both have. Runs whose specs differ beside what varies are compared
+    only with `force`.
+    """
     foreign = _differences(base, candidate)
     if foreign and not force:
         return BenchmarkComparison(
-            tolerance, (), (), (), Verdict(VerdictKind.INVALID, foreign, "measure the same, or add --force")
+            tolerance,
+            (),
+            (),
+            (),
+            Verdict(VerdictKind.INVALID, foreign, "measure the same, or add --force"),
         )
     ours, theirs = _values(base), _values(candidate)
-    judged = {one.name: one for run in (base, candidate) for one in run.headlines if one.higher is not None}
+    judged = {
+        one.name: one
+        for run in (base, candidate)
+        for one in run.headlines
+        if one.higher is not None
+    }
     pairs = [
         RepeatedPair(what, name, bool(judged[name].higher), values, theirs[what][name])
         for what, found in ours.items()
@@ -33,7 +52,10 @@ def compared(
         if name in judged and name in theirs.get(what, {})
     ]
     return compare(
-        pairs, tolerance, [what for what in ours if what not in theirs], [what for what in theirs if what not in ours]
+        pairs,
+        tolerance,
+        [what for what in ours if what not in theirs],
+        [what for what in theirs if what not in ours],
     )
 
 
@@ -43,7 +65,8 @@ def lines(found: BenchmarkComparison, units: Mapping[str, str]) -> list[str]:
     cells = [titles, *(_cells(row, units.get(row.headline, "")) for row in found.rows)]
     widths = [max(len(row[index]) for row in cells) for index in range(len(titles) - 1)]
     text = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in cells
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
+        for row in cells
     ]
     text += [f"note: only in the base: {clean(what)}" for what in found.only_base]
     text += [f"note: only in the candidate: {clean(what)}" for what in found.only_candidate]
@@ -66,7 +89,10 @@ def _differences(base: BenchmarkRun, candidate: BenchmarkRun) -> str:
         for name in ours[what].keys() | theirs[what].keys():
             pair = ours[what].get(name), theirs[what].get(name)
             if pair[0] != pair[1]:
-                shown = [f"{name} {as_yaml(value)}" if value is not None else f"no {name}" for value in pair]
+                shown = [
+                    f"{name} {as_yaml(value)}" if value is not None else f"no {name}"
+                    for value in pair
+                ]
                 return f"{what} was measured with {shown[0]} and with {shown[1]}"
     return ""
 

@@ -1,7 +1,9 @@
-"""Whether a run of benchmarks meets its thresholds, by the mean over repetitions at each permutation.
+"""Whether a run of benchmarks meets its thresholds, by the mean over repetitions at each
+permutation.
 
-PASS when the whole 95 % interval of the mean meets one, FAIL when none of it does, else INVALID. A single repetition
-has no interval: its value decides, and the reason says so. Of several permutations the worst counts.
+PASS when the whole 95 % interval of the mean meets one, FAIL when none of it does, else INVALID. A
+single repetition has no interval: its value decides, and the reason says so. Of several
+permutations the worst counts.
 """
 
 from __future__ import annotations
@@ -33,9 +35,14 @@ class Measured:
     absent: Mapping[str, str]
 
 
-def judged(thresholds: Sequence[BenchmarkThreshold], rows: Sequence[Measured]) -> tuple[ThresholdResult, ...]:
+def judged(
+    thresholds: Sequence[BenchmarkThreshold], rows: Sequence[Measured]
+) -> tuple[ThresholdResult, ...]:
     """One result a threshold."""
-    return tuple(_worst(one, [_judge(one, row) for row in rows if one.about(row.values)]) for one in thresholds)
+    return tuple(
+        _worst(one, [_judge(one, row) for row in rows if one.about(row.values)])
+        for one in thresholds
+    )
 
 
 def _judge(one: BenchmarkThreshold, row: Measured) -> ThresholdResult:
@@ -54,21 +61,30 @@ def _judge(one: BenchmarkThreshold, row: Measured) -> ThresholdResult:
         kind, remedy = VerdictKind.FAIL, "find what limits it there, or set another threshold"
     mean, *shown = (quantity(value, one.headline.unit) for value in (found.mean, low, high))
     interval = f"[{shown[0]}, {shown[1]}]" if found.count > 1 else "(one repetition, no interval)"
-    return ThresholdResult(one.text, kind, f"{name}: {mean} {interval}", remedy, value=found.mean, low=low, high=high)
+    return ThresholdResult(
+        one.text, kind, f"{name}: {mean} {interval}", remedy, value=found.mean, low=low, high=high
+    )
 
 
 def _missing(name: str, row: Measured) -> tuple[str, str]:
     """Why there is no such number, and what to do about it."""
     if name in row.absent:
-        return row.absent[name], "leave the threshold out, or name the permutations that have the number"
+        return row.absent[
+            name
+        ], "leave the threshold out, or name the permutations that have the number"
     if row.good:
-        return f"the tool did not report {name}", "leave the threshold out, or use another version of the tool"
+        return (
+            f"the tool did not report {name}",
+            "leave the threshold out, or use another version of the tool",
+        )
     return "not measured", "run it to the end"
 
 
 def _worst(one: BenchmarkThreshold, results: Sequence[ThresholdResult]) -> ThresholdResult:
     sign = 1.0 if one.operator.startswith(">") else -1.0
-    return min(results, key=lambda result: (_ORDER.index(result.kind), sign * (result.value or 0.0)))
+    return min(
+        results, key=lambda result: (_ORDER.index(result.kind), sign * (result.value or 0.0))
+    )
 
 
 def lines(results: Sequence[ThresholdResult]) -> list[str]:

@@ -1,6 +1,8 @@
-"""A run of benchmarks: what was measured for each permutation, over its repetitions, in the forms of every report.
+"""A run of benchmarks: what was measured for each permutation, over its repetitions, in the forms
+of every report.
 
-Everything printed also stands in the JSON; CSV has one row a benchmark, the other forms one a permutation.
+Everything printed also stands in the JSON; CSV has one row a benchmark, the other forms one a
+permutation.
 """
 
 from __future__ import annotations
@@ -31,7 +33,12 @@ from scaletest.report.benchmark_thresholds import lines as threshold_lines
 # So many parts of benchmarks are told where their time went, where a page would have a table.
 MOST_TIMES = 6
 Pair = tuple[Benchmark, BenchmarkResult]
-SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️", VerdictKind.RUNNING: "⏳"}
+SIGNS = {
+    VerdictKind.PASS: "✅",
+    VerdictKind.FAIL: "❌",
+    VerdictKind.INVALID: "⚠️",
+    VerdictKind.RUNNING: "⏳",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRun:
-    """A stored run, summarised. headlines: those that were measured, in the order of their kinds."""
+    """A stored run, summarised. headlines: those that were measured, in the order of their
+    kinds.
+    """
 
     name: str
     folder: str
@@ -63,7 +72,11 @@ class BenchmarkRun:
     def counted(self) -> list[tuple[Benchmark, BenchmarkResult]]:
         """Benchmarks that ended and are no warm-up, in their order."""
         ended = self.stored.ended
-        return [(one, ended[one.name]) for one in self.stored.plan.benchmarks if not one.warm_up and one.name in ended]
+        return [
+            (one, ended[one.name])
+            for one in self.stored.plan.benchmarks
+            if not one.warm_up and one.name in ended
+        ]
 
     @property
     def failures(self) -> list[BenchmarkResult]:
@@ -90,7 +103,9 @@ class BenchmarkRun:
                 for row in self.rows
             ],
             "thresholds": [one.to_dict() for one in self.thresholds],
-            "benchmarks": [{**one.document(), "status": ended.to_dict()} for one, ended in self.counted],
+            "benchmarks": [
+                {**one.document(), "status": ended.to_dict()} for one, ended in self.counted
+            ],
             "notes": list(self.notes),
             "environment": self.stored.environment,
         }
@@ -104,15 +119,29 @@ def read(folder: BenchmarkFolder) -> BenchmarkRun:
 def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
     """The summary of what is stored."""
     plan = stored.plan
-    pairs = [(one, stored.ended[one.name]) for one in plan.benchmarks if not one.warm_up and one.name in stored.ended]
+    pairs = [
+        (one, stored.ended[one.name])
+        for one in plan.benchmarks
+        if not one.warm_up and one.name in stored.ended
+    ]
     rows = _rows(plan, pairs)
     # an imported plan may have a permutation without a benchmark
     absent = {one.permutation: one.kind.absent(one.spec) for one in plan.benchmarks}
-    measured = [Measured(row.what, row.values, row.summaries, row.good, absent.get(row.number, {})) for row in rows]
+    measured = [
+        Measured(row.what, row.values, row.summaries, row.good, absent.get(row.number, {}))
+        for row in rows
+    ]
     thresholds = judged(plan.judged, measured)
     verdict = _verdict(stored, pairs, thresholds)
     return BenchmarkRun(
-        name, folder, stored, tuple(rows), _headlines(plan, rows), verdict, _notes(stored, pairs), thresholds
+        name,
+        folder,
+        stored,
+        tuple(rows),
+        _headlines(plan, rows),
+        verdict,
+        _notes(stored, pairs),
+        thresholds,
     )
 
 
@@ -135,7 +164,11 @@ def _headlines(plan: BenchmarkPlan, rows: Sequence[Row]) -> tuple[Headline, ...]
     """Those that were measured, each name once."""
     seen = {key for row in rows for key in row.summaries}
     kinds = {one.kind.name: one.kind for one in plan.benchmarks}
-    return tuple({one.name: one for kind in kinds.values() for one in kind.headlines if one.name in seen}.values())
+    return tuple(
+        {
+            one.name: one for kind in kinds.values() for one in kind.headlines if one.name in seen
+        }.values()
+    )
 
 
 def _notes(stored: StoredBenchmarks, pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -150,7 +183,9 @@ def words(values: Mapping[str, Any]) -> str:
 
 
 def _verdict(
-    stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, BenchmarkResult]], thresholds: Sequence[ThresholdResult]
+    stored: StoredBenchmarks,
+    pairs: Sequence[tuple[Benchmark, BenchmarkResult]],
+    thresholds: Sequence[ThresholdResult],
 ) -> Verdict:
     count = stored.plan.counted
     failed = [ended for _, ended in pairs if not ended.ok and not ended.failure.unmeasured]
@@ -162,7 +197,10 @@ def _verdict(
         return refuted
     unmeasured = [ended for _, ended in pairs if not ended.ok]
     if unmeasured:
-        reason = f"{plural(len(unmeasured), 'benchmark')} of {count} could not be measured: {_why(unmeasured[0])}"
+        reason = (
+            f"{plural(len(unmeasured), 'benchmark')} of {count} could not be measured:"
+            f" {_why(unmeasured[0])}"
+        )
         return Verdict(VerdictKind.INVALID, reason, unmeasured[0].advice)
     if len(pairs) < count:
         return Verdict(
@@ -176,28 +214,46 @@ def _verdict(
 
 
 def _why(ended: BenchmarkResult) -> str:
-    """The failure of a benchmark with the last of the tool's own words: at the end tools say why they end."""
+    """The failure of a benchmark with the last of the tool's own words: at the end tools say why
+    they end.
+    """
     spoken = [line for line in ended.lines if any(map(str.isalpha, line))]
     return ": ".join((ended.name, ended.message, *spoken[-1:]))
 
 
 def table(run: BenchmarkRun) -> tuple[list[str], list[list[str]]]:
     """Titles and cells, one row a permutation."""
-    titles = ["permutation", "n", *(one.name for one in run.headlines), *(["failed"] if run.failures else [])]
+    titles = [
+        "permutation",
+        "n",
+        *(one.name for one in run.headlines),
+        *(["failed"] if run.failures else []),
+    ]
     lines = []
     for row in run.rows:
         numbers = [
-            quantity_measured(found.mean, found.half_width, one.unit)
-            if (found := row.summaries.get(one.name))
-            else "n/a"
+            (
+                quantity_measured(found.mean, found.half_width, one.unit)
+                if (found := row.summaries.get(one.name))
+                else "n/a"
+            )
             for one in run.headlines
         ]
-        lines.append([clean(row.what, 60), str(row.good), *numbers, *([str(row.failed)] if run.failures else [])])
+        lines.append(
+            [
+                clean(row.what, 60),
+                str(row.good),
+                *numbers,
+                *([str(row.failed)] if run.failures else []),
+            ]
+        )
     return titles, lines
 
 
 def failure_lines(ended: BenchmarkResult) -> list[str]:
-    """Why a benchmark failed, with the lines that say so, and what to do where the failure itself knows that."""
+    """Why a benchmark failed, with the lines that say so, and what to do where the failure itself
+    knows that.
+    """
     first = f"{ended.name}: {ended.failure or 'failed'}: {clean(ended.message, 300)}"
     advice = [f"  what to do: {clean(ended.remedy, 300)}"] if ended.remedy else []
     return [first.replace("\n", " "), *(f"  | {clean(line, 200)}" for line in ended.lines), *advice]
@@ -233,7 +289,10 @@ def _aligned(titles: list[str], lines: list[list[str]], width: int) -> list[str]
     found = []
     for group in groups:
         for row in (titles, *lines):
-            cells = [row[0].ljust(widths[0]), *(row[index].rjust(widths[index]) for index in group[1:])]
+            cells = [
+                row[0].ljust(widths[0]),
+                *(row[index].rjust(widths[index]) for index in group[1:]),
+            ]
             found.append("  ".join(cells).rstrip())
     return found
 
@@ -241,12 +300,16 @@ def _aligned(titles: list[str], lines: list[list[str]], width: int) -> list[str]
 def networks(run: BenchmarkRun) -> list[str]:
     """The networks that were really used."""
     found = [ended.network for _, ended in run.counted if ended.network]
-    rows = [clean(f"{one.get('interface')}, {one.get('family')}, MTU {one.get('mtu')}") for one in found]
+    rows = [
+        clean(f"{one.get('interface')}, {one.get('family')}, MTU {one.get('mtu')}") for one in found
+    ]
     return list(dict.fromkeys(rows))[:4]
 
 
 def time_rows(run: BenchmarkRun) -> list[tuple[str, str, str, str]]:
-    """Permutation, part, its CPU time over the time that it ran, and where its time went, over all repetitions."""
+    """Permutation, part, its CPU time over the time that it ran, and where its time went, over all
+    repetitions.
+    """
     found: dict[tuple[int, str], list[Activity]] = {}
     for one, ended in run.counted:
         for part, row in ended.activities.items():
@@ -265,9 +328,16 @@ def _cores(activities: Sequence[Activity]) -> float:
 def time_lines(run: BenchmarkRun) -> list[str]:
     """The same as lines, the first ones where there are many."""
     rows = time_rows(run)
-    lines = [clean(f"time of {part}, {what}: {cores}; {where}") for what, part, cores, where in rows[:MOST_TIMES]]
+    lines = [
+        clean(f"time of {part}, {what}: {cores}; {where}")
+        for what, part, cores, where in rows[:MOST_TIMES]
+    ]
     rest = len(rows) - MOST_TIMES
-    return lines + ([f"where the time of {rest} more parts went is in the page and the JSON"] if rest > 0 else [])
+    return lines + (
+        [f"where the time of {rest} more parts went is in the page and the JSON"]
+        if rest > 0
+        else []
+    )
 
 
 def markdown(run: BenchmarkRun) -> str:
@@ -284,19 +354,43 @@ def markdown(run: BenchmarkRun) -> str:
 
 
 def csv_rows(run: BenchmarkRun) -> str:
-    """One row a benchmark, base units; new columns come at the end. KEY is permutation.KEY where it is taken."""
+    """One row a benchmark, base units; new columns come at the end. KEY is permutation.KEY where it
+    is taken.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     keys = list(dict.fromkeys(key for row in run.rows for key in row.values))
-    fixed = ["name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s"]
+    fixed = [
+        "name",
+        "kind",
+        "permutation",
+        "repetition",
+        "phase",
+        "failure",
+        "started_s",
+        "finished_s",
+    ]
     net = ["interface", "family", "mtu"]
     numbers = [one.name for one in run.headlines]
-    titles = [f"permutation.{key}" if key in (*fixed, *net, *numbers) else cell(key) for key in keys]
+    titles = [
+        f"permutation.{key}" if key in (*fixed, *net, *numbers) else cell(key) for key in keys
+    ]
     writer.writerow([*fixed, *net, *titles, *numbers])
     for one, ended in run.counted:
         values = run.rows[one.permutation].values
-        row: list[Any] = [one.name, one.kind.name, one.permutation, one.repetition, ended.phase, ended.failure]
-        row += [ended.started_s, ended.finished_s, *(cell(ended.network.get(name, "")) for name in net)]
+        row: list[Any] = [
+            one.name,
+            one.kind.name,
+            one.permutation,
+            one.repetition,
+            ended.phase,
+            ended.failure,
+        ]
+        row += [
+            ended.started_s,
+            ended.finished_s,
+            *(cell(ended.network.get(name, "")) for name in net),
+        ]
         row += [cell(as_yaml(values.get(key, ""))) for key in keys]
         writer.writerow([*row, *(ended.headlines.get(head.name, "") for head in run.headlines)])
     return out.getvalue()
@@ -315,7 +409,9 @@ def junit(run: BenchmarkRun) -> str:
     judged_cases = [("verdict", run.verdict.kind, run.verdict.reason)]
     judged_cases += [(one.text, one.kind, one.reason) for one in run.thresholds]
     for name, kind, reason in judged_cases:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": run.stored.plan.name, "name": clean(name)})
+        case = ElementTree.SubElement(
+            suite, "testcase", {"classname": run.stored.plan.name, "name": clean(name)}
+        )
         if kind is not VerdictKind.PASS:
             tag = "failure" if kind is VerdictKind.FAIL else "error"
             ElementTree.SubElement(case, tag, {"message": clean(reason, 300).replace("\n", " ")})

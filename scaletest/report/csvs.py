@@ -1,5 +1,6 @@
-"""The steps of a run as CSV, one row a step, for spreadsheets and scripts. The columns are part of the interface:
-docs/reference/reports.md describes them; new ones come at the end. Base units; unknown is empty.
+"""The steps of a run as CSV, one row a step, for spreadsheets and scripts. The columns are part of
+the interface: docs/reference/reports.md describes them; new ones come at the end. Base units;
+unknown is empty.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def _work(name: str, part: str) -> Callable[[Row], Value]:
 
 
 def _fair(group: str) -> Callable[[Row], Value]:
-    return lambda row: finite(row.step.fairness[group].ratio) if group in row.step.fairness else None
+    return lambda row: (
+        finite(row.step.fairness[group].ratio) if group in row.step.fairness else None
+    )
 
 
 def _highest(resource: str, figure: str) -> Callable[[Row], Value]:

@@ -40,7 +40,9 @@ def _csv(run: Run) -> str:
 
 
 def _json(run: Run) -> str:
-    return json.dumps({**run.result.to_dict(), "folder": run.folder}, indent=2, allow_nan=False) + "\n"
+    return (
+        json.dumps({**run.result.to_dict(), "folder": run.folder}, indent=2, allow_nan=False) + "\n"
+    )
 
 
 def _junit(run: Run) -> str:

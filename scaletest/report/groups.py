@@ -12,7 +12,8 @@ from scaletest.analysis.steps import Rows, Step, failed
 from scaletest.model import Record
 
 KINDS = ("worker", "node", "pod", "device")
-# Each repeat has others of these, and it may be longer than the next: only those of one repeat compare.
+# Each repeat has others of these, and it may be longer than the next: only those of one repeat
+# compare.
 RESTARTED = ("worker", "pod")
 # More members than this are shown from both ends: the busiest and the idlest.
 MOST_MEMBERS = 24
@@ -59,7 +60,10 @@ def groups(step: Step, records: Rows) -> list[Group]:
 
 def _group(kind: str, by: dict[str, list[Record]]) -> Group:
     total = sum(row.ok for rows in by.values() for row in rows)
-    members = sorted((_member(name, rows, total) for name, rows in by.items()), key=lambda one: (-one.done, one.name))
+    members = sorted(
+        (_member(name, rows, total) for name, rows in by.items()),
+        key=lambda one: (-one.done, one.name),
+    )
     left_out = max(0, len(members) - MOST_MEMBERS)
     if left_out:
         half = MOST_MEMBERS // 2
@@ -70,4 +74,6 @@ def _group(kind: str, by: dict[str, list[Record]]) -> Group:
 def _member(name: str, rows: Sequence[Record], total: int) -> Member:
     good = [row.reply.run_s for row in rows if row.ok]
     mean = statistics.fmean(good) if good else None
-    return Member(name, len(good), len(good) / total if total else 0.0, mean, sum(map(failed, rows)))
+    return Member(
+        name, len(good), len(good) / total if total else 0.0, mean, sum(map(failed, rows))
+    )

@@ -1,6 +1,8 @@
-"""A run as one HTML file: no script, no address outside itself, readable on a phone, in the dark and on paper.
+"""A run as one HTML file: no script, no address outside itself, readable on a phone, in the dark
+and on paper.
 
-The template says where things stand, this file what they say; whatever is no markup is escaped on its way in.
+The template says where things stand, this file what they say; whatever is no markup is escaped on
+its way in.
 """
 
 from __future__ import annotations
@@ -85,22 +87,34 @@ def view(run: Run) -> dict[str, Any]:
         "steps": [_step(row, works(found)) for row in found],
         **_sharing(result, found),
         "works": works(found),
-        "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees] if many else [],
+        "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees]
+        if many
+        else [],
         "serial": result.growth.serial.sentence if many else "",
         "interval": words.interval(result.steps),
         "measurings": _measurings(result.plan),
         "courses": course.panels(result, run.records),
         "course_caption": course.CAPTION,
-        "boxes": [chart for kind in ("run_s", "wait_s") if (chart := spread.boxes(result, run.records, kind))],
+        "boxes": [
+            chart
+            for kind in ("run_s", "wait_s")
+            if (chart := spread.boxes(result, run.records, kind))
+        ],
         "box_caption": spread.BOX_CAPTION,
         "histograms": spread.histograms(result, run.records, "run_s"),
         "histogram_caption": spread.HISTOGRAM_CAPTION,
-        "percentiles": [_percentiles(step, kind) for step in result.steps for kind in ("run", "wait")],
+        "percentiles": [
+            _percentiles(step, kind) for step in result.steps for kind in ("run", "wait")
+        ],
         **_shares(run),
         "background": [_background(result.plan, row) for row in result.background],
         "failures": [_failure(group) for group in result.failures],
-        "environment": [(key.replace("_", " "), shown(value)) for key, value in _conditions(run.environment)],
-        "plan": [(key.replace("_", " "), shown(value)) for key, value in result.plan.to_dict().items()],
+        "environment": [
+            (key.replace("_", " "), shown(value)) for key, value in _conditions(run.environment)
+        ],
+        "plan": [
+            (key.replace("_", " "), shown(value)) for key, value in result.plan.to_dict().items()
+        ],
         "command_line": run.command_line,
         "name": run.name,
         "folder": run.folder,
@@ -115,13 +129,23 @@ def _facts(run: Run, found: Sequence[Row]) -> list[tuple[str, str]]:
     facts = []
     if good:
         best = max(good, key=lambda row: row.step.throughput.per_s)
-        facts.append((f"requests/s at most, with {plural(best.step.workers, 'worker')}", words.rate(best.step)))
+        facts.append(
+            (
+                f"requests/s at most, with {plural(best.step.workers, 'worker')}",
+                words.rate(best.step),
+            )
+        )
         facts += [(f"{name}/s there", words.work(best.step, name)) for name in best.step.work]
     if result.sharing and result.sharing.best:
         facts.append(("workers on each device are best", str(result.sharing.best)))
     elif len(good) > 1 and good[-1].scaled:
         last = good[-1].scaled
-        facts.append((f"speed-up with {plural(last.workers, 'worker')}", f"{significant(last.speedup.value)}x"))
+        facts.append(
+            (
+                f"speed-up with {plural(last.workers, 'worker')}",
+                f"{significant(last.speedup.value)}x",
+            )
+        )
         facts.append(("efficiency there", percent(last.efficiency.value, 0)))
     done = sum(step.run.count for step in result.steps)
     facts.append(("requests done", str(done)))
@@ -134,13 +158,23 @@ def _limits(result: Evaluation) -> dict[str, Any]:
     """What stops the run, where its requests say it."""
     causes = result.causes
     shown = limits.rows(causes)
-    optional = {"object": [row.object for row in shown], "measured": [row.evidence for row in shown]}
+    optional = {
+        "object": [row.object for row in shown],
+        "measured": [row.evidence for row in shown],
+    }
     told = {title: cells for title, cells in optional.items() if any(cells)}
     return {
         "causes_of": limits.doubling(causes) if causes else "",
         "causes_optional": list(told),
         "causes": [
-            (row.label, row.share, row.added, row.course, *(cells[number] for cells in told.values()), row.remedy)
+            (
+                row.label,
+                row.share,
+                row.added,
+                row.course,
+                *(cells[number] for cells in told.values()),
+                row.remedy,
+            )
             for number, row in enumerate(shown)
         ],
         "causes_note": limits.note(causes) if causes else "",
@@ -152,7 +186,10 @@ def _limits(result: Evaluation) -> dict[str, Any]:
 def _resources(result: Evaluation) -> dict[str, Any]:
     """What the nodes did, where samples are there."""
     titles, lines = usage.table(result)
-    disturbed = [(instant(spell.begin_s), instant(spell.end_s), spell.node, spell.text) for spell in result.disturbed]
+    disturbed = [
+        (instant(spell.begin_s), instant(spell.end_s), spell.node, spell.text)
+        for spell in result.disturbed
+    ]
     return {
         "resource_titles": titles,
         "resources": lines,
@@ -164,7 +201,10 @@ def _resources(result: Evaluation) -> dict[str, Any]:
 def _sharing(result: Evaluation, found: Sequence[Row]) -> dict[str, Any]:
     """How many workers share a device, in a run that compares that."""
     compared = found if result.plan.compares else []
-    return {"sharing": [_shared(row, works(found)) for row in compared], "shared": words.shares(result)}
+    return {
+        "sharing": [_shared(row, works(found)) for row in compared],
+        "shared": words.shares(result),
+    }
 
 
 def _shared(row: Row, figures: Sequence[str]) -> list[str]:
@@ -240,7 +280,9 @@ def _measurings(plan: Plan) -> str:
     if plan.mirrored:
         up_and_down = "each step is measured on the way up and again on the way down"
         return f" ({up_and_down}, so that an even change of the machine cancels in every ratio)"
-    return "" if plan.repeats >= REPEATS_FOR_INTERVAL else " (one between repeats needs --repeats 3)"
+    return (
+        "" if plan.repeats >= REPEATS_FOR_INTERVAL else " (one between repeats needs --repeats 3)"
+    )
 
 
 def _first_measuring(plan: Plan) -> str:
@@ -282,7 +324,11 @@ def _failure(group: FailureGroup) -> list[str]:
 
 
 def _conditions(environment: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(str(key), value) for key, value in environment.items() if key != "command_line" and value not in ("", [])]
+    return [
+        (str(key), value)
+        for key, value in environment.items()
+        if key != "command_line" and value not in ("", [])
+    ]
 
 
 def shown(value: object) -> str:

@@ -1,7 +1,8 @@
-"""A run as JUnit XML for CI: a test case for every doubling and every threshold, and one for the run as a whole.
+"""A run as JUnit XML for CI: a test case for every doubling and every threshold, and one for the
+run as a whole.
 
-FAIL is a failure, INVALID an error. The case of the run carries the verdict, so a run that failed for another reason
-than a doubling is red too.
+FAIL is a failure, INVALID an error. The case of the run carries the verdict, so a run that failed
+for another reason than a doubling is red too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from scaletest.analysis.causes import Causes
+from scaletest.analysis.cause import Causes
 from scaletest.analysis.steps import Step
 from scaletest.model import VerdictKind
 from scaletest.render.numbers import between
@@ -47,7 +48,12 @@ def cases(run: Run) -> Iterator[Case]:
 
 def suite(run: Run) -> str:
     """The whole document."""
-    return document(words.heading(run.result), list(cases(run)), run.result.elapsed_s, run.environment.get("began"))
+    return document(
+        words.heading(run.result),
+        list(cases(run)),
+        run.result.elapsed_s,
+        run.environment.get("began"),
+    )
 
 
 def document(title: str, found: Sequence[Case], elapsed_s: float, began: object = "") -> str:
@@ -67,13 +73,17 @@ def document(title: str, found: Sequence[Case], elapsed_s: float, began: object 
         element = ElementTree.SubElement(inner, "testcase", attributes)
         if one.kind in TAGS:
             first = _line(one.message.partition("\n")[0])
-            wrong = ElementTree.SubElement(element, TAGS[one.kind], {"message": first, "type": str(one.kind)})
+            wrong = ElementTree.SubElement(
+                element, TAGS[one.kind], {"message": first, "type": str(one.kind)}
+            )
             wrong.text = clean(one.message)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
-def _doubling(fewer: int, more: int, before: Step | None, after: Step | None, run: VerdictKind) -> Case:
+def _doubling(
+    fewer: int, more: int, before: Step | None, after: Step | None, run: VerdictKind
+) -> Case:
     name = f"{fewer} -> {more} workers"
     time = words.measured_s(after) if after else 0.0
     found = after.ratio if after else None
@@ -83,7 +93,9 @@ def _doubling(fewer: int, more: int, before: Step | None, after: Step | None, ru
         return Case(name, VerdictKind.INVALID, "it was not measured", time)
     message = f"ratio {between(found.value, found.low, found.high)}, wanted {found.wanted:.2f}"
     if not (before.sound and after.sound):
-        return Case(name, VerdictKind.INVALID, f"{message}; one of the two steps may not be judged", time)
+        return Case(
+            name, VerdictKind.INVALID, f"{message}; one of the two steps may not be judged", time
+        )
     return Case(name, found.kind, message, time)
 
 

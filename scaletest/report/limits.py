@@ -1,10 +1,12 @@
-"""What limits a run: its causes as rows and sentences, the same on a terminal, in a page and in a comment."""
+"""What limits a run: its causes as rows and sentences, the same on a terminal, in a page and in a
+comment.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scaletest.analysis.causes import ALONE, NO_CAUSE, Cause, Causes
+from scaletest.analysis.cause import ALONE, NO_CAUSE, Cause, Causes
 from scaletest.render.numbers import percent_between, seconds
 
 # In a page and in a comment; a terminal shows fewer.
@@ -14,9 +16,11 @@ CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
 
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """One cause in words. added: seconds that it added to a request; course: seconds a request before and after.
+    """One cause in words. added: seconds that it added to a request; course: seconds a request
+    before and after.
 
-    measured: what the resources of the nodes did; confirmed: whether they agree, in a word, "" where that is open.
+    measured: what the resources of the nodes did; confirmed: whether they agree, in a word, ""
+    where that is open.
     """
 
     label: str
@@ -63,7 +67,10 @@ def note(causes: Causes) -> str:
         slow = causes.slow.sentence
         lines.append(f"{slow[0].upper()}{slow[1:]}; {causes.slow.remedy}.")
     if causes.covered < 1.0:
-        lines.append(f"{causes.covered:.0%} of the requests say where their time went; the others are left out.")
+        lines.append(
+            f"{causes.covered:.0%} of the requests say where their time went; the others are left"
+            " out."
+        )
     return " ".join(lines)
 
 

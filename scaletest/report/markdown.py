@@ -1,4 +1,6 @@
-"""A run as Markdown: verdict and table, short enough for a comment in CI. Foreign text stands in code spans."""
+"""A run as Markdown: verdict and table, short enough for a comment in CI. Foreign text stands in
+code spans.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from scaletest.report import limits, usage, words
 from scaletest.report.run import Run
 from scaletest.report.table import Row, rows, works
 
-SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️", VerdictKind.RUNNING: "⏳"}
+SIGNS = {
+    VerdictKind.PASS: "✅",
+    VerdictKind.FAIL: "❌",
+    VerdictKind.INVALID: "⚠️",
+    VerdictKind.RUNNING: "⏳",
+}
 MOST_FAILURES = 10
 
 
@@ -23,7 +30,10 @@ def comment(run: Run) -> str:
     lines = [f"### {SIGNS[verdict.kind]} {verdict.kind}: {words.plain(verdict.reason)}", ""]
     if verdict.remedy:
         lines += [f"**What to do:** {words.plain(verdict.remedy)}", ""]
-    lines += [f"{code(words.heading(result))} · {words.wanted(result)} · {duration(result.elapsed_s)}", ""]
+    lines += [
+        f"{code(words.heading(result))} · {words.wanted(result)} · {duration(result.elapsed_s)}",
+        "",
+    ]
     found = rows(result)
     if found:
         lines += _table(found, words.common_quantile(result.steps), result.plan.compares)
@@ -37,7 +47,9 @@ def comment(run: Run) -> str:
     shared = words.shares(result)
     if shared:
         lines += [f"Shares: {shared}.", ""]
-    lines += [f"* {one.kind}: {code(one.text)}, {words.plain(one.reason)}" for one in result.thresholds]
+    lines += [
+        f"* {one.kind}: {code(one.text)}, {words.plain(one.reason)}" for one in result.thresholds
+    ]
     lines += [f"* Warning: {words.plain(line)}" for line in result.warnings]
     lines += [
         f"* {plural(group.count, 'request')} {group.outcome}: {code(group.error or NOTHING)}"
@@ -74,13 +86,23 @@ def _resources(result: Evaluation) -> list[str]:
     lines = [_line(titles), _line(["--:"] * len(titles))]
     lines += [_line([words.plain(cell) for cell in cells]) for cells in rows_of]
     note = usage.note(result)
-    return ["**Resources** of the nodes while each step was measured:", "", *lines, "", *([note, ""] if note else [])]
+    return [
+        "**Resources** of the nodes while each step was measured:",
+        "",
+        *lines,
+        "",
+        *([note, ""] if note else []),
+    ]
 
 
 def _table(found: Sequence[Row], quantile: str, compares: bool) -> list[str]:
     """One row a step. compares: of a run that compares numbers of workers per device."""
     cells = [_cells(row, quantile, works(found), compares) for row in found]
-    return [_line(list(cells[0])), _line(["--:"] * len(cells[0])), *(_line(list(one.values())) for one in cells)]
+    return [
+        _line(list(cells[0])),
+        _line(["--:"] * len(cells[0])),
+        *(_line(list(one.values())) for one in cells),
+    ]
 
 
 def _cells(row: Row, quantile: str, figures: Sequence[str], compares: bool) -> dict[str, str]:
@@ -97,7 +119,11 @@ def _cells(row: Row, quantile: str, figures: Sequence[str], compares: bool) -> d
         "efficiency": percent(scaled.efficiency.value, 0) if scaled else NOTHING,
         f"wait {quantile}": seconds(wait.value) if wait else NOTHING,
         f"run {quantile}": seconds(run.value) if run else NOTHING,
-        **({f"fair {group}s": words.fair(step, group) for group in ("worker", "device")} if compares else {}),
+        **(
+            {f"fair {group}s": words.fair(step, group) for group in ("worker", "device")}
+            if compares
+            else {}
+        ),
         **({"memory limit": str(step.memory_hits)} if compares else {}),
         "failed": str(step.failures),
     }

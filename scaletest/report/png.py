@@ -1,4 +1,6 @@
-"""The scaling chart as a picture for slides and papers, drawn by matplotlib, imported here only (extra `plot`)."""
+"""The scaling chart as a picture for slides and papers, drawn by matplotlib, imported here only
+(extra `plot`).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ INCHES, DOTS_PER_INCH = (8.0, 4.8), 200
 
 
 def save(result: Evaluation, path: Path) -> None:
-    """Write the chart; UsageError when matplotlib is missing, when there is nothing to draw, or the file cannot be."""
+    """Write the chart; UsageError when matplotlib is missing, when there is nothing to draw, or the
+    file cannot be.
+    """
     data = curve_of(result)
     if data is None:
         raise UsageError("the run has no throughput to draw", hint="run it again to the end")
@@ -25,7 +29,8 @@ def save(result: Evaluation, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UsageError(
-            "a PNG needs matplotlib, which is not installed", hint="install it: pip install 'scaletest[plot]'"
+            "a PNG needs matplotlib, which is not installed",
+            hint="install it: pip install 'scaletest[plot]'",
         ) from error
     figure = Figure(figsize=INCHES, dpi=DOTS_PER_INCH, layout="constrained")
     axes = figure.subplots()
@@ -54,7 +59,9 @@ def _draw_curves(axes: Any, data: Curve) -> None:
     if data.law:
         tested = data.tested()
         beyond = data.beyond()
-        axes.plot(tested, [data.law.at(n) for n in tested], color=ORANGE, label=f"law: {data.law.name}")
+        axes.plot(
+            tested, [data.law.at(n) for n in tested], color=ORANGE, label=f"law: {data.law.name}"
+        )
         axes.plot(beyond, [data.law.at(n) for n in beyond], ":", color=ORANGE)
         axes.axvspan(data.last, data.end, color=GREY, alpha=0.15, lw=0, label="not tested")
 
@@ -64,7 +71,13 @@ def _draw_measured(axes: Any, data: Curve) -> None:
     counts = [step.level for step in data.steps]
     halves = [rate.half_width if math.isfinite(rate.half_width) else 0.0 for rate in rates]
     axes.errorbar(
-        counts, [rate.per_s for rate in rates], halves, fmt="o", color=BLUE, capsize=4, label="measured, 95 % interval"
+        counts,
+        [rate.per_s for rate in rates],
+        halves,
+        fmt="o",
+        color=BLUE,
+        capsize=4,
+        label="measured, 95 % interval",
     )
 
 

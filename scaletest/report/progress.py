@@ -1,4 +1,6 @@
-"""Progress while a run goes on: one live line on a terminal, plain lines elsewhere. Always to standard error."""
+"""Progress while a run goes on: one live line on a terminal, plain lines elsewhere. Always to
+standard error.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ class PlainProgress:
 
 
 class LiveProgress(PlainProgress):
-    """For people at a terminal: one line that changes, and a line that stays for each finished step."""
+    """For people at a terminal: one line that changes, and a line that stays for each finished
+    step.
+    """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console, clock)
@@ -80,7 +84,9 @@ class LiveProgress(PlainProgress):
         rate: Throughput | None,
     ) -> None:
         """A step goes on."""
-        self._status.update(Text(_status(workers, elapsed_s, longest_s, completions, failures, rate)))
+        self._status.update(
+            Text(_status(workers, elapsed_s, longest_s, completions, failures, rate))
+        )
 
     def note(self, line: str) -> None:
         """What happens now, in a line."""
@@ -97,7 +103,12 @@ def choose(console: Console, *, plain: bool) -> PlainProgress:
 
 
 def _status(
-    workers: int, elapsed_s: float, longest_s: float, completions: int, failures: int, rate: Throughput | None
+    workers: int,
+    elapsed_s: float,
+    longest_s: float,
+    completions: int,
+    failures: int,
+    rate: Throughput | None,
 ) -> str:
     seen = f", {significant(rate.per_s, 4)}/s ± {percent(rate.relative)}" if rate else ""
     failed = f", {failures} failed" if failures else ""

@@ -19,7 +19,9 @@ from scaletest.model.errors import InvalidValue, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """name: by which commands find the run. folder: where it is. environment: whatever environment.json holds."""
+    """name: by which commands find the run. folder: where it is. environment: whatever
+    environment.json holds.
+    """
 
     name: str
     folder: str
@@ -38,7 +40,9 @@ class Run:
 
 
 def read(folder: RunFolder, root: Path) -> Run:
-    """The run in a folder; UsageError when it cannot be read. root: where runs are found by name."""
+    """The run in a folder; UsageError when it cannot be read. root: where runs are found by
+    name.
+    """
     try:
         stored = folder.load()
         result = evaluate(
@@ -57,7 +61,9 @@ def read(folder: RunFolder, root: Path) -> Run:
         raise UsageError(
             f"run {folder.name} cannot be read: {error.message}", hint=f"look into {folder.path}"
         ) from error
-    return Run(reference(folder.path, root), str(folder.path), result, stored.environment, stored.records)
+    return Run(
+        reference(folder.path, root), str(folder.path), result, stored.environment, stored.records
+    )
 
 
 def reference(path: Path, root: Path) -> str:
@@ -70,4 +76,8 @@ def _text(value: object) -> str:
 
 
 def _seconds(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) and value >= 0 else 0.0
+    return (
+        float(value)
+        if isinstance(value, int | float) and math.isfinite(value) and value >= 0
+        else 0.0
+    )

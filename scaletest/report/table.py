@@ -13,7 +13,9 @@ from scaletest.analysis.steps import Step
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A step, how far it got, and what its nodes did; None without throughput enough, and without samples."""
+    """A step, how far it got, and what its nodes did; None without throughput enough, and without
+    samples.
+    """
 
     step: Step
     scaled: Scaled | None
@@ -50,5 +52,8 @@ def aligned(columns: Sequence[Column], width: int) -> list[str]:
     wide = sum(column.width for column in columns) + 2 * (len(columns) - 1)
     gap = "  " if wide <= width else " "
     texts = [[column.title, *column.cells] for column in columns]
-    padded = [[text.rjust(column.width) for text in cells] for column, cells in zip(columns, texts, strict=True)]
+    padded = [
+        [text.rjust(column.width) for text in cells]
+        for column, cells in zip(columns, texts, strict=True)
+    ]
     return [gap.join(line) for line in zip(*padded, strict=True)]

@@ -1,4 +1,5 @@
-"""The summary on a terminal, the most important last: table, law, warnings, verdict, where it is, what to try next.
+"""The summary on a terminal, the most important last: table, law, warnings, verdict, where it is,
+what to try next.
 
 Under 25 lines for 8 steps, and the table fits into 80 columns.
 """
@@ -25,13 +26,19 @@ COLOURS = {
     VerdictKind.INVALID: "yellow",
     VerdictKind.RUNNING: "cyan",
 }
-SIGNS = {VerdictKind.PASS: "✓", VerdictKind.FAIL: "✗", VerdictKind.INVALID: "?", VerdictKind.RUNNING: "…"}
+SIGNS = {
+    VerdictKind.PASS: "✓",
+    VerdictKind.FAIL: "✗",
+    VerdictKind.INVALID: "?",
+    VerdictKind.RUNNING: "…",
+}
 MOST_WARNINGS = 3
 MOST_ERRORS = 2
 MOST_THRESHOLDS = 4
 MOST_CAUSES = 3
 WIDTH = 80
-# Of the whole summary, and those that every summary has: heading, foot, verdict with remedy, folder, what is next.
+# Of the whole summary, and those that every summary has: heading, foot, verdict with remedy,
+# folder, what is next.
 MOST_LINES = 24
 FIXED_LINES = 6
 
@@ -44,7 +51,13 @@ def summary(run: Run, console: Console) -> None:
         console.print(Text(_line(line), style=style), soft_wrap=True)
 
     where = words.machine(run.environment)
-    parts = [clean(words.heading(result), 64), where, "closed load", words.wanted(result), duration(result.elapsed_s)]
+    parts = [
+        clean(words.heading(result), 64),
+        where,
+        "closed load",
+        words.wanted(result),
+        duration(result.elapsed_s),
+    ]
     say(" · ".join(part for part in parts if part))
     table = _table(run, console.width) if result.steps else []
     for number, line in enumerate(table):
@@ -95,7 +108,9 @@ def _notes(run: Run) -> list[str]:
 
 
 def _limits(result: Evaluation, room: int) -> list[str]:
-    """What stops the run, the largest cause first, as far as there is room; the verdict names the first anyway."""
+    """What stops the run, the largest cause first, as far as there is room; the verdict names the
+    first anyway.
+    """
     causes = result.causes
     if causes is None or not limits.grew(causes) or room < 2:
         return []
@@ -106,12 +121,18 @@ def _limits(result: Evaluation, room: int) -> list[str]:
         _cut(f"  {row.share:<14} {'+' + row.added:<8} {_named(row)}")
         for row in limits.rows(causes)[: min(MOST_CAUSES, room - 1)]
     ]
-    slow = [f"  {causes.slow.sentence}"] if causes.slow and causes.slow.sentence not in result.verdict.reason else []
+    slow = (
+        [f"  {causes.slow.sentence}"]
+        if causes.slow and causes.slow.sentence not in result.verdict.reason
+        else []
+    )
     return [title, *shown, *slow][:room]
 
 
 def _named(row: limits.CauseRow) -> str:
-    """A cause with its object, and whether the first of its evidence confirms it; how that was before is left out."""
+    """A cause with its object, and whether the first of its evidence confirms it; how that was
+    before is left out.
+    """
     named = clean(f"{row.label}, {row.object}" if row.object else row.label, 48)
     evidence = [part.partition(" (")[0] for part in row.measured[:1]]
     told = ": ".join(filter(None, [row.confirmed, *evidence]))
@@ -142,8 +163,14 @@ def _shared(found: Sequence[Row], quantile: str) -> list[Column]:
     fair = [[words.fair(row.step, group) for row in found] for group in ("worker", "device")]
     return [
         Column("K", [str(row.step.per_device) for row in found]),
-        *(column for title, column in own.items() if title not in ("ratio", "effic.", f"wait {quantile}", "failed")),
-        Column("fair", ["/".join(filter(None, pair)) or NOTHING for pair in zip(*fair, strict=True)]),
+        *(
+            column
+            for title, column in own.items()
+            if title not in ("ratio", "effic.", f"wait {quantile}", "failed")
+        ),
+        Column(
+            "fair", ["/".join(filter(None, pair)) or NOTHING for pair in zip(*fair, strict=True)]
+        ),
         Column("memory", [str(row.step.memory_hits) for row in found]),
         own["failed"],
     ]
@@ -157,10 +184,19 @@ def _columns(found: Sequence[Row], quantile: str) -> list[Column]:
     return [
         Column("N", [str(row.step.workers) for row in found]),
         Column("requests/s", [words.rate(row.step) for row in found]),
-        *(Column(f"{name}/s", [words.work(row.step, name) for row in found]) for name in works(found)),
+        *(
+            Column(f"{name}/s", [words.work(row.step, name) for row in found])
+            for name in works(found)
+        ),
         Column("ratio", [words.ratio(row.step.ratio) for row in found]),
-        Column("speed-up", [significant(row.scaled.speedup.value) if row.scaled else NOTHING for row in found]),
-        Column("effic.", [percent(row.scaled.efficiency.value, 0) if row.scaled else NOTHING for row in found]),
+        Column(
+            "speed-up",
+            [significant(row.scaled.speedup.value) if row.scaled else NOTHING for row in found],
+        ),
+        Column(
+            "effic.",
+            [percent(row.scaled.efficiency.value, 0) if row.scaled else NOTHING for row in found],
+        ),
         Column(f"wait {quantile}", [time("wait", row) for row in found]),
         Column(f"run {quantile}", [time("run", row) for row in found]),
         Column("failed", [str(row.step.failures) for row in found]),
@@ -172,7 +208,10 @@ def _foot(result: Evaluation) -> str:
     quantile = words.common_quantile(steps)
     few = f"; p95 needs {words.needs('p95')} requests a step" if quantile != "p95" else ""
     if result.plan.compares:
-        return f"± {words.interval(steps)}; K: workers on each device; fair: most over least of workers/devices{few}"
+        return (
+            f"± {words.interval(steps)}; K: workers on each device; fair: most over least of"
+            f" workers/devices{few}"
+        )
     return f"± {words.interval(steps)}, 90 % for the ratio{few}"
 
 

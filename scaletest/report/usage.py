@@ -1,4 +1,6 @@
-"""What the nodes did in each step, as rows: the same in a page and in a comment, and in one line on a terminal."""
+"""What the nodes did in each step, as rows: the same in a page and in a comment, and in one line on
+a terminal.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,18 @@ class UseRow:
 
 
 def table(result: Evaluation) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells; columns of which no step knows anything are left out. Nothing without samples."""
+    """Titles and cells; columns of which no step knows anything are left out. Nothing without
+    samples.
+    """
     rows = _rows(result.resources)
-    columns = {title: [cell(row) for row in rows] for title, cell in _columns(result.resources).items()}
-    known = {title: cells for title, cells in columns.items() if title == WORKERS or any(map(_told, cells))}
+    columns = {
+        title: [cell(row) for row in rows] for title, cell in _columns(result.resources).items()
+    }
+    known = {
+        title: cells
+        for title, cells in columns.items()
+        if title == WORKERS or any(map(_told, cells))
+    }
     if not rows or len(known) < 2:
         return [], []
     return list(known), [list(cells) for cells in zip(*known.values(), strict=True)]
@@ -50,15 +60,20 @@ def note(result: Evaluation) -> str:
         return ""
     source = f" of {', '.join(sources)}" if sources else ""
     idle = [energy.idle_w for energy in energies.values() if energy.idle_w is not None]
-    before = f" Before the first request they used {_watts(sum(idle))}, which is not taken off." if idle else ""
+    before = (
+        f" Before the first request they used {_watts(sum(idle))}, which is not taken off."
+        if idle
+        else ""
+    )
     return (
-        f"Energy is the difference of the counters{source}, divided by the requests of the same time; "
-        f"it is that of {plural(len(energies), 'device')}.{before}"
+        f"Energy is the difference of the counters{source}, divided by the requests of the same"
+        f" time; it is that of {plural(len(energies), 'device')}.{before}"
     )
 
 
 def line(result: Evaluation) -> str:
-    """The cores that were busy in each step, the pressure on them and the energy, in a line; "" without samples.
+    """The cores that were busy in each step, the pressure on them and the energy, in a line; ""
+    without samples.
 
     Steps without a sample have their place, so that the figures can be read beside the steps.
     """
@@ -68,7 +83,9 @@ def line(result: Evaluation) -> str:
     busy = _course(steps, lambda step: step.cores_busy if step.cores else None, _decimal)
     parts = {
         "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",
-        "pressure": _course(steps, lambda step: step.highest(PRESSURE, "cpu_some"), lambda part: percent(part, 0)),
+        "pressure": _course(
+            steps, lambda step: step.highest(PRESSURE, "cpu_some"), lambda part: percent(part, 0)
+        ),
         "joules a request": _course(steps, lambda step: step.joules_per_request, significant),
     }
     return "; ".join(f"{name} {course}" for name, course in parts.items() if course)
@@ -86,13 +103,17 @@ def _course(
 
 
 def limits_of(result: Evaluation) -> dict[str, float]:
-    """How many cores there are, and devices that requests ran on: 2 cores. Beyond, workers share them."""
+    """How many cores there are, and devices that requests ran on: 2 cores. Beyond, workers share
+    them.
+    """
     steps = [] if result.plan.compares else result.resources
     cores = max((round(step.cores) for step in steps if step.cores), default=0)
     devices = max((step.devices for step in steps), default=0)
     if cores and cores == devices:
         return {f"{plural(cores, 'core')} and {plural(devices, 'device')}": float(cores)}
-    counts = {plural(count, name): float(count) for name, count in (("core", cores), ("device", devices))}
+    counts = {
+        plural(count, name): float(count) for name, count in (("core", cores), ("device", devices))
+    }
     return {label: count for label, count in counts.items() if count}
 
 
@@ -106,10 +127,16 @@ def _columns(steps: Sequence[StepResources]) -> dict[str, Callable[[UseRow], str
     several = any(len(step.nodes) > 1 for step in steps)
     return {
         WORKERS: lambda row: str(row.step.workers),
-        **({NODE: lambda row: row.use.node if row.use else plural(len(row.step.nodes), "node")} if several else {}),
+        **(
+            {NODE: lambda row: row.use.node if row.use else plural(len(row.step.nodes), "node")}
+            if several
+            else {}
+        ),
         "cores busy": _cores,
         "requests' own": lambda row: _decimal((row.use or row.step).requests_cpu),
-        "steal": lambda row: _decimal(row.use.value(CPU, "steal") if row.use else row.step.total(CPU, "steal")),
+        "steal": lambda row: _decimal(
+            row.use.value(CPU, "steal") if row.use else row.step.total(CPU, "steal")
+        ),
         "pressure": _pressure,
         "CPU limit": _container,
         "disk": _disk,
@@ -132,7 +159,13 @@ def _decimal(value: float | None) -> str:
 def _cores(row: UseRow) -> str:
     own = row.use or row.step
     cores = row.use.value(CPU, "cores") if row.use else row.step.cores
-    return NOTHING if own.cores_busy is None else f"{own.cores_busy:.1f} of {cores:g}" if cores else NOTHING
+    return (
+        NOTHING
+        if own.cores_busy is None
+        else f"{own.cores_busy:.1f} of {cores:g}"
+        if cores
+        else NOTHING
+    )
 
 
 def _pressure(row: UseRow) -> str:
@@ -149,7 +182,10 @@ def _container(row: UseRow) -> str:
     """The container's limit, and in how many of its periods it was throttled."""
     if row.use is None:
         return NOTHING
-    limit, part = row.use.value(CONTAINER, "cpu_limit"), row.use.value(CONTAINER, "throttled_periods")
+    limit, part = (
+        row.use.value(CONTAINER, "cpu_limit"),
+        row.use.value(CONTAINER, "throttled_periods"),
+    )
     if limit is None:
         return NOTHING
     return f"{limit:.3g}" if part is None else f"{limit:.3g}, throttled {percent(part, 0)}"
@@ -167,7 +203,10 @@ def _disk(row: UseRow) -> str:
 
 def _network(row: UseRow) -> str:
     """The busiest network of the node, both ways together."""
-    moved = {name: _moved(figures) for name, figures in (row.use.of_kind(NETWORK) if row.use else {}).items()}
+    moved = {
+        name: _moved(figures)
+        for name, figures in (row.use.of_kind(NETWORK) if row.use else {}).items()
+    }
     name = max(moved, key=lambda network: moved[network], default="")
     if not moved.get(name):
         return NOTHING

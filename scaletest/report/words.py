@@ -18,7 +18,15 @@ from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.steps import Step
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Plan
-from scaletest.render.numbers import NOTHING, between, measured, percent, percent_between, plural, significant
+from scaletest.render.numbers import (
+    NOTHING,
+    between,
+    measured,
+    percent,
+    percent_between,
+    plural,
+    significant,
+)
 from scaletest.render.text import clean
 
 # Less of a request is shown as 0 %.
@@ -68,13 +76,16 @@ def interval(steps: Sequence[Step]) -> str:
 
 
 def law(result: Evaluation) -> str:
-    """What limits growth: the law with its intervals, where the peak is, and what could not be told apart and why.
+    """What limits growth: the law with its intervals, where the peak is, and what could not be told
+    apart and why.
 
     "" when one step alone leaves nothing to tell.
     """
     found = result.growth
     if found.choice is None:
-        remedy = found.lacking["amdahl"].remedy if "amdahl" in found.lacking else "measure more steps"
+        remedy = (
+            found.lacking["amdahl"].remedy if "amdahl" in found.lacking else "measure more steps"
+        )
         return f"too few steps to tell: {remedy}" if len(result.steps) > 1 else ""
     few = ""
     if found.lacking:
@@ -94,7 +105,9 @@ def _law(found: Growth) -> str:
     if fitted.name in ("amdahl", "usl"):
         contention = _coefficient(fitted.contention, interval.contention if interval else None)
         if fitted.name == "amdahl":
-            return f"amdahl: contention {contention}, some work of each request waits for the others"
+            return (
+                f"amdahl: contention {contention}, some work of each request waits for the others"
+            )
         coherency = _coefficient(fitted.coherency, interval.coherency if interval else None)
         return f"usl: contention {contention}, coherency {coherency}"
     if fitted.name == "capped" and math.isfinite(fitted.ceiling):
@@ -105,7 +118,8 @@ def _law(found: Growth) -> str:
 
 
 def _coefficient(value: float, interval: Estimate | None) -> str:
-    """A part of each request with its interval. Where that reaches beyond the whole request, only its low end is known.
+    """A part of each request with its interval. Where that reaches beyond the whole request, only
+    its low end is known.
 
     A low end that is shown as 0 leaves nothing that is known.
     """
@@ -121,7 +135,11 @@ def _peak(peak: Peak, workers: str) -> str:
         return ""
     around = ""
     if peak.low is not None and peak.high is not None:
-        around = f" [{peak.low:.0f}, {peak.high:.0f}]" if math.isfinite(peak.high) else f" [{peak.low:.0f}, no limit]"
+        around = (
+            f" [{peak.low:.0f}, {peak.high:.0f}]"
+            if math.isfinite(peak.high)
+            else f" [{peak.low:.0f}, no limit]"
+        )
     return f"; throughput is highest with {peak.workers:.0f}{around} {workers}, {peak.reason}"
 
 
@@ -159,7 +177,9 @@ def fair(step: Step, group: str) -> str:
 
 
 def shares(result: Evaluation) -> str:
-    """Which numbers of workers per device are worse than the best, and by how much; "" where none are compared."""
+    """Which numbers of workers per device are worse than the best, and by how much; "" where none
+    are compared.
+    """
     found = result.sharing
     if not found or found.best is None:
         return ""
@@ -169,7 +189,8 @@ def shares(result: Evaluation) -> str:
             lines.append(f"{one.per_device}: {one.excluded}")
         elif one.relative and one.per_device != found.leader:
             lines.append(
-                f"{one.per_device}: {percent_between(one.relative.value, one.relative.low, one.relative.high)}"
+                f"{one.per_device}:"
+                f" {percent_between(one.relative.value, one.relative.low, one.relative.high)}"
             )
     told = f"; of the throughput with {found.leader}: {'; '.join(lines)}" if lines else ""
     return f"best is {found.best}{told}"
@@ -181,7 +202,11 @@ def _rate(found: Throughput) -> str:
 
 def ratio(found: Ratio | None) -> str:
     """A ratio with its 90 % interval as ±: the wider side of it."""
-    return measured(found.value, max(found.high - found.value, found.value - found.low)) if found else ""
+    return (
+        measured(found.value, max(found.high - found.value, found.value - found.low))
+        if found
+        else ""
+    )
 
 
 def quantile(distribution: Distribution, name: str) -> Percentile | None:
@@ -192,7 +217,9 @@ def quantile(distribution: Distribution, name: str) -> Percentile | None:
 
 
 def common_quantile(steps: Sequence[Step], highest: str = "p95") -> str:
-    """The highest percentile up to `highest` for which every step has requests enough: rows must compare."""
+    """The highest percentile up to `highest` for which every step has requests enough: rows must
+    compare.
+    """
     names = [name for name, _ in QUANTILES]
     for name in reversed(names[: names.index(highest) + 1]):
         if all(quantile(step.run, name) for step in steps if step.run.count):
@@ -207,7 +234,9 @@ def needs(name: str) -> int:
 
 def stops(step: Step) -> str:
     """Why each measuring of the step ended."""
-    return ", ".join(dict.fromkeys(one.measurement.stop for one in step.samples if one.measurement.stop))
+    return ", ".join(
+        dict.fromkeys(one.measurement.stop for one in step.samples if one.measurement.stop)
+    )
 
 
 def measured_s(step: Step) -> float:
@@ -216,6 +245,8 @@ def measured_s(step: Step) -> float:
 
 
 def plain(text: str) -> str:
-    """Words of ours that may hold foreign names, for Markdown: nothing in them is markup, a mention or a new line."""
+    """Words of ours that may hold foreign names, for Markdown: nothing in them is markup, a mention
+    or a new line.
+    """
     escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", clean(text, 1000).replace("\n", " "))
     return escaped.replace("@", "`@`")

@@ -1,6 +1,8 @@
-"""Several load agents as one: a step is dealt out, begun together, and merged. Percentiles come from all samples.
+"""Several load agents as one: a step is dealt out, begun together, and merged. Percentiles come
+from all samples.
 
-Intended starts are dealt in turn, so all agents together follow the very pace that one would have followed.
+Intended starts are dealt in turn, so all agents together follow the very pace that one would have
+followed.
 """
 
 from __future__ import annotations
@@ -49,23 +51,36 @@ class AgentsLoad:
             self._check()
             if self._clock() > deadline:
                 raise WaitTimeout(
-                    f"{self._meeting.joined()} of {self._agents} agents came within {patience_s:.0f} s",
-                    hint="can they reach the Redis of --redis-url? Have pods room (--agent-cpu)? Look at their logs",
+                    f"{self._meeting.joined()} of {self._agents} agents came within"
+                    f" {patience_s:.0f} s",
+                    hint=(
+                        "can they reach the Redis of --redis-url? Have pods room (--agent-cpu)?"
+                        " Look at their logs"
+                    ),
                 )
             self._sleep(LOOK_S)
 
-    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
         """As LevelLoad says. Unreachable when the Redis in which they meet is gone."""
         try:
             return self._measure(order, stopping, tell)
         except REDIS_ERRORS as error:
-            raise Unreachable(f"the Redis of the agents went away: {error}", hint="look whether it runs") from error
+            raise Unreachable(
+                f"the Redis of the agents went away: {error}", hint="look whether it runs"
+            ) from error
 
-    def _measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+    def _measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
         self._number += 1
         begin_s = self._clock() + self._meeting.offset_s() + HEAD_START_S
         self._meeting.order(
-            [{**one, "number": self._number, "begin_s": begin_s} for one in _dealt(order, self._agents)]
+            [
+                {**one, "number": self._number, "begin_s": begin_s}
+                for one in _dealt(order, self._agents)
+            ]
         )
         deadline = self._clock() + HEAD_START_S + LATE_S + order.patience_s
         deadline += order.seconds if not order.count else 86_400.0
@@ -79,7 +94,8 @@ class AgentsLoad:
                 if self._clock() > deadline:
                     left = self._agents - len(found)
                     raise AgentLost(
-                        f"{left} of {self._agents} agents did not bring their results", hint="look whether they live"
+                        f"{left} of {self._agents} agents did not bring their results",
+                        hint="look whether they live",
                     )
                 continue
             found.append(one)
@@ -100,17 +116,28 @@ class AgentsLoad:
 
 def _dealt(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
     """The part of each agent."""
-    whole: dict[str, Any] = {"seconds": None if order.count else order.seconds, "patience_s": order.patience_s}
+    whole: dict[str, Any] = {
+        "seconds": None if order.count else order.seconds,
+        "patience_s": order.patience_s,
+    }
     if order.pace is None:
-        busy = min(agents, order.parallel)  # who keeps nothing in flight cannot send its part of the count
+        busy = min(
+            agents, order.parallel
+        )  # who keeps nothing in flight cannot send its part of the count
         counts = [_part(order.count, busy, index) for index in range(busy)] + [0] * (agents - busy)
         return [
             {**whole, "parallel": _part(order.parallel, agents, index), "count": count}
             for index, count in enumerate(counts)
         ]
-    times = list(itertools.takewhile(lambda at: at < order.seconds, itertools.islice(order.pace, order.count or None)))
+    times = list(
+        itertools.takewhile(
+            lambda at: at < order.seconds, itertools.islice(order.pace, order.count or None)
+        )
+    )
     behind = order.most_behind / agents
-    return [{**whole, "times": times[index::agents], "most_behind": behind} for index in range(agents)]
+    return [
+        {**whole, "times": times[index::agents], "most_behind": behind} for index in range(agents)
+    ]
 
 
 def _part(whole: int, agents: int, index: int) -> int:
@@ -147,7 +174,9 @@ def merged(found: Sequence[dict[str, Any]], agents: int) -> LoadResult:
 
 
 def described(call: HttpCall, payloads: Payloads) -> dict[str, Any]:
-    """Call and payloads for the plan that agents share. A queue is described as what QueueLoad takes."""
+    """Call and payloads for the plan that agents share. A queue is described as what QueueLoad
+    takes.
+    """
     bodies = [None if body is None else base64.b64encode(body).decode() for body in payloads.all()]
     return {"call": {**asdict(call), "headers": dict(call.headers)}, "bodies": bodies}
 
@@ -165,7 +194,9 @@ def serve(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """The agent's side: follow orders until the meeting is over; how many there were. make: of the plan and a name."""
+    """The agent's side: follow orders until the meeting is over; how many there were. make: of the
+    plan and a name.
+    """
     plan = meeting.plan()
     index, done = meeting.join(), 0
     load = make(plan, str(index + 1))
@@ -203,13 +234,18 @@ def _follow(
         order["seconds"] if order["seconds"] is not None else float("inf"),
         parallel=order.get("parallel", 0),
         pace=pace,
-        count=order.get("count", 0) or (len(order["times"]) if pace is not None and order["seconds"] is None else 0),
+        count=order.get("count", 0)
+        or (len(order["times"]) if pace is not None and order["seconds"] is None else 0),
         most_behind=order.get("most_behind", float("inf")),
         patience_s=order["patience_s"],
     )
     # a loop that is to keep nothing in flight need not run: it would look for its end all the time
     idle = (pace is None and not mine.parallel) or (order["seconds"] is None and not mine.count)
-    found = LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0) if idle else load.measure(mine, meeting.stopped, lambda *_: None)
+    found = (
+        LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
+        if idle
+        else load.measure(mine, meeting.stopped, lambda *_: None)
+    )
     meeting.bring(
         order["number"],
         {

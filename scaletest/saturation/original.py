@@ -10,7 +10,8 @@
     defaultProvider.endpointUrl, fileInput, recordCount       url, payload, count
     recordProvider.local.localFile, recordCount               payload_provider file:, count
 
-Keys (endpointKey, storageKey, connectionString) are secrets and stay out of files: --token-file and --sql replace them.
+Keys (endpointKey, storageKey, connectionString) are secrets and stay out of files: --token-file and
+--sql replace them.
 """
 
 from __future__ import annotations
@@ -47,11 +48,14 @@ def is_original(data: Mapping[str, Any]) -> bool:
 
 
 def settings(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the names of our options. InvalidValue or UsageError says which key has no equivalent."""
+    """Values by the names of our options. InvalidValue or UsageError says which key has no
+    equivalent.
+    """
     strange = set(data) - SECTIONS
     if strange:
         raise InvalidValue(
-            f"{min(strange)!r} is no key of the original tool", hint=f"it has {', '.join(sorted(SECTIONS))}"
+            f"{min(strange)!r} is no key of the original tool",
+            hint=f"it has {', '.join(sorted(SECTIONS))}",
         )
     found: dict[str, Any] = {"load": "closed", **_execution(_table(data, "execution"))}
     if data.get("logDirectory"):
@@ -59,14 +63,22 @@ def settings(data: Mapping[str, Any]) -> dict[str, Any]:
     if data.get("recordProviderDiskLocation"):
         raise UsageError(
             "recordProviderDiskLocation names plug-ins of .NET",
-            hint="write a provider in Python, an entry point of the group scaletest.payloads, and name it",
+            hint=(
+                "write a provider in Python, an entry point of the group scaletest.payloads, and"
+                " name it"
+            ),
         )
     hub = _table(data, "eventHubConfiguration")
     if any(hub.values()):
         raise UsageError(
-            "an event hub is not used here", hint="leave it empty: agents merge by themselves, --sql keeps the records"
+            "an event hub is not used here",
+            hint="leave it empty: agents merge by themselves, --sql keeps the records",
         )
-    return {**found, **_default(_table(data, "defaultProvider")), **_record(_table(data, "recordProvider"))}
+    return {
+        **found,
+        **_default(_table(data, "defaultProvider")),
+        **_record(_table(data, "recordProvider")),
+    }
 
 
 def _execution(row: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +112,8 @@ def _default(row: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if row.get("endpointKey"):
         raise UsageError(
-            "a key in a plan file is a secret that others read", hint="remove it, and give --token-file FILE"
+            "a key in a plan file is a secret that others read",
+            hint="remove it, and give --token-file FILE",
         )
     if row.get("endpointUrl"):
         found["url"] = str(row["endpointUrl"])
@@ -113,7 +126,8 @@ def _default(row: dict[str, Any]) -> dict[str, Any]:
 def _record(row: dict[str, Any]) -> dict[str, Any]:
     if any(_table(row, "storage").values()):
         raise UsageError(
-            "recordProvider.storage is of one cloud", hint="write a provider of the group scaletest.payloads for it"
+            "recordProvider.storage is of one cloud",
+            hint="write a provider of the group scaletest.payloads for it",
         )
     file = _table(row, "local").get("localFile")
     count = _number(row, "recordProvider", "recordCount")
@@ -134,6 +148,8 @@ def _number(row: Mapping[str, Any], where: str, *names: str) -> int | None:
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10_000_000:
-            raise InvalidValue(f"{where}.{name} is {value!r:.40}", hint="give a whole number from 0")
+            raise InvalidValue(
+                f"{where}.{name} is {value!r:.40}", hint="give a whole number from 0"
+            )
         return value
     return None

@@ -1,4 +1,6 @@
-"""A queue of scaletest's workers as what is loaded: the loops of the load room, their records as samples."""
+"""A queue of scaletest's workers as what is loaded: the loops of the load room, their records as
+samples.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ IN_TIME_S = 0.010
 
 
 class _Turns:
-    """Listens to a loop: how late each submission was, in order, and how much of that was the tester's fault.
+    """Listens to a loop: how late each submission was, in order, and how much of that was the
+    tester's fault.
 
-    What waits here because `maximum` are in flight waits for the service: that is backlog, and no lateness.
+    What waits here because `maximum` are in flight waits for the service: that is backlog, and no
+    lateness.
     """
 
     def __init__(self, maximum: int) -> None:
@@ -38,14 +42,18 @@ class _Turns:
         self._held = self._held or in_flight >= self._maximum
 
     def late(self, seconds: float) -> None:
-        """A submission. Held back until one is in time again: what was held is submitted in several turns."""
+        """A submission. Held back until one is in time again: what was held is submitted in several
+        turns.
+        """
         self._held = self._held and seconds > IN_TIME_S
         self.waits.append(seconds)
         self.lags.append(0.0 if self._held else seconds)
 
 
 class QueueLoad:
-    """Loads one queue. make: a new client for each step, so that one step's late replies never reach the next."""
+    """Loads one queue. make: a new client for each step, so that one step's late replies never
+    reach the next.
+    """
 
     def __init__(
         self,
@@ -62,7 +70,9 @@ class QueueLoad:
         self._agent = agent
         self._options: dict[str, Any] = {"arguments": arguments, "time_limit_s": time_limit_s}
 
-    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
         """As LevelLoad says."""
         with self._make() as client:
             return self._measure(client, order, stopping, tell)
@@ -71,7 +81,11 @@ class QueueLoad:
         """Nothing stays open between steps."""
 
     def _measure(
-        self, client: Client, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+        self,
+        client: Client,
+        order: LoadOrder,
+        stopping: Callable[[], bool],
+        tell: Callable[[int, int], None],
     ) -> LoadResult:
         turns, effort, samples = _Turns(self._maximum), Effort(), list[Attempt]()
         began, made = self._clock(), threading.Event()
@@ -82,7 +96,19 @@ class QueueLoad:
             due = max(0.0, ended - record.total_s)
             reply = record.reply
             samples.append(
-                Attempt(0, 1, True, due, due, due, ended, _word(record), 0, reply.run_s, reply.pod or reply.worker)
+                Attempt(
+                    0,
+                    1,
+                    True,
+                    due,
+                    due,
+                    due,
+                    ended,
+                    _word(record),
+                    0,
+                    reply.run_s,
+                    reply.pod or reply.worker,
+                )
             )
 
         loop = self._loop(client, take, order, turns, began)
@@ -92,29 +118,42 @@ class QueueLoad:
                 loop.wait_idle(min(LOOK_S, max(0.01, order.seconds - (self._clock() - began))))
                 tell(len(samples), sum(not one.ok for one in samples))
             seconds = min(self._clock() - began, order.seconds)
-            cores, throttled, held = effort.cores(), effort.throttled_s(), effort.throttled_periods()
+            cores, throttled, held = (
+                effort.cores(),
+                effort.throttled_s(),
+                effort.throttled_periods(),
+            )
             _stop(loop)
             loop.wait_idle(order.patience_s)
             now = self._clock() - began
         finally:
             loop.close()
-        # not before the loop has ended: until then replies come in, and a request would be counted twice
+        # not before the loop has ended: until then replies come in, and a request would be counted
+        # twice
         pending = [at - began for at in loop.waiting_since]
         unsent = loop.overdue_since if isinstance(loop, OpenLoop) else []
         # what has no reply is backlog from when it was due, as is what was never submitted
         samples += [Attempt(0, 1, True, due, due, due, now, TIMED_OUT) for due in pending]
         rows = _noticed(samples, turns) if order.pace is not None else _numbered(samples)
         rows += [
-            Attempt(len(rows) + n, 1, True, at - began, at - began, now, now, UNSENT) for n, at in enumerate(unsent)
+            Attempt(len(rows) + n, 1, True, at - began, at - began, now, now, UNSENT)
+            for n, at in enumerate(unsent)
         ]
         busy = sorted(turns.busy)
         carried = sum(len(argument.encode()) for argument in self._options["arguments"])
         named = [one._replace(agent=self._agent, payload=carried) for one in rows]
         late = busy[int(0.99 * (len(busy) - 1))] if busy else 0.0
-        return LoadResult(named, seconds, cores, late, throttled, len(unsent), throttled_periods=held)
+        return LoadResult(
+            named, seconds, cores, late, throttled, len(unsent), throttled_periods=held
+        )
 
     def _loop(
-        self, client: Client, take: Callable[[Record], None], order: LoadOrder, turns: _Turns, began: float
+        self,
+        client: Client,
+        take: Callable[[Record], None],
+        order: LoadOrder,
+        turns: _Turns,
+        began: float,
     ) -> LoadLoop:
         more: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
         if order.pace is not None:
@@ -144,7 +183,9 @@ def _noticed(samples: list[Attempt], turns: _Turns) -> list[Attempt]:
     ordered = _numbered(sorted(samples, key=lambda one: one.due_s))
     nothing = [0.0] * len(ordered)
     late = zip(ordered, [*turns.lags, *nothing], [*turns.waits, *nothing], strict=False)
-    return [one._replace(noticed_s=one.due_s + lag, sent_s=one.due_s + wait) for one, lag, wait in late]
+    return [
+        one._replace(noticed_s=one.due_s + lag, sent_s=one.due_s + wait) for one, lag, wait in late
+    ]
 
 
 def _numbered(samples: list[Attempt]) -> list[Attempt]:

@@ -20,7 +20,8 @@ from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan, SaturationStep
 
 LEAST_BEHIND = 100.0
-# So many seconds' worth of requests behind, and as many usual latencies, and a step is beyond doubt.
+# So many seconds' worth of requests behind, and as many usual latencies, and a step is beyond
+# doubt.
 BEHIND_S, BEHIND_USUAL = 1.0, 5.0
 
 
@@ -42,7 +43,8 @@ class Teller(Protocol):
 
 
 class Runner:
-    """Measures a plan with a load. `stop` ends it after what is in flight; what was measured is judged all the same.
+    """Measures a plan with a load. `stop` ends it after what is in flight; what was measured is
+    judged all the same.
 
     So it is when a load agent or Redis is lost, as INVALID: `lost` is why.
     """
@@ -80,7 +82,9 @@ class Runner:
             try:
                 step, samples = self._measure(probe, course)
             except (AgentLost, Unreachable) as error:
-                self.lost = error  # a step without one of its agents is no step; those before it are
+                self.lost = (
+                    error  # a step without one of its agents is no step; those before it are
+                )
                 break
             if self.stopped():
                 break  # a step that was cut short must not be taken for a whole one
@@ -95,17 +99,30 @@ class Runner:
             if probe.phase is Phase.WARM and found.success == 0:
                 break
         lost = self.lost.message if self.lost else ""
-        return conclude(course, interrupted=self._stopped, lost=lost, elapsed_s=self._clock() - began)
+        return conclude(
+            course, interrupted=self._stopped, lost=lost, elapsed_s=self._clock() - began
+        )
 
-    def _measure(self, probe: Probe, course: SaturationSequence) -> tuple[SaturationStep, Sequence[Attempt]]:
+    def _measure(
+        self, probe: Probe, course: SaturationSequence
+    ) -> tuple[SaturationStep, Sequence[Attempt]]:
         plan, warm = self._plan, probe.phase is Phase.WARM
-        kind = LoadKind.OPEN if probe.phase is Phase.OPERATE else LoadKind.CLOSED if warm else LoadKind(plan.load)
+        kind = (
+            LoadKind.OPEN
+            if probe.phase is Phase.OPERATE
+            else LoadKind.CLOSED
+            if warm
+            else LoadKind(plan.load)
+        )
         operating = plan.operate_s or 2 * plan.step_s
         wanted = {Phase.WARM: plan.warm_s, Phase.OPERATE: operating}.get(probe.phase, plan.step_s)
         long, warmup = (wanted, 0.0) if warm else timing(wanted, course.usual_s)
         order = self._order(probe, kind, long, 0 if warm else plan.count, course.usual_s)
         began = datetime.now(UTC).isoformat(timespec="milliseconds")
-        name = f"{probe.phase}, {probe.level:.4g} {'requests/s' if kind == LoadKind.OPEN else 'in flight'}"
+        name = (
+            f"{probe.phase}, {probe.level:.4g}"
+            f" {'requests/s' if kind == LoadKind.OPEN else 'in flight'}"
+        )
 
         def tell(ended: int, failed: int) -> None:
             self._teller.note(f"{name}: {ended} ended, {failed} failed")
@@ -130,18 +147,28 @@ class Runner:
         # judged as they are stored: whoever reads the run decides the same
         return step, [rounded(one) for one in found.samples]
 
-    def _order(self, probe: Probe, kind: LoadKind, long: float, count: int, usual_s: float) -> LoadOrder:
+    def _order(
+        self, probe: Probe, kind: LoadKind, long: float, count: int, usual_s: float
+    ) -> LoadOrder:
         patience = (self._plan.timeout_s + 0.1) * (1 + self._plan.retries)
         if kind == LoadKind.CLOSED:
-            return LoadOrder(long, parallel=max(1, round(probe.level)), count=count, patience_s=patience)
+            return LoadOrder(
+                long, parallel=max(1, round(probe.level)), count=count, patience_s=patience
+            )
         if count:
             long = count / probe.level
         starts = (
-            pace.exact_poisson(probe.level, long, self._chance) if self._plan.poisson else pace.constant(probe.level)
+            pace.exact_poisson(probe.level, long, self._chance)
+            if self._plan.poisson
+            else pace.constant(probe.level)
         )
         behind = max(LEAST_BEHIND, probe.level * (BEHIND_S + BEHIND_USUAL * usual_s))
         return LoadOrder(
-            float("inf") if count else long, pace=starts, count=count, most_behind=behind, patience_s=patience
+            float("inf") if count else long,
+            pace=starts,
+            count=count,
+            most_behind=behind,
+            patience_s=patience,
         )
 
 

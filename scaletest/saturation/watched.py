@@ -1,7 +1,9 @@
-"""A load whose machine is looked at meanwhile: who uses its cores, and where the time of a service on it goes.
+"""A load whose machine is looked at meanwhile: who uses its cores, and where the time of a service
+on it goes.
 
-Both are told apart by their processes: the tester is this process with what it started, the service whoever listens on
-the port, with what it started. A thread looks; it may take as little of a core as a worker's looks.
+Both are told apart by their processes: the tester is this process with what it started, the service
+whoever listens on the port, with what it started. A thread looks; it may take as little of a core
+as a worker's looks.
 """
 
 from __future__ import annotations
@@ -29,14 +31,19 @@ LONGEST_S = 0.5
 class Watched:
     """The load, and what is around it.
 
-    servers: finds the first processes of the service, none when it is elsewhere. port: on which they serve.
+    servers: finds the first processes of the service, none when it is elsewhere. port: on which
+    they serve.
     """
 
-    def __init__(self, load: LevelLoad, servers: Callable[[], Sequence[int]], port: int = 0) -> None:
+    def __init__(
+        self, load: LevelLoad, servers: Callable[[], Sequence[int]], port: int = 0
+    ) -> None:
         self._load, self._servers, self._port = load, servers, port
         self._told = False
 
-    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
         """As LevelLoad says."""
         around = self._begin()
         if around is None:
@@ -68,7 +75,11 @@ class _Around:
         self._servers = servers
         self._own = OwnSchedule()
         self._began, self._machine = time.monotonic(), machine_time()
-        self._used_s, self._served_s, self._schedule = own_used_s(), used_s(servers), self._own.read()
+        self._used_s, self._served_s, self._schedule = (
+            own_used_s(),
+            used_s(servers),
+            self._own.read(),
+        )
         self._looks = _Looks(servers, port)
 
     def close(self) -> MachineUse | None:
@@ -103,7 +114,9 @@ class _Looks:
         self._activities: tuple[Activity, ...] = ()
         self._thread: threading.Thread | None = None
         if servers:
-            self._thread = threading.Thread(target=self._run, args=(servers, port), name="scaletest-looks", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, args=(servers, port), name="scaletest-looks", daemon=True
+            )
             self._thread.start()
 
     def close(self) -> tuple[Activity, ...]:
@@ -125,7 +138,9 @@ class _Looks:
                 if watch.due <= time.monotonic():
                     watch.look()
         activities = [watch.close(None) for watch in watches]
-        self._activities = tuple(idle_between_requests(activity) for activity in activities if activity is not None)
+        self._activities = tuple(
+            idle_between_requests(activity) for activity in activities if activity is not None
+        )
         for tree in trees:
             tree.close()
 
@@ -138,7 +153,9 @@ def idle_between_requests(activity: Activity) -> Activity:
     seconds = dict(activity.seconds)
     seconds[State.NETWORK] = max(0.0, seconds.get(State.NETWORK, 0.0) - waited_s)
     seconds[State.IDLE] = seconds.get(State.IDLE, 0.0) + waited_s
-    waits = tuple(replace(wait, state=State.IDLE) if _for_clients(wait) else wait for wait in activity.waits)
+    waits = tuple(
+        replace(wait, state=State.IDLE) if _for_clients(wait) else wait for wait in activity.waits
+    )
     return replace(activity, seconds=seconds, waits=waits)
 
 

@@ -1,8 +1,9 @@
-"""What a thread of a child process does now: it can run, or is blocked, in a state and on an object.
+"""What a thread of a child process does now: it can run, or is blocked, in a state and on an
+object.
 
-The best source is the system call with its arguments, which names the descriptor. Where the kernel or
-its security modules hide it (Yama, hidepid), the kernel function in which the thread sleeps gives the
-state, and objects may be missing.
+The best source is the system call with its arguments, which names the descriptor. Where the kernel
+or its security modules hide it (Yama, hidepid), the kernel function in which the thread sleeps
+gives the state, and objects may be missing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _FUNCTIONS: Sequence[tuple[re.Pattern[str], State]] = [
         (r"do_wait|kernel_wait|vfork|kernel_clone", State.CHILD),
         (r"accept|signal|sigsuspend|sigtimedwait|pause|ptrace", State.IDLE),
         (r"pipe|fifo|wait_for_partner|mq_|msgrcv|msgsnd|wq_sleep", State.PIPE),
-        (r"dma_fence|dma_resv|drm_|i915|^xe_|amdgpu|ttm_|nvidia|uvm_|^nv_|kfd_|ib_uverbs", State.DEVICE),
+        (
+            r"dma_fence|dma_resv|drm_|i915|^xe_|amdgpu|ttm_|nvidia|uvm_|^nv_|kfd_|ib_uverbs",
+            State.DEVICE,
+        ),
         (r"mem_cgroup|reclaim|shrink_|swap|compact|oom|userfault", State.MEMORY),
         (r"^sk_|skb_|inet|tcp|udp|unix_|sock|wait_woken|rpc_|nfs|ceph|cifs|smb", State.NETWORK),
         (
@@ -73,7 +77,9 @@ def of_letter(letter: str) -> Doing:
 
 
 class ThreadLook(NamedTuple):
-    """A look at a thread. line: its system call as the kernel wrote it, b"" when it may not be read."""
+    """A look at a thread. line: its system call as the kernel wrote it, b"" when it may not be
+    read.
+    """
 
     line: bytes
     doing: Doing
@@ -82,7 +88,9 @@ class ThreadLook(NamedTuple):
 class Blocking:
     """Looks at threads. denied: called with each kind of file that may not be read."""
 
-    def __init__(self, sockets: Sockets | None = None, denied: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, sockets: Sockets | None = None, denied: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._sockets = sockets or Sockets()
         self._calls = calls()
         self.denied = denied
@@ -101,7 +109,9 @@ class Blocking:
         except OSError:
             return -1
 
-    def look(self, pid: int, tid: int, handle: int, before: ThreadLook | None = None) -> ThreadLook | None:
+    def look(
+        self, pid: int, tid: int, handle: int, before: ThreadLook | None = None
+    ) -> ThreadLook | None:
         """Look at a thread; None when it is gone. Raises OSError.
 
         before: the last look, when the thread did not run since.
@@ -135,21 +145,29 @@ class Blocking:
         simple = _SIMPLE.get(kind) if kind else None
         if simple is not None:
             return Doing(simple)
-        if kind is WaitKind.FLOCK or (kind is WaitKind.FCNTL and call.arguments[1] in LOCK_COMMANDS):
+        if kind is WaitKind.FLOCK or (
+            kind is WaitKind.FCNTL and call.arguments[1] in LOCK_COMMANDS
+        ):
             return Doing(State.FILE_LOCK, _path(proc_link(pid, first)))
         if kind in (WaitKind.DESCRIPTOR, WaitKind.FCNTL):
             return self._descriptor(pid, thread, first)
         if kind is WaitKind.FUTEX:
-            return Doing(State.LOCK, "" if call.arguments[1] & _FUTEX_PRIVATE else _mapped_file(pid, first))
+            return Doing(
+                State.LOCK, "" if call.arguments[1] & _FUTEX_PRIVATE else _mapped_file(pid, first)
+            )
         if kind is WaitKind.CONNECT:
-            address = _quietly(lambda: proc.parse_address(_memory(pid, call.arguments[1], call.arguments[2])))
+            address = _quietly(
+                lambda: proc.parse_address(_memory(pid, call.arguments[1], call.arguments[2]))
+            )
             return Doing(State.NETWORK, address)
         if kind in (WaitKind.POLL, WaitKind.SELECT, WaitKind.EPOLL):
             return self._polled(pid, kind, call.arguments)
         return self._by_function(pid, thread)
 
     def _in_fault(self, pid: int, thread: str) -> Doing | None:
-        """Activity of a thread that is blocked outside of any call: it waits for a page, or is stopped."""
+        """Activity of a thread that is blocked outside of any call: it waits for a page, or is
+        stopped.
+        """
         doing = self._by_function(pid, thread)
         if doing is not None and doing.state is State.DISK:
             return Doing(State.MEMORY)
@@ -199,7 +217,8 @@ class Blocking:
         return self._most_active(pid, numbers)
 
     def _most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
-        """The state of the most important descriptor. Files are always ready, so a poll does not wait.
+        """The state of the most important descriptor. Files are always ready, so a poll does not
+        wait.
 
         A peer that was asked is more important than clients that may ask.
         """
@@ -304,7 +323,9 @@ def _path(link: str) -> str:
 
 
 def _quietly(look: Callable[[], str]) -> str:
-    """The text that the function returns, or "" where reading is forbidden: only the object is unknown."""
+    """The text that the function returns, or "" where reading is forbidden: only the object is
+    unknown.
+    """
     try:
         return look()
     except (OSError, ValueError):

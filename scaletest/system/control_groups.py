@@ -1,4 +1,6 @@
-"""The control groups around this process, as far as they can be seen, of both versions. Parsers are pure."""
+"""The control groups around this process, as far as they can be seen, of both versions. Parsers are
+pure.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,16 @@ _MOUNTS = {
     CPU_TIME: ("cpuacct", "cpu,cpuacct", "cpuacct,cpu"),
     MEMORY: ("memory",),
 }
-# What version 1 writes where there is no limit of memory: the largest number of bytes, in whole pages.
+# What version 1 writes where there is no limit of memory: the largest number of bytes, in whole
+# pages.
 _NO_MEMORY_LIMIT = 2**60
 # The kernel's own choice where nobody made another.
 _PERIOD_US = 100_000
 
 
 def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path]:
-    """This process's control group of a controller and its parents, innermost first. Raises OSError.
+    """This process's control group of a controller and its parents, innermost first. Raises
+    OSError.
 
     root: where control groups are mounted. own: the file that names this process's groups.
     """
@@ -45,7 +49,9 @@ def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path
 
 
 def _up(base: Path, path: str) -> list[Path]:
-    """The folder and its parents. A container sees itself as the root, whatever its name outside is."""
+    """The folder and its parents. A container sees itself as the root, whatever its name outside
+    is.
+    """
     below = PurePosixPath(path.strip("/"))
     # what lies outside of a container's own view begins with ".." and cannot be seen
     parents = () if ".." in below.parts else (below, *below.parents)
@@ -62,8 +68,12 @@ def text_of(file: Path) -> str:
 
 
 def cpu_limit(folder: Path) -> float | None:
-    """How many cores a control group's processes may use; None without a limit, or where it cannot be read."""
-    texts = [text_of(folder / name) for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")]
+    """How many cores a control group's processes may use; None without a limit, or where it cannot
+    be read.
+    """
+    texts = [
+        text_of(folder / name) for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+    ]
     return parse_cpu_limit(texts[0] or f"{texts[1]} {texts[2] or _PERIOD_US}")
 
 
@@ -78,8 +88,12 @@ def parse_cpu_limit(text: str) -> float | None:
 
 
 def memory_limit(folder: Path) -> float | None:
-    """How many bytes a control group's processes may use; None without a limit, or where it cannot be read."""
-    return parse_memory_limit(text_of(folder / "memory.max") or text_of(folder / "memory.limit_in_bytes"))
+    """How many bytes a control group's processes may use; None without a limit, or where it cannot
+    be read.
+    """
+    return parse_memory_limit(
+        text_of(folder / "memory.max") or text_of(folder / "memory.limit_in_bytes")
+    )
 
 
 def parse_memory_limit(text: str) -> float | None:

@@ -28,11 +28,15 @@ def machine_time() -> MachineTime:
 def parse_machine(text: str) -> MachineTime:
     """/proc/stat; zeros for anything else."""
     reading = parse_stat(text)
-    return MachineTime(int(reading.levels.get("cores", 0.0)), sum(reading.counters.get(name, 0.0) for name in _BUSY))
+    return MachineTime(
+        int(reading.levels.get("cores", 0.0)),
+        sum(reading.counters.get(name, 0.0) for name in _BUSY),
+    )
 
 
 def used_s(roots: Iterable[int]) -> float:
-    """CPU seconds of processes, of all that live below them, and of the children that they waited for.
+    """CPU seconds of processes, of all that live below them, and of the children that they waited
+    for.
 
     Nothing counts of what is gone, or may not be read.
     """
@@ -45,7 +49,9 @@ def used_s(roots: Iterable[int]) -> float:
         try:
             total_s += proc.parse_cpu_s(proc.read(f"/proc/{pid}/stat")) or 0.0
             for thread in proc.numbers(f"/proc/{pid}/task"):
-                waiting += proc.parse_numbers(proc.read(f"/proc/{pid}/task/{thread}/children", 65536))
+                waiting += proc.parse_numbers(
+                    proc.read(f"/proc/{pid}/task/{thread}/children", 65536)
+                )
         except OSError:  # it is gone, or hidden
             continue
     return total_s

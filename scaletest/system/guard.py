@@ -1,10 +1,11 @@
 """A guard: a tiny shell that outlives its parent by a moment and ends what the parent left behind.
 
-The parent holds the write end of the guard's standard input. When the parent dies, however it dies, the kernel closes
-that end, the shell's `read` returns, and it signals the process group that it was last told of. Then it looks through
-/proc for processes that carry the guard's own mark in their environment: that finds a process that was started but
-not yet announced, and one that left its group. A shell costs a megabyte and no Python start-up, and nothing that the
-parent does (a long C call, a stopped interpreter) can hold it up.
+The parent holds the write end of the guard's standard input. When the parent dies, however it dies,
+the kernel closes that end, the shell's `read` returns, and it signals the process group that it was
+last told of. Then it looks through /proc for processes that carry the guard's own mark in their
+environment: that finds a process that was started but not yet announced, and one that left its
+group. A shell costs a megabyte and no Python start-up, and nothing that the parent does (a long C
+call, a stopped interpreter) can hold it up.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import IO
 
 MARK = "SCALETEST_GUARD"
 
-# $1 mark, $2 signal, $3 directory to remove or empty. Reads group ids line by line; an empty line means "no group".
+# $1 mark, $2 signal, $3 directory to remove or empty. Reads group ids line by line; an empty line
+# means "no group".
 _SCRIPT = r"""
 trap '' INT TERM HUP
 group=
@@ -54,10 +56,14 @@ def _close(stream: IO[bytes] | None) -> None:
 
 
 class Guard:
-    """Ends a process group when this process dies. `environment()` must be given to whatever is guarded."""
+    """Ends a process group when this process dies. `environment()` must be given to whatever is
+    guarded.
+    """
 
     def __init__(self, signal_name: str = "KILL", remove: Path | None = None) -> None:
-        """`signal_name` is what the group gets; `remove` a directory that goes when there was a group to end."""
+        """`signal_name` is what the group gets; `remove` a directory that goes when there was a
+        group to end.
+        """
         self._mark = uuid.uuid4().hex
         self._process = subprocess.Popen(
             [
@@ -85,12 +91,16 @@ class Guard:
         return {**(os.environ if base is None else base), f"{MARK}_{self._mark}": "1"}
 
     def watch(self, group: int | None) -> None:
-        """Name the process group to end, or None when there is none any more. Costs one small write."""
+        """Name the process group to end, or None when there is none any more. Costs one small
+        write.
+        """
         stream = self._process.stdin
         assert stream is not None
         try:
             os.write(stream.fileno(), b"%d\n" % group if group else b"\n")
-        except OSError:  # the guard was killed: nothing to tell it; the next command starts without one
+        except (
+            OSError
+        ):  # the guard was killed: nothing to tell it; the next command starts without one
             pass
 
     def close(self) -> None:

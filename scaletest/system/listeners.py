@@ -29,11 +29,15 @@ def is_here(host: str) -> bool:
 
 
 def servers(port: int) -> list[int]:
-    """Processes that listen on a port; not those whose parent does, which started them. We are none."""
+    """Processes that listen on a port; not those whose parent does, which started them. We are
+    none.
+    """
     wanted = set(_listening(port))
     if not wanted:
         return []
-    holders = {pid for pid in proc.numbers("/proc") if pid != os.getpid() and wanted & set(_sockets(pid))}
+    holders = {
+        pid for pid in proc.numbers("/proc") if pid != os.getpid() and wanted & set(_sockets(pid))
+    }
     return sorted(pid for pid in holders if _parent(pid) not in holders)
 
 

@@ -1,4 +1,5 @@
-"""The resources of the node that this process runs on, read again and again. No privilege is needed.
+"""The resources of the node that this process runs on, read again and again. No privilege is
+needed.
 
 Files that are absent or may not be read leave their figures out, never a 0 in their place.
 """
@@ -33,7 +34,9 @@ class Single(Protocol):
 
 
 class NodeReader:
-    """Reads what `FIGURES` lists for all but devices. interval_s: between the last two readings; 0 after the first."""
+    """Reads what `FIGURES` lists for all but devices. interval_s: between the last two readings; 0
+    after the first.
+    """
 
     def __init__(
         self,
@@ -58,7 +61,9 @@ class NodeReader:
         self.interval_s = 0.0
 
     def read(self) -> dict[str, Figures]:
-        """The figures of every resource since the call before; the first one gives levels, and remembers counters."""
+        """The figures of every resource since the call before; the first one gives levels, and
+        remembers counters.
+        """
         now = self._clock()
         self.interval_s = 0.0 if self._read_at is None else max(0.0, now - self._read_at)
         readings = {kind: reader.read() for kind, reader in self._single.items()}
@@ -67,7 +72,9 @@ class NodeReader:
         resources = {name: self._figures(name, reading) for name, reading in readings.items()}
         self._before, self._read_at = readings, now
         return {
-            name: resource_figures for name, resource_figures in self._bounded(resources).items() if resource_figures
+            name: resource_figures
+            for name, resource_figures in self._bounded(resources).items()
+            if resource_figures
         }
 
     def _figures(self, name: str, reading: ResourceReading) -> Figures:

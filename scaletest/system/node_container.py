@@ -1,4 +1,6 @@
-"""The container of this process: its limits, what it used, and how often a limit held it back. Parsers are pure."""
+"""The container of this process: its limits, what it used, and how often a limit held it back.
+Parsers are pure.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def parse_cpu(text: str) -> ResourceReading:
     used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
     if "nr_periods" not in rows or "nr_throttled" not in rows:
         return ResourceReading(counters=used)
-    return ResourceReading(counters=used, quotients={"throttled_periods": (rows["nr_throttled"], rows["nr_periods"])})
+    return ResourceReading(
+        counters=used, quotients={"throttled_periods": (rows["nr_throttled"], rows["nr_periods"])}
+    )
 
 
 def parse_memory_events(text: str) -> dict[str, float]:
@@ -61,7 +65,12 @@ class ContainerReader:
         memory = {name: file.text() for name, file in self._memory.items()}
         used = proc.parse_number(memory["memory.current"] or memory["memory.usage_in_bytes"])
         levels = {**self._limits, **_known({"memory_used": used})}
-        counters = {**self._cpu_used(), **cpu.counters, **self._throttled(), **_memory_counters(memory)}
+        counters = {
+            **self._cpu_used(),
+            **cpu.counters,
+            **self._throttled(),
+            **_memory_counters(memory),
+        }
         return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
 
     def _cpu_used(self) -> dict[str, float]:
@@ -72,7 +81,9 @@ class ContainerReader:
         return {"cpu_used": nanoseconds / 1e9}
 
     def _throttled(self) -> dict[str, float]:
-        """A sum of which a part is missing would look like a reset now and like a limit when it is back."""
+        """A sum of which a part is missing would look like a reset now and like a limit when it is
+        back.
+        """
         throttled = [proc.parse_limited(file.text()) for file in self._limited]
         seconds = [each[1] for each in throttled if each is not None]
         if seconds and len(seconds) == len(throttled):
@@ -103,7 +114,8 @@ def _around(controller: str, root: Path, own: Path) -> list[Path]:
 
 
 def _same_group(group: Path | None, folders: Sequence[Path], root: Path) -> Path | None:
-    """The group in another hierarchy of version 1; None where this process is in another group there.
+    """The group in another hierarchy of version 1; None where this process is in another group
+    there.
 
     What that used would be told beside the limit of this one.
     """
@@ -114,7 +126,9 @@ def _same_group(group: Path | None, folders: Sequence[Path], root: Path) -> Path
 
 
 def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
-    """The control group with the lowest limit, of equal ones the innermost; without any limit the innermost."""
+    """The control group with the lowest limit, of equal ones the innermost; without any limit the
+    innermost.
+    """
     limits = {folder: limit(folder) for folder in folders}
     limited = {folder: value for folder, value in limits.items() if value is not None}
     if limited:

@@ -1,4 +1,6 @@
-"""The CPUs of a node: what they did, how fast they ran, and whether heat slowed them down. Parsers are pure."""
+"""The CPUs of a node: what they did, how fast they ran, and whether heat slowed them down. Parsers
+are pure.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from scaletest.system.control_groups import text_of
 from scaletest.system.node_reading import ResourceReading
 from scaletest.system.proc import OpenFile
 
-# Of so many CPUs clocks and heat are looked at, spread over all: each costs a file, and sockets heat up as a whole.
+# Of so many CPUs clocks and heat are looked at, spread over all: each costs a file, and sockets
+# heat up as a whole.
 MOST_CPUS = 8
 # The first columns of /proc/stat, in clock ticks.
 _COLUMNS = {"user": (0, 1), "system": (2, 5, 6), "iowait": (4,), "steal": (7,)}
@@ -51,9 +54,14 @@ class CpuReader:
     def __init__(self, procfs: Path, sysfs: Path) -> None:
         self._stat, self._load = OpenFile(procfs / "stat"), OpenFile(procfs / "loadavg")
         folders = _cpus(sysfs / "devices/system/cpu")
-        highest = {folder: proc.parse_number(text_of(folder / "cpufreq/cpuinfo_max_freq")) for folder in folders}
+        highest = {
+            folder: proc.parse_number(text_of(folder / "cpufreq/cpuinfo_max_freq"))
+            for folder in folders
+        }
         self._clocks = [
-            (OpenFile(folder / "cpufreq/scaling_cur_freq"), most) for folder, most in highest.items() if most
+            (OpenFile(folder / "cpufreq/scaling_cur_freq"), most)
+            for folder, most in highest.items()
+            if most
         ]
         heat = (folder / "thermal_throttle/core_throttle_count" for folder in folders)
         self._heat = [OpenFile(path) for path in heat if text_of(path)]
@@ -70,7 +78,9 @@ class CpuReader:
         return {"frequency": sum(parts) / len(parts)} if parts else {}
 
     def _throttled(self) -> dict[str, float]:
-        """A sum of which a part is missing would look like a reset now and like heat when it is back."""
+        """A sum of which a part is missing would look like a reset now and like heat when it is
+        back.
+        """
         counts = [proc.parse_number(file.text()) for file in self._heat]
         known = [count for count in counts if count is not None]
         if known and len(known) == len(counts):

@@ -1,4 +1,6 @@
-"""The disks of a node: whole ones, without partitions, memory, files, and what is only put together of other disks."""
+"""The disks of a node: whole ones, without partitions, memory, files, and what is only put together
+of other disks.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def _reading(columns: list[int]) -> ResourceReading:
         "written": float(columns[6] * _SECTOR_BYTES),
     }
     return ResourceReading(
-        counters=counters, quotients={"wait_s": ((columns[3] + columns[7]) / 1e3, float(columns[0] + columns[4]))}
+        counters=counters,
+        quotients={"wait_s": ((columns[3] + columns[7]) / 1e3, float(columns[0] + columns[4]))},
     )
 
 
@@ -53,6 +56,8 @@ class DiskReader:
 
     def _look(self) -> set[str]:
         try:
-            return {path.name for path in self._folder.iterdir() if not _NO_DISK.fullmatch(path.name)}
+            return {
+                path.name for path in self._folder.iterdir() if not _NO_DISK.fullmatch(path.name)
+            }
         except OSError:
             return set()

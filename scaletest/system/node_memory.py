@@ -1,4 +1,6 @@
-"""The memory of a node, and how long threads waited for CPU, memory and storage. Parsers are pure."""
+"""The memory of a node, and how long threads waited for CPU, memory and storage. Parsers are
+pure.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,15 @@ def parse_swap(text: str) -> dict[str, float]:
     """Bytes that were ever swapped, of /proc/vmstat."""
     matches = {figure: pattern.search(text) for figure, pattern in _SWAPPED.items()}
     pages = {figure: proc.parse_number(match[1]) for figure, match in matches.items() if match}
-    return {figure: float(count * PAGE_BYTES) for figure, count in pages.items() if count is not None}
+    return {
+        figure: float(count * PAGE_BYTES) for figure, count in pages.items() if count is not None
+    }
 
 
 def parse_pressure(text: str) -> dict[str, float]:
-    """Seconds in which some thread, or every one, ever waited, of a file of /proc/pressure: by "some" and "full"."""
+    """Seconds in which some thread, or every one, ever waited, of a file of /proc/pressure: by
+    "some" and "full".
+    """
     return {match[1]: int(match[2]) / 1e6 for match in _STALLED.finditer(text)}
 
 
@@ -61,5 +67,7 @@ class PressureReader:
         counters = {}
         for resource, lines in _PRESSURE.items():
             stalled = parse_pressure(self._files[resource].text())
-            counters.update({f"{resource}_{line}": stalled[line] for line in lines if line in stalled})
+            counters.update(
+                {f"{resource}_{line}": stalled[line] for line in lines if line in stalled}
+            )
         return ResourceReading(counters=counters)

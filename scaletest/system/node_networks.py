@@ -22,14 +22,22 @@ def parse_networks(text: str) -> dict[str, ResourceReading]:
         if colon and name.strip() != _LOOPBACK and len(numbers) >= 16 and None not in numbers:
             readings[name.strip()] = _reading([number or 0 for number in numbers])
     return {
-        name: reading for name, reading in readings.items() if reading.counters["received"] + reading.counters["sent"]
+        name: reading
+        for name, reading in readings.items()
+        if reading.counters["received"] + reading.counters["sent"]
     }
 
 
 def _reading(columns: list[int]) -> ResourceReading:
-    """Bytes, packets, errors, dropped and four more, first of what was received, then of what was sent."""
+    """Bytes, packets, errors, dropped and four more, first of what was received, then of what was
+    sent.
+    """
     return ResourceReading(
-        counters={"received": float(columns[0]), "sent": float(columns[8]), "dropped": float(columns[3] + columns[11])}
+        counters={
+            "received": float(columns[0]),
+            "sent": float(columns[8]),
+            "dropped": float(columns[3] + columns[11]),
+        }
     )
 
 
@@ -57,7 +65,9 @@ class NetworkReader:
         return networks
 
     def speed(self, name: str) -> dict[str, float]:
-        """The figure as it was at the first call since the interface is there; interfaces of software have none."""
+        """The figure as it was at the first call since the interface is there; interfaces of
+        software have none.
+        """
         if name not in self._speeds:
             self._speeds[name] = parse_speed(text_of(self._folder / name / "speed"))
         return self._speeds[name]

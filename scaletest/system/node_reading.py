@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 class ResourceReading:
     """What a resource's files said at one time, by figure.
 
-    levels: figures as they are. counters: what only grows, in the figure's unit times seconds; its growth in a second
-    is the figure. quotients: two counters, of which the first one's growth in units of the second one's is the figure.
+    levels: figures as they are. counters: what only grows, in the figure's unit times seconds; its
+    growth in a second is the figure. quotients: two counters, of which the first one's growth in
+    units of the second one's is the figure.
     """
 
     levels: Mapping[str, float] = field(default_factory=dict)
@@ -19,8 +20,12 @@ class ResourceReading:
     quotients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def figures(before: ResourceReading | None, now: ResourceReading, interval_s: float) -> dict[str, float]:
-    """The figures of an interval. A counter that is new, or less than before, since it was reset, gives none."""
+def figures(
+    before: ResourceReading | None, now: ResourceReading, interval_s: float
+) -> dict[str, float]:
+    """The figures of an interval. A counter that is new, or less than before, since it was reset,
+    gives none.
+    """
     resource_figures = dict(now.levels)
     if before is None or interval_s <= 0:
         return resource_figures

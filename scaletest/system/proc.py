@@ -20,7 +20,9 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Schedule(NamedTuple):
-    """A thread's time on CPUs and waiting for one, in seconds, and how often it was put on a CPU."""
+    """A thread's time on CPUs and waiting for one, in seconds, and how often it was put on a
+    CPU.
+    """
 
     run_s: float
     wait_s: float
@@ -28,7 +30,9 @@ class Schedule(NamedTuple):
 
 
 class Status(NamedTuple):
-    """A thread's state letter, its process's number of threads, and when that began, in seconds since boot."""
+    """A thread's state letter, its process's number of threads, and when that began, in seconds
+    since boot.
+    """
 
     letter: str
     threads: int
@@ -36,7 +40,9 @@ class Status(NamedTuple):
 
 
 class SystemCall(NamedTuple):
-    """The system call that a thread is blocked in; number -1 outside of any. stack: 0 when the thread is dead."""
+    """The system call that a thread is blocked in; number -1 outside of any. stack: 0 when the
+    thread is dead.
+    """
 
     number: int
     arguments: tuple[int, ...]
@@ -59,7 +65,9 @@ def read_all(path: str) -> str:
 
 
 class OpenFile:
-    """A file of /proc or /sys that is read again and again: opening it would cost more than reading it."""
+    """A file of /proc or /sys that is read again and again: opening it would cost more than reading
+    it.
+    """
 
     def __init__(self, path: Path) -> None:
         """One that is absent, or denied, is so for good."""
@@ -79,7 +87,9 @@ class OpenFile:
         parts = [b""]
         try:
             # the kernel answers a page at a time, of which the last line may not fit
-            while (size := sum(map(len, parts))) < MOST_BYTES and (part := os.pread(self._handle, _CHUNK_BYTES, size)):
+            while (size := sum(map(len, parts))) < MOST_BYTES and (
+                part := os.pread(self._handle, _CHUNK_BYTES, size)
+            ):
                 parts.append(part)
                 if len(part) < _SHORT_BYTES:
                     break
@@ -128,7 +138,9 @@ def parse_status(data: bytes) -> Status | None:
 
 
 def parse_major_faults(data: bytes) -> int:
-    """/proc/PID/task/TID/stat: page faults of a thread that read from a disk; 0 where that cannot be read."""
+    """/proc/PID/task/TID/stat: page faults of a thread that read from a disk; 0 where that cannot
+    be read.
+    """
     fields = data.rpartition(b")")[2].split()
     try:
         return int(fields[9])
@@ -137,7 +149,9 @@ def parse_major_faults(data: bytes) -> int:
 
 
 def parse_cpu_s(data: bytes) -> float | None:
-    """/proc/PID/stat: user and system time of a process and of its children that ended and were awaited, in seconds."""
+    """/proc/PID/stat: user and system time of a process and of its children that ended and were
+    awaited, in seconds.
+    """
     fields = data.rpartition(b")")[2].split()
     try:
         if len(fields) > 14:
@@ -171,21 +185,27 @@ def parse_number(text: str) -> int | None:
 
 
 def parse_table(text: str) -> dict[str, int]:
-    """Lines of a name and a number, as in cpu.stat, memory.events, /proc/meminfo and /proc/vmstat."""
+    """Lines of a name and a number, as in cpu.stat, memory.events, /proc/meminfo and
+    /proc/vmstat.
+    """
     lines = (line.split(None, 2) for line in text.splitlines())
     numbers = ((fields[0].rstrip(":"), _whole(fields[1])) for fields in lines if len(fields) >= 2)
     return {name: number for name, number in numbers if number is not None}
 
 
 def _whole(word: str) -> int | None:
-    """A number as the kernel writes it: int() would take more, and refuse to read some thousand digits."""
+    """A number as the kernel writes it: int() would take more, and refuse to read some thousand
+    digits.
+    """
     if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
         return int(word)
     return None
 
 
 def parse_limited(text: str) -> tuple[int, float] | None:
-    """(periods, seconds) in which a control group's CPU limit held it back, of cpu.stat of either version."""
+    """(periods, seconds) in which a control group's CPU limit held it back, of cpu.stat of either
+    version.
+    """
     rows = parse_table(text)
     try:
         if "throttled_usec" in rows:
@@ -196,11 +216,17 @@ def parse_limited(text: str) -> tuple[int, float] | None:
 
 
 def mapped_file(maps: str, address: int) -> str:
-    """The file that is mapped and shared with others at an address; "" for private memory and memory without a name."""
+    """The file that is mapped and shared with others at an address; "" for private memory and
+    memory without a name.
+    """
     for line in maps.splitlines():
         match = _MAPPING.match(line)
         if match and int(match[1], 16) <= address < int(match[2], 16):
-            shared = match[3].endswith("s") and match[4].startswith("/") and not match[4].startswith("/dev/zero")
+            shared = (
+                match[3].endswith("s")
+                and match[4].startswith("/")
+                and not match[4].startswith("/dev/zero")
+            )
             return match[4].removesuffix(" (deleted)") if shared else ""
     return ""
 
@@ -221,7 +247,9 @@ def parse_epoll(fdinfo: str) -> list[int]:
 
 
 def inode_of(fdinfo: str) -> int | None:
-    """The inode of a descriptor's file, of /proc/PID/fdinfo/N; kernels before 5.14 do not say it."""
+    """The inode of a descriptor's file, of /proc/PID/fdinfo/N; kernels before 5.14 do not say
+    it.
+    """
     match = re.search(r"^ino:\s*(\d+)", fdinfo, re.MULTILINE)
     return int(match[1]) if match else None
 
@@ -247,7 +275,9 @@ def parse_peers(table: str) -> Iterator[Connection]:
 
 
 def _peer(text: str) -> str:
-    """An address as the kernel prints it: words of 32 bits in the machine's own byte order, then the port."""
+    """An address as the kernel prints it: words of 32 bits in the machine's own byte order, then
+    the port.
+    """
     host, _, port = text.partition(":")
     number = int(port, 16)
     if not number:
@@ -264,7 +294,9 @@ def place(host: str, port: int) -> str:
 
 
 def parse_address(data: bytes) -> str:
-    """A struct sockaddr in a process's memory: host:port or the path of a unix socket; "" for anything else."""
+    """A struct sockaddr in a process's memory: host:port or the path of a unix socket; "" for
+    anything else.
+    """
     if len(data) < 4:
         return ""
     (family,) = struct.unpack_from("=H", data)
@@ -289,7 +321,11 @@ def unix_name(name: bytes) -> str:
 
 def polled(data: bytes) -> list[int]:
     """The descriptors of an array of struct pollfd."""
-    return [number for number, _, _ in struct.iter_unpack("=ihh", data[: len(data) // 8 * 8]) if number >= 0]
+    return [
+        number
+        for number, _, _ in struct.iter_unpack("=ihh", data[: len(data) // 8 * 8])
+        if number >= 0
+    ]
 
 
 def selected(data: bytes) -> list[int]:

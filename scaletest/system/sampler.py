@@ -1,7 +1,8 @@
 """The sampler of requests: where the processes of a running program spend their time.
 
-It has no thread: who waits for a program looks at its processes in between, so that nothing runs while no program does.
-Looks are rarer where they cost more, and a look that fails ends the sampling of that request and nothing else.
+It has no thread: who waits for a program looks at its processes in between, so that nothing runs
+while no program does. Looks are rarer where they cost more, and a look that fails ends the sampling
+of that request and nothing else.
 """
 
 from __future__ import annotations
@@ -31,18 +32,29 @@ GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
 ENOUGH_LOOKS = 3
 # In requests of more looks it does not matter where in an interval the first one falls.
 FEW_LOOKS = 2
-# Of requests that typically take less than this a random part is sampled: what sampling needs before and after each of
-# them would otherwise cost 8 workers more than 1 % of a core.
+# Of requests that typically take less than this a random part is sampled: what sampling needs
+# before and after each of them would otherwise cost 8 workers more than 1 % of a core.
 SHORT_S, SAMPLED_PART = 1.0, 0.5
-# Part of a core that looks may take: where they cost more, as with many threads or cold caches, they become rarer.
+# Part of a core that looks may take: where they cost more, as with many threads or cold caches,
+# they become rarer.
 SHARE = 0.002
 NEVER = float("inf")
 _DENIED = {
-    "syscall": "the system calls of some programs cannot be read: what they wait for is less certain",
-    "wchan": "neither system calls nor kernel functions of some programs can be read: waits are not observed",
+    "syscall": (
+        "the system calls of some programs cannot be read: what they wait for is less certain"
+    ),
+    "wchan": (
+        "neither system calls nor kernel functions of some programs can be read: waits are not"
+        " observed"
+    ),
     "stat": "some processes of programs cannot be read: their time counts as not observed",
-    "fdinfo": "the device use of some programs cannot be read: how long they keep devices busy is left out",
-    "schedstat": "this kernel does not count how long threads wait for a CPU: causes are not sampled",
+    "fdinfo": (
+        "the device use of some programs cannot be read: how long they keep devices busy is"
+        " left out"
+    ),
+    "schedstat": (
+        "this kernel does not count how long threads wait for a CPU: causes are not sampled"
+    ),
 }
 
 
@@ -77,7 +89,9 @@ class RequestSampler:
         return ProgramWatch(self, device)
 
     def draw(self, device: str = "") -> ProgramWatch | None:
-        """Before a request's program starts; None where chance leaves out one of many short requests."""
+        """Before a request's program starts; None where chance leaves out one of many short
+        requests.
+        """
         is_short = self._has_typical and self.typical_s < SHORT_S
         if is_short and not device and self.chance.random() >= self._sampled_part:
             return None
@@ -88,8 +102,14 @@ class RequestSampler:
         return self._own.read()
 
     def interval_s(self) -> float:
-        """Between two looks: a whole number of intervals makes up a request, where requests are longer than one."""
-        least_s = max(INTERVAL_S, self.allowance.interval_s, min(LONGEST_INTERVAL_S, self.typical_s / ENOUGH_LOOKS))
+        """Between two looks: a whole number of intervals makes up a request, where requests are
+        longer than one.
+        """
+        least_s = max(
+            INTERVAL_S,
+            self.allowance.interval_s,
+            min(LONGEST_INTERVAL_S, self.typical_s / ENOUGH_LOOKS),
+        )
         return max(least_s, self.typical_s / max(1, int(self.typical_s / least_s)))
 
     def next_after_s(self, interval_s: float, ran_s: float) -> float:
@@ -110,8 +130,8 @@ class RequestSampler:
 
 
 class Moments:
-    """When to look at programs that are shorter than an interval: once in each interval of the time that they run, the
-    intervals of one after the other, at any instant of it with the same chance.
+    """When to look at programs that are shorter than an interval: once in each interval of the time
+    that they run, the intervals of one after the other, at any instant of it with the same chance.
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -120,7 +140,9 @@ class Moments:
         self._next_s = self._end_s = 0.0
 
     def next_s(self, interval_s: float, *, anew: bool) -> float:
-        """Time of the next look, since the program began. anew: an interval begins with the program."""
+        """Time of the next look, since the program began. anew: an interval begins with the
+        program.
+        """
         if anew:
             self._end_s = 0.0
         if anew or self._next_s <= 0.0:
@@ -140,7 +162,9 @@ class Moments:
 
 
 class Allowance:
-    """CPU time for looks: so much of what passes between two of them as they may cost, by what they did cost."""
+    """CPU time for looks: so much of what passes between two of them as they may cost, by what they
+    did cost.
+    """
 
     def __init__(self, share: float = SHARE) -> None:
         self._share = share
@@ -157,7 +181,9 @@ class Allowance:
 
 
 class ProgramWatch:
-    """One program from before its start to its end. `due`: when to look next, on the monotonic clock."""
+    """One program from before its start to its end. `due`: when to look next, on the monotonic
+    clock.
+    """
 
     def __init__(self, sampler: RequestSampler, device: str = "") -> None:
         self._sampler = sampler
@@ -176,11 +202,13 @@ class ProgramWatch:
         self._interval_s = sampler.interval_s()
         self._is_short = sampler.typical_s < self._interval_s
         first_s = sampler.moments.next_s(self._interval_s, anew=not self._is_short)
-        # in requests of few looks the first one stands for a whole interval, wherever in it it falls
+        # in requests of few looks the first one stands for a whole interval, wherever in it it
+        # falls
         has_few = not self._is_short and sampler.typical_s < FEW_LOOKS * self._interval_s
         self._spent = TimeByState(1.0 - first_s / self._interval_s if has_few else 0.5)
         self._first_s = first_s
-        # the interval that the next look stands for, and the sum of those of looks that met something blocked
+        # the interval that the next look stands for, and the sum of those of looks that met
+        # something blocked
         self._look_s = self._interval_s
         self._stands_for_s = 0.0
         # how long the first process waited for a CPU since the last look that counted
@@ -198,7 +226,9 @@ class ProgramWatch:
             self._sampler.cpu_s = time.thread_time()
 
     def resume(self, tree: Tree) -> None:
-        """The program was there before, and begins to work. The tree is the caller's; what it did does not count."""
+        """The program was there before, and begins to work. The tree is the caller's; what it did
+        does not count.
+        """
         self._count_own(0.0)
         if not self._sampler.works:
             return
@@ -222,7 +252,9 @@ class ProgramWatch:
         self.due = self._started + self._first_s
 
     def look(self) -> None:
-        """Look at the processes. As long as nobody ran the interval goes on, to be counted when somebody did."""
+        """Look at the processes. As long as nobody ran the interval goes on, to be counted when
+        somebody did.
+        """
         now = time.monotonic()
         self._late_s += max(0.0, now - self.due)
         try:
@@ -230,7 +262,9 @@ class ProgramWatch:
             if self._tree.is_unchanged():
                 self._unchanged_s = max(0.0, now - self._looked)
             else:
-                self._spent.interval(max(0.0, now - self._looked), self._tree.look(), self._unchanged_s)
+                self._spent.interval(
+                    max(0.0, now - self._looked), self._tree.look(), self._unchanged_s
+                )
                 self._looked, self._unchanged_s = now, 0.0
             # a device may be busy while nobody runs
             if self._clients is not None:
@@ -259,11 +293,14 @@ class ProgramWatch:
         self._sampler.allowance.spend(self._sampler.cpu_s - since_s)
 
     def close(self, usage: struct_rusage | None) -> Activity | None:
-        """The program has ended, with what it used, None when that is not known. None when nothing can be said."""
+        """The program has ended, with what it used, None when that is not known. None when nothing
+        can be said.
+        """
         return self._quietly(lambda: self._close(usage))
 
     def close_own(self, state: State, name: str = "") -> Activity | None:
-        """There was no program, but this thread: as long as it neither ran nor waited for a CPU it was in this state.
+        """There was no program, but this thread: as long as it neither ran nor waited for a CPU it
+        was in this state.
 
         name: of what it waited for.
         """
@@ -287,7 +324,9 @@ class ProgramWatch:
     def _close(self, usage: struct_rusage | None) -> Activity:
         if self._tree is not None and self._keeps_tree:
             self._tree.close()
-        elif self._tree is not None and self._clients is not None:  # its processes live on, and can be read at the end
+        elif (
+            self._tree is not None and self._clients is not None
+        ):  # its processes live on, and can be read at the end
             self._clients.look(self._tree.processes)
         self._count_own(self._looks_s)
         self._sampler.ended(time.monotonic() - self._started)
@@ -304,10 +343,14 @@ class ProgramWatch:
         activity = _activity(self._spent, ended - self._began, usage, throttled_s)
         if self._clients is None:
             return activity
-        return replace(activity, engines=self._clients.busy_s(), device_memory_bytes=self._clients.memory_bytes)
+        return replace(
+            activity, engines=self._clients.busy_s(), device_memory_bytes=self._clients.memory_bytes
+        )
 
     def _count_own(self, looks_s: float) -> None:
-        """Our own time: to start the program, or to see that it ended, we need a CPU ourselves. looks_s: of looks."""
+        """Our own time: to start the program, or to see that it ended, we need a CPU ourselves.
+        looks_s: of looks.
+        """
         own = self._sampler.own_schedule()
         if own is None or self._own is None:
             return
@@ -321,7 +364,9 @@ class ProgramWatch:
 
 
 class OwnSchedule:
-    """How long the thread that reads it ran and waited for a CPU. Forked processes have their own."""
+    """How long the thread that reads it ran and waited for a CPU. Forked processes have their
+    own.
+    """
 
     def __init__(self) -> None:
         self._handle = -1
@@ -339,7 +384,9 @@ class OwnSchedule:
         return schedule if schedule and schedule.slices else None
 
 
-def _activity(spent: TimeByState, total_s: float, usage: struct_rusage | None, throttled_s: float) -> Activity:
+def _activity(
+    spent: TimeByState, total_s: float, usage: struct_rusage | None, throttled_s: float
+) -> Activity:
     seconds, waits = spent.seconds(total_s), spent.waits()
     if usage is None:
         return Activity(seconds, waits, throttled_s=throttled_s)

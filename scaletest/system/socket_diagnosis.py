@@ -1,6 +1,8 @@
-"""What the kernel's socket diagnosis tells, which answers everybody about the sockets of their own network.
+"""What the kernel's socket diagnosis tells, which answers everybody about the sockets of their own
+network.
 
-It names the peer of a unix socket, and lists connections at a tenth of what reading /proc/net/tcp costs.
+It names the peer of a unix socket, and lists connections at a tenth of what reading /proc/net/tcp
+costs.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _ANY_COOKIE = 0xFFFFFFFF
 
 
 def unix_peer(inode: int) -> str | None:
-    """The path of a unix socket's peer, "" for one without a name; None for other sockets, and before it is accepted.
+    """The path of a unix socket's peer, "" for one without a name; None for other sockets, and
+    before it is accepted.
 
     Raises OSError where the kernel does not answer.
     """
@@ -79,7 +82,9 @@ def _answers(link: socket.socket, request: bytes, flags: int) -> Iterator[bytes]
 
 
 def _attributes(link: socket.socket, inode: int, show: int) -> dict[int, bytes]:
-    """Attributes of the unix socket with this inode by number. Raises OSError when there is no such socket."""
+    """Attributes of the unix socket with this inode by number. Raises OSError when there is no such
+    socket.
+    """
     fields = (inode & 0xFFFFFFFF, show, _ANY_COOKIE, _ANY_COOKIE)
     request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, *fields)
     attributes: dict[int, bytes] = {}

@@ -1,8 +1,9 @@
-"""Peers of other processes' sockets: by a duplicate of the descriptor, else by what the kernel lists.
+"""Peers of other processes' sockets: by a duplicate of the descriptor, else by what the kernel
+lists.
 
-A duplicate costs microseconds; containers forbid it. The kernel's diagnosis of all connections costs a fifth of a
-millisecond, the tables of /proc/PID/net milliseconds, however few sockets there are: each is read no more often than a
-thousandth of a core allows.
+A duplicate costs microseconds; containers forbid it. The kernel's diagnosis of all connections
+costs a fifth of a millisecond, the tables of /proc/PID/net milliseconds, however few sockets there
+are: each is read no more often than a thousandth of a core allows.
 """
 
 from __future__ import annotations
@@ -39,11 +40,21 @@ class SocketPeer(NamedTuple):
 
 
 class Sockets:
-    """Finds peers and keeps them by the socket's inode, which no other socket has while it lives."""
+    """Finds peers and keeps them by the socket's inode, which no other socket has while it
+    lives.
+    """
 
-    def __init__(self, *, duplicate: bool = True, clock: Callable[[], float] = time.monotonic, served: int = 0) -> None:
-        """duplicate: whether to try the cheap way. served: the TCP port on which the processes themselves serve: the
-        peer of its connections, and of sockets that listen, is CLIENTS; 0 for none."""
+    def __init__(
+        self,
+        *,
+        duplicate: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+        served: int = 0,
+    ) -> None:
+        """duplicate: whether to try the cheap way. served: the TCP port on which the processes
+        themselves serve: the peer of its connections, and of sockets that listen, is CLIENTS; 0 for
+        none.
+        """
         self._duplicate = duplicate and socket.getdefaulttimeout() is None
         self._clock = clock
         self._served = served
@@ -93,7 +104,9 @@ class Sockets:
             return SocketPeer(CLIENTS)
         return peer
 
-    def _listed(self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]) -> SocketPeer | None:
+    def _listed(
+        self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]
+    ) -> SocketPeer | None:
         """The peer by a list of all, when that may be read again."""
         if self._clock() < self._after.get(source, 0.0):
             return None

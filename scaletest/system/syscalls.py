@@ -1,4 +1,6 @@
-"""System calls in which a thread can wait, by number and architecture, and what kind of wait each is."""
+"""System calls in which a thread can wait, by number and architecture, and what kind of wait each
+is.
+"""
 
 from __future__ import annotations
 
@@ -80,11 +82,19 @@ _NUMBERS: Mapping[WaitKind, Mapping[str, tuple[int | None, int | None]]] = {
         "mq_timedreceive": (243, 183),
     },
     WaitKind.SLEEP: {"nanosleep": (35, 101), "clock_nanosleep": (230, 115)},
-    WaitKind.SIGNAL: {"pause": (34, None), "rt_sigtimedwait": (128, 137), "rt_sigsuspend": (130, 133)},
+    WaitKind.SIGNAL: {
+        "pause": (34, None),
+        "rt_sigtimedwait": (128, 137),
+        "rt_sigsuspend": (130, 133),
+    },
     WaitKind.CHILD: {"wait4": (61, 260), "waitid": (247, 95), "vfork": (58, None)},
     WaitKind.POLL: {"poll": (7, None), "ppoll": (271, 73)},
     WaitKind.SELECT: {"select": (23, None), "pselect6": (270, 72)},
-    WaitKind.EPOLL: {"epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441)},
+    WaitKind.EPOLL: {
+        "epoll_wait": (232, None),
+        "epoll_pwait": (281, 22),
+        "epoll_pwait2": (441, 441),
+    },
     WaitKind.SYNC: {"sync": (162, 81), "syncfs": (306, 267), "msync": (26, 227)},
     # they wait for the lock of the address space, or for pages
     WaitKind.MAP: {
@@ -97,12 +107,15 @@ _NUMBERS: Mapping[WaitKind, Mapping[str, tuple[int | None, int | None]]] = {
     },
 }
 _COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
-# The commands of fcntl that wait for a lock: F_SETLKW and F_OFD_SETLKW, the same on both architectures.
+# The commands of fcntl that wait for a lock: F_SETLKW and F_OFD_SETLKW, the same on both
+# architectures.
 LOCK_COMMANDS = (7, 38)
 
 
 def calls(machine: str = "") -> Mapping[int, WaitKind]:
-    """The kind of each number on this machine's architecture; empty for one whose numbers are not known here."""
+    """The kind of each number on this machine's architecture; empty for one whose numbers are not
+    known here.
+    """
     column = _COLUMNS.get(machine or platform.machine())
     if column is None:
         return {}

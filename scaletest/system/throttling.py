@@ -1,4 +1,6 @@
-"""How long a control group's CPU limit held the processes of this container back, for both versions of cgroups."""
+"""How long a control group's CPU limit held the processes of this container back, for both versions
+of cgroups.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from scaletest.system.control_groups import CGROUPS, OWN
 
 
 class Throttling:
-    """Counts from when it is made, for the limits that there were then. Without a limit it reads nothing."""
+    """Counts from when it is made, for the limits that there were then. Without a limit it reads
+    nothing.
+    """
 
     def __init__(self, root: Path = CGROUPS, own: Path = OWN) -> None:
         self._files = limited(root, own)
@@ -17,13 +21,20 @@ class Throttling:
         self._periods = [_periods(path) for path in self._files]
 
     def seconds(self) -> float:
-        """Throttled seconds since this object was created, summed over CPUs; nested limits add up."""
+        """Throttled seconds since this object was created, summed over CPUs; nested limits add
+        up.
+        """
         return max(0.0, self._sum_s() - self._began_s)
 
     def part(self) -> float:
-        """The part of its periods since it was made in which a limit held the processes back: the highest of all."""
+        """The part of its periods since it was made in which a limit held the processes back: the
+        highest of all.
+        """
         now = [_periods(path) for path in self._files]
-        return max((_part(before, after) for before, after in zip(self._periods, now, strict=True)), default=0.0)
+        return max(
+            (_part(before, after) for before, after in zip(self._periods, now, strict=True)),
+            default=0.0,
+        )
 
     def _sum_s(self) -> float:
         return sum(_throttled_s(path) for path in self._files)
@@ -33,7 +44,11 @@ def limited(root: Path, own: Path) -> list[str]:
     """The cpu.stat of every control group around us that has a CPU limit."""
     try:
         around = control_groups.folders(control_groups.CPU, root, own)
-        return [str(folder / "cpu.stat") for folder in around if control_groups.cpu_limit(folder) is not None]
+        return [
+            str(folder / "cpu.stat")
+            for folder in around
+            if control_groups.cpu_limit(folder) is not None
+        ]
     except OSError:  # a folder that may not even be looked for
         return []
 

@@ -1,14 +1,17 @@
 """From looks at a request's processes to seconds by state, which sum to the time that passed.
 
-Time on a CPU, and waiting for one, is counted by the kernel between two looks. What is left of the interval was spent
-blocked: part of it is given to what was blocked at its begin, the rest to what is blocked at its end, so that a state
-is neither too long nor too short on average, wherever in a request the looks fall. Where something ran at one end and
-was blocked once, all is the other end's; after many short waits its part goes to the states that got less than the
-looks at what was blocked say, since these are a sample of the blocked time. A process that did not live through the
-interval gets no more of it than it lived. Nothing else is guessed: the rest was not observed.
+Time on a CPU, and waiting for one, is counted by the kernel between two looks. What is left of the
+interval was spent
+blocked: part of it is given to what was blocked at its begin, the rest to what is blocked at its
+end, so that a state is neither too long nor too short on average, wherever in a request the looks
+fall. Where something ran at one end and was blocked once, all is the other end's; after many short
+waits its part goes to the states that got less than the looks at what was blocked say, since these
+are a sample of the blocked time. A process that did not live through the interval gets no more of
+it than it lived. Nothing else is guessed: the rest was not observed.
 
-Looks fall into short requests by chance. Over many of them each look stands for as much time as passes between two, so
-`Balance` keeps what that is more than the blocked time of the requests that looks met, and gives it to those that none
+Looks fall into short requests by chance. Over many of them each look stands for as much time as
+passes between two, so `Balance` keeps what that is more than the blocked time of the requests that
+looks met, and gives it to those that none
 met: the sums of a worker's requests are right, those of a short request alone are not.
 """
 
@@ -26,7 +29,8 @@ from scaletest.system.tree import FEW_SLICES, ThreadShare, TreeLook
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
 # Seconds of one state that are kept for later requests, or given to them in advance, at most.
 MOST_KEPT_S = 1.0
-# States with an object for which seconds are kept: requests may each wait for a file or an address of its own.
+# States with an object for which seconds are kept: requests may each wait for a file or an address
+# of its own.
 MOST_KEPT = 64
 
 
@@ -67,10 +71,13 @@ class TimeByState:
         self._weigh(seconds - still_s, self._last, look)
         self._last = look
 
-    def close(self, seconds: float, cpu_s: float, unchanged_s: float = 0.0, wait_s: float = 0.0) -> None:
+    def close(
+        self, seconds: float, cpu_s: float, unchanged_s: float = 0.0, wait_s: float = 0.0
+    ) -> None:
         """The time from the last look to the end.
 
-        cpu_s: of all processes since the begin. wait_s: how long the first process waited for a CPU since that look.
+        cpu_s: of all processes since the begin. wait_s: how long the first process waited for a CPU
+        since that look.
         """
         unseen_s = max(0.0, cpu_s - self._seen_run_s)
         hidden_s = self._seconds[Doing(State.NOT_OBSERVED)]
@@ -95,7 +102,9 @@ class TimeByState:
 
     def blocked(self) -> dict[Doing, float]:
         """The seconds that only looks tell of, with those that were not observed."""
-        return {doing: s for doing, s in self._seconds.items() if doing.state not in _COUNTED and s > 0}
+        return {
+            doing: s for doing, s in self._seconds.items() if doing.state not in _COUNTED and s > 0
+        }
 
     def observe(self, seconds: dict[Doing, float]) -> None:
         """Give time that was not observed to the states that it was spent in."""
@@ -104,8 +113,12 @@ class TimeByState:
         self._seconds[Doing(State.NOT_OBSERVED)] -= sum(seconds.values())
 
     def throttle(self, seconds: float) -> None:
-        """Seconds in which a limit held all processes back: that part of the waiting for a CPU was for the limit."""
-        self._move(State.CPU_WAIT, State.THROTTLED, min(seconds, self._seconds[Doing(State.CPU_WAIT)]))
+        """Seconds in which a limit held all processes back: that part of the waiting for a CPU was
+        for the limit.
+        """
+        self._move(
+            State.CPU_WAIT, State.THROTTLED, min(seconds, self._seconds[Doing(State.CPU_WAIT)])
+        )
 
     def seconds(self, total_s: float) -> dict[State, float]:
         """By state; they sum to the total."""
@@ -120,7 +133,9 @@ class TimeByState:
     def waits(self) -> tuple[Wait, ...]:
         """The longest waits for something that has a name."""
         named = [
-            Wait(doing.state, doing.object, s) for doing, s in self._seconds.items() if doing.state and doing.object
+            Wait(doing.state, doing.object, s)
+            for doing, s in self._seconds.items()
+            if doing.state and doing.object
         ]
         return tuple(heapq.nlargest(MAX_WAITS, named, key=lambda wait: wait.seconds))
 
@@ -131,7 +146,9 @@ class TimeByState:
             self._weigh(seconds, self._last, None)
 
     def _blocked(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
-        """Time in which nothing ran, between two looks; at the begin and the end of the request one is missing."""
+        """Time in which nothing ran, between two looks; at the begin and the end of the request one
+        is missing.
+        """
         left_s = seconds
         for look, other, part in self._parts(begin, end):
             lived = other is not None and look.thread in other.threads
@@ -146,8 +163,12 @@ class TimeByState:
             if look.doing.state is not None:
                 self._weights[look.doing] += seconds * part
 
-    def _parts(self, begin: TreeLook | None, end: TreeLook | None) -> list[tuple[TreeLook, TreeLook | None, float]]:
-        """The looks at the ends of an interval, each with the other one and its part of the interval."""
+    def _parts(
+        self, begin: TreeLook | None, end: TreeLook | None
+    ) -> list[tuple[TreeLook, TreeLook | None, float]]:
+        """The looks at the ends of an interval, each with the other one and its part of the
+        interval.
+        """
         if begin is None or end is None:
             return [(look, None, 1.0) for look in (begin, end) if look is not None]
         begin_part = self._begin_part
@@ -167,21 +188,29 @@ class TimeByState:
             self._unknown_s += seconds
 
     def _settle_unknown(self) -> None:
-        """What was blocked near a look at which something ran, by the looks at which nothing did."""
+        """What was blocked near a look at which something ran, by the looks at which nothing
+        did.
+        """
         lacking = self._lacking()
         if sum(lacking.values()) > 0:
             self._spread(self._unknown_s, lacking)
             self._unknown_s = 0.0
         unknown_s, self._unknown_s, self._unseen_s = self._unknown_s + self._unseen_s, 0.0, 0.0
         ran = (State.ON_CPU, State.NOT_OBSERVED)
-        known = {doing: seconds for doing, seconds in self._seconds.items() if doing.state not in ran and seconds > 0}
+        known = {
+            doing: seconds
+            for doing, seconds in self._seconds.items()
+            if doing.state not in ran and seconds > 0
+        }
         if sum(known.values()) > 0:
             self._spread(unknown_s, known)
         else:
             self.add(State.NOT_OBSERVED, unknown_s)
 
     def _lacking(self) -> dict[Doing, float]:
-        """By how much each blocked state lacks its part of all blocked time; when none lacks any, these parts."""
+        """By how much each blocked state lacks its part of all blocked time; when none lacks any,
+        these parts.
+        """
         whole = sum(self._weights.values())
         if whole <= 0:
             return {}
@@ -202,7 +231,9 @@ class TimeByState:
 
 
 def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
-    """Seconds in which any thread ran, and in which none did and any waited for a CPU, as if they were independent."""
+    """Seconds in which any thread ran, and in which none did and any waited for a CPU, as if they
+    were independent.
+    """
     none_runs = none_runs_or_waits = 1.0
     for share in shares:
         part = min(1.0, share.run_s / seconds) if seconds > 0 else 0.0
@@ -212,9 +243,11 @@ def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
 
 
 class Balance:
-    """What the looks at a worker's requests stand for beyond the blocked time of the requests that they met.
+    """What the looks at a worker's requests stand for beyond the blocked time of the requests that
+    they met.
 
-    As much again may be given in advance, as the last look has it, so that what is kept need not come first.
+    As much again may be given in advance, as the last look has it, so that what is kept need not
+    come first.
     """
 
     def __init__(self) -> None:
@@ -222,7 +255,9 @@ class Balance:
         self._last: dict[Doing, float] = {}
 
     def settle(self, spent: TimeByState, stands_for_s: float) -> None:
-        """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0 when none did."""
+        """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0
+        when none did.
+        """
         blocked = spent.blocked()
         whole_s = sum(blocked.values())
         if whole_s <= 0:
@@ -239,11 +274,15 @@ class Balance:
         self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))
 
     def _merge(self) -> None:
-        """Where too many objects have something kept, those with the least of it become one without a name."""
+        """Where too many objects have something kept, those with the least of it become one without
+        a name.
+        """
         objects = [doing for doing in self._kept if doing.object]
         if len(objects) <= MOST_KEPT:
             return
-        for doing in heapq.nsmallest(len(objects) - MOST_KEPT // 2, objects, key=lambda doing: abs(self._kept[doing])):
+        for doing in heapq.nsmallest(
+            len(objects) - MOST_KEPT // 2, objects, key=lambda doing: abs(self._kept[doing])
+        ):
             self._keep(Doing(doing.state), self._kept.pop(doing))
 
     def _taken(self, seconds: float) -> dict[Doing, float]:
@@ -252,7 +291,10 @@ class Balance:
         whole_s = sum(positive.values())
         part = min(1.0, seconds / whole_s) if whole_s > 0 else 0.0
         taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in positive.items()})
-        advance_s = min(seconds - sum(taken.values()), MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()))
+        advance_s = min(
+            seconds - sum(taken.values()),
+            MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()),
+        )
         for doing, share in self._last.items():
             taken[doing] += share * max(0.0, advance_s)
         for doing, taken_s in taken.items():

@@ -14,25 +14,34 @@ from scaletest.model.activity import State
 from scaletest.system import proc
 from scaletest.system.blocking import RUNNABLE, Blocking, Doing, ThreadLook
 
-# Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each takes two files.
+# Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each
+# takes two files.
 MOST_THREADS = 256
 _RANK = {state: rank for rank, state in enumerate(State)}
 _NEVER_RAN = proc.Schedule(0.0, 0.0, 0)
-# A thread that was put on a CPU no more often between two looks was blocked once or twice, and not in many short waits.
+# A thread that was put on a CPU no more often between two looks was blocked once or twice, and not
+# in many short waits.
 FEW_SLICES = 4
-# Where so many of a thread's short waits can be page faults that read from a disk, these are what it waited for.
+# Where so many of a thread's short waits can be page faults that read from a disk, these are what
+# it waited for.
 FAULTING_PART = 0.5
 
 Key = tuple[int, int]
 
 
 def most_threads(open_files: int) -> int:
-    """Threads to look at when a process may open this many files: they need half of them at most."""
-    return MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
+    """Threads to look at when a process may open this many files: they need half of them at
+    most.
+    """
+    return (
+        MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
+    )
 
 
 class ThreadShare(NamedTuple):
-    """Seconds that one thread ran and waited for a CPU since the last look; slices: how often it ran."""
+    """Seconds that one thread ran and waited for a CPU since the last look; slices: how often it
+    ran.
+    """
 
     run_s: float
     wait_s: float
@@ -44,7 +53,8 @@ class TreeLook(NamedTuple):
     process, infinite for the first process.
 
     shares: of the threads that ran or waited since the last look. threads: all that live.
-    short_waits: what the most active thread waited for many times since the last look, where that is known.
+    short_waits: what the most active thread waited for many times since the last look, where that
+    is known.
     """
 
     doing: Doing
@@ -89,7 +99,9 @@ class Tree:
         self._looked = time.monotonic()
 
     def is_unchanged(self) -> bool:
-        """Whether no thread ran since the last look, so that nothing can be new; cheaper than a look."""
+        """Whether no thread ran since the last look, so that nothing can be new; cheaper than a
+        look.
+        """
         has_threads = False
         try:
             for process in self._processes.values():
@@ -129,17 +141,27 @@ class Tree:
         return self._processes.keys()
 
     def ended(self) -> float:
-        """Seconds that the first process waited for a CPU since the last look; it is not reaped yet."""
+        """Seconds that the first process waited for a CPU since the last look; it is not reaped
+        yet.
+        """
         process = self._processes.get(self._root)
         thread = process.threads.get(self._root) if process else None
         try:
-            line = os.pread(thread.handle, 128, 0) if thread else proc.read(f"/proc/{self._root}/schedstat", 128)
+            line = (
+                os.pread(thread.handle, 128, 0)
+                if thread
+                else proc.read(f"/proc/{self._root}/schedstat", 128)
+            )
         except OSError:
             return 0.0
         last = proc.parse_schedule(line)
         if last is None:
             return 0.0
-        return max(0.0, last.wait_s - thread.schedule.wait_s - thread.counted_s) if thread else last.wait_s
+        return (
+            max(0.0, last.wait_s - thread.schedule.wait_s - thread.counted_s)
+            if thread
+            else last.wait_s
+        )
 
     def close(self) -> None:
         """Close all files."""
@@ -161,7 +183,9 @@ class Tree:
             self._look_for_new(pid, process, shares)
         return chain.from_iterable(thread.children for thread in process.threads.values())
 
-    def _look_at_known(self, pid: int, process: _Process, passed: float, shares: list[ThreadShare]) -> bool:
+    def _look_at_known(
+        self, pid: int, process: _Process, passed: float, shares: list[ThreadShare]
+    ) -> bool:
         """Look at known threads; whether any of them ran, and so may have started others."""
         ran = ended = False
         for tid, thread in list(process.threads.items()):
@@ -190,7 +214,9 @@ class Tree:
             except OSError:
                 self._drop(process, tid)
 
-    def _look_at(self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[ThreadShare]) -> bool:
+    def _look_at(
+        self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[ThreadShare]
+    ) -> bool:
         """Look at one thread; whether it ran. Raises OSError when it is gone or hidden."""
         thread.line = os.pread(thread.handle, 128, 0)
         schedule = proc.parse_schedule(thread.line) or thread.schedule
@@ -203,7 +229,9 @@ class Tree:
             share = ThreadShare(run_s, max(0.0, waited_s - thread.counted_s), slices)
             thread.counted_s = 0.0
             shares.append(share)
-            thread.is_faulting = slices > FEW_SLICES and _is_faulting(pid, tid, thread, schedule.slices)
+            thread.is_faulting = slices > FEW_SLICES and _is_faulting(
+                pid, tid, thread, schedule.slices
+            )
         thread.schedule = schedule
         thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.last is None:
@@ -233,7 +261,14 @@ class Tree:
         most_active = min(threads, key=lambda key: _order(threads[key]))
         pid, tid = most_active
         short_waits = Doing(State.MEMORY) if self._processes[pid].threads[tid].is_faulting else None
-        return TreeLook(threads[most_active], most_active, self._age_s(pid), shares, frozenset(threads), short_waits)
+        return TreeLook(
+            threads[most_active],
+            most_active,
+            self._age_s(pid),
+            shares,
+            frozenset(threads),
+            short_waits,
+        )
 
     def _began_s(self, pid: int) -> float:
         """The first process lives as long as the request. Raises OSError."""
@@ -260,7 +295,9 @@ class Tree:
 
 
 def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
-    """Whether most of a thread's waits since the last comparison were page faults that read from a disk."""
+    """Whether most of a thread's waits since the last comparison were page faults that read from a
+    disk.
+    """
     try:
         faults = proc.parse_major_faults(proc.read(f"/proc/{pid}/task/{tid}/stat"))
     except OSError:
@@ -273,7 +310,8 @@ def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
 def _thread_ids(pid: int) -> list[int]:
     """Threads of a process. Raises OSError."""
     folder = f"/proc/{pid}/task"
-    # a folder and its parent are links to it, and a folder for each thread; a list costs several times as much
+    # a folder and its parent are links to it, and a folder for each thread; a list costs several
+    # times as much
     is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
     return [pid] if is_alone else proc.numbers(folder)
 

@@ -49,7 +49,9 @@ def _sleeping() -> Iterator[int]:
 
 
 def _of_child(pid: int) -> tuple[bool, bool, bool]:
-    """Whether its times, its system call, and the function that it sleeps in can be read, once it sleeps."""
+    """Whether its times, its system call, and the function that it sleeps in can be read, once it
+    sleeps.
+    """
     deadline = time.monotonic() + PATIENCE_S
     call = function = ""
     while not (call and function) and time.monotonic() < deadline:
@@ -78,7 +80,9 @@ def _read(path: str) -> bytes:
 
 
 def _is_readable(path: str) -> bool:
-    """Whether it has something to say, or could: a kernel without pressure has the file and refuses to read it."""
+    """Whether it has something to say, or could: a kernel without pressure has the file and refuses
+    to read it.
+    """
     try:
         proc.read(path)
     except OSError:
@@ -94,7 +98,9 @@ def _cgroup(root: Path) -> int:
 
 
 def _drivers(devices: Path, drm: Path) -> dict[str, str]:
-    """The render nodes and NVIDIA's devices that are here, each with its driver, "" when that is hidden."""
+    """The render nodes and NVIDIA's devices that are here, each with its driver, "" when that is
+    hidden.
+    """
     drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
         driver = drm / path.name / "device" / "driver"

@@ -1,4 +1,6 @@
-"""Waiting for a child process, a wake-up pipe or a point in time, in one system call and without polling."""
+"""Waiting for a child process, a wake-up pipe or a point in time, in one system call and without
+polling.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from typing import Protocol
 
 
 class ChildWatch(Protocol):
-    """Something to do from time to time while a child runs. due: when next, on the monotonic clock."""
+    """Something to do from time to time while a child runs. due: when next, on the monotonic
+    clock.
+    """
 
     @property
     def due(self) -> float:
@@ -27,7 +31,9 @@ class ChildWatch(Protocol):
 
 
 class Wake:
-    """A self-pipe: any thread or signal handler wakes whoever waits on `fileno()`. Stays awake until `clear()`."""
+    """A self-pipe: any thread or signal handler wakes whoever waits on `fileno()`. Stays awake
+    until `clear()`.
+    """
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
@@ -81,8 +87,9 @@ def end_group(
 ) -> struct_rusage | None:
     """End the child's whole process group: TERM, KILL after `grace_s`; then reap the child.
 
-    The child is reaped last: as long as it is not, no other process can get its group id. Returns what the child and
-    all processes that it waited for have used; None when somebody else has reaped it.
+    The child is reaped last: as long as it is not, no other process can get its group id. Returns
+    what the child and all processes that it waited for have used; None when somebody else has
+    reaped it.
     """
     if not exited(process):
         _signal_group(process.pid, signal.SIGTERM)
@@ -109,7 +116,9 @@ def _reap(process: subprocess.Popen[bytes]) -> struct_rusage | None:
 
 
 def _reap_adopted() -> None:
-    """As the first process of a container we inherit what a workload left behind; nobody else would reap it."""
+    """As the first process of a container we inherit what a workload left behind; nobody else would
+    reap it.
+    """
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -120,7 +129,9 @@ def _reap_adopted() -> None:
 def wait_child(
     process: subprocess.Popen[bytes], deadline: float, *others: int, watch: ChildWatch | None = None
 ) -> bool:
-    """Wait for the child's end, a readable descriptor of `others`, or the monotonic `deadline`; whether it ended."""
+    """Wait for the child's end, a readable descriptor of `others`, or the monotonic `deadline`;
+    whether it ended.
+    """
     try:
         handle = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
@@ -134,7 +145,10 @@ def wait_child(
 
 
 def _wait_child_polling(
-    process: subprocess.Popen[bytes], deadline: float, others: tuple[int, ...], watch: ChildWatch | None
+    process: subprocess.Popen[bytes],
+    deadline: float,
+    others: tuple[int, ...],
+    watch: ChildWatch | None,
 ) -> bool:
     """For systems without pidfd: look every 5 ms."""
     while not exited(process):
@@ -148,7 +162,9 @@ def _wait_child_polling(
 
 
 def _is_ready(handles: Sequence[int], deadline: float, watch: ChildWatch | None) -> bool:
-    """Whether one of them is readable, or the deadline has passed; false when there was something else to do."""
+    """Whether one of them is readable, or the deadline has passed; false when there was something
+    else to do.
+    """
     due = min(deadline, watch.due) if watch else deadline
     ready, _, _ = select.select(handles, [], [], _left(due))
     if ready or due == deadline:

@@ -58,7 +58,9 @@ class ValidationProgress(Protocol):
         failures: int,
         rate: Throughput | None,
     ) -> None:
-        """Note the state of a step. rate: throughput at its last evaluation, None before the first."""
+        """Note the state of a step. rate: throughput at its last evaluation, None before the
+        first.
+        """
 
     def step(self, line: str) -> None:
         """Note one line about a step that is done."""

@@ -1,4 +1,6 @@
-"""Workers as pods of a Deployment, whose earlier number of replicas is always restored at the end."""
+"""Workers as pods of a Deployment, whose earlier number of replicas is always restored at the
+end.
+"""
 
 from __future__ import annotations
 
@@ -64,9 +66,9 @@ class KubernetesBackend:
         self._clock, self._sleep = clock, sleep
         self._pause = pause
         self._paused: list[str] = []
-        # Changes run one after the other: when a signal ends the wait for a change, that change still ends
-        # before it is undone. The thread starts here: a signal while it starts would leave a thread that
-        # the pool does not know.
+        # Changes run one after the other: when a signal ends the wait for a change, that change
+        # still ends before it is undone. The thread starts here: a signal while it starts would
+        # leave a thread that the pool does not know.
         self._hand = ThreadPoolExecutor(1, "scale")
         self._before = self._hand.submit(deployment.replicas).result()
         self._wanted: int | None = None
@@ -110,8 +112,8 @@ class KubernetesBackend:
             self._asked_at = now  # a pod that ends later has as much time to be replaced
         elif now - self._asked_at > self._ready_s:
             raise WaitTimeout(
-                f"{ready} of {wanted} pods of {self._deployment.name} are ready {self._ready_s:.0f} s after they were "
-                f"requested\n  {self._deployment.trouble()}",
+                f"{ready} of {wanted} pods of {self._deployment.name} are ready {self._ready_s:.0f}"
+                f" s after they were requested\n  {self._deployment.trouble()}",
                 hint="give a longer --ready-timeout, or a smaller --limit",
             )
         return self._ready
@@ -138,13 +140,19 @@ class KubernetesBackend:
                 logger.warning("%s; trying again", error)
             if self._clock() >= deadline:
                 raise WaitTimeout(
-                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is still there",
-                    hint="check that KEDA's operator runs: it removes the HPA while the ScaledObject is paused",
+                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is"
+                    " still there",
+                    hint=(
+                        "check that KEDA's operator runs: it removes the HPA while the ScaledObject"
+                        " is paused"
+                    ),
                 )
             self._sleep(LOOK_S)
 
     def _insist(self, act: Callable[[], None]) -> None:
-        """Make a change, with retries: an API server that is being replaced refuses for some seconds."""
+        """Make a change, with retries: an API server that is being replaced refuses for some
+        seconds.
+        """
         for left in range(RESTORE_TRIES, -1, -1):
             try:
                 self._hand.submit(act).result()
@@ -160,5 +168,8 @@ class KubernetesBackend:
             self._insist(act)
         except ScaletestError as error:
             logger.error(
-                "could not restore deployment %s: restore %s yourself (%s)", self._deployment.name, setting, error
+                "could not restore deployment %s: restore %s yourself (%s)",
+                self._deployment.name,
+                setting,
+                error,
             )

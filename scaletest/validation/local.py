@@ -24,8 +24,9 @@ STOP_TIMEOUT_S = 15.0
 class WorkerOptions:
     """Options of every worker.
 
-    shares: workers per device, by the number of workers; where it has none, worker N uses the N-th device
-    without a lease. no_causes: whether workers do not sample where requests spend their time.
+    shares: workers per device, by the number of workers; where it has none, worker N uses the N-th
+    device without a lease. no_causes: whether workers do not sample where requests spend their
+    time.
     device_metrics_url: of an exporter of device metrics.
     """
 
@@ -45,7 +46,11 @@ class LocalBackend:
     """Worker processes. `alive` returns how many of them serve the queue."""
 
     def __init__(
-        self, options: WorkerOptions, log: Path, alive: Callable[[], int], check: Callable[[], None] = lambda: None
+        self,
+        options: WorkerOptions,
+        log: Path,
+        alive: Callable[[], int],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """check: raises when workers can no longer be started as the plan requires."""
         self._options = options
@@ -79,7 +84,10 @@ class LocalBackend:
             if code is not None:
                 raise ScaletestError(
                     f"a worker ended unexpectedly with exit code {code}: {self._log_end()}",
-                    hint=f"read {self._log}, or start one by hand: scaletest worker --queue {self._options.queue}",
+                    hint=(
+                        f"read {self._log}, or start one by hand: scaletest worker --queue"
+                        f" {self._options.queue}"
+                    ),
                 )
         return self._alive()
 
@@ -98,7 +106,9 @@ class LocalBackend:
         try:
             log = open_private(self._log, "ab")
         except OSError as error:
-            raise UsageError(f"the workers' log {self._log} cannot be written: {error.strerror}") from error
+            raise UsageError(
+                f"the workers' log {self._log} cannot be written: {error.strerror}"
+            ) from error
         with log:
             return subprocess.Popen(
                 self._arguments(index),
@@ -107,12 +117,23 @@ class LocalBackend:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C at the terminal must reach this process only
                 # a URL may contain a password, and every user can read command lines
-                env=self._guard.environment({**os.environ, "SCALETEST_REDIS_URL": self._options.redis_url}),
+                env=self._guard.environment(
+                    {**os.environ, "SCALETEST_REDIS_URL": self._options.redis_url}
+                ),
             )
 
     def _arguments(self, index: int) -> list[str]:
         options = self._options
-        line = [sys.executable, "-m", "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"]
+        line = [
+            sys.executable,
+            "-m",
+            "scaletest",
+            "worker",
+            "--queue",
+            options.queue,
+            "--grace",
+            f"{GRACE_S:g}",
+        ]
         if options.no_causes:
             line += ["--no-causes"]
         if options.device_metrics_url:

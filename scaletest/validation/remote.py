@@ -1,8 +1,9 @@
-"""A remote client as the load: `scaletest client`, controlled over HTTP, which also sends its records.
+"""A remote client as the load: `scaletest client`, controlled over HTTP, which also sends its
+records.
 
-The client does not know steps: a record belongs to the step in which it was fetched. That is correct,
-because a step begins only when no request of the step before is in flight and all its records are
-fetched.
+The client does not know steps: a record belongs to the step in which it was fetched. That is
+correct, because a step begins only when no request of the step before is in flight and all its
+records are fetched.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ class ClientHttp(Protocol):
     name: str
 
     def get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
-        """Status, body, headers with names in lower case. Raises Unreachable when there is no answer."""
+        """Status, body, headers with names in lower case. Raises Unreachable when there is no
+        answer.
+        """
 
 
 class RemoteLoad:
-    """Keeps requests in flight in a remote client. `close` restores its earlier number in flight."""
+    """Keeps requests in flight in a remote client. `close` restores its earlier number in
+    flight.
+    """
 
     def __init__(
         self,
@@ -64,7 +69,8 @@ class RemoteLoad:
             )
         if limit > self.maximum:
             raise UsageError(
-                f"client {self._http.name} keeps at most {self.maximum} requests in flight, fewer than --limit {limit}",
+                f"client {self._http.name} keeps at most {self.maximum} requests in flight, fewer"
+                f" than --limit {limit}",
                 hint="start it with a larger --max-parallel, or give a smaller --limit",
             )
 
@@ -77,7 +83,9 @@ class RemoteLoad:
         self._call("/parallel", value=str(parallel), type="json")
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight and all records are fetched; false when the time is over."""
+        """Wait until nothing is in flight and all records are fetched; false when the time is
+        over.
+        """
         deadline = self._clock() + timeout_s
         while self._stats()["in_flight"]:
             if self._clock() > deadline:
@@ -108,7 +116,8 @@ class RemoteLoad:
         lines = body.splitlines()
         if lines and first > self._seq + 1:
             raise ScaletestError(
-                f"client {self._http.name} dropped {first - self._seq - 1} records before they were fetched",
+                f"client {self._http.name} dropped {first - self._seq - 1} records before they were"
+                " fetched",
                 hint="start it with a larger --keep-records",
             )
         for line in lines:
@@ -121,11 +130,13 @@ class RemoteLoad:
         try:
             stats = json.loads(body)
             return {
-                name: stats[name] for name in ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
+                name: stats[name]
+                for name in ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
             }
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidValue(
-                f"{self._http.name} does not answer as a scaletest client", hint="name the client's Service and port"
+                f"{self._http.name} does not answer as a scaletest client",
+                hint="name the client's Service and port",
             ) from error
 
     def _call(self, path: str, **query: str) -> tuple[bytes, dict[str, str]]:
@@ -177,8 +188,13 @@ class RemoteSamples:
         query = {"since": self._position} if self._position else {}
         status, body, headers = self._http.get("/api/v1/samples", **query)
         if status == 404:
-            raise UsageError(f"client {self._http.name} has no samples of the nodes", hint="use the newest scaletest")
+            raise UsageError(
+                f"client {self._http.name} has no samples of the nodes",
+                hint="use the newest scaletest",
+            )
         if status != 200:
-            raise Unreachable(f"client {self._http.name} answered {status} when asked for samples of the nodes")
+            raise Unreachable(
+                f"client {self._http.name} answered {status} when asked for samples of the nodes"
+            )
         self._position = headers.get(POSITION_HEADER, self._position)
         return [NodeSample.from_dict(wire.load(line, "a sample")) for line in body.splitlines()]

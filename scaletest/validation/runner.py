@@ -1,8 +1,9 @@
-"""The run of a validation: scale, wait until ready, load, measure, drain and record each step; judge.
+"""The run of a validation: scale, wait until ready, load, measure, drain and record each step;
+judge.
 
-A mirrored run measures its steps up and down, and undecided steps again (`analysis.mirror`). The run
-is stored after every step and can be stopped at any point: completed measurements are kept, and the
-verdict says that the run was interrupted. A stored run continues where it ended.
+A mirrored run measures its steps up and down, and undecided steps again (`analysis.mirror`). The
+run is stored after every step and can be stopped at any point: completed measurements are kept, and
+the verdict says that the run was interrupted. A stored run continues where it ended.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ FAILING_S = 5.0
 def schedule(plan: Plan) -> list[Turn]:
     """The order of measurements known in advance: up and down, up once, or shuffled repeats.
 
-    Shuffling keeps a slow change of the machine from looking like an effect of the number of workers.
+    Shuffling keeps a slow change of the machine from looking like an effect of the number of
+    workers.
     """
     if plan.mirrored:
         return first_pair(plan)
@@ -54,10 +56,10 @@ def schedule(plan: Plan) -> list[Turn]:
 class ValidationRunner:
     """Runs one plan. `record` is the load's sink; `stop` ends the run early.
 
-    stored: measurements of an earlier process. ready_s: how long workers may take to be ready; a backend
-    that knows why they are not ready ends the wait earlier, with the reason. clock, wake: time in
-    seconds, and the wait; tests replace both. look: returns warnings about the machine; called once,
-    when the first workers are ready.
+    stored: measurements of an earlier process. ready_s: how long workers may take to be ready; a
+    backend that knows why they are not ready ends the wait earlier, with the reason. clock, wake:
+    time in seconds, and the wait; tests replace both. look: returns warnings about the machine;
+    called once, when the first workers are ready.
     """
 
     def __init__(
@@ -79,7 +81,9 @@ class ValidationRunner:
         self._began = clock()
         self._spent_s = float(stored.result.get("elapsed_s", 0.0)) if stored else 0.0
         self._measurements: list[Measurement] = list(stored.measurements) if stored else []
-        self._records: dict[tuple[int, int], list[Record]] = defaultdict(list, stored.records if stored else {})
+        self._records: dict[tuple[int, int], list[Record]] = defaultdict(
+            list, stored.records if stored else {}
+        )
         self._background: list[Record] = list(stored.background) if stored else []
         self._saved = len(self._background)
         self._samples = SampleStore(folder, stored.samples if stored else ())
@@ -146,8 +150,12 @@ class ValidationRunner:
             return []
         if self.result().verdict.kind is VerdictKind.FAIL:
             return []
-        before = [measurement for measurement in self._measurements if measurement.repeat < 2 * number]
-        return further_pair(self._plan, [step.parts for step in summarise(self._plan, before, self._records)])
+        before = [
+            measurement for measurement in self._measurements if measurement.repeat < 2 * number
+        ]
+        return further_pair(
+            self._plan, [step.parts for step in summarise(self._plan, before, self._records)]
+        )
 
     def _measure_all(self, turns: Sequence[Turn], backend: Backend, load: Load) -> bool:
         """Measure these turns unless they are measured already; false when the run was stopped."""
@@ -201,7 +209,9 @@ class ValidationRunner:
             load.set_parallel(0)
             self._drain(load)
         finally:
-            self._keep(Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s))
+            self._keep(
+                Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s)
+            )
 
     def _notice(self) -> None:
         """Show the warnings about the machine, once, before the first load."""
@@ -212,7 +222,9 @@ class ValidationRunner:
         self._noticed += [line for line in lines if line not in self._noticed]
 
     def _keep(self, measurement: Measurement) -> None:
-        """Store the step and the result so far; a step interrupted before its first record is dropped."""
+        """Store the step and the result so far; a step interrupted before its first record is
+        dropped.
+        """
         rows = self._records[measurement.key]
         if not rows and measurement.stop == Stop.ENDED:
             del self._records[measurement.key]
@@ -233,7 +245,8 @@ class ValidationRunner:
         while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
             if self._clock() > deadline:
                 raise WaitTimeout(
-                    f"{backend.ready()} of {workers} workers were ready after {self._ready_s:.0f} s",
+                    f"{backend.ready()} of {workers} workers were ready after"
+                    f" {self._ready_s:.0f} s",
                     hint="look at the workers' log",
                 )
 
@@ -244,7 +257,9 @@ class ValidationRunner:
         """
         plan, workers = self._plan, turn.workers
         self._progress.phase(workers, "measuring")
-        rule = Stopping(plan, workers, self._base(turn), workers == plan.steps[-1], self._length_s(turn))
+        rule = Stopping(
+            plan, workers, self._base(turn), workers == plan.steps[-1], self._length_s(turn)
+        )
         began = self._clock()
         while not self._wake.wait(LOOK_S):
             elapsed = self._clock() - began
@@ -253,16 +268,22 @@ class ValidationRunner:
             load.check()
             for other in self._others:
                 other.check()
-            if tally.failures > plan.tolerate_failures and elapsed > max(FAILING_S, 5 * plan.seconds):
+            if tally.failures > plan.tolerate_failures and elapsed > max(
+                FAILING_S, 5 * plan.seconds
+            ):
                 return Stop.FAILURES, None
             stop = rule.look(tally.completions, elapsed, tally.course)
-            self._progress.tick(workers, elapsed, rule.longest_s, tally.completions, tally.failures, rule.rate)
+            self._progress.tick(
+                workers, elapsed, rule.longest_s, tally.completions, tally.failures, rule.rate
+            )
             if stop:
                 return stop, rule.warm_at_s
         return Stop.ENDED, None
 
     def _base(self, turn: Turn) -> StepPart | None:
-        """The step that this one is compared with; None with repeats, which are compared together."""
+        """The step that this one is compared with; None with repeats, which are compared
+        together.
+        """
         index = self._plan.steps.index(turn.workers)
         if index == 0 or self._plan.repeats > 1 or self._plan.compares:
             return None
@@ -273,22 +294,34 @@ class ValidationRunner:
         return None
 
     def _length_s(self, turn: Turn) -> float:
-        """Seconds of this measurement, by the plan of its pair or by its mirror image; 0: not fixed."""
+        """Seconds of this measurement, by the plan of its pair or by its mirror image; 0: not
+        fixed.
+        """
         if turn.length_s or not self._plan.mirrored or turn.repeat % 2 == 0:
             return turn.length_s
         mirror = (turn.workers, turn.repeat - 1)
-        return next((measurement.measured_s for measurement in self._measurements if measurement.key == mirror), 0.0)
+        return next(
+            (
+                measurement.measured_s
+                for measurement in self._measurements
+                if measurement.key == mirror
+            ),
+            0.0,
+        )
 
     def _hopeless(self, workers: int, repeat: int) -> bool:
         """Whether every request failed, so that more workers would only fail faster.
 
-        Never where numbers of workers per device are compared, because each number is a result there.
+        Never where numbers of workers per device are compared, because each number is a result
+        there.
         """
         if self._plan.compares:
             return False
         records = self._records[workers, repeat]
         return (
-            bool(records) and not any(record.ok for record in records) and len(records) > self._plan.tolerate_failures
+            bool(records)
+            and not any(record.ok for record in records)
+            and len(records) > self._plan.tolerate_failures
         )
 
     def _drain(self, load: Load) -> None:
@@ -308,7 +341,8 @@ def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measure
     return [
         measurement
         for measurement in measurements
-        if measurement.stop != Stop.ENDED and measurement.requests in (None, len(records.get(measurement.key, ())))
+        if measurement.stop != Stop.ENDED
+        and measurement.requests in (None, len(records.get(measurement.key, ())))
     ]
 
 
@@ -318,4 +352,7 @@ def _line(plan: Plan, step: Step, measurement: Measurement) -> str:
     failed = f", {step.failures} failed" if step.failures else ""
     why = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
     direction = f" on the {way(measurement.repeat)}" if plan.mirrored else ""
-    return f"{plural(step.workers, 'worker')}{direction}: {step.throughput.per_s:.3f} requests/s{ratio}{failed}{why}"
+    return (
+        f"{plural(step.workers, 'worker')}{direction}: {step.throughput.per_s:.3f}"
+        f" requests/s{ratio}{failed}{why}"
+    )

@@ -23,7 +23,8 @@ ReadSamples = Callable[[], Sequence[NodeSample]]
 
 
 class SampleStore:
-    """The samples of a run, in memory and in its folder. When there are too many, every second is dropped.
+    """The samples of a run, in memory and in its folder. When there are too many, every second is
+    dropped.
 
     Rates and levels stay correct without their neighbours, and energy is a counter.
     """
@@ -42,7 +43,9 @@ class SampleStore:
         return list(self._rows)
 
     def add(self, samples: Sequence[NodeSample]) -> None:
-        """Store these, or, after there were too many, every second, fourth or eighth of each node."""
+        """Store these, or, after there were too many, every second, fourth or eighth of each
+        node.
+        """
         new = [sample for sample in samples if self._is_kept(sample)]
         if not new:
             return
@@ -76,7 +79,9 @@ class Collector:
     """A thread that reads the samples of a queue during a run. Its errors never end the run."""
 
     def __init__(self, read: ReadSamples, keep: Callable[[Sequence[NodeSample]], None]) -> None:
-        """read: raises UsageError when there are no samples to read, another error if that may change."""
+        """read: raises UsageError when there are no samples to read, another error if that may
+        change.
+        """
         self._read, self._keep = read, keep
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -115,7 +120,11 @@ class Collector:
     def _tell(self, error: Exception) -> None:
         if not self._told:
             self._told = True
-            logger.warning("samples of the nodes are missing: %s: %s", type(error).__name__, cut(str(error), 300))
+            logger.warning(
+                "samples of the nodes are missing: %s: %s",
+                type(error).__name__,
+                cut(str(error), 300),
+            )
 
 
 def _size(sample: NodeSample) -> int:

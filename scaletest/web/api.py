@@ -22,7 +22,8 @@ CHUNK = 200
 # Each keeps a thread of the server busy until its reader is done; the other threads stay free.
 DOWNLOADS = 2
 SCHEMA_VERSION = 1
-# Position -> next position and the samples between; "" returns the last position. Raises Unreachable.
+# Position -> next position and the samples between; "" returns the last position. Raises
+# Unreachable.
 SamplesAfter = Callable[[str], tuple[str, list[NodeSample]]]
 _POSITION = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
 
@@ -36,7 +37,9 @@ def api_series() -> Response:
     """Points after number `since`. A new generation means a reset: drop the older points."""
     since = _since()
     snapshot = steering().snapshot()
-    points = [load_bin.point(snapshot.began_s) for load_bin in snapshot.bins if load_bin.last + 1 > since]
+    points = [
+        load_bin.point(snapshot.began_s) for load_bin in snapshot.bins if load_bin.last + 1 > since
+    ]
     last = snapshot.bins[-1].last + 1 if snapshot.bins else since
     body = {
         "schema_version": SCHEMA_VERSION,
@@ -48,11 +51,15 @@ def api_series() -> Response:
 
 
 def api_records() -> Response:
-    """Kept records after number `since`, one a line; header Scaletest-First-Seq has the first number."""
+    """Kept records after number `since`, one a line; header Scaletest-First-Seq has the first
+    number.
+    """
     since = _since()
     downloads: BoundedSemaphore = current_app.config["DOWNLOADS"]
     if not downloads.acquire(blocking=False):
-        raise ServiceUnavailable(f"{DOWNLOADS} downloads of records are running; try again later", retry_after=5)
+        raise ServiceUnavailable(
+            f"{DOWNLOADS} downloads of records are running; try again later", retry_after=5
+        )
     first, records = steering().statistics.records(since)
     response = Response(_lines(first, records), mimetype="application/x-ndjson")
     response.call_on_close(downloads.release)
@@ -71,7 +78,10 @@ def api_samples() -> Response:
         raise NotFound("this client has no samples of nodes")
     since = request.args.get("since", "")
     if since and not _POSITION.fullmatch(since):
-        raise BadRequest(f"since is {cut(since, 40)!r}, not a position as in the header Scaletest-Samples-Position")
+        raise BadRequest(
+            f"since is {cut(since, 40)!r}, not a position as in the header"
+            " Scaletest-Samples-Position"
+        )
     try:
         position, samples = after(since)
     except Unreachable as error:
@@ -118,12 +128,17 @@ def _since() -> int:
 def _lines(first: int, records: list[Record]) -> Iterator[bytes]:
     for start in range(0, len(records), CHUNK):
         part = records[start : start + CHUNK]
-        lines = (f'{{"seq":{first + start + at},{record.to_json()[1:]}\n' for at, record in enumerate(part))
+        lines = (
+            f'{{"seq":{first + start + at},{record.to_json()[1:]}\n'
+            for at, record in enumerate(part)
+        )
         yield "".join(lines).encode()
 
 
 def _state(good: bool, reason: str) -> Response:
-    response = make_response(json.dumps({"status": "ok"} if good else {"status": "failed", "reason": reason}))
+    response = make_response(
+        json.dumps({"status": "ok"} if good else {"status": "failed", "reason": reason})
+    )
     response.mimetype = "application/json"
     response.status_code = 200 if good else 503
     return response

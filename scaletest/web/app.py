@@ -23,7 +23,8 @@ def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
     prefix = prefix.rstrip("/")
     if prefix and not security.PREFIX.fullmatch(prefix):
         raise InvalidValue(
-            f"the prefix is {prefix!r}", hint="write it as in /tester: letters, digits, '.', '_', '~', '-'"
+            f"the prefix is {prefix!r}",
+            hint="write it as in /tester: letters, digits, '.', '_', '~', '-'",
         )
     return prefix, names
 
@@ -39,19 +40,24 @@ def make_app(
 ) -> Flask:
     """The application for one load.
 
-    token: needed for every change; "" for none. prefix: the path below which it is shown, as in /tester.
+    token: needed for every change; "" for none. prefix: the path below which it is shown, as in
+    /tester.
     hosts: further host names that need no token. samples: returns samples of the queue's nodes.
     """
     prefix, names = checked(prefix, hosts)
     app = Flask("scaletest.web", static_folder="static", template_folder="templates")
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
-    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, SEND_FILE_MAX_AGE_DEFAULT=3600)
+    app.config.update(
+        STEERING=steering, COUNTS=counts, SAMPLES=samples, SEND_FILE_MAX_AGE_DEFAULT=3600
+    )
     app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
     security.install(app, counts, token, prefix, names)
     for module in (legacy_api, api, page):
         for path, methods, view in module.ROUTES:
-            app.add_url_rule(path, view.__name__, view, methods=methods, provide_automatic_options=False)
+            app.add_url_rule(
+                path, view.__name__, view, methods=methods, provide_automatic_options=False
+            )
     app.jinja_env.filters["printable"] = numbers.printable
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():

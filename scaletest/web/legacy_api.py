@@ -102,7 +102,9 @@ def _parallel(*, reset: bool) -> Response:
     try:
         wanted = steering().set_parallel(int(written), reset=reset)
     except NotSteerable as error:
-        raise Conflict(f"this client follows a schedule ({steering().load}); its parallelism cannot be set") from error
+        raise Conflict(
+            f"this client follows a schedule ({steering().load}); its parallelism cannot be set"
+        ) from error
     return _single(wanted, "requests in parallel")
 
 
@@ -115,7 +117,9 @@ def _single(number: float | str, info: str) -> Response:
         return _plain(shown)
     if form == "page":
         return make_response(redirect(f"{g.root}/", 303))
-    return make_response(render_template("message.html", title=info or shown, text=f"{shown} {info}".strip() + "."))
+    return make_response(
+        render_template("message.html", title=info or shown, text=f"{shown} {info}".strip() + ".")
+    )
 
 
 def _plain(body: str) -> Response:

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from scaletest.load.durations import DurationHistogram
@@ -47,7 +52,9 @@ class _Collector:
         """All metrics."""
         snapshot, queue = self._snapshot, [self._snapshot.queue]
         requests = CounterMetricFamily(
-            "scaletest_client_requests", "Requests that ended, by outcome.", labels=["queue", "outcome"]
+            "scaletest_client_requests",
+            "Requests that ended, by outcome.",
+            labels=["queue", "outcome"],
         )
         for outcome, count in snapshot.lifetime.items():
             requests.add_metric([*queue, outcome], count)
@@ -61,17 +68,25 @@ class _Collector:
             yield gauge
         for name, number, text in (
             ("refused", snapshot.refused, "Times that a full queue refused a request."),
-            ("resubmitted", snapshot.resubmitted, "Requests submitted again after a crash of Redis."),
+            (
+                "resubmitted",
+                snapshot.resubmitted,
+                "Requests submitted again after a crash of Redis.",
+            ),
         ):
             counter = CounterMetricFamily(f"scaletest_client_{name}", text, labels=["queue"])
             counter.add_metric(queue, number)
             yield counter
         for name, text in HISTOGRAMS.items():
-            times = HistogramMetricFamily(f"scaletest_client_{name}_seconds", text, labels=["queue"])
+            times = HistogramMetricFamily(
+                f"scaletest_client_{name}_seconds", text, labels=["queue"]
+            )
             counted = snapshot.lifetime_times[name]
             times.add_metric(queue, _buckets(counted), counted.total)
             yield times
-        http = CounterMetricFamily("scaletest_client_http_requests", "HTTP queries, by result.", labels=["result"])
+        http = CounterMetricFamily(
+            "scaletest_client_http_requests", "HTTP queries, by result.", labels=["result"]
+        )
         http.add_metric(["completed"], self._http.completed)
         http.add_metric(["rejected"], self._http.rejected)
         yield http

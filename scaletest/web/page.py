@@ -23,7 +23,10 @@ TIMES = {
     "wait": ("Wait in the queue", "From enqueue to start, by the clock of Redis."),
     "run": ("Run", "Around the workload, in the worker."),
     "overhead": ("Overhead of the tester", "Total, less wait and run."),
-    "total": ("Total", "At the client, from the start to the reply; in open load, from the intended start."),
+    "total": (
+        "Total",
+        "At the client, from the start to the reply; in open load, from the intended start.",
+    ),
 }
 
 
@@ -81,7 +84,10 @@ def places(snapshot: LoadSnapshot) -> dict[str, list[PlaceTotals]]:
         "Node": _rows(snapshot, lambda counted: counted.place.node),
         "Pod": _rows(snapshot, lambda counted: counted.place.pod),
         "Device": _rows(
-            snapshot, lambda counted: f"{device_name(counted.place.device) or 'no device'} of {counted.place.node}"
+            snapshot,
+            lambda counted: (
+                f"{device_name(counted.place.device) or 'no device'} of {counted.place.node}"
+            ),
         ),
     }
 
@@ -125,7 +131,13 @@ def _times(name: str, points: Sequence[SeriesPoint], xs: list[float]) -> PageCha
         svg.PlotLine("longest", "c3", [spread.high_s for spread in spreads]),
     ]
     title, caption = TIMES[name]
-    return PageChart(name, title, caption, _legend(lines), svg.chart(f"{title} over time", xs, lines, numbers.seconds))
+    return PageChart(
+        name,
+        title,
+        caption,
+        _legend(lines),
+        svg.chart(f"{title} over time", xs, lines, numbers.seconds),
+    )
 
 
 def _legend(lines: Sequence[svg.PlotLine]) -> tuple[tuple[str, str], ...]:
@@ -145,7 +157,9 @@ def _sum(name: str, parts: list[PlaceCount]) -> PlaceTotals:
     total = sum(part.run_mean_s * part.succeeded for part in parts if part.run_mean_s is not None)
     highs = [part.run_high_s for part in parts if part.run_high_s is not None]
     mean = total / succeeded if succeeded else None
-    return PlaceTotals(name, succeeded, sum(part.failed for part in parts), mean, max(highs, default=None))
+    return PlaceTotals(
+        name, succeeded, sum(part.failed for part in parts), mean, max(highs, default=None)
+    )
 
 
 ROUTES = (("/", READ, index), ("/live", READ, live))

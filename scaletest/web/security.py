@@ -2,10 +2,11 @@
 
 * bodies are not accepted: every value is in the query, as scripts have always sent it
 * request lines have at most 2 KiB
-* host names that a stranger may register (`scaletest.http.hosts`) are refused, except with the token
-* a change is refused when a page of another site or a prefetching browser asks for it. Browsers send
-  Sec-Fetch-Site only over TLS and to this machine, and Origin not with a GET; a browser that sends
-  neither must come from the client's own page
+* host names that a stranger may register (`scaletest.http.hosts`) are refused, except with the
+  token
+* a change is refused when a page of another site or a prefetching browser asks for it. Browsers
+  send Sec-Fetch-Site only over TLS and to this machine, and Origin not with a GET; a browser that
+  sends neither must come from the client's own page
 * a change needs the token where one is set
 """
 
@@ -37,12 +38,13 @@ logger = logging.getLogger("scaletest.client")
 
 LONGEST_URI = 2048
 PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
-# Endpoints that change something, and the parameter without which they only read ("": always change).
+# Endpoints that change something, and the parameter without which they only read ("": always
+# change).
 CHANGING = {"reset": "", "parallel": "value", "parallelism": "value"}
 MISSING = "\0"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -71,7 +73,9 @@ class HttpCounts:
                 self.rejected += 1
 
 
-def install(app: Flask, counts: HttpCounts, token: str, prefix: str, hosts: Collection[str]) -> None:
+def install(
+    app: Flask, counts: HttpCounts, token: str, prefix: str, hosts: Collection[str]
+) -> None:
     """Check all requests of the application, and add headers to all responses."""
 
     @app.before_request
@@ -113,7 +117,9 @@ def refuse(error: HTTPException) -> Response:
         response = make_response(json.dumps({"result": "ERROR", "info": reason}))
         response.mimetype = "application/json"
     else:
-        response = make_response(render_template("message.html", title=error.name, text=f"{reason.rstrip('.')}."))
+        response = make_response(
+            render_template("message.html", title=error.name, text=f"{reason.rstrip('.')}.")
+        )
     response.status_code = error.code or 500
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):
@@ -131,7 +137,9 @@ def answer_form() -> str:
 
 def _failed(error: Exception) -> Response:
     logger.exception("a request could not be answered", exc_info=error)
-    return refuse(HTTPException("this is a bug of scaletest: please report it with the lines in its log"))
+    return refuse(
+        HTTPException("this is a bug of scaletest: please report it with the lines in its log")
+    )
 
 
 def _check_host(token: str, hosts: Collection[str]) -> None:
@@ -139,14 +147,18 @@ def _check_host(token: str, hosts: Collection[str]) -> None:
         return
     if token:
         raise _unauthorized()  # so that a browser asks for it
-    raise Forbidden("this host name is not allowed without a token; start the client with --allow-host NAME")
+    raise Forbidden(
+        "this host name is not allowed without a token; start the client with --allow-host NAME"
+    )
 
 
 def _check_change(token: str) -> None:
     if request.method == "HEAD":
         raise MethodNotAllowed(["GET", "POST"], "this changes something: use GET or POST")
     _check_site()
-    if "prefetch" in request.headers.get("Sec-Purpose", "") or "prefetch" in request.headers.get("Purpose", ""):
+    if "prefetch" in request.headers.get("Sec-Purpose", "") or "prefetch" in request.headers.get(
+        "Purpose", ""
+    ):
         raise Forbidden("a browser asked for this in advance (prefetch); nothing was changed")
     if token and not _has(token):
         raise _unauthorized()
@@ -168,7 +180,8 @@ def _check_site() -> None:
     browser = request.headers.get("User-Agent", "").startswith("Mozilla/")
     if browser and _authority(request.headers.get("Referer", "")) != host:
         raise Forbidden(
-            "a browser asked for this, perhaps for another site's page; nothing was changed. Use the client's page"
+            "a browser asked for this, perhaps for another site's page; nothing was changed. Use"
+            " the client's page"
         )
 
 
@@ -181,8 +194,11 @@ def _authority(url: str) -> str:
 
 def _unauthorized() -> Unauthorized:
     return Unauthorized(
-        "this needs the token of the client: Authorization: Bearer TOKEN, or any user with it as password",
-        www_authenticate=WWWAuthenticate("basic", {"realm": "scaletest client", "charset": "UTF-8"}),
+        "this needs the token of the client: Authorization: Bearer TOKEN, or any user with it as"
+        " password",
+        www_authenticate=WWWAuthenticate(
+            "basic", {"realm": "scaletest client", "charset": "UTF-8"}
+        ),
     )
 
 
@@ -196,7 +212,9 @@ def _has(token: str) -> bool:
         if authorization is None:
             return False
         text = authorization.token if authorization.type == "bearer" else authorization.password
-    return hmac.compare_digest((text or "").encode("utf-8", "replace"), token.encode("utf-8", "replace"))
+    return hmac.compare_digest(
+        (text or "").encode("utf-8", "replace"), token.encode("utf-8", "replace")
+    )
 
 
 def _root(prefix: str) -> str:

@@ -32,7 +32,9 @@ def chart(
     show: Callable[[float], str],
     band: Sequence[Values] = (),
 ) -> Markup:
-    """Lines over elapsed seconds `xs`. show: text of a mark of the y axis. band: lower and upper values."""
+    """Lines over elapsed seconds `xs`. show: text of a mark of the y axis. band: lower and upper
+    values.
+    """
     highest = _highest([*(line.values for line in lines), *band])
     step = nice_step(highest / 4) if highest else 1.0
     top = step * max(1, math.ceil(highest / step - 1e-9))
@@ -49,23 +51,30 @@ def chart(
         parts.append(_band(xs, band, x, y))
     for line in lines:
         parts += [_run(line.style, run, x, y) for run in _runs(xs, line.values)]
-    return Markup('<svg class="plot" role="img" aria-label="{}" viewBox="0 0 {} {}">{}</svg>').format(
-        escape(label), WIDTH, HEIGHT, Markup("").join(parts)
-    )
+    return Markup(
+        '<svg class="plot" role="img" aria-label="{}" viewBox="0 0 {} {}">{}</svg>'
+    ).format(escape(label), WIDTH, HEIGHT, Markup("").join(parts))
 
 
 def _highest(lines: Sequence[Values]) -> float:
     return max((max(filter(None, values), default=0.0) for values in lines), default=0.0)
 
 
-def _band(xs: Sequence[float], band: Sequence[Values], x: Callable[[float], str], y: Callable[[float], str]) -> Markup:
+def _band(
+    xs: Sequence[float],
+    band: Sequence[Values],
+    x: Callable[[float], str],
+    y: Callable[[float], str],
+) -> Markup:
     low, high = band
     edge = [f"{x(at)},{y(level or 0)}" for at, level in zip(xs, high, strict=True)]
     edge += [f"{x(at)},{y(level or 0)}" for at, level in reversed(list(zip(xs, low, strict=True)))]
     return Markup('<polygon class="band" points="{}"/>').format(" ".join(edge))
 
 
-def _run(style: str, run: list[tuple[float, float]], x: Callable[[float], str], y: Callable[[float], str]) -> Markup:
+def _run(
+    style: str, run: list[tuple[float, float]], x: Callable[[float], str], y: Callable[[float], str]
+) -> Markup:
     """An unbroken stretch of a line; a dot when it has only one point."""
     if len(run) == 1:
         at, level = run[0]
@@ -77,7 +86,9 @@ def _run(style: str, run: list[tuple[float, float]], x: Callable[[float], str], 
 def nice_step(least: float) -> float:
     """The smallest of 1, 2, 5 times a power of ten that is not below `least`."""
     power = 10.0 ** math.floor(math.log10(least))
-    return next((factor * power for factor in (1, 2, 5) if factor * power >= least * (1 - 1e-9)), 10 * power)
+    return next(
+        (factor * power for factor in (1, 2, 5) if factor * power >= least * (1 - 1e-9)), 10 * power
+    )
 
 
 def elapsed(seconds: float) -> str:
@@ -88,14 +99,19 @@ def elapsed(seconds: float) -> str:
     return f"{whole // 3600}:{whole % 3600 // 60:02} h"
 
 
-def _grid(top: float, step: float, y: Callable[[float], str], show: Callable[[float], str]) -> Markup:
+def _grid(
+    top: float, step: float, y: Callable[[float], str], show: Callable[[float], str]
+) -> Markup:
     parts = []
     for number in range(round(top / step) + 1):
         mark_at = number * step
         parts.append(
             Markup(
-                '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="y" x="{}" y="{}">{}</text>'
-            ).format(LEFT, WIDTH - RIGHT, y(mark_at), y(mark_at), LEFT - 6, y(mark_at), show(mark_at))
+                '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="y" x="{}"'
+                ' y="{}">{}</text>'
+            ).format(
+                LEFT, WIDTH - RIGHT, y(mark_at), y(mark_at), LEFT - 6, y(mark_at), show(mark_at)
+            )
         )
     return Markup("").join(parts)
 

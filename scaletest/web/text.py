@@ -11,7 +11,11 @@ from scaletest.model.checks import cut
 
 BAR = 60
 TITLE = "Overall request / reply statistics"
-TIMINGS = (("run", 1, "backend run time"), ("wait", 1, "queue wait time"), ("overhead", 3, "communication overhead"))
+TIMINGS = (
+    ("run", 1, "backend run time"),
+    ("wait", 1, "queue wait time"),
+    ("overhead", 3, "communication overhead"),
+)
 # Scripts read these texts, so they stay as the original client wrote them.
 NO_REPLIES = "No such replies => fails happened in communication, not running workloads"
 
@@ -22,14 +26,17 @@ def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     if snapshot.load != "closed":
         lines[3] = f"Load: {snapshot.load}, at most {snapshot.maximum} requests in parallel."
     lines.append(
-        f"{snapshot.in_flight} pending, {snapshot.failed} failed and {snapshot.succeeded} successful requests "
-        f"in {snapshot.elapsed_s:.1f} seconds."
+        f"{snapshot.in_flight} pending, {snapshot.failed} failed and {snapshot.succeeded}"
+        f" successful requests in {snapshot.elapsed_s:.1f} seconds."
     )
     if snapshot.succeeded:
         lines += [f"= {snapshot.per_s:.2f} successfully completed requests / second.", ""]
         lines.append("Max / average / min timings (in seconds, for successful requests):")
         lines += [_timing(snapshot.times[name], digits, title) for name, digits, title in TIMINGS]
-        lines += ["", "Percentiles 50 / 90 / 95 / 99 (in seconds, within 1 %; n/a: too few requests):"]
+        lines += [
+            "",
+            "Percentiles 50 / 90 / 95 / 99 (in seconds, within 1 %; n/a: too few requests):",
+        ]
         lines += [_percentiles(snapshot.times[name], title) for name, _, title in TIMINGS]
     lines += ["", f"HTTP queries: {completed} completed, {rejected} rejected in total."]
     return "\n".join(lines) + "\n"
@@ -70,30 +77,47 @@ def _spread(snapshot: LoadSnapshot, kind: str) -> str:
     nodes = {node: count for node, count in by_node(snapshot).items() if count}
     blocks = [_bars("Node", "Success replies:", nodes)]
     for node in nodes:
-        places = [counts for counts in snapshot.places if counts.place.node == node and counts.succeeded]
+        places = [
+            counts for counts in snapshot.places if counts.place.node == node and counts.succeeded
+        ]
         if kind == "Pod":
             sums = _sums((counts.place.pod, counts.succeeded) for counts in places)
         else:
             sums = _sums((device_name(counts.place.device), counts.succeeded) for counts in places)
         title = f"Node: {_shown(node)}"
         counts = dict(sorted(sums.items(), reverse=True))
-        blocks.append(f"{title}\n{'=' * len(title)}\n\n{_bars(kind, 'Completed requests:', counts)}")
+        blocks.append(
+            f"{title}\n{'=' * len(title)}\n\n{_bars(kind, 'Completed requests:', counts)}"
+        )
     other_succeeded, other_failed = snapshot.other_places
     if other_succeeded or other_failed:
-        blocks.append(f"Elsewhere, too long ago to be listed: {other_succeeded} succeeded, {other_failed} failed\n")
+        blocks.append(
+            f"Elsewhere, too long ago to be listed: {other_succeeded} succeeded, {other_failed}"
+            " failed\n"
+        )
     if snapshot.failed:
         blocks += _failures(snapshot)
     return "\n".join(blocks)
 
 
 def _failures(snapshot: LoadSnapshot) -> list[str]:
-    counts = {node: count for node, count in by_node(snapshot, failed=True).items() if count and node}
-    blocks = [_bars("Node", "Failure replies:", counts) if counts else f"Failure replies:\n{NO_REPLIES}\n"]
+    counts = {
+        node: count for node, count in by_node(snapshot, failed=True).items() if count and node
+    }
+    blocks = [
+        _bars("Node", "Failure replies:", counts) if counts else f"Failure replies:\n{NO_REPLIES}\n"
+    ]
     for node in sorted({failure.kind.node for failure in snapshot.failures}):
         failures = [failure for failure in snapshot.failures if failure.kind.node == node]
-        lines = [f"- {failure.seen} / {cut(failure.kind.error or failure.kind.outcome, 500)}" for failure in failures]
+        lines = [
+            f"- {failure.seen} / {cut(failure.kind.error or failure.kind.outcome, 500)}"
+            for failure in failures
+        ]
         title = f"Node: {_shown(node)}"
-        blocks.append("\n".join([title, "=" * len(title), "", "Node errors (count / description):", *lines]) + "\n")
+        blocks.append(
+            "\n".join([title, "=" * len(title), "", "Node errors (count / description):", *lines])
+            + "\n"
+        )
     if snapshot.other_failures:
         blocks.append(f"{snapshot.other_failures} failures of kinds too long ago to be listed\n")
     return blocks
@@ -105,7 +129,9 @@ def _bars(left: str, right: str, counts: dict[str, int]) -> str:
     lines = [f"{left:>{width}} | {right}", f"{'-' * (width + 1)}+{'-' * (len(right) + 1)}"]
     for name, count in counts.items():
         share = count / total
-        lines.append(f"{_shown(name):>{width}} | {'#' * round(BAR * share)} {100 * share:.1f}% ({count})")
+        lines.append(
+            f"{_shown(name):>{width}} | {'#' * round(BAR * share)} {100 * share:.1f}% ({count})"
+        )
     return "\n".join(lines) + "\n"
 
 

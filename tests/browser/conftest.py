@@ -39,9 +39,13 @@ def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def browse(chrome: Browser) -> Iterator[Callable[..., Browser]]:
-    """The browser as if just started: width and height in pixels, dark or not, with or without script."""
+    """The browser as if just started: width and height in pixels, dark or not, with or without
+    script.
+    """
 
-    def as_new(width: int = 1280, height: int = 900, *, dark: bool = False, script: bool = True) -> Browser:
+    def as_new(
+        width: int = 1280, height: int = 900, *, dark: bool = False, script: bool = True
+    ) -> Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}

@@ -35,7 +35,9 @@ class Site:
         self._number = 0
         client: Any = FakeClient(self._answer)
         self.statistics = Statistics("films")
-        loop = ClosedLoop(client, "films", self.statistics.add, delay_s=0.02, observer=self.statistics)
+        loop = ClosedLoop(
+            client, "films", self.statistics.add, delay_s=0.02, observer=self.statistics
+        )
         self.loop = loop
         self.steering = Steering(loop, self.statistics, load="closed", maximum=64)
         counts = HttpCounts()
@@ -50,7 +52,9 @@ class Site:
             text = HOSTILE if self._number % 50 else "/usr/bin/ffmpeg returned error code 1"
             failed = {"reason": Reason.EXIT, "exit_code": 1, "error": text, "ended_s": 0.0}
             return replied(request.id, Outcome.FAILED, **place, **failed)
-        return replied(request.id, **place, device=f"/dev/dri/renderD{128 + self._number % 2}", run_s=run_s)
+        return replied(
+            request.id, **place, device=f"/dev/dri/renderD{128 + self._number % 2}", run_s=run_s
+        )
 
     def close(self) -> None:
         self.server.close()
@@ -68,7 +72,9 @@ def site() -> Iterator[Site]:
 def tile(browser: Browser, name: str) -> str:
     """The number under a name, read in one go, since the script may replace it at any time."""
     find = "[...document.querySelectorAll('.tiles dt')].find(e => e.textContent === arguments[0])"
-    return str(browser.execute_script(f"return {find}.nextElementSibling.firstChild.textContent", name))
+    return str(
+        browser.execute_script(f"return {find}.nextElementSibling.firstChild.textContent", name)
+    )
 
 
 def inner(browser: Browser, selector: str, what: str = "innerHTML") -> str:
@@ -86,15 +92,23 @@ def check_quiet(browser: Browser, site: Site) -> None:
     """Nothing on the console, and no request to anybody else."""
     assert browser.get_log("browser") == []
     asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = [entry["params"]["request"]["url"] for entry in asked if entry["method"] == "Network.requestWillBeSent"]
+    urls = [
+        entry["params"]["request"]["url"]
+        for entry in asked
+        if entry["method"] == "Network.requestWillBeSent"
+    ]
     assert urls
-    assert {urlsplit(url).netloc for url in urls if url.startswith("http")} == {urlsplit(site.url).netloc}
+    assert {urlsplit(url).netloc for url in urls if url.startswith("http")} == {
+        urlsplit(site.url).netloc
+    }
 
 
 Open = Callable[..., Browser]
 
 
-def test_numbers_move_and_the_load_is_steered_without_leaving_the_page(site: Site, browse: Open) -> None:
+def test_numbers_move_and_the_load_is_steered_without_leaving_the_page(
+    site: Site, browse: Open
+) -> None:
     browser = browse()
     browser.get(site.url)
     first = whole(tile(browser, "Succeeded"))
@@ -110,7 +124,10 @@ def test_numbers_move_and_the_load_is_steered_without_leaving_the_page(site: Sit
     double.click()
     eventually(lambda: site.steering.parallel == 18)
     eventually(
-        lambda: tile(browser, "In flight") and browser.find_element(By.ID, "parallel").get_attribute("value") == "18"
+        lambda: (
+            tile(browser, "In flight")
+            and browser.find_element(By.ID, "parallel").get_attribute("value") == "18"
+        )
     )
     # clicks that come faster than answers all count
     more = browser.find_element(By.CSS_SELECTOR, "[data-step='+1']")
@@ -156,7 +173,9 @@ def test_without_script_everything_is_there_and_works(site: Site, browse: Open) 
     browser = browse(script=False)
     browser.get(site.url)
     assert whole(tile(browser, "Succeeded")) > 0
-    drawings = browser.find_elements(By.CSS_SELECTOR, "figure svg.plot polyline, figure svg.plot circle")
+    drawings = browser.find_elements(
+        By.CSS_SELECTOR, "figure svg.plot polyline, figure svg.plot circle"
+    )
     assert len(drawings) > 6
     browser.find_element(By.CSS_SELECTOR, "[data-step='+1']").click()
     eventually(lambda: site.steering.parallel == 5)
@@ -202,9 +221,10 @@ def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> N
     assert "Reset the statistics" in seen
     # every control and every image has a name, every table header a scope
     unnamed = browser.execute_script(
-        "return [...document.querySelectorAll('button, input:not([type=hidden]), [role=img], [role=region]')]"
-        ".filter(e => !(e.textContent.trim() || e.labels?.length || e.ariaLabel || e.hasAttribute('aria-labelledby')))"
-        ".length + document.querySelectorAll('th:not([scope])').length"
+        "return [...document.querySelectorAll('button, input:not([type=hidden]), [role=img],"
+        " [role=region]')].filter(e => !(e.textContent.trim() || e.labels?.length || e.ariaLabel ||"
+        " e.hasAttribute('aria-labelledby'))).length +"
+        " document.querySelectorAll('th:not([scope])').length"
     )
     assert unnamed == 0
 
@@ -233,16 +253,23 @@ def test_behind_a_prefix(browse: Open) -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(("width", "height"), [(1280, 2600), (390, 4200)])
-def test_nothing_is_wider_than_the_window(site: Site, browse: Open, width: int, height: int, dark: bool) -> None:
+def test_nothing_is_wider_than_the_window(
+    site: Site, browse: Open, width: int, height: int, dark: bool
+) -> None:
     site.steering.set_parallel(16)
-    eventually(lambda: len(site.statistics.snapshot().bins) > 1 and site.statistics.snapshot().failed > 2)
+    eventually(
+        lambda: len(site.statistics.snapshot().bins) > 1 and site.statistics.snapshot().failed > 2
+    )
     browser = browse(width, height, dark=dark)
     browser.get(site.url)
     eventually(lambda: "updated" in browser.find_element(By.ID, "freshness").text)
     sizes = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     scroll, client = browser.execute_script(sizes)
     assert scroll <= client
-    dark_ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(18, 21, 27)"
+    dark_ground = (
+        browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        == "rgb(18, 21, 27)"
+    )
     assert dark_ground == dark
     if SHOTS:
         browser.save_screenshot(f"{SHOTS}/{'dark' if dark else 'light'}-{width}.png")

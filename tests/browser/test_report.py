@@ -31,7 +31,8 @@ onload = () => {
     narrow: box('.narrow svg').width,
     broad: box('.wide svg').width,
     ink: frames[0].getComputedStyle(page.body).color,
-    small: Math.min(...[...page.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height || 99)),
+    small: Math.min(...[...page.querySelectorAll('svg text')].map(
+      text => text.getBoundingClientRect().height || 99)),
   });
 };
 </script>
@@ -45,7 +46,9 @@ def opened(browser: Browser, page: Path) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("case", runs.CASES)
-def test_every_report_opens_without_a_complaint_and_shows_its_verdict(browse: Open, tmp_path: Path, case: str) -> None:
+def test_every_report_opens_without_a_complaint_and_shows_its_verdict(
+    browse: Open, tmp_path: Path, case: str
+) -> None:
     run = runs.make(case, tmp_path)
     page = tmp_path / "report.html"
     page.write_text(FORMATS["html"](run), "utf-8")
@@ -56,10 +59,14 @@ def test_every_report_opens_without_a_complaint_and_shows_its_verdict(browse: Op
 
 
 def test_the_console_would_tell(browse: Open, tmp_path: Path) -> None:
-    # given the same page with a script and a picture in it, expect the policy to block both and the console to say so
+    # given the same page with a script and a picture in it, expect the policy to block both and the
+    # console to say so
     page = tmp_path / "report.html"
     text = FORMATS["html"](runs.make("pass", tmp_path))
-    page.write_text(text.replace("<main>", "<main><script>document.title = 'ran'</script><img src=x.png>"), "utf-8")
+    page.write_text(
+        text.replace("<main>", "<main><script>document.title = 'ran'</script><img src=x.png>"),
+        "utf-8",
+    )
     dom, console = opened(browse(), page)
     assert "<title>ran" not in dom
     assert len(console) == 2
@@ -70,7 +77,8 @@ def test_it_fits_its_reader(browse: Open, tmp_path: Path, width: int, dark: bool
     page = tmp_path / "frame.html"
     report = html.escape(FORMATS["html"](runs.make("fail", tmp_path)), quote=True)
     page.write_text(
-        f'{PROBE}<iframe width="{width}" height="844" style="border:0" srcdoc="{report}"></iframe>', "utf-8"
+        f'{PROBE}<iframe width="{width}" height="844" style="border:0" srcdoc="{report}"></iframe>',
+        "utf-8",
     )
     browser = browse(1400, 900, dark=dark)
     browser.get(page.as_uri())
@@ -88,13 +96,21 @@ def test_it_fits_its_reader(browse: Open, tmp_path: Path, width: int, dark: bool
 def test_causes_are_read_on_a_phone_without_moving_sideways(browse: Open, tmp_path: Path) -> None:
     page = tmp_path / "frame.html"
     report = html.escape(FORMATS["html"](runs.make("limited", tmp_path)), quote=True)
-    probe = PROBE.replace("wide: page", "cells: Math.max(...[...page.querySelectorAll('.causes td')]"
-                          ".map(cell => cell.getBoundingClientRect().right)), titles: [...page.querySelectorAll("
-                          "'.causes tr:last-child td')].map(cell => cell.dataset.title), wide: page")  # fmt: skip
-    page.write_text(f'{probe}<iframe width="390" height="844" style="border:0" srcdoc="{report}"></iframe>', "utf-8")
+    probe = PROBE.replace(
+        "wide: page",
+        "cells: Math.max(...[...page.querySelectorAll('.causes td')]"
+        ".map(cell => cell.getBoundingClientRect().right)), titles: [...page.querySelectorAll("
+        "'.causes tr:last-child td')].map(cell => cell.dataset.title), wide: page",
+    )
+    page.write_text(
+        f'{probe}<iframe width="390" height="844" style="border:0" srcdoc="{report}"></iframe>',
+        "utf-8",
+    )
     browser = browse(1400, 900)
     opened(browser, page)
-    found = json.loads(eventually(lambda: browser.find_element(By.TAG_NAME, "body").get_attribute("data-found")))
+    found = json.loads(
+        eventually(lambda: browser.find_element(By.TAG_NAME, "body").get_attribute("data-found"))
+    )
     assert 0 < found["cells"] <= 390
     assert found["titles"][0] == "cause" and found["titles"][-1] == "what to try"
 

@@ -1,4 +1,6 @@
-"""The exporter's page and that of simulated rules on a phone: as wide as the screen, and numbers are in sight."""
+"""The exporter's page and that of simulated rules on a phone: as wide as the screen, and numbers
+are in sight.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from tests.unit.test_exporter import client_of, queue, view
 LONG = "a-queue-with-a-rather-long-name-for-narrow-screens.and-more-of-it_" + "x" * 30
 
 
-def test_a_long_name_leaves_room_for_the_numbers(browse: Callable[..., Browser], tmp_path: Path) -> None:
+def test_a_long_name_leaves_room_for_the_numbers(
+    browse: Callable[..., Browser], tmp_path: Path
+) -> None:
     page = tmp_path / "queues.html"
     page.write_text(client_of(view(queue(LONG))).get("/").text, "utf-8")
     browser = browse(390)
@@ -24,7 +28,9 @@ def test_a_long_name_leaves_room_for_the_numbers(browse: Callable[..., Browser],
     assert browser.execute_script(right) < 390
 
 
-def test_the_page_of_rules_is_as_wide_as_the_screen(browse: Callable[..., Browser], tmp_path: Path) -> None:
+def test_the_page_of_rules_is_as_wide_as_the_screen(
+    browse: Callable[..., Browser], tmp_path: Path
+) -> None:
     page = tmp_path / "rules.html"
     line = ["simulate", "--duration", "300", "--rule", "demand", "--html", str(page)]
     assert CliRunner().invoke(command, line, standalone_mode=False).exception is None

@@ -1,7 +1,9 @@
-"""A real control plane for the tests, and an agent that gives pods of workers and clients real processes.
+"""A real control plane for the tests, and an agent that gives pods of workers and clients real
+processes.
 
-kwok makes pods Running without running anything. The agent looks which pods of a release there are, and starts and
-stops `scaletest worker` and `scaletest client` for them, with the pods' own arguments.
+kwok makes pods Running without running anything. The agent looks which pods of a release there are,
+and starts and stops `scaletest worker` and `scaletest client` for them, with the pods' own
+arguments.
 """
 
 from __future__ import annotations
@@ -26,16 +28,19 @@ from tests.cluster.charts import CHART, HELMS, MAIN_HELM
 from tests.cluster.lifecycles import Run, runner
 from tests.conftest import eventually, missing
 
-# The kubeconfig of a cluster to use instead of our own. Where KUBECONFIG names one that others work with, an empty
-# SCALETEST_TEST_KUBECONFIG keeps the tests away from it.
+# The kubeconfig of a cluster to use instead of our own. Where KUBECONFIG names one that others work
+# with, an empty SCALETEST_TEST_KUBECONFIG keeps the tests away from it.
 OTHER = os.environ.get("SCALETEST_TEST_KUBECONFIG", os.environ.get("KUBECONFIG", ""))
-KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmonitors,prometheusrules"
+KINDS = (
+    "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmonitors,prometheusrules"
+)
 needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cluster plays")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def guard() -> Iterator[None]:
-    """What a lane started ends with it, also when it is killed: after Ctrl-C it has ten seconds, and planes want more.
+    """What a lane started ends with it, also when it is killed: after Ctrl-C it has ten seconds,
+    and planes want more.
 
     Every process inherits the mark by which a guard finds it.
     """
@@ -49,10 +54,11 @@ def guard() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane with two plain nodes and two that have two devices each, and the CRDs of KEDA and Prometheus.
+    """A control plane with two plain nodes and two that have two devices each, and the CRDs of KEDA
+    and Prometheus.
 
-    With SCALETEST_TEST_KUBECONFIG or KUBECONFIG that cluster, as it is; where the CRDs are not there, they are while
-    the tests run.
+    With SCALETEST_TEST_KUBECONFIG or KUBECONFIG that cluster, as it is; where the CRDs are not
+    there, they are while the tests run.
     """
     made = ControlPlane(tmp_path_factory.mktemp("plane"))
     try:
@@ -92,9 +98,13 @@ def restricted(plane: ControlPlane) -> str:
     """The name of a new such namespace."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     marks = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
-    plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": marks}}])
+    plane.apply(
+        [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": marks}}]
+    )
     # pods are refused before the controller manager has made it
-    eventually(lambda: plane.kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"))
+    eventually(
+        lambda: plane.kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found")
+    )
     return name
 
 
@@ -140,7 +150,9 @@ def helm_program(name: str = MAIN_HELM) -> str:
 
 
 class Agent:
-    """Real processes for the pods of workers in a namespace, and for the client behind its Service."""
+    """Real processes for the pods of workers in a namespace, and for the client behind its
+    Service.
+    """
 
     def __init__(self, plane: ControlPlane, namespace: str, redis_url: str) -> None:
         self._plane, self._namespace, self._url = plane, namespace, redis_url
@@ -148,12 +160,26 @@ class Agent:
         self._client: subprocess.Popen[bytes] | None = None
         self._started: list[subprocess.Popen[bytes]] = []
         of = "labelSelector=app.kubernetes.io/component=worker"
-        self._watch = Watch(plane, f"/api/v1/namespaces/{namespace}/pods?watch=true&{of}", self._see)
+        self._watch = Watch(
+            plane, f"/api/v1/namespaces/{namespace}/pods?watch=true&{of}", self._see
+        )
 
     def serve_client(self, service: str, queue: str, seconds: str) -> None:
-        """A client on this machine behind a Service without selector: what the API server's proxy is to reach."""
+        """A client on this machine behind a Service without selector: what the API server's proxy
+        is to reach.
+        """
         address, port = _own_address(), _free_port()
-        line = ["client", "--queue", queue, "--parallel", "0", "--listen", f"{address}:{port}", "--", seconds]
+        line = [
+            "client",
+            "--queue",
+            queue,
+            "--parallel",
+            "0",
+            "--listen",
+            f"{address}:{port}",
+            "--",
+            seconds,
+        ]
         self._client = self._process(line, {})
         plain = {"name": service, "namespace": self._namespace}
         ports = [{"name": "http", "port": 9996, "targetPort": port, "protocol": "TCP"}]
@@ -164,7 +190,11 @@ class Agent:
                 "apiVersion": "v1",
                 "kind": "Pod",
                 "metadata": plain,
-                "spec": {"schedulerName": "nobody", "containers": [_container()], "securityContext": _pod_security()},
+                "spec": {
+                    "schedulerName": "nobody",
+                    "containers": [_container()],
+                    "securityContext": _pod_security(),
+                },
             },
             {
                 "apiVersion": "discovery.k8s.io/v1",
@@ -183,7 +213,9 @@ class Agent:
         ]
         self._plane.apply(rows)
         status = json.dumps({"status": {"podIP": address, "podIPs": [{"ip": address}]}})
-        self._plane.kubectl("-n", self._namespace, "patch", "pod", service, "--subresource=status", "-p", status)
+        self._plane.kubectl(
+            "-n", self._namespace, "patch", "pod", service, "--subresource=status", "-p", status
+        )
         eventually(lambda: _answers(address, port))
 
     def close(self) -> None:
@@ -220,8 +252,18 @@ class Agent:
 
 @pytest.fixture
 def released(plane: ControlPlane, namespace: str, main_helm: Helm) -> str:
-    """The chart with one worker that sleeps, as release `bench`, its client the agent's; the name of its namespace."""
-    main_helm("install", "bench", str(CHART), "-n", namespace, "--set", "queues.sleep.client.enabled=false")
+    """The chart with one worker that sleeps, as release `bench`, its client the agent's; the name
+    of its namespace.
+    """
+    main_helm(
+        "install",
+        "bench",
+        str(CHART),
+        "-n",
+        namespace,
+        "--set",
+        "queues.sleep.client.enabled=false",
+    )
     return namespace
 
 
@@ -259,12 +301,16 @@ def _answers(address: str, port: int) -> bool:
 
 
 def established(plane: ControlPlane) -> None:
-    """Wait until every defined kind is established. kubectl's own wait fails for a CRD without conditions."""
+    """Wait until every defined kind is established. kubectl's own wait fails for a CRD without
+    conditions.
+    """
 
     def all_established() -> bool:
         for definition in json.loads(plane.kubectl("get", "crd", "-o", "json"))["items"]:
             conditions = definition.get("status", {}).get("conditions") or ()
-            if ("Established", "True") not in [(each["type"], each["status"]) for each in conditions]:
+            if ("Established", "True") not in [
+                (each["type"], each["status"]) for each in conditions
+            ]:
                 return False
         return True
 

@@ -25,9 +25,14 @@ def runner(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
 
     def run(*words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            program("lifecycle", *words), capture_output=True, text=True, timeout=110, check=False, cwd=tmp_path,
+            program("lifecycle", *words),
+            capture_output=True,
+            text=True,
+            timeout=110,
+            check=False,
+            cwd=tmp_path,
             env={**os.environ, "KUBECONFIG": str(config), **environment},
-        )  # fmt: skip
+        )
         assert done.returncode == code, done.stdout + done.stderr
         return done
 

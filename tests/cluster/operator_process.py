@@ -1,7 +1,9 @@
-"""The operator with results that a test scripts: fake nodes run nothing, so nothing is in their pods' logs.
+"""The operator with results that a test scripts: fake nodes run nothing, so nothing is in their
+pods' logs.
 
 python -m tests.cluster.operator_process NAMESPACE JOURNAL
-Every pod whose log is read is written into the journal, so that a test sees what was measured how often.
+Every pod whose log is read is written into the journal, so that a test sees what was measured how
+often.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from scaletest.operator.handlers import run
 
 
 class Scripted(Documents):
-    """Logs are made up from the pod: a benchmark named slow* goes on for ever, any other measures 5 Gbit/s.
+    """Logs are made up from the pod: a benchmark named slow* goes on for ever, any other measures 5
+    Gbit/s.
 
     What it reached its peer from is what its pod's annotation `test/address` says.
     """
@@ -30,7 +33,9 @@ class Scripted(Documents):
         if found is None:
             return None
         with self.journal.open("a") as file:
-            file.write(f"{found['metadata']['labels'][manifests.BENCHMARK]} {found['metadata']['uid']}\n")
+            file.write(
+                f"{found['metadata']['labels'][manifests.BENCHMARK]} {found['metadata']['uid']}\n"
+            )
         name = found["metadata"]["labels"][manifests.BENCHMARK]
         if name.startswith("slow"):
             return "still measuring\n"

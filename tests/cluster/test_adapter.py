@@ -1,4 +1,6 @@
-"""HPAs on the exporter's metrics, through prometheus-adapter over a real Prometheus, as the original's examples."""
+"""HPAs on the exporter's metrics, through prometheus-adapter over a real Prometheus, as the
+original's examples.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ BEHAVIOR = "queues.sleep.autoscaling.behavior"
 # Up in one go, whatever the HPA did seconds ago; down after 4 s.
 QUICK = (
     f"{BEHAVIOR}.scaleDown.stabilizationWindowSeconds=4",
-    *(f"{BEHAVIOR}.scaleUp.policies[0].{key}" for key in ("type=Pods", "value=8", "periodSeconds=1")),
+    *(
+        f"{BEHAVIOR}.scaleUp.policies[0].{key}"
+        for key in ("type=Pods", "value=8", "periodSeconds=1")
+    ),
 )
 pytestmark = [pytest.mark.timeout(300), pytest.mark.weekly(part="prometheus-adapter")]
 
@@ -60,9 +65,13 @@ def test_an_hpa_scales_between_one_and_eight(
         eventually(lambda: release.wanted == 1, 90)
         wanted = [workers for _, workers in release.history]
         assert (wanted[0], max(wanted), min(wanted), wanted[-1]) == (1, 8, 1, 1)
-        assert "SuccessfulRescale" in {row["reason"] for row in release.events("HorizontalPodAutoscaler")}
+        assert "SuccessfulRescale" in {
+            row["reason"] for row in release.events("HorizontalPodAutoscaler")
+        }
         # and that a validation is refused: nobody can pause an HPA
-        line = program("validate", "--deployment", DEPLOYMENT, "-n", release.namespace, "--pause-autoscalers")
+        line = program(
+            "validate", "--deployment", DEPLOYMENT, "-n", release.namespace, "--pause-autoscalers"
+        )
         line += ["--redis-url", release.redis_url("client"), "--run-dir", str(tmp_path / "run")]
         environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
         refused = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
@@ -70,7 +79,9 @@ def test_an_hpa_scales_between_one_and_eight(
         assert "HorizontalPodAutoscaler" in refused.stderr
 
 
-def test_keda_and_the_adapter_exclude_each_other(plane: ControlPlane, names: Names, adapter: Adapter) -> None:
+def test_keda_and_the_adapter_exclude_each_other(
+    plane: ControlPlane, names: Names, adapter: Adapter
+) -> None:
     line = ["hack/cluster", "up", "--keda", "--adapter"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2

@@ -1,4 +1,6 @@
-"""The chart, rendered by Helm: examples look as they looked, are restricted; mistakes are errors that name a key."""
+"""The chart, rendered by Helm: examples look as they looked, are restricted; mistakes are errors
+that name a key.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,23 @@ import yaml
 
 from scaletest.cli.main import cli
 from scaletest.web.app import checked
-from tests.cluster.charts import BOTH_HELMS, CHART, EXAMPLES, HELMS, MAIN_HELM, NEWEST, ROOT, objects, refusal, render
+from tests.cluster.charts import (
+    BOTH_HELMS,
+    CHART,
+    EXAMPLES,
+    HELMS,
+    MAIN_HELM,
+    NEWEST,
+    ROOT,
+    objects,
+    refusal,
+    render,
+)
 from tests.conftest import missing
 
 pytestmark = pytest.mark.integration
-# These need no cluster, and whoever changes a template breaks them first: not only weekly with the second Helm.
+# These need no cluster, and whoever changes a template breaks them first: not only weekly with the
+# second Helm.
 with_both_helms = pytest.mark.parametrize("helm", BOTH_HELMS, indirect=True)
 
 GOLDEN = Path(__file__).parent / "golden" / "chart"
@@ -30,7 +44,10 @@ GOLDEN = Path(__file__).parent / "golden" / "chart"
 def helm(request: pytest.FixtureRequest) -> str:
     """Every Helm that was built. The machine's own will do for the main one."""
     made = subprocess.run(
-        [ROOT / "hack" / "tool", "--path", request.param], capture_output=True, text=True, check=False
+        [ROOT / "hack" / "tool", "--path", request.param],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     path = f"{made.stdout.strip()}/helm" if made.returncode == 0 else None
     if path is None and request.param == MAIN_HELM:
@@ -54,7 +71,11 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
         spec = row.get("spec", {})
         for key in ("jobTemplate", "jobTargetRef"):
             spec = spec.get(key, spec)
-        template = row if row["kind"] == "Pod" else spec.get("spec", spec).get("template") or spec.get("template")
+        template = (
+            row
+            if row["kind"] == "Pod"
+            else spec.get("spec", spec).get("template") or spec.get("template")
+        )
         if template:
             found.append((f"{row['kind']}/{row['metadata']['name']}", template["spec"]))
     return found
@@ -65,12 +86,16 @@ def test_workers_are_told_of_an_exporter_on_their_node(helm: str) -> None:
     rows = objects(render(helm, "--set-json", f"queues.media={value}"))
     worker = dict(pod_specs(rows))["Deployment/trial-scaletest-media"]["containers"][0]
     assert "--device-metrics-url=http://$(NODE_IP):9400/metrics" in worker["args"]
-    assert {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}} in worker["env"]
+    assert {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}} in worker[
+        "env"
+    ]
     other = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep"]["containers"][0]
     assert not [row for row in other["env"] if row["name"] == "NODE_IP"]
 
 
-@pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+@pytest.mark.parametrize(
+    "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
+)
 @with_both_helms
 def test_examples_render_as_they_did(helm: str, example: Path | None) -> None:
     text = without_chance(render(helm, *(["-f", str(example)] if example else [])))
@@ -86,7 +111,9 @@ def test_examples_render_as_they_did(helm: str, example: Path | None) -> None:
     assert sorted(objects(text), key=key) == sorted(expected, key=key)
 
 
-@pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+@pytest.mark.parametrize(
+    "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
+)
 def test_pods_are_restricted(helm: str, example: Path | None) -> None:
     rows = objects(render(helm, *(["-f", str(example)] if example else [])))
     specs = pod_specs(rows)
@@ -120,7 +147,10 @@ def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
                     words = words[1:]
                     assert command is not None, container["args"]
                 known = {name for one in command.params for name in one.opts}
-                given = {word.split("=")[0] for word in words[: words.index("--") if "--" in words else None]}
+                given = {
+                    word.split("=")[0]
+                    for word in words[: words.index("--") if "--" in words else None]
+                }
                 options = {word for word in given if word.startswith("--")}
                 assert options <= known, (container["args"], options - known)
                 seen.add(command.name)
@@ -151,9 +181,21 @@ def test_large_numbers_stay_whole(helm: str) -> None:
 def test_another_chart_version_starts_no_pod_again(helm: str, tmp_path: Path) -> None:
     shutil.copytree(CHART, tmp_path / "chart")
     file = tmp_path / "chart" / "Chart.yaml"
-    file.write_text(re.sub("^version: .*", "version: 99.0.0", file.read_text("utf-8"), flags=re.MULTILINE), "utf-8")
+    file.write_text(
+        re.sub("^version: .*", "version: 99.0.0", file.read_text("utf-8"), flags=re.MULTILINE),
+        "utf-8",
+    )
     newer = subprocess.run(
-        [helm, "template", "trial", str(tmp_path / "chart"), "-n", "bench", "--kube-version", NEWEST],
+        [
+            helm,
+            "template",
+            "trial",
+            str(tmp_path / "chart"),
+            "-n",
+            "bench",
+            "--kube-version",
+            NEWEST,
+        ],
         capture_output=True,
         text=True,
         check=True,
@@ -171,9 +213,15 @@ def test_another_chart_version_starts_no_pod_again(helm: str, tmp_path: Path) ->
 
 
 def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str) -> None:
-    given = {"enabled": True, "host": "bench.example.org", "tls": [{"hosts": ["tls.example.org", "*.example.org"]}]}
+    given = {
+        "enabled": True,
+        "host": "bench.example.org",
+        "tls": [{"hosts": ["tls.example.org", "*.example.org"]}],
+    }
     rows = objects(render(helm, "--set-json", f"queues.sleep.client.ingress={json.dumps(given)}"))
-    arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep-client"]["containers"][0]["args"]
+    arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep-client"]["containers"][0][
+        "args"
+    ]
     names = [word.partition("=")[2] for word in arguments if word.startswith("--allow-host=")]
     assert names == ["trial-scaletest-sleep-client.bench", "bench.example.org", "tls.example.org"]
     # the client itself takes them
@@ -181,7 +229,9 @@ def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_a_worker_takes_commands_of_benchmarks_only_where_that_is_said(helm: str, allowed: bool) -> None:
+def test_a_worker_takes_commands_of_benchmarks_only_where_that_is_said(
+    helm: str, allowed: bool
+) -> None:
     value = json.dumps({"command": ["bench"], **({"allowCommands": True} if allowed else {})})
     rows = objects(render(helm, "--set-json", f"queues.bench={value}"))
     arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-bench"]["containers"][0]["args"]
@@ -189,7 +239,9 @@ def test_a_worker_takes_commands_of_benchmarks_only_where_that_is_said(helm: str
     assert arguments[-2:] == ["--", "bench"]
 
 
-@pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+@pytest.mark.parametrize(
+    "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
+)
 @with_both_helms
 def test_lint_has_nothing_to_say(helm: str, example: Path | None) -> None:
     options = ["-f", str(example)] if example else []
@@ -202,7 +254,11 @@ def test_lint_has_nothing_to_say(helm: str, example: Path | None) -> None:
 
 @pytest.mark.parametrize(
     ("limit", "grace", "expected", "option"),
-    [("0", None, 60, "--grace=50"), ("300", None, 320, "--grace=310"), ("300", "30", 30, "--grace=20")],
+    [
+        ("0", None, 60, "--grace=50"),
+        ("300", None, 320, "--grace=310"),
+        ("300", "30", 30, "--grace=20"),
+    ],
 )
 def test_the_grace_period_follows_from_the_time_limit(
     helm: str, limit: str, grace: str | None, expected: int, option: str
@@ -230,7 +286,9 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
     rows = objects(render(helm, "-f", str(values)))
     scaler = next(row for row in rows if row["kind"] == "HorizontalPodAutoscaler")
     assert scaler["spec"]["behavior"] == block["autoscaling"]["behavior"]
-    deployment = next(row for row in rows if row["metadata"]["name"] == scaler["spec"]["scaleTargetRef"]["name"])
+    deployment = next(
+        row for row in rows if row["metadata"]["name"] == scaler["spec"]["scaleTargetRef"]["name"]
+    )
     assert "replicas" not in deployment["spec"]
 
 
@@ -242,14 +300,29 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["exporter.intelname=true"], "intelname"),
         (["redis.persistance.size=1Gi"], "persistance"),
         (["redis.enabled=false"], "externalRedis.host"),
-        (["queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.metric=max_wait"], "source: exporter"),
-        (["queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.minReplicas=11"], "minReplicas"),
-        (["queues.sleep.device.resource=a/b", "queues.sleep.device.deviceClass=c"], "exclude each other"),
+        (
+            ["queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.metric=max_wait"],
+            "source: exporter",
+        ),
+        (
+            ["queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.minReplicas=11"],
+            "minReplicas",
+        ),
+        (
+            ["queues.sleep.device.resource=a/b", "queues.sleep.device.deviceClass=c"],
+            "exclude each other",
+        ),
         (["queues.sleep.autoscaling.kind=hpa", "exporter.enabled=false"], "exporter.enabled"),
         (["queues.sleep.autoscaling.target=0"], "/queues/sleep/autoscaling/target"),
-        (["queues.sleep.client.ingress.hostt=x"], "/queues/sleep/client/ingress': additional properties 'hostt'"),
+        (
+            ["queues.sleep.client.ingress.hostt=x"],
+            "/queues/sleep/client/ingress': additional properties 'hostt'",
+        ),
         (["queues.sleep.client.parallel=600"], "parallel is more than maxParallel"),
-        (["queues.sleep.client.arguments=null", "queues.other.client.enabled=true"], "queues.other.client.arguments"),
+        (
+            ["queues.sleep.client.arguments=null", "queues.other.client.enabled=true"],
+            "queues.other.client.arguments",
+        ),
         (["queues.sleep.device.resource=gpu"], "/queues/sleep/device/resource"),
         (["queues.sleep.nodeSelector.gpu=true"], "/queues/sleep/nodeSelector/gpu"),
         (["queues.sleep.maxUnavailable=half"], "/queues/sleep/maxUnavailable"),
@@ -259,28 +332,46 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["image.repository="], "/image/repository"),
         (["test.queue=typo"], "test.queue is typo"),
         (["test.queue=sleep", "queues.sleep.autoscaling.kind=cron"], "test.queue is sleep"),
-        (["queues.sleep.autoscaling.kind=cron", "queues.sleep.autoscaling.schedule=nightly"], "/autoscaling/schedule"),
+        (
+            ["queues.sleep.autoscaling.kind=cron", "queues.sleep.autoscaling.schedule=nightly"],
+            "/autoscaling/schedule",
+        ),
         (["fullnameOverride=trial-redis"], "fullnameOverride: trial-redis"),
         (["redis.persistence.size=lots"], "/persistence/size"),
-        (["queues.sleep.autoscaling.exporter.window=0"], "/queues/sleep/autoscaling/exporter/window"),
+        (
+            ["queues.sleep.autoscaling.exporter.window=0"],
+            "/queues/sleep/autoscaling/exporter/window",
+        ),
         (["image.digest=latest"], "/image/digest"),
         (["queues.sleep.image.digest=sha256:1"], "/queues/sleep/image/digest"),
         (
-            [f"queues.sleep.autoscaling.{one}" for one in ("kind=keda", "metric=running", "minReplicas=0")],
+            [
+                f"queues.sleep.autoscaling.{one}"
+                for one in ("kind=keda", "metric=running", "minReplicas=0")
+            ],
             "queues.sleep.autoscaling.metric is running",
         ),
-        ([r"commonLabels.app\.kubernetes\.io/component=x"], "commonLabels: app.kubernetes.io/component"),
+        (
+            [r"commonLabels.app\.kubernetes\.io/component=x"],
+            "commonLabels: app.kubernetes.io/component",
+        ),
         (["queues.sleep.podLabels.scaletest/redis=no"], "queues.sleep.podLabels: scaletest/redis"),
         (
             ["monitoring.rules.enabled=true", r"monitoring.rules.labels.helm\.sh/chart=x"],
             "monitoring.rules.labels: helm.sh/chart",
         ),
         (
-            [f"queues.sleep.autoscaling.{one}" for one in ("kind=job", "metric=waiting", "target=0.5")],
+            [
+                f"queues.sleep.autoscaling.{one}"
+                for one in ("kind=job", "metric=waiting", "target=0.5")
+            ],
             "queues.sleep.autoscaling.target is 0.5",
         ),
         (["operator.enabled=true", "operator.gang={Kueue}"], "operator.gang: there is no Kueue"),
-        (["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"], "externalRedis.existingSecret"),
+        (
+            ["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"],
+            "externalRedis.existingSecret",
+        ),
         (["redis.enabled=false", "externalRedis.urlKey=url"], "externalRedis.existingSecret"),
         (
             [
@@ -298,30 +389,53 @@ def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], name
 
 @pytest.mark.parametrize("schedule", ["@hourly", "@every 10m", "*/15 * * * *"])
 def test_a_schedule_is_any_that_a_cronjob_takes(helm: str, schedule: str) -> None:
-    cron = ["--set", "queues.sleep.autoscaling.kind=cron", "--set", f"queues.sleep.autoscaling.schedule={schedule}"]
+    cron = [
+        "--set",
+        "queues.sleep.autoscaling.kind=cron",
+        "--set",
+        f"queues.sleep.autoscaling.schedule={schedule}",
+    ]
     (found,) = (row for row in objects(render(helm, *cron)) if row["kind"] == "CronJob")
     assert found["spec"]["schedule"] == schedule
 
 
 def test_keda_asks_sentinels_for_the_master(helm: str) -> None:
-    given = ["redis.enabled=false", "externalRedis.sentinel.nodes={a:1,b:2}", "queues.sleep.autoscaling.kind=keda"]
+    given = [
+        "redis.enabled=false",
+        "externalRedis.sentinel.nodes={a:1,b:2}",
+        "queues.sleep.autoscaling.kind=keda",
+    ]
     rows = objects(render(helm, *[word for one in given for word in ("--set", one)]))
     (scaled,) = (row for row in rows if row["kind"] == "ScaledObject")
     waiting, running = scaled["spec"]["triggers"]
     assert waiting["type"] == running["type"] == "redis-sentinel"
-    assert (waiting["metadata"]["addresses"], waiting["metadata"]["sentinelMaster"]) == ("a:1,b:2", "mymaster")
+    assert (waiting["metadata"]["addresses"], waiting["metadata"]["sentinelMaster"]) == (
+        "a:1,b:2",
+        "mymaster",
+    )
 
 
 def test_an_hpa_goes_to_zero_from_1_37_on(helm: str) -> None:
-    zero = ["--set", "queues.sleep.autoscaling.kind=hpa", "--set", "queues.sleep.autoscaling.minReplicas=0"]
+    zero = [
+        "--set",
+        "queues.sleep.autoscaling.kind=hpa",
+        "--set",
+        "queues.sleep.autoscaling.minReplicas=0",
+    ]
     rows = objects(render(helm, *zero, version="1.37.0"))
-    assert any(row["kind"] == "HorizontalPodAutoscaler" and row["spec"]["minReplicas"] == 0 for row in rows)
+    assert any(
+        row["kind"] == "HorizontalPodAutoscaler" and row["spec"]["minReplicas"] == 0 for row in rows
+    )
     assert "set kind: keda" in refusal(helm, *zero, version="1.36.3")
 
 
 def test_a_password_never_stands_in_an_argument_or_a_note(helm: str) -> None:
     text = render(helm)
-    secrets = {row["metadata"]["name"]: row["stringData"] for row in objects(text) if row["kind"] == "Secret"}
+    secrets = {
+        row["metadata"]["name"]: row["stringData"]
+        for row in objects(text)
+        if row["kind"] == "Secret"
+    }
     for key, password in secrets["trial-redis"].items():
         if key.startswith("password-"):
             assert text.count(password) == 1

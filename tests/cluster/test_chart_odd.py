@@ -1,4 +1,6 @@
-"""The chart with values that are odd and allowed: words that look like numbers, large numbers, addresses of IPv6."""
+"""The chart with values that are odd and allowed: words that look like numbers, large numbers,
+addresses of IPv6.
+"""
 
 from __future__ import annotations
 
@@ -21,28 +23,52 @@ def helm(request: pytest.FixtureRequest) -> str:
     return helm_program(request.param)
 
 
-# What somebody may call a queue, a secret or a namespace, and YAML would read as a number, a truth value or nothing.
+# What somebody may call a queue, a secret or a namespace, and YAML would read as a number, a truth
+# value or nothing.
 ODD = ("123", "1e3", "true", "null", "0x10", "2001-01-01")
 
 
 @pytest.mark.parametrize("word", ODD)
 def test_words_that_look_like_something_else_stay_words(helm: str, word: str) -> None:
     values = {
-        "queues": {word: {"client": {"enabled": True, "arguments": ["2"], "tokenSecret": word},
-                          "autoscaling": {"kind": "keda", "minReplicas": 0}, "priorityClassName": word,
-                          "runtimeClassName": word, "podLabels": {"team": word}, "device": {"deviceClass": word}}},
-        "redis": {"existingSecret": word, "networkPolicy": {"kedaNamespace": word}, "server": word,
-                  "persistence": {"storageClass": word}},
-        "operator": {"enabled": True, "namespaces": [word, word]}, "commonLabels": {"owner": word},
+        "queues": {
+            word: {
+                "client": {"enabled": True, "arguments": ["2"], "tokenSecret": word},
+                "autoscaling": {"kind": "keda", "minReplicas": 0},
+                "priorityClassName": word,
+                "runtimeClassName": word,
+                "podLabels": {"team": word},
+                "device": {"deviceClass": word},
+            }
+        },
+        "redis": {
+            "existingSecret": word,
+            "networkPolicy": {"kedaNamespace": word},
+            "server": word,
+            "persistence": {"storageClass": word},
+        },
+        "operator": {"enabled": True, "namespaces": [word, word]},
+        "commonLabels": {"owner": word},
         "fullnameOverride": word,
-    }  # fmt: skip
-    given = [text for key, value in values.items() for text in ("--set-json", f"{key}={json.dumps(value)}")]
-    external = {"host": "h", "existingSecret": word, "username": word, "tls": {"enabled": True, "existingSecret": word}}
+    }
+    given = [
+        text
+        for key, value in values.items()
+        for text in ("--set-json", f"{key}={json.dumps(value)}")
+    ]
+    external = {
+        "host": "h",
+        "existingSecret": word,
+        "username": word,
+        "tls": {"enabled": True, "existingSecret": word},
+    }
     other = ["--set-json", f"externalRedis={json.dumps(external)}", "--set", "redis.enabled=false"]
     for more in ([], other):
         rows = objects(render(helm, *given, *more, "-n", word))
         assert list(no_words(rows)) == []
-        names = [(row["kind"], row["metadata"].get("namespace"), row["metadata"]["name"]) for row in rows]
+        names = [
+            (row["kind"], row["metadata"].get("namespace"), row["metadata"]["name"]) for row in rows
+        ]
         assert len(names) == len(set(names))
 
 
@@ -51,7 +77,9 @@ def no_words(value: Any, path: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         texts = path.endswith(("abels", "selector", "annotations", "Data"))
         for key, inner in value.items():
-            named = key in ("name", "namespace", "key", "secretName", "username") or key.endswith("ClassName")
+            named = key in ("name", "namespace", "key", "secretName", "username") or key.endswith(
+                "ClassName"
+            )
             if (texts or named) and not isinstance(inner, str | dict):
                 yield f"{path}.{key}: {inner!r}"
             if key != "openAPIV3Schema":
@@ -84,7 +112,9 @@ def test_targets_are_numbers_that_keda_reads(
     helm: str, source: str, target: str, lists: str | None, wanted: str
 ) -> None:
     given = ["kind=keda", f"source={source}", f"target={target}"]
-    text = render(helm, *[word for one in given for word in ("--set", f"queues.sleep.autoscaling.{one}")])
+    text = render(
+        helm, *[word for one in given for word in ("--set", f"queues.sleep.autoscaling.{one}")]
+    )
     (scaled,) = (row["spec"] for row in objects(text) if row["kind"] == "ScaledObject")
     assert {one["metadata"].get("listLength") for one in scaled["triggers"]} == {lists}
     modifiers = scaled.get("advanced", {}).get("scalingModifiers", {})
@@ -93,7 +123,14 @@ def test_targets_are_numbers_that_keda_reads(
 
 @pytest.mark.parametrize("host", ["fd00::1", "[fd00::1]"])
 def test_an_address_of_ipv6_stands_in_brackets(helm: str, host: str) -> None:
-    text = render(helm, "--set", "redis.enabled=false", "--set", f"externalRedis.host={host}",
-                  "--set", "queues.sleep.autoscaling.kind=keda")  # fmt: skip
+    text = render(
+        helm,
+        "--set",
+        "redis.enabled=false",
+        "--set",
+        f"externalRedis.host={host}",
+        "--set",
+        "queues.sleep.autoscaling.kind=keda",
+    )
     assert "redis://[fd00::1]:6379/0" in text
     assert 'address: "[fd00::1]:6379"' in text

@@ -24,7 +24,9 @@ def helm(request: pytest.FixtureRequest) -> str:
 
 def settings(text: str) -> list[list[str]]:
     """The lines of the server's configuration, in words."""
-    conf = next(row["data"]["server.conf"] for row in objects(text) if "server.conf" in row.get("data", {}))
+    conf = next(
+        row["data"]["server.conf"] for row in objects(text) if "server.conf" in row.get("data", {})
+    )
     return [line.split() for line in conf.splitlines() if line and not line.startswith("#")]
 
 
@@ -78,10 +80,16 @@ def test_without_a_limit_there_is_no_maxmemory(helm: str) -> None:
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ("redis.resources.limits.memory=1GB", 'redis.resources.limits.memory is "1GB", which is not a quantity'),
+        (
+            "redis.resources.limits.memory=1GB",
+            'redis.resources.limits.memory is "1GB", which is not a quantity',
+        ),
         ("redis.resources.limits.memory=lots", 'redis.resources.limits.memory is "lots"'),
         ("redis.resources.limits.memory=-1", 'redis.resources.limits.memory is "-1"'),
-        ("redis.resources.limits.memory=512m", "redis.resources.limits.memory is 512m, 0 bytes: too little"),
+        (
+            "redis.resources.limits.memory=512m",
+            "redis.resources.limits.memory is 512m, 0 bytes: too little",
+        ),
         ("redis.maxmemory=1gb", 'redis.maxmemory is "1gb", which is not a quantity'),
         ("redis.requireExistingSecret=true", "redis.existingSecret is empty"),
     ],
@@ -107,11 +115,15 @@ def test_queues_have_a_maximum_unless_they_say_otherwise(helm: str) -> None:
 
 
 def generations(rows: list[dict[str, Any]]) -> dict[str, str | None]:
-    """Object -> which passwords its pods were made for, of all objects whose pods use Redis, and Redis itself."""
+    """Object -> which passwords its pods were made for, of all objects whose pods use Redis, and
+    Redis itself.
+    """
     found = {}
     for row in rows:
         spec = row.get("spec", {})
-        pod = spec.get("jobTemplate", {}).get("spec", spec.get("jobTargetRef", spec)).get("template")
+        pod = (
+            spec.get("jobTemplate", {}).get("spec", spec.get("jobTargetRef", spec)).get("template")
+        )
         if pod and ("REDIS_PASSWORD" in str(pod) or row["kind"] == "StatefulSet"):
             name = f"{row['kind']}/{row['metadata']['name']}"
             found[name] = pod["metadata"].get("annotations", {}).get("scaletest/redis-passwords")
@@ -121,12 +133,18 @@ def generations(rows: list[dict[str, Any]]) -> dict[str, str | None]:
 def test_pods_start_again_with_new_passwords(helm: str) -> None:
     # given two renderings without a cluster, each of which draws passwords
     line = [helm, "template", "trial", str(CHART), "--kube-version", NEWEST]
-    line += ["-f", str(CHART / "examples" / "jobs.yaml"), "--set", "queues.other.podAnnotations.mine=kept"]
+    line += [
+        "-f",
+        str(CHART / "examples" / "jobs.yaml"),
+        "--set",
+        "queues.other.podAnnotations.mine=kept",
+    ]
     drawn = []
     for _ in range(2):
         rows = objects(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
         secret = next(row["stringData"] for row in rows if row["kind"] == "Secret")
-        # expect in each the same mark at everybody who uses them, and other annotations as they were
+        # expect in each the same mark at everybody who uses them, and other annotations as they
+        # were
         assert set(generations(rows).values()) == {secret["generation"]}
         assert {name.split("/")[0] for name in generations(rows)} >= {
             "StatefulSet",
@@ -136,7 +154,9 @@ def test_pods_start_again_with_new_passwords(helm: str) -> None:
         }
         assert "mine: kept" in str(rows).replace("'", "")
         # which tells nothing of a password
-        assert not any(secret["generation"] in value for key, value in secret.items() if key != "generation")
+        assert not any(
+            secret["generation"] in value for key, value in secret.items() if key != "generation"
+        )
         drawn.append(secret)
     # and another one for other passwords
     assert not set(drawn[0].values()) & set(drawn[1].values())
@@ -155,9 +175,13 @@ def test_the_steps_of_the_readme_make_that_secret(helm: str) -> None:
     # given the first step of the chart's README
     readme = (CHART / "README.md").read_text("utf-8")
     (step,) = re.findall(r"^   (helm template.*?) > secret.yaml$", readme, re.DOTALL | re.MULTILINE)
-    step = step.replace("-f values.yaml", f"--kube-version {NEWEST}").replace("helm ", f"{helm} ", 1)
+    step = step.replace("-f values.yaml", f"--kube-version {NEWEST}").replace(
+        "helm ", f"{helm} ", 1
+    )
     # when it is done
-    done = subprocess.run(["bash", "-c", step], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", step], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     # expect a secret that nobody takes for Helm's, with every key that the chart reads
     (secret,) = objects(done.stdout)
     assert secret["metadata"] == {"name": "scaletest-redis-users"}
@@ -176,7 +200,9 @@ def test_the_prefix_of_an_external_redis_is_said_to_pods_and_to_keda(helm: str) 
     lists = [trigger["metadata"]["listName"] for trigger in scaled["spec"]["triggers"]]
     assert lists == ["{lab}:queue:a", "{lab}:scaletest:leases:a"]
     assert (
-        text.count("name: SCALETEST_REDIS_URL") == text.count('name: RQ_KEY_PREFIX\n              value: "{lab}"') > 1
+        text.count("name: SCALETEST_REDIS_URL")
+        == text.count('name: RQ_KEY_PREFIX\n              value: "{lab}"')
+        > 1
     )
     # expect nothing said where nothing was chosen
     assert "RQ_KEY_PREFIX" not in render(helm, *external, *scaling)

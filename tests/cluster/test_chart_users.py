@@ -1,4 +1,6 @@
-"""The users that the chart makes in Redis can do their work, leave nothing refused, and can do no more."""
+"""The users that the chart makes in Redis can do their work, leave nothing refused, and can do no
+more.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,14 @@ def test_a_release_works_with_its_own_users(urls: dict[str, str], redis: redis_p
     assert call("queue", "add", "sleep", "--redis-url", urls["worker"]).returncode == 0
     assert call("queue", "add", "sleep", "--redis-url", urls["client"]).returncode == 0
     worker = subprocess.Popen(program("worker", "--queue", "sleep", "--redis-url", urls["worker"]))
-    exporter = subprocess.Popen(program("exporter", "--listen", "127.0.0.1:0", "--redis-url", urls["exporter"]))
+    exporter = subprocess.Popen(
+        program("exporter", "--listen", "127.0.0.1:0", "--redis-url", urls["exporter"])
+    )
     try:
         probe = ["queue", "show", "sleep", "-o", "json", "--redis-url", urls["worker"]]
-        eventually(lambda: "worker_names" in (text := call(*probe).stdout) and '"workers": 1' in text)
+        eventually(
+            lambda: "worker_names" in (text := call(*probe).stdout) and '"workers": 1' in text
+        )
         # when a client has it run requests
         options = ["--batch", "20", "--listen", "none", "--redis-url", urls["client"]]
         done = call("client", "--queue", "sleep", *options, "--", "0.01")
@@ -56,8 +62,13 @@ def test_a_release_works_with_its_own_users(urls: dict[str, str], redis: redis_p
 
 @pytest.mark.parametrize("name", USERS)
 @pytest.mark.parametrize("command", ["FLUSHALL", "CONFIG GET *", "ACL LIST", "KEYS *", "GET other"])
-def test_none_of_them_can_do_more(urls: dict[str, str], name: str, command: str, server: EmbeddedServer) -> None:
-    with redis_py.Redis.from_url(urls[name]) as client, pytest.raises(redis_py.exceptions.NoPermissionError):
+def test_none_of_them_can_do_more(
+    urls: dict[str, str], name: str, command: str, server: EmbeddedServer
+) -> None:
+    with (
+        redis_py.Redis.from_url(urls[name]) as client,
+        pytest.raises(redis_py.exceptions.NoPermissionError),
+    ):
         client.execute_command(*command.split())
 
 

@@ -53,29 +53,51 @@ def test_helm_takes_what_is_set(helm: str) -> None:
     assert seen
     for words in seen:
         assert words[2] == "charts/scaletest"
-        given = [word for flag, value in pairwise(words) if flag == "--set" for word in (flag, value)]
+        given = [
+            word for flag, value in pairwise(words) if flag == "--set" for word in (flag, value)
+        ]
         render(helm, *given)
 
 
-def test_the_originals_media_deployment_becomes_an_equivalent_pod(helm: str, tmp_path: Path) -> None:
+def test_the_originals_media_deployment_becomes_an_equivalent_pod(
+    helm: str, tmp_path: Path
+) -> None:
     # given the values of the guide
     block = re.search(r"```yaml\n(.*?)```", GUIDES[1].read_text("utf-8"), re.DOTALL)
     assert block
     values = tmp_path / "values.yaml"
     values.write_text(block[1], "utf-8")
     rows = objects(render(helm, "-f", str(values)))
-    pods = {row["metadata"]["name"]: row["spec"]["template"]["spec"] for row in rows if row["kind"] == "Deployment"}
+    pods = {
+        row["metadata"]["name"]: row["spec"]["template"]["spec"]
+        for row in rows
+        if row["kind"] == "Deployment"
+    }
     media = pods["trial-scaletest-media"]
     (worker,) = media["containers"]
     # expect the arguments of the original's, word for word, and what they stand for
-    options, command = worker["args"][: worker["args"].index("--")], worker["args"][worker["args"].index("--") + 1 :]
-    original = "/usr/bin/sample_multi_transcode -hw -async 4 -device FILENAME -i::h265 input.h265 -o::h265 /dev/null"
+    options, command = (
+        worker["args"][: worker["args"].index("--")],
+        worker["args"][worker["args"].index("--") + 1 :],
+    )
+    original = (
+        "/usr/bin/sample_multi_transcode -hw -async 4 -device FILENAME -i::h265 input.h265 -o::h265"
+        " /dev/null"
+    )
     assert command == f"{original} -u medium -w 3840 -h 2160 -n 600".split()
-    wanted = {"--device-glob=/dev/dri/renderD*", "--directory=/data", "--null-input", "--ignore-arguments"}
+    wanted = {
+        "--device-glob=/dev/dri/renderD*",
+        "--directory=/data",
+        "--null-input",
+        "--ignore-arguments",
+    }
     assert wanted <= set(options)
     assert worker["resources"]["limits"]["gpu.intel.com/i915"] == 1
     assert {"name": "data", "mountPath": "/data", "readOnly": True} in worker["volumeMounts"]
-    assert any(one.get("persistentVolumeClaim", {}).get("claimName") == "media-data" for one in media["volumes"])
+    assert any(
+        one.get("persistentVolumeClaim", {}).get("claimName") == "media-data"
+        for one in media["volumes"]
+    )
     # and the documented differences: no root, and the device's groups instead
     assert media["securityContext"]["runAsNonRoot"] is True
     assert media["securityContext"]["supplementalGroups"] == [44, 109]
@@ -94,7 +116,9 @@ def test_the_blocks_of_autoscaling_are_taken(helm: str) -> None:
     for text in found:
         block = yaml.safe_load(text)
         given = [
-            word for key, value in block.items() for word in ("--set-string", f"queues.sleep.autoscaling.{key}={value}")
+            word
+            for key, value in block.items()
+            for word in ("--set-string", f"queues.sleep.autoscaling.{key}={value}")
         ]
         rows = objects(render(helm, *given))
         assert any(row["kind"] == "HorizontalPodAutoscaler" for row in rows)

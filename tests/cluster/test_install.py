@@ -1,4 +1,6 @@
-"""The chart on a real API server: it goes in without a warning, keeps its password, and leaves only volumes."""
+"""The chart on a real API server: it goes in without a warning, keeps its password, and leaves only
+volumes.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def test_an_upgrade_keeps_the_passwords(
     helm: Helm, plane: ControlPlane, namespace: str, before: Path, options: list[str]
 ) -> None:
     def passwords() -> dict[str, str]:
-        secret = json.loads(plane.kubectl("-n", namespace, "get", "secret", "bench-redis", "-o", "json"))
+        secret = json.loads(
+            plane.kubectl("-n", namespace, "get", "secret", "bench-redis", "-o", "json")
+        )
         # beside them it holds their generation, which starts pods again when passwords change
         return {name: value for name, value in secret["data"].items() if name != "generation"}
 
@@ -56,13 +60,23 @@ def test_an_upgrade_keeps_the_passwords(
     helm("install", "bench", str(before), "-n", namespace, "--set", "queues.first.note=x")
     old = passwords()
     assert len(old) == 6
-    volumes = plane.kubectl("-n", namespace, "get", "statefulset", "-o", "jsonpath={.items[*].metadata.uid}")
+    volumes = plane.kubectl(
+        "-n", namespace, "get", "statefulset", "-o", "jsonpath={.items[*].metadata.uid}"
+    )
     # when it is upgraded
-    done = helm("upgrade", "bench", str(CHART), "-n", namespace, "--set", "queues.more.note=x", *options)
-    # expect silence, the same users, the same StatefulSet, and what was said before only with --reuse-values
+    done = helm(
+        "upgrade", "bench", str(CHART), "-n", namespace, "--set", "queues.more.note=x", *options
+    )
+    # expect silence, the same users, the same StatefulSet, and what was said before only with
+    # --reuse-values
     assert done.stderr == ""
     assert passwords() == old
-    assert plane.kubectl("-n", namespace, "get", "statefulset", "-o", "jsonpath={.items[*].metadata.uid}") == volumes
+    assert (
+        plane.kubectl(
+            "-n", namespace, "get", "statefulset", "-o", "jsonpath={.items[*].metadata.uid}"
+        )
+        == volumes
+    )
     names = plane.kubectl("-n", namespace, "get", "deployments", "-o", "name").split()
     assert "deployment.apps/bench-scaletest-more" in names
     assert ("deployment.apps/bench-scaletest-first" in names) is bool(options)
@@ -72,14 +86,23 @@ def test_an_upgrade_keeps_the_passwords(
 
 
 def test_an_uninstall_leaves_volumes_only(helm: Helm, plane: ControlPlane, namespace: str) -> None:
-    kinds = "deployments,statefulsets,cronjobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings,pvc"
-    kinds += ",networkpolicies,poddisruptionbudgets,scaledobjects,scaledjobs,triggerauthentications,servicemonitors"
+    kinds = "deployments,statefulsets,cronjobs,services,configmaps,secrets,serviceaccounts,roles"
+    kinds += ",rolebindings,pvc,networkpolicies,poddisruptionbudgets,scaledobjects,scaledjobs"
+    kinds += ",triggerauthentications,servicemonitors"
 
     def names() -> set[str]:
         return set(plane.kubectl("-n", namespace, "get", kinds, "-o", "name").split())
 
     before = {"configmap/kube-root-ca.crt", "serviceaccount/default"}
-    helm("install", "bench", str(CHART), "-n", namespace, "-f", str(CHART / "examples" / "scale-to-zero.yaml"))
+    helm(
+        "install",
+        "bench",
+        str(CHART),
+        "-n",
+        namespace,
+        "-f",
+        str(CHART / "examples" / "scale-to-zero.yaml"),
+    )
     assert "deployment.apps/bench-scaletest-sleep" in names()
     helm("uninstall", "bench", "-n", namespace, "--wait")
     assert names() - before == {"persistentvolumeclaim/data-bench-redis-0"}
@@ -90,11 +113,17 @@ def undefined(plane: ControlPlane) -> Iterator[None]:
     """No definitions of ours, before and after."""
 
     def found() -> list[str]:
-        return [one for one in plane.kubectl("get", "crd", "-o", "name").split() if one.endswith(".scaletest.dev")]
+        return [
+            one
+            for one in plane.kubectl("get", "crd", "-o", "name").split()
+            if one.endswith(".scaletest.dev")
+        ]
 
     def clear() -> None:
         if names := found():
-            plane.kubectl("delete", "--wait=false", *names)  # its own wait was seen to last for ever
+            plane.kubectl(
+                "delete", "--wait=false", *names
+            )  # its own wait was seen to last for ever
             eventually(lambda: not found())
 
     clear()
@@ -108,13 +137,19 @@ def test_two_releases_share_the_definitions_of_benchmarks(
 ) -> None:
     def owners() -> set[str]:
         rows = json.loads(plane.kubectl("get", "crd", "-o", "json"))["items"]
-        marks = [one["metadata"]["annotations"] for one in rows if one["spec"]["group"] == "scaletest.dev"]
+        marks = [
+            one["metadata"]["annotations"]
+            for one in rows
+            if one["spec"]["group"] == "scaletest.dev"
+        ]
         return {one["meta.helm.sh/release-name"] for one in marks}
 
     # given a release whose values knew no operator, upgraded to one with it
     helm("install", "one", str(PREVIOUS), "-n", namespace)
     wanted = ["--set", "operator.enabled=true"]
-    assert helm("upgrade", "one", str(CHART), "-n", namespace, "--reuse-values", *wanted).stderr == ""
+    assert (
+        helm("upgrade", "one", str(CHART), "-n", namespace, "--reuse-values", *wanted).stderr == ""
+    )
     assert owners() == {"one"}
     limits = plane.kubectl("-n", namespace, "get", "deploy", "one-scaletest-operator", "-o", "json")
     assert json.loads(limits)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]

@@ -1,4 +1,6 @@
-"""KEDA itself, beside the control plane: it scales a release's workers from zero and back, and lets go when it must."""
+"""KEDA itself, beside the control plane: it scales a release's workers from zero and back, and lets
+go when it must.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,14 @@ def test_a_burst_scales_from_zero_and_back(
         assert 4 <= max(wanted) <= 8
         assert wanted[-1] == 0
         # and that KEDA and its HPA say so
-        reasons = {row["reason"] for row in release.events("ScaledObject", "HorizontalPodAutoscaler")}
-        assert {"KEDAScaleTargetActivated", "KEDAScaleTargetDeactivated", "SuccessfulRescale"} <= reasons
+        reasons = {
+            row["reason"] for row in release.events("ScaledObject", "HorizontalPodAutoscaler")
+        }
+        assert {
+            "KEDAScaleTargetActivated",
+            "KEDAScaleTargetDeactivated",
+            "SuccessfulRescale",
+        } <= reasons
 
 
 def scaled_object(release: Release) -> dict[str, Any]:
@@ -92,8 +100,19 @@ def test_a_validation_pauses_keda_and_lets_it_go_on(
         # given that KEDA keeps one worker, and a validation with the chart's own rights
         eventually(lambda: release.pods.get("hpa")["items"] and release.declared(), 60)
         config = kubeconfig_of(plane, release.namespace, "bench-scaletest-validate", tmp_path)
-        line = program("validate", "--deployment", DEPLOYMENT, "-n", release.namespace, "--limit", "2")
-        line += ["--seconds", "0.2", "--scale", "1.5", "--step-time", "12", "--run-dir", str(tmp_path / "run")]
+        line = program(
+            "validate", "--deployment", DEPLOYMENT, "-n", release.namespace, "--limit", "2"
+        )
+        line += [
+            "--seconds",
+            "0.2",
+            "--scale",
+            "1.5",
+            "--step-time",
+            "12",
+            "--run-dir",
+            str(tmp_path / "run"),
+        ]
         line += ["--redis-url", release.redis_url("client"), "-o", "json"]
         options: dict[str, Any] = {"env": {**os.environ, "KUBECONFIG": str(config)}, "text": True}
         # when it may not pause, expect an error that names the way
@@ -102,10 +121,15 @@ def test_a_validation_pauses_keda_and_lets_it_go_on(
         assert "--pause-autoscalers" in refused.stderr
         # when it may
         running = subprocess.Popen(
-            [*line, "--pause-autoscalers"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+            [*line, "--pause-autoscalers"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **options,
         )
         # expect that KEDA says it is paused and has taken its HPA away,
-        eventually(lambda: running.poll() is not None or (release.wanted == 2 and paused(release)), 90)
+        eventually(
+            lambda: running.poll() is not None or (release.wanted == 2 and paused(release)), 90
+        )
         assert running.poll() is None, running.communicate()
         assert release.pods.get("hpa")["items"] == []
         out, errors = running.communicate(timeout=200)

@@ -1,4 +1,6 @@
-"""KEDA itself reads a Redis of the user's own as the chart tells it to: over TLS, and by way of a sentinel."""
+"""KEDA itself reads a Redis of the user's own as the chart tells it to: over TLS, and by way of a
+sentinel.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,13 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         raise AssertionError
     made = Own(tmp_path_factory.mktemp("own"), *free_ports(2), tls=request.param)
     keys.serving(made.folder, "localhost")
-    tls = ["tls-cert-file tls.crt", "tls-key-file tls.key", "tls-ca-cert-file ca.crt", "tls-auth-clients no", "port 0"]
+    tls = [
+        "tls-cert-file tls.crt",
+        "tls-key-file tls.key",
+        "tls-ca-cert-file ca.crt",
+        "tls-auth-clients no",
+        "port 0",
+    ]
     tls += ["tls-replication yes"]
 
     def config(name: str, port: int, *lines: str) -> str:
@@ -56,7 +64,9 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         path.write_text("\n".join([f"dir {made.folder}", "bind 127.0.0.1", *how, *lines]) + "\n")
         return str(path)
 
-    server = config("server.conf", made.port, "user default off", f"user {USER} on >{PASSWORD} ~* &* +@all")
+    server = config(
+        "server.conf", made.port, "user default off", f"user {USER} on >{PASSWORD} ~* &* +@all"
+    )
     lines = ["sentinel resolve-hostnames yes", "sentinel announce-hostnames yes"]
     lines += [f"sentinel monitor main localhost {made.port} 1", f"sentinel auth-user main {USER}"]
     watcher = config("sentinel.conf", made.sentinel, *lines, f"sentinel auth-pass main {PASSWORD}")
@@ -88,24 +98,48 @@ def test_keda_reads_a_redis_of_the_users_own(
     # given the secrets that the chart's documentation asks for, and an idle queue without workers
     literal = f"--from-literal=password={PASSWORD}"
     plane.kubectl("-n", namespace, "create", "secret", "generic", "login", literal)
-    plane.kubectl("-n", namespace, "create", "secret", "generic", "ca", f"--from-file={own.folder}/ca.crt")
-    given = ["redis.enabled=false", "externalRedis.existingSecret=login", f"externalRedis.username={USER}", *QUICK]
+    plane.kubectl(
+        "-n", namespace, "create", "secret", "generic", "ca", f"--from-file={own.folder}/ca.crt"
+    )
+    given = [
+        "redis.enabled=false",
+        "externalRedis.existingSecret=login",
+        f"externalRedis.username={USER}",
+        *QUICK,
+    ]
     if how == "host":
         given += ["externalRedis.host=localhost", f"externalRedis.port={own.port}"]
     else:
-        given += [f"externalRedis.sentinel.nodes={{localhost:{own.sentinel}}}", "externalRedis.sentinel.service=main"]
+        given += [
+            f"externalRedis.sentinel.nodes={{localhost:{own.sentinel}}}",
+            "externalRedis.sentinel.service=main",
+        ]
     if own.tls:
         given += ["externalRedis.tls.enabled=true", "externalRedis.tls.existingSecret=ca"]
     example = ["-f", str(CHART / "examples" / "scale-to-zero.yaml")]
-    main_helm("install", "bench", str(CHART), "-n", namespace, *example, *(w for one in given for w in ("--set", one)))
+    main_helm(
+        "install",
+        "bench",
+        str(CHART),
+        "-n",
+        namespace,
+        *example,
+        *(w for one in given for w in ("--set", one)),
+    )
 
     def scaled(condition: str) -> bool:
-        rows = json.loads(plane.kubectl("-n", namespace, "get", "scaledobject", DEPLOYMENT, "-o", "json"))
+        rows = json.loads(
+            plane.kubectl("-n", namespace, "get", "scaledobject", DEPLOYMENT, "-o", "json")
+        )
         found = {one["type"]: one["status"] for one in rows.get("status", {}).get("conditions", [])}
         return found.get("Ready") == "True" and found.get("Active") == condition
 
     def wanted() -> int:
-        return int(plane.kubectl("-n", namespace, "get", "deployment", DEPLOYMENT, "-o", "jsonpath={.spec.replicas}"))
+        return int(
+            plane.kubectl(
+                "-n", namespace, "get", "deployment", DEPLOYMENT, "-o", "jsonpath={.spec.replicas}"
+            )
+        )
 
     try:
         eventually(lambda: scaled("False") and wanted() == 0, 90)

@@ -1,4 +1,6 @@
-"""Lifecycles on a real control plane, small: kwok's pods start and end at once. The bars are in hack/benchmarks."""
+"""Lifecycles on a real control plane, small: kwok's pods start and end at once. The bars are in
+hack/benchmarks.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,20 @@ RECORDER = Path(__file__).parents[2] / "hack" / "benchmarks" / "lifecycle_record
 
 def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
     # 11 is no multiple of the bursts: the original would submit 8 (defect 4)
-    result = run_json(lifecycle, "-n", "11", "-p", "4", "--threshold", "failed<=0", "--plot", "detailed")
+    result = run_json(
+        lifecycle, "-n", "11", "-p", "4", "--threshold", "failed<=0", "--plot", "detailed"
+    )
     books = result["books"]
     assert (books["submitted"], books["measured"], books["balanced"]) == (11, 11, True)
     assert result["verdict"]["kind"] == "PASS"
     # sub-second values from the watch, for every step of every job
     for name in ("accepted", "created", "scheduled", "ready", "total_finished"):
         found = step(result, name)
-        assert (found["seconds"]["count"], found["missing"], found["sources"]) == (11, 0, {"watch": 11}), name
+        assert (found["seconds"]["count"], found["missing"], found["sources"]) == (
+            11,
+            0,
+            {"watch": 11},
+        ), name
     out = tmp_path / "out"
     assert (out / "detailed.png").read_bytes()[:4] == b"\x89PNG"
     assert "<svg" in (out / "report.html").read_text()
@@ -46,13 +54,26 @@ def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "workers", "pods", "until"),
     [
-        ("distributed", 3, 9, "finished"), ("interactive", 2, 6, "ready"), ("statefulset", 2, 6, "ready"),
+        ("distributed", 3, 9, "finished"),
+        ("interactive", 2, 6, "ready"),
+        ("statefulset", 2, 6, "ready"),
         ("pod", 1, 3, "ready"),
     ],
-)  # fmt: skip
+)
 def test_every_plain_kind(lifecycle: Run, kind: str, workers: int, pods: int, until: str) -> None:
     result = run_json(
-        lifecycle, "-t", kind, "-n", "3", "--num-workers", str(workers), "--until", until, "--delete", "-p", "2"
+        lifecycle,
+        "-t",
+        kind,
+        "-n",
+        "3",
+        "--num-workers",
+        str(workers),
+        "--until",
+        until,
+        "--delete",
+        "-p",
+        "2",
     )
     assert result["books"]["measured"] == 3
     assert result["throughput"]["pods"] == pods
@@ -60,11 +81,19 @@ def test_every_plain_kind(lifecycle: Run, kind: str, workers: int, pods: int, un
 
 def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path) -> None:
     submitter = subprocess.Popen(
-        program("lifecycle", "submit", "-n", "12", "-p", "4", "--delay", "600", "-g", "0", "-o", "out"),
-        cwd=tmp_path, env=lifecycle.environment,  # type: ignore[attr-defined]
-    )  # fmt: skip
+        program(
+            "lifecycle", "submit", "-n", "12", "-p", "4", "--delay", "600", "-g", "0", "-o", "out"
+        ),
+        cwd=tmp_path,
+        env=lifecycle.environment,  # type: ignore[attr-defined]
+    )
     out = tmp_path / "out"
-    eventually(lambda: (out / "submissions.jsonl").exists() and (out / "submissions.jsonl").read_text().count("\n") > 2)
+    eventually(
+        lambda: (
+            (out / "submissions.jsonl").exists()
+            and (out / "submissions.jsonl").read_text().count("\n") > 2
+        )
+    )
     # when a sample and a plot are made meanwhile: of what there is at one moment, and of what grows
     submitter.send_signal(signal.SIGSTOP)
     try:
@@ -102,21 +131,36 @@ def test_defect_13_what_is_gone_between_samples_does_not_vanish(
     assert (result["books"]["measured"], result["books"]["lost"]) == (4, 0)
 
 
-def test_what_is_deleted_before_its_end_is_lost(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+def test_what_is_deleted_before_its_end_is_lost(
+    lifecycle: Run, plane: ControlPlane, namespace: str
+) -> None:
     # given Jobs that nobody can schedule
     lifecycle("submit", "-n", "3", "-g", "1", "--resource", "nobody.has/this", "-o", "out")
     lifecycle("sample", "-o", "out")
     plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
     lifecycle("sample", "-o", "out")
     result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json", code=4).stdout)
-    assert (result["books"]["measured"], result["books"]["lost"], result["books"]["balanced"]) == (0, 3, True)
+    assert (result["books"]["measured"], result["books"]["lost"], result["books"]["balanced"]) == (
+        0,
+        3,
+        True,
+    )
 
 
-def test_an_interrupted_submit_goes_on(lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+def test_an_interrupted_submit_goes_on(
+    lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
-    line = program("lifecycle", "submit", "-n", "30", "-p", "3", "--delay", "0.2", "-g", "0", "-o", "out")
+    line = program(
+        "lifecycle", "submit", "-n", "30", "-p", "3", "--delay", "0.2", "-g", "0", "-o", "out"
+    )
     killed = subprocess.Popen(line, cwd=tmp_path, env=lifecycle.environment)  # type: ignore[attr-defined]
-    eventually(lambda: (out / "submissions.jsonl").exists() and (out / "submissions.jsonl").read_text().count("\n") > 5)
+    eventually(
+        lambda: (
+            (out / "submissions.jsonl").exists()
+            and (out / "submissions.jsonl").read_text().count("\n") > 5
+        )
+    )
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     # and the last answer was being written
@@ -132,7 +176,21 @@ def test_an_interrupted_submit_goes_on(lifecycle: Run, plane: ControlPlane, name
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_path: Path) -> None:
-    words = ["run", "-n", "20", "-p", "2", "--delay", "0.5", "-g", "0", "--output-dir", "out", "--output", "json"]
+    words = [
+        "run",
+        "-n",
+        "20",
+        "-p",
+        "2",
+        "--delay",
+        "0.5",
+        "-g",
+        "0",
+        "--output-dir",
+        "out",
+        "--output",
+        "json",
+    ]
     words += ["--delete"]  # at its end, not when it is interrupted
     process = subprocess.Popen(
         program("lifecycle", *words),
@@ -155,19 +213,34 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_pa
     assert "not 21" in lifecycle("run", "-n", "21", "--output-dir", "out", code=2).stderr
 
 
-def test_nothing_is_submitted_when_the_time_is_up(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
-    books = run_json(lifecycle, "-n", "500", "-p", "1", "--delay", "0.5", "--timeout", "3", code=4)["books"]
+def test_nothing_is_submitted_when_the_time_is_up(
+    lifecycle: Run, plane: ControlPlane, namespace: str
+) -> None:
+    books = run_json(lifecycle, "-n", "500", "-p", "1", "--delay", "0.5", "--timeout", "3", code=4)[
+        "books"
+    ]
     assert books["balanced"] and books["not_tried"] > 400
-    assert len(plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split()) == books["submitted"]
+    assert (
+        len(plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split())
+        == books["submitted"]
+    )
 
 
 def test_a_scaledjob_is_accepted(lifecycle: Run) -> None:
     # KEDA's definitions are there, KEDA is not: the template fits them
-    assert "1 of 1 submitted" in lifecycle("submit", "-t", "scaledjob", "-n", "1", "-o", "out").stderr
+    assert (
+        "1 of 1 submitted" in lifecycle("submit", "-t", "scaledjob", "-n", "1", "-o", "out").stderr
+    )
 
 
-def test_rejections_are_counted_with_reasons(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": namespace}}
+def test_rejections_are_counted_with_reasons(
+    lifecycle: Run, plane: ControlPlane, namespace: str
+) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": namespace},
+    }
     plane.apply([{**quota, "spec": {"hard": {"count/jobs.batch": "5"}}}])
     # until its use is known a quota refuses nothing
     used = ("-n", namespace, "get", "resourcequota", "few", "-o", "jsonpath={.status.used}")
@@ -181,11 +254,15 @@ def test_rejections_are_counted_with_reasons(lifecycle: Run, plane: ControlPlane
     assert run_json(lifecycle)["books"]["measured"] == 8
 
 
-def test_nothing_is_taken_over_from_another_run(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+def test_nothing_is_taken_over_from_another_run(
+    lifecycle: Run, plane: ControlPlane, namespace: str
+) -> None:
     # given a Job of somebody else by one of our names
     lifecycle("submit", "-n", "2", "-g", "0", "-o", "out")
     first = plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split()
-    theirs = json.loads(Path(lifecycle.environment["KUBECONFIG"]).parent.joinpath("out/lifecycle.json").read_text())  # type: ignore[attr-defined]
+    theirs = json.loads(
+        Path(lifecycle.environment["KUBECONFIG"]).parent.joinpath("out/lifecycle.json").read_text()
+    )  # type: ignore[attr-defined]
     other = Path(lifecycle.environment["KUBECONFIG"]).parent / "other"  # type: ignore[attr-defined]
     other.mkdir()
     image = {**theirs, "image": "elsewhere"}
@@ -198,8 +275,12 @@ def test_nothing_is_taken_over_from_another_run(lifecycle: Run, plane: ControlPl
 def test_observe_measures_somebody_elses_pods(
     lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
-    line = program("lifecycle", "observe", "-l", "app=web", "--timeout", "12", "-o", "seen", "--output", "json")
-    observer = subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=lifecycle.environment)  # type: ignore[attr-defined]
+    line = program(
+        "lifecycle", "observe", "-l", "app=web", "--timeout", "12", "-o", "seen", "--output", "json"
+    )
+    observer = subprocess.Popen(
+        line, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=lifecycle.environment
+    )  # type: ignore[attr-defined]
     eventually(lambda: (tmp_path / "seen" / "lifecycle.json").exists())
     time.sleep(2)  # let it begin to watch; what it did not see would only lack its arrival
     safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -207,8 +288,11 @@ def test_observe_measures_somebody_elses_pods(
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [{"name": "c", "image": "none", "securityContext": safe}],
     }
-    spec = {"replicas": 4, "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod}}  # fmt: skip
+    spec = {
+        "replicas": 4,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod},
+    }
     meta = {"name": "web", "namespace": namespace}
     plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
     out, _ = observer.communicate(timeout=60)
@@ -216,7 +300,9 @@ def test_observe_measures_somebody_elses_pods(
     assert result["books"]["measured"] == 1
     assert result["throughput"]["pods"] == 4
     assert step(result, "pod_ready")["seconds"]["count"] == 4
-    rows = [json.loads(row) for row in (tmp_path / "seen" / "records.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(row) for row in (tmp_path / "seen" / "records.jsonl").read_text().splitlines()
+    ]
     assert rows[0]["name"] == "web"  # by its Deployment, not by its ReplicaSet
 
 
@@ -233,12 +319,18 @@ def test_claims_are_bound_and_measured(lifecycle: Run, plane: ControlPlane, name
     name = f"fast-{namespace}"
     volumes = [
         {
-            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"{name}-{index}"},
-            "spec": {"capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": name,
-                     "hostPath": {"path": "/nowhere"}},
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": f"{name}-{index}"},
+            "spec": {
+                "capacity": {"storage": "1Mi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": name,
+                "hostPath": {"path": "/nowhere"},
+            },
         }
         for index in range(3)
-    ]  # fmt: skip
+    ]
     kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
     plane.apply([{**kind, "provisioner": "kubernetes.io/no-provisioner"}, *volumes])
     result = run_json(lifecycle, "-n", "3", "--pvc", "--storage-class", name, "--event-times")
@@ -248,22 +340,35 @@ def test_claims_are_bound_and_measured(lifecycle: Run, plane: ControlPlane, name
     assert bound["sources"] == {"watch": 3}  # the API does not say when
 
 
-def test_devices_are_allocated_and_measured(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
-    # given four devices on two nodes, published by their driver, and a template of claims for one of them
+def test_devices_are_allocated_and_measured(
+    lifecycle: Run, plane: ControlPlane, namespace: str
+) -> None:
+    # given four devices on two nodes, published by their driver, and a template of claims for one
+    # of them
     expression = {"expression": "device.driver == 'gpu.intel.com'"}
     group = {"apiVersion": "resource.k8s.io/v1"}
     request = {"name": "gpu", "exactly": {"deviceClassName": f"gpu-{namespace}"}}
     meta = {"name": "gpus", "namespace": namespace}
     plane.apply(
         [
-            {**group, "kind": "DeviceClass", "metadata": {"name": f"gpu-{namespace}"},
-             "spec": {"selectors": [{"cel": expression}]}},
-            {**group, "kind": "ResourceClaimTemplate", "metadata": meta,
-             "spec": {"spec": {"devices": {"requests": [request]}}}},
+            {
+                **group,
+                "kind": "DeviceClass",
+                "metadata": {"name": f"gpu-{namespace}"},
+                "spec": {"selectors": [{"cel": expression}]},
+            },
+            {
+                **group,
+                "kind": "ResourceClaimTemplate",
+                "metadata": meta,
+                "spec": {"spec": {"devices": {"requests": [request]}}},
+            },
         ]
-    )  # fmt: skip
+    )
     # when three Indexed Jobs of two pods want them, which is more than there are
-    result = run_json(lifecycle, "-t", "distributed", "--num-workers", "2", "-n", "3", "--claim-template", "gpus")
+    result = run_json(
+        lifecycle, "-t", "distributed", "--num-workers", "2", "-n", "3", "--claim-template", "gpus"
+    )
     # expect that the scheduler gave each pod its device, and what the watch of claims saw
     assert (result["books"]["measured"], result["throughput"]["pods"]) == (3, 6)
     assert step(result, "claim_allocated")["sources"] == {"watch": 3}  # the API does not say when
@@ -286,8 +391,8 @@ RUNAI = """#!{python}
 import json, subprocess, sys
 with open("{log}", "a") as file:
     file.write(json.dumps(sys.argv[1:]) + "\\n")
-kind = {{"training": "DistributedWorkload" if sys.argv[2] == "pytorch" else "TrainingWorkload"}}.get(
-    sys.argv[1], "InteractiveWorkload")
+training = "DistributedWorkload" if sys.argv[2] == "pytorch" else "TrainingWorkload"
+kind = {{"training": training}}.get(sys.argv[1], "InteractiveWorkload")
 name = sys.argv[sys.argv.index("submit") + 1]
 spec = {{"name": {{"value": name}}}}
 body = {{"apiVersion": "run.ai/v2alpha1", "kind": kind, "metadata": {{"name": name}}, "spec": spec}}
@@ -298,7 +403,9 @@ sys.exit(subprocess.run(line, input=json.dumps(body), text=True).returncode)
 
 
 class RunaiController:
-    """Plays Run:ai, as far as its objects go: a job, a pod group and pods for each workload, labelled as it does."""
+    """Plays Run:ai, as far as its objects go: a job, a pod group and pods for each workload,
+    labelled as it does.
+    """
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self._plane, self._namespace = plane, namespace
@@ -314,7 +421,9 @@ class RunaiController:
     def _live(self) -> None:
         kinds = "trainingworkloads,distributedworkloads,interactiveworkloads"
         while not self._stop.wait(0.3):
-            rows = json.loads(self._plane.kubectl("-n", self._namespace, "get", kinds, "-o", "json"))["items"]
+            rows = json.loads(
+                self._plane.kubectl("-n", self._namespace, "get", kinds, "-o", "json")
+            )["items"]
             for row in rows:
                 name = row["spec"]["name"]["value"]
                 if name not in self._done:
@@ -326,19 +435,33 @@ class RunaiController:
         count = int(row["spec"].get("workers", {}).get("value", 0)) + 1 if distributed else 1
 
         def meta(suffix: str = "") -> dict[str, Any]:
-            return {"name": name + suffix, "namespace": self._namespace, "labels": {"release": name}}
+            return {
+                "name": name + suffix,
+                "namespace": self._namespace,
+                "labels": {"release": name},
+            }
 
-        version, kind = ("kubeflow.org/v1", "PyTorchJob") if distributed else ("run.ai/v1", "RunaiJob")
+        version, kind = (
+            ("kubeflow.org/v1", "PyTorchJob") if distributed else ("run.ai/v1", "RunaiJob")
+        )
         safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
         spec = {
             "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [{"name": "c", "image": "none", "securityContext": safe}],
         }
         pods = [
-            {"apiVersion": "v1", "kind": "Pod", "metadata": meta(f"-{index}"), "spec": spec} for index in range(count)
+            {"apiVersion": "v1", "kind": "Pod", "metadata": meta(f"-{index}"), "spec": spec}
+            for index in range(count)
         ]
-        group = {"apiVersion": "scheduling.run.ai/v1", "kind": "PodGroup", "metadata": meta("-group"), "spec": {}}
-        self._plane.apply([{"apiVersion": version, "kind": kind, "metadata": meta(), "spec": {}}, *pods, group])
+        group = {
+            "apiVersion": "scheduling.run.ai/v1",
+            "kind": "PodGroup",
+            "metadata": meta("-group"),
+            "spec": {},
+        }
+        self._plane.apply(
+            [{"apiVersion": version, "kind": kind, "metadata": meta(), "spec": {}}, *pods, group]
+        )
 
 
 def crd(group: str, version: str, kind: str) -> dict[str, Any]:
@@ -347,17 +470,19 @@ def crd(group: str, version: str, kind: str) -> dict[str, Any]:
     names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
     versions = [{"name": version, "served": True, "storage": True, "schema": schema}]
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}"},
         "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": versions},
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture
 def runai(plane: ControlPlane, namespace: str) -> Iterator[str]:
     """A project of a scripted Run:ai; its name."""
     rows = [
-        crd("run.ai", "v2alpha1", kind) for kind in ("TrainingWorkload", "DistributedWorkload", "InteractiveWorkload")
+        crd("run.ai", "v2alpha1", kind)
+        for kind in ("TrainingWorkload", "DistributedWorkload", "InteractiveWorkload")
     ]
     rows += [crd("run.ai", "v1", "RunaiJob"), crd("kubeflow.org", "v1", "PyTorchJob")]
     plane.apply([*rows, crd("scheduling.run.ai", "v1", "PodGroup")])
@@ -365,8 +490,15 @@ def runai(plane: ControlPlane, namespace: str) -> Iterator[str]:
     project = f"p-{namespace}"
     home = f"runai-{project}"
     plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}}])
-    eventually(lambda: plane.kubectl("-n", home, "get", "serviceaccount", "default", "--ignore-not-found"))
-    eventually(lambda: "trainingworkloads" in plane.kubectl("api-resources", "--api-group=run.ai", "--cached=false"))
+    eventually(
+        lambda: plane.kubectl("-n", home, "get", "serviceaccount", "default", "--ignore-not-found")
+    )
+    eventually(
+        lambda: (
+            "trainingworkloads"
+            in plane.kubectl("api-resources", "--api-group=run.ai", "--cached=false")
+        )
+    )
     controller = RunaiController(plane, home)
     yield project
     controller.close()
@@ -390,10 +522,35 @@ def test_defect_10_the_runai_command_line_gets_every_option(
 ) -> None:
     log, path = tmp_path / "calls", tmp_path / "runai"
     kubectl = tool("kubernetes", "kubectl")
-    path.write_text(RUNAI.format(python=sys.executable, log=log, kubectl=kubectl, config=plane.kubeconfig))
+    path.write_text(
+        RUNAI.format(python=sys.executable, log=log, kubectl=kubectl, config=plane.kubeconfig)
+    )
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    words = ["--tool", "runai", "--tool-path", str(path), "--project", runai, "-n", "2", "--num-workers", "5"]
-    lifecycle("submit", "-t", "runai-distributed", *words, "-g", "0.5", "--pvc", "-o", "a", "--image", "x; rm -rf /")
+    words = [
+        "--tool",
+        "runai",
+        "--tool-path",
+        str(path),
+        "--project",
+        runai,
+        "-n",
+        "2",
+        "--num-workers",
+        "5",
+    ]
+    lifecycle(
+        "submit",
+        "-t",
+        "runai-distributed",
+        *words,
+        "-g",
+        "0.5",
+        "--pvc",
+        "-o",
+        "a",
+        "--image",
+        "x; rm -rf /",
+    )
     lifecycle("submit", "-t", "runai-interactive", *words, "-o", "b")
     first, _, last, _ = [json.loads(line) for line in log.read_text().splitlines()]
     assert first[:3] == ["training", "pytorch", "submit"]
@@ -411,13 +568,17 @@ def test_stamps_agree_with_an_independent_recorder(
     lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     line = [sys.executable, str(RECORDER), str(plane.kubeconfig), namespace]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as recorder:
         assert recorder.stdin and recorder.stdout and recorder.stdout.readline() == "ready\n"
         run_json(lifecycle, "-n", "20", "-p", "5", "--interval", "1")
         recorder.stdin.close()
         witnessed = {(uid, name) for uid, name, _ in map(json.loads, recorder.stdout)}
     # expect that each of us saw what the other saw; how far apart is for the bar to say
-    rows = [json.loads(row) for row in (tmp_path / "out" / "records.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(row) for row in (tmp_path / "out" / "records.jsonl").read_text().splitlines()
+    ]
     ours = {
         (row["uid"], name)
         for row in rows
@@ -438,5 +599,7 @@ def test_stamps_agree_with_an_independent_recorder(
         (("-n", "3", "--tool", "kubectl", "--tool-path", "/nowhere/kubectl"), "is not installed"),
     ],
 )
-def test_what_cannot_work_is_said_before_anything_is_done(lifecycle: Run, words: tuple[str, ...], what: str) -> None:
+def test_what_cannot_work_is_said_before_anything_is_done(
+    lifecycle: Run, words: tuple[str, ...], what: str
+) -> None:
     assert what in lifecycle("submit", "-o", "out", *words, code=2).stderr

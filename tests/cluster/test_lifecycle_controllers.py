@@ -1,4 +1,6 @@
-"""Lifecycles of JobSets and PyTorchJobs, whose real controllers run beside the control plane; the nodes are fake."""
+"""Lifecycles of JobSets and PyTorchJobs, whose real controllers run beside the control plane; the
+nodes are fake.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
     """A plain one: the init containers that the training operator adds are not `restricted`."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
-    eventually(lambda: plane.kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"))
+    eventually(
+        lambda: plane.kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found")
+    )
     yield name
     plane.kubectl("delete", "namespace", name, "--wait=false")
 
@@ -44,12 +48,20 @@ def controller(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[
     ("controller", "kind", "pods"),
     [
         pytest.param(JobSets, "jobset", 6, marks=pytest.mark.weekly(part="jobset")),
-        pytest.param(PyTorchJobs, "pytorchjob", 9, marks=pytest.mark.weekly(part="training-operator")),
+        pytest.param(
+            PyTorchJobs, "pytorchjob", 9, marks=pytest.mark.weekly(part="training-operator")
+        ),
     ],
     indirect=["controller"],
 )
 def test_to_their_end(
-    controller: Controller, lifecycle: Run, kind: str, pods: int, tmp_path: Path, plane: ControlPlane, namespace: str
+    controller: Controller,
+    lifecycle: Run,
+    kind: str,
+    pods: int,
+    tmp_path: Path,
+    plane: ControlPlane,
+    namespace: str,
 ) -> None:
     result = run_json(lifecycle, "-t", kind, "-n", "3", "--num-workers", "2", "-p", "2")
     books = result["books"]
@@ -58,11 +70,17 @@ def test_to_their_end(
     assert result["throughput"]["pods"] == pods
     for name in ("created", "first_pod_created", "scheduled", "ready", "total_finished"):
         found = step(result, name)
-        assert (found["seconds"]["count"], found["missing"], found["sources"]) == (3, 0, {"watch": 3}), name
+        assert (found["seconds"]["count"], found["missing"], found["sources"]) == (
+            3,
+            0,
+            {"watch": 3},
+        ), name
     if kind == "jobset":
         assert step(result, "job_created")["seconds"]["count"] == 3
     # its controller says that it is done, and when; no pod too many, or of somebody else
-    rows = [json.loads(row) for row in (tmp_path / "out" / "records.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(row) for row in (tmp_path / "out" / "records.jsonl").read_text().splitlines()
+    ]
     ended = [row["stamps"]["finished"] for row in rows if row["record"] == "workload"]
     assert len(ended) == 3 and all("api_s" in stamp for stamp in ended)
     there = plane.kubectl("-n", namespace, "get", "pods", "-o", "name").split()

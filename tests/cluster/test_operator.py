@@ -1,4 +1,6 @@
-"""Benchmarks as objects, on fake nodes with scripted results: phases, sets, kill -9, and nothing left behind."""
+"""Benchmarks as objects, on fake nodes with scripted results: phases, sets, kill -9, and nothing
+left behind.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,13 @@ class Operator:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        line = [sys.executable, "-m", "tests.cluster.operator_process", self.namespace, str(self.journal)]
+        line = [
+            sys.executable,
+            "-m",
+            "tests.cluster.operator_process",
+            self.namespace,
+            str(self.journal),
+        ]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 line, env={**os.environ, "KUBECONFIG": str(self.kubeconfig)}, stdout=log, stderr=log
@@ -58,7 +66,12 @@ class Operator:
         return json.loads(self.kubectl("get", what, *filter(None, [name]), "-o", "json"))
 
     def apply(self, kind: str, name: str, spec: dict[str, Any]) -> None:
-        body = {"apiVersion": API, "kind": kind, "metadata": {"name": name, "namespace": self.namespace}, "spec": spec}
+        body = {
+            "apiVersion": API,
+            "kind": kind,
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": spec,
+        }
         self._plane.apply([body])
 
     def create(self, body: dict[str, Any]) -> None:
@@ -105,9 +118,16 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
     found = operator.status("iperf", "one")
     assert found["headlines"] == {"bandwidth": "5.000 Gbit/s", "retransmits": "3"}
     assert found["summary"] == "5.000 Gbit/s"
-    assert {one["type"]: one["status"] for one in found["conditions"]} == {"Complete": "True", "Failed": "False"}
+    assert {one["type"]: one["status"] for one in found["conditions"]} == {
+        "Complete": "True",
+        "Failed": "False",
+    }
     assert "5.000 Gbit/s" in operator.kubectl("get", "iperf", "one")
-    reasons = [one["reason"] for one in operator.get("events")["items"] if one["involvedObject"]["kind"] == "IPerf"]
+    reasons = [
+        one["reason"]
+        for one in operator.get("events")["items"]
+        if one["involvedObject"]["kind"] == "IPerf"
+    ]
     assert {"Preparing", "Completed"} <= set(reasons)
     # and of what it made only the result
     eventually(lambda: not operator.get("jobs,pods,services")["items"], 60)
@@ -120,7 +140,13 @@ def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
     # given an operator with the account of the chart, whose own pod nobody runs
     operator.end()
     main_helm(
-        "install", "bench", str(CHART), "-n", operator.namespace, "--set", "operator.enabled=true,operator.crds=false"
+        "install",
+        "bench",
+        str(CHART),
+        "-n",
+        operator.namespace,
+        "--set",
+        "operator.enabled=true,operator.crds=false",
     )
     operator.kubeconfig = kubeconfig_of(plane, operator.namespace, ACCOUNT, tmp_path)
     # expect what the page says
@@ -159,7 +185,10 @@ def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
 
 def test_deleting_a_set_removes_everything_that_it_made(operator: Operator) -> None:
     before = sorted(one["metadata"]["name"] for one in operator.get(MADE)["items"])
-    spec = {"template": {"kind": "IPerf", "spec": {"duration": 5}}, "permutations": {"product": {"streams": [1, 2]}}}
+    spec = {
+        "template": {"kind": "IPerf", "spec": {"duration": 5}},
+        "permutations": {"product": {"streams": [1, 2]}},
+    }
     # given a set of which one has ended
     operator.apply("BenchmarkSet", "set", spec)
     eventually(lambda: operator.status("benchmarkset", "set").get("succeeded"), 90)
@@ -167,13 +196,19 @@ def test_deleting_a_set_removes_everything_that_it_made(operator: Operator) -> N
     operator.kubectl("delete", "benchmarkset", "set", "--timeout=60s")
     # expect nothing left but the lock
     eventually(lambda: not operator.get("iperfs")["items"], 60)
-    eventually(lambda: sorted(one["metadata"]["name"] for one in operator.get(MADE)["items"]) == before, 60)
+    eventually(
+        lambda: sorted(one["metadata"]["name"] for one in operator.get(MADE)["items"]) == before, 60
+    )
 
 
 def test_a_set_is_measured_exactly_once_though_the_operator_is_killed(operator: Operator) -> None:
     # given a set of 3 x 2
     template = {"kind": "IPerf", "spec": {"duration": 5}}
-    spec = {"template": template, "permutations": {"product": {"streams": [1, 2, 4]}}, "repetitions": 2}
+    spec = {
+        "template": template,
+        "permutations": {"product": {"streams": [1, 2, 4]}},
+        "repetitions": 2,
+    }
     operator.apply("BenchmarkSet", "sweep", spec)
     # when the operator is killed at ten random moments
     chance = random.Random(11)
@@ -187,9 +222,20 @@ def test_a_set_is_measured_exactly_once_though_the_operator_is_killed(operator: 
     assert [name for name, _ in operator.measured()] == names
     assert sorted(one["metadata"]["name"] for one in operator.get("iperfs")["items"]) == names
     found = operator.status("benchmarkset", "sweep")
-    assert (found["phase"], found["count"], found["succeeded"], found["failed"]) == ("Completed", 6, 6, 0)
+    assert (found["phase"], found["count"], found["succeeded"], found["failed"]) == (
+        "Completed",
+        6,
+        6,
+        0,
+    )
     assert [one["streams"] for one in found["permutations"]] == [1, 2, 4]
-    assert operator.kubectl("get", "benchmarkset", "sweep", "--no-headers").split()[1:6] == ["3", "2", "6", "0", "6"]
+    assert operator.kubectl("get", "benchmarkset", "sweep", "--no-headers").split()[1:6] == [
+        "3",
+        "2",
+        "6",
+        "0",
+        "6",
+    ]
     # one at a time: each began after the one before had ended
     times = [operator.status("iperf", name)["startedAt"] for name in names]
     assert times == sorted(times)
@@ -219,17 +265,23 @@ def test_a_paused_set_starts_nothing_until_it_is_resumed(operator: Operator) -> 
     operator.apply("BenchmarkSet", "later", spec)
     eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Paused", 60)
     assert not operator.get("iperfs")["items"]
-    operator.kubectl("patch", "benchmarkset", "later", "--type=merge", "-p", '{"spec":{"paused":false}}')
+    operator.kubectl(
+        "patch", "benchmarkset", "later", "--type=merge", "-p", '{"spec":{"paused":false}}'
+    )
     eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Completed", 90)
 
 
-def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(operator: Operator) -> None:
+def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(
+    operator: Operator,
+) -> None:
     # given one that cannot be, one whose pod prints nothing and is lost, and one that waits for it
     operator.apply("OpenFOAM", "cavity", {"numNodes": 2, "numProcs": 2, "nodes": ["one"]})
     operator.apply("IPerf", "slow", {"duration": 5})
     eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
     operator.apply("IPerf", "next", {"duration": 5})
-    eventually(lambda: "waiting for its turn" in operator.status("iperf", "next").get("message", ""), 60)
+    eventually(
+        lambda: "waiting for its turn" in operator.status("iperf", "next").get("message", ""), 60
+    )
     # when its Job is deleted by somebody
     operator.kubectl("delete", "job", "slow-client")
     # expect it failed, not measured again, and the next one measured
@@ -241,26 +293,55 @@ def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(opera
     assert (found["phase"], found["failure"]) == ("Failed", "refused")
 
 
-def test_the_command_line_has_the_operator_measure_a_sweep(operator: Operator, tmp_path: Path) -> None:
+def test_the_command_line_has_the_operator_measure_a_sweep(
+    operator: Operator, tmp_path: Path
+) -> None:
     # when a sweep is run in the cluster
     environment = {**os.environ, "KUBECONFIG": str(operator.kubeconfig)}
 
     def scaletest(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(program(*arguments), capture_output=True, text=True, env=environment, check=False)
+        return subprocess.run(
+            program(*arguments), capture_output=True, text=True, env=environment, check=False
+        )
 
     def run(name: str, threshold: str) -> subprocess.CompletedProcess[str]:
-        line = ["bench", "run", "IPerf", "--set", "duration=5", "--repetitions", "2", "--threshold", threshold]
-        return scaletest(*line, "--namespace", operator.namespace, "--run-dir", str(tmp_path / name), "-o", "json")
+        line = [
+            "bench",
+            "run",
+            "IPerf",
+            "--set",
+            "duration=5",
+            "--repetitions",
+            "2",
+            "--threshold",
+            threshold,
+        ]
+        return scaletest(
+            *line,
+            "--namespace",
+            operator.namespace,
+            "--run-dir",
+            str(tmp_path / name),
+            "-o",
+            "json",
+        )
 
     done = run("base", "bandwidth>=4Gbit/s")
     # expect the result as of any executor, and nothing left in the cluster
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["verdict"]["kind"] == "PASS"
-    # and when it is run again, with a bound that it does not reach, a FAIL, and a comparison of both
+    # and when it is run again, with a bound that it does not reach, a FAIL, and a comparison of
+    # both
     assert run("candidate", "bandwidth>=6Gbit/s").returncode == 3
-    compared = scaletest("bench", "compare", str(tmp_path / "base"), str(tmp_path / "candidate"), "-o", "json")
+    compared = scaletest(
+        "bench", "compare", str(tmp_path / "base"), str(tmp_path / "candidate"), "-o", "json"
+    )
     (row,) = json.loads(compared.stdout)["rows"]
-    assert (row["headline"], row["change"], compared.returncode) == ("bandwidth", "equivalent", 0), compared.stdout
+    assert (row["headline"], row["change"], compared.returncode) == (
+        "bandwidth",
+        "equivalent",
+        0,
+    ), compared.stdout
     assert len(operator.measured()) == 4
     eventually(lambda: not operator.get("iperfs,jobs,pods")["items"], 60)
 
@@ -269,20 +350,27 @@ def test_what_comes_too_late_or_cannot_be_named_is_said_at_once(operator: Operat
     # given names that no Job can have: refused at admission
     for kind, name in (("IPerf", "x" * 41), ("BenchmarkSet", "x" * 41), ("IPerf", "a.b")):
         with pytest.raises(Refused, match="characters at most"):
-            operator.apply(kind, name, {"template": {"kind": "IPerf"}} if kind == "BenchmarkSet" else {})
+            operator.apply(
+                kind, name, {"template": {"kind": "IPerf"}} if kind == "BenchmarkSet" else {}
+            )
     # and a set whose plan is made
     spec = {"paused": True, "template": {"kind": "IPerf", "spec": {"duration": 5}}}
     operator.apply("BenchmarkSet", "fixed", spec)
     eventually(lambda: operator.status("benchmarkset", "fixed").get("phase") == "Paused", 60)
     # when it is changed
-    operator.kubectl("patch", "benchmarkset", "fixed", "--type=merge", "-p", '{"spec":{"repetitions":3}}')
+    operator.kubectl(
+        "patch", "benchmarkset", "fixed", "--type=merge", "-p", '{"spec":{"repetitions":3}}'
+    )
 
     # expect a condition and an event
     def types() -> set[str]:
         return {one["type"] for one in operator.status("benchmarkset", "fixed")["conditions"]}
 
     eventually(lambda: "SpecChangeIgnored" in types(), 60)
-    eventually(lambda: "SpecChangeIgnored" in [one["reason"] for one in operator.get("events")["items"]], 60)
+    eventually(
+        lambda: "SpecChangeIgnored" in [one["reason"] for one in operator.get("events")["items"]],
+        60,
+    )
     assert operator.status("benchmarkset", "fixed")["count"] == 1
 
 
@@ -297,17 +385,27 @@ def test_benchmarks_that_share_no_node_run_side_by_side(operator: Operator) -> N
     # given all pairs of four nodes, and benchmarks that do not end by themselves
     pairs = {"combinations": {"length": 2, "source": {"nodes": {"selector": {}}}}}
     template = {"kind": "IPerf", "spec": {"duration": 5, "placement": "differentNodes"}}
-    spec = {"template": template, "permutations": {"product": {"nodes": pairs}}, "parallelism": "nodeDisjoint"}
+    spec = {
+        "template": template,
+        "permutations": {"product": {"nodes": pairs}},
+        "parallelism": "nodeDisjoint",
+    }
     operator.apply("BenchmarkSet", "slow", spec)
 
     def running() -> dict[str, set[str]]:
         """Where the parts of those that measure are."""
         rows = operator.get("iperfs")["items"]
-        live = {one["metadata"]["name"] for one in rows if one.get("status", {}).get("phase") == "Running"}
+        live = {
+            one["metadata"]["name"]
+            for one in rows
+            if one.get("status", {}).get("phase") == "Running"
+        }
         found: dict[str, set[str]] = {name: set() for name in live}
         for pod in operator.get("pods")["items"]:
             if pod["metadata"]["labels"]["scaletest.dev/benchmark"] in live:
-                found[pod["metadata"]["labels"]["scaletest.dev/benchmark"]].add(pod["spec"]["nodeName"])
+                found[pod["metadata"]["labels"]["scaletest.dev/benchmark"]].add(
+                    pod["spec"]["nodeName"]
+                )
         return found
 
     nodes = [one["metadata"]["name"] for one in operator.get("nodes")["items"]]
@@ -328,18 +426,30 @@ def test_benchmarks_that_share_no_node_run_side_by_side(operator: Operator) -> N
 def test_peers_talk_over_the_network_of_multus_or_the_benchmark_fails(operator: Operator) -> None:
     # given a network of Multus, which tells each pod's address there when it likes
     def told(address: str) -> dict[str, str]:
-        rows = [{"name": "cbr0", "ips": ["10.9.9.9"]}, {"name": "default/sriov", "interface": "net1", "ips": [address]}]
+        rows = [
+            {"name": "cbr0", "ips": ["10.9.9.9"]},
+            {"name": "default/sriov", "interface": "net1", "ips": [address]},
+        ]
         return {"k8s.v1.cni.cncf.io/network-status": json.dumps(rows)}
 
     def pods(name: str) -> list[str]:
-        rows = operator.kubectl("get", "pods", "-l", f"scaletest.dev/benchmark={name}", "-o", "name").split()
+        rows = operator.kubectl(
+            "get", "pods", "-l", f"scaletest.dev/benchmark={name}", "-o", "name"
+        ).split()
         return [row.removeprefix("pod/") for row in sorted(rows)]
 
-    for name, used, phase in (("right", "198.18.7.2", "Completed"), ("wrong", "10.9.9.9", "Failed")):
+    for name, used, phase in (
+        ("right", "198.18.7.2", "Completed"),
+        ("wrong", "10.9.9.9", "Failed"),
+    ):
         client = {"annotations": {"test/address": used, **told("198.18.7.2")}}
-        operator.apply("IPerf", name, {"duration": 5, "networkName": "default/sriov", "client": client})
+        operator.apply(
+            "IPerf", name, {"duration": 5, "networkName": "default/sriov", "client": client}
+        )
         # when the server has its address there
-        eventually(lambda name=name: operator.status("iperf", name).get("pods", {}).get("server"), 60)
+        eventually(
+            lambda name=name: operator.status("iperf", name).get("pods", {}).get("server"), 60
+        )
         (server,) = pods(name)
         note = {"metadata": {"annotations": told("198.18.7.1")}}
         operator.kubectl("patch", "pod", server, "--type=merge", "-p", json.dumps(note))
@@ -349,6 +459,8 @@ def test_peers_talk_over_the_network_of_multus_or_the_benchmark_fails(operator: 
         assert [one["address"] for one in json.loads(found["peers.json"])] == ["198.18.7.1"]
         assert "198.18.7.1 " in found["hosts"]
         # and its result taken when it was measured from there, and only then
-        eventually(lambda name=name, phase=phase: operator.status("iperf", name).get("phase") == phase, 60)
+        eventually(
+            lambda name=name, phase=phase: operator.status("iperf", name).get("phase") == phase, 60
+        )
     found = operator.status("iperf", "wrong")
     assert (found["failure"], "10.9.9.9" in found["message"]) == ("mismatch", True)

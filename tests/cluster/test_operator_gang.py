@@ -1,4 +1,5 @@
-"""Parts that are admitted together, on fake nodes: the objects against the definitions of JobSet and Volcano.
+"""Parts that are admitted together, on fake nodes: the objects against the definitions of JobSet
+and Volcano.
 
 Volcano itself is played: the pods that it gives a node. For the others see test_operator_queues.py.
 """
@@ -23,8 +24,11 @@ from tests.conftest import eventually, missing
 
 # helm and a control plane of its own come first
 pytestmark = [needs_own, pytest.mark.timeout(300)]
-SPECS = {"kueue": {"gang": "kueue", "queueName": "team"}, "volcano": {"gang": "volcano", "queueName": "fast"},
-         "jobset": {"gang": "jobset"}}  # fmt: skip
+SPECS = {
+    "kueue": {"gang": "kueue", "queueName": "team"},
+    "volcano": {"gang": "volcano", "queueName": "fast"},
+    "jobset": {"gang": "jobset"},
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,7 +54,9 @@ def admitters(plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def operator(plane: ControlPlane, namespace: str, main_helm: Helm, tmp_path: Path) -> Iterator[Operator]:
+def operator(
+    plane: ControlPlane, namespace: str, main_helm: Helm, tmp_path: Path
+) -> Iterator[Operator]:
     """One with the rights that the chart gives for it, and no others."""
     values = "operator.enabled=true,operator.crds=false,operator.gang={kueue,volcano}"
     main_helm("install", "bench", str(CHART), "-n", namespace, "--set", values)
@@ -81,14 +87,30 @@ def test_every_object_is_valid(
     plane: ControlPlane, namespace: str, admitters: None, kind: str, spec: dict[str, str]
 ) -> None:
     one = benchmark.read({"kind": kind, "metadata": {"name": "one"}, "spec": spec})
-    owner = {"apiVersion": "scaletest.dev/v1alpha1", "kind": kind, "name": "one", "uid": "0b5e", "controller": True}
+    owner = {
+        "apiVersion": "scaletest.dev/v1alpha1",
+        "kind": kind,
+        "name": "one",
+        "uid": "0b5e",
+        "controller": True,
+    }
     for what, body in gang_scheduling.manifests_of(one, owner, "image"):
         kinds = {"apiVersion": what.api.removeprefix("/apis/"), "kind": what.kind}
-        plane.kubectl("create", "-n", namespace, "--dry-run=server", "--validate=strict", "-f", "-",
-                      stdin=json.dumps({**body, **kinds}))  # fmt: skip
+        plane.kubectl(
+            "create",
+            "-n",
+            namespace,
+            "--dry-run=server",
+            "--validate=strict",
+            "-f",
+            "-",
+            stdin=json.dumps({**body, **kinds}),
+        )
 
 
-def test_what_volcano_places_is_measured(plane: ControlPlane, admitters: None, operator: Operator) -> None:
+def test_what_volcano_places_is_measured(
+    plane: ControlPlane, admitters: None, operator: Operator
+) -> None:
     # given pods that no other scheduler takes
     operator.apply("IPerf", "one", {"duration": 5, **SPECS["volcano"]})
     eventually(lambda: "all 2 pods" in operator.status("iperf", "one").get("message", ""), 60)
@@ -101,13 +123,19 @@ def test_what_volcano_places_is_measured(plane: ControlPlane, admitters: None, o
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
         plane.kubectl("create", "-f", "-", stdin=json.dumps(body))
     operator.kubectl(
-        "patch", "podgroups.scheduling.volcano.sh", "one", "--type=merge", "-p", '{"status":{"phase":"Running"}}'
+        "patch",
+        "podgroups.scheduling.volcano.sh",
+        "one",
+        "--type=merge",
+        "-p",
+        '{"status":{"phase":"Running"}}',
     )
     # expect the same
     eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 90)
     eventually(
         lambda: (
-            not operator.get("podgroups.scheduling.volcano.sh,jobs")["items"] and not made(operator, "pods,services")
+            not operator.get("podgroups.scheduling.volcano.sh,jobs")["items"]
+            and not made(operator, "pods,services")
         ),
         60,
     )
@@ -115,5 +143,7 @@ def test_what_volcano_places_is_measured(plane: ControlPlane, admitters: None, o
 
 def made(operator: Operator, what: str) -> list[Any]:
     """What is there of benchmarks, beside what the chart has made."""
-    found = json.loads(operator.kubectl("get", what, "-l", manifests.BENCHMARK, "-o", "json"))["items"]
+    found = json.loads(operator.kubectl("get", what, "-l", manifests.BENCHMARK, "-o", "json"))[
+        "items"
+    ]
     return list(found)

@@ -1,5 +1,6 @@
-"""Parts that are admitted together, with the real controllers of JobSet and Kueue beside the control plane; the nodes
-are fake, and what is measured is scripted."""
+"""Parts that are admitted together, with the real controllers of JobSet and Kueue beside the
+control plane; the nodes are fake, and what is measured is scripted.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,10 @@ def controllers(plane: ControlPlane) -> Iterator[None]:
             missing(str(error))
         established(plane)
         flavor = {"name": "any", "resources": [{"name": "cpu", "nominalQuota": "2"}]}
-        spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}]}
+        spec = {
+            "namespaceSelector": {},
+            "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}],
+        }
         rows = [
             {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "any"}, "spec": {}},
             {"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": "two"}, "spec": spec},
@@ -53,12 +57,25 @@ def controllers(plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def operator(plane: ControlPlane, namespace: str, main_helm: Helm, tmp_path: Path) -> Iterator[Operator]:
-    """One with the rights that the chart gives for it, and no others; and a queue of its namespace."""
+def operator(
+    plane: ControlPlane, namespace: str, main_helm: Helm, tmp_path: Path
+) -> Iterator[Operator]:
+    """One with the rights that the chart gives for it, and no others; and a queue of its
+    namespace.
+    """
     values = "operator.enabled=true,operator.crds=false,operator.gang={kueue}"
     main_helm("install", "bench", str(CHART), "-n", namespace, "--set", values)
     queue = {"name": "team", "namespace": namespace}
-    plane.apply([{"apiVersion": API, "kind": "LocalQueue", "metadata": queue, "spec": {"clusterQueue": "two"}}])
+    plane.apply(
+        [
+            {
+                "apiVersion": API,
+                "kind": "LocalQueue",
+                "metadata": queue,
+                "spec": {"clusterQueue": "two"},
+            }
+        ]
+    )
     one = Operator(plane, namespace, tmp_path)
     one.kubeconfig = kubeconfig_of(plane, namespace, ACCOUNT, tmp_path)
     one.start()
@@ -78,9 +95,17 @@ def gang(kind: str, cpu: str = "1") -> dict[str, Any]:
 def hog(operator: Operator) -> None:
     """Something of somebody else that leaves one of the two CPUs."""
     safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    container = {"name": "hog", "image": "none", "resources": {"requests": {"cpu": "1"}}, "securityContext": safe}
-    pod = {"restartPolicy": "Never", "containers": [container],
-           "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}}  # fmt: skip
+    container = {
+        "name": "hog",
+        "image": "none",
+        "resources": {"requests": {"cpu": "1"}},
+        "securityContext": safe,
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [container],
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+    }
     meta = {"name": "hog", "labels": {"kueue.x-k8s.io/queue-name": "team"}}
     # the label that keeps a Job's pod on a fake node from ending at once
     labels = {manifests.BENCHMARK: "hog"}
@@ -92,12 +117,18 @@ def hog(operator: Operator) -> None:
 
 def left(operator: Operator) -> list[Any]:
     """What is there of benchmarks, results excepted."""
-    found = json.loads(operator.kubectl("get", "jobsets,jobs,pods,services", "-l", manifests.BENCHMARK, "-o", "json"))
+    found = json.loads(
+        operator.kubectl(
+            "get", "jobsets,jobs,pods,services", "-l", manifests.BENCHMARK, "-o", "json"
+        )
+    )
     return [*found["items"], *operator.get("workloads.kueue.x-k8s.io")["items"]]
 
 
 @pytest.mark.parametrize("kind", ["jobset", "kueue"])
-def test_what_is_admitted_at_once_is_measured_and_leaves_nothing(operator: Operator, kind: str) -> None:
+def test_what_is_admitted_at_once_is_measured_and_leaves_nothing(
+    operator: Operator, kind: str
+) -> None:
     # given a queue with room for both parts
     operator.apply("IPerf", "one", gang(kind))
     # expect it measured once, by parts that the controllers have made
@@ -110,12 +141,17 @@ def test_what_is_admitted_at_once_is_measured_and_leaves_nothing(operator: Opera
     eventually(lambda: not left(operator), 60)
 
 
-def test_a_queue_that_is_full_says_why_and_keeps_nobody_else_from_measuring(operator: Operator) -> None:
+def test_a_queue_that_is_full_says_why_and_keeps_nobody_else_from_measuring(
+    operator: Operator,
+) -> None:
     # given a quota of two, of which somebody else has one; when a benchmark wants both
     hog(operator)
     operator.apply("IPerf", "both", gang("kueue"))
     # expect it Pending with Kueue's own words, and not one of its parts made
-    eventually(lambda: "insufficient unused quota" in operator.status("iperf", "both").get("message", ""), 60)
+    eventually(
+        lambda: "insufficient unused quota" in operator.status("iperf", "both").get("message", ""),
+        60,
+    )
     assert operator.status("iperf", "both")["phase"] == "Pending"
     parts = ("get", "jobs,pods", "-l", f"{manifests.BENCHMARK}=both", "-o", "name")
     assert not operator.kubectl(*parts)
@@ -143,7 +179,9 @@ def test_a_second_one_is_admitted_when_the_first_is_deleted(operator: Operator) 
     eventually(lambda: not left(operator), 60)
 
 
-def test_one_that_never_fits_fails_at_its_limit_and_goes_out_of_the_queue(operator: Operator) -> None:
+def test_one_that_never_fits_fails_at_its_limit_and_goes_out_of_the_queue(
+    operator: Operator,
+) -> None:
     operator.apply("IPerf", "huge", {**gang("kueue", "2"), "queueLimit": 5})
     eventually(lambda: operator.status("iperf", "huge").get("phase") == "Failed", 90)
     found = operator.status("iperf", "huge")

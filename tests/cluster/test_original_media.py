@@ -13,13 +13,18 @@ from tests.cluster.test_chart import CHART, helm, objects, render
 __all__ = ["helm"]
 pytestmark = pytest.mark.integration
 
-# The container of the original's deployment: its arguments, the device's resources, its data and its user.
+# The container of the original's deployment: its arguments, the device's resources, its data and
+# its user.
 ORIGINAL_ARGUMENTS = shlex.split(
-    "-name media -node-env NODE_NAME -pod-env POD_NAME -dir /data -glob '/dev/dri/renderD*' -limit 0 -null-in -ignore "
-    "-- /usr/bin/sample_multi_transcode -hw -async 4 -device FILENAME -i::h265 video.h265 -o::h265 /dev/null "
-    "-u medium -w 3840 -h 2160 -n 600"
+    "-name media -node-env NODE_NAME -pod-env POD_NAME -dir /data -glob '/dev/dri/renderD*' -limit"
+    " 0 -null-in -ignore -- /usr/bin/sample_multi_transcode -hw -async 4 -device FILENAME -i::h265"
+    " video.h265 -o::h265 /dev/null -u medium -w 3840 -h 2160 -n 600"
 )
-ORIGINAL_LIMITS = {"gpu.intel.com/i915": 1, "gpu.intel.com/millicores": 480, "gpu.intel.com/memory.max": "560M"}
+ORIGINAL_LIMITS = {
+    "gpu.intel.com/i915": 1,
+    "gpu.intel.com/millicores": 480,
+    "gpu.intel.com/memory.max": "560M",
+}
 ORIGINAL_SECURITY = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
@@ -28,7 +33,12 @@ ORIGINAL_SECURITY = {
     "runAsUser": 0,
 }
 # The original's option and ours; both are given a value in the same form.
-OPTIONS = {"-name": "--queue", "-node-env": "--node-env", "-pod-env": "--pod-env", "-dir": "--directory"}
+OPTIONS = {
+    "-name": "--queue",
+    "-node-env": "--node-env",
+    "-pod-env": "--pod-env",
+    "-dir": "--directory",
+}
 OPTIONS |= {"-glob": "--device-glob", "-limit": "--time-limit"}
 FLAGS = {"-null-in": "--null-input", "-ignore": "--ignore-arguments"}
 
@@ -47,7 +57,9 @@ def pod(helm: str) -> dict[str, Any]:
     """The pod of the example's workers."""
     rows = objects(render(helm, "-f", str(CHART / "examples" / "intel-original-media.yaml")))
     (found,) = [
-        row for row in rows if row["kind"] == "Deployment" and row["metadata"]["name"] == "trial-scaletest-media"
+        row
+        for row in rows
+        if row["kind"] == "Deployment" and row["metadata"]["name"] == "trial-scaletest-media"
     ]
     spec: dict[str, Any] = found["spec"]["template"]["spec"]
     return spec
@@ -60,11 +72,16 @@ def test_the_command_is_the_same_word_for_word(pod: dict[str, Any]) -> None:
 
 def test_every_option_has_its_value(pod: dict[str, Any]) -> None:
     ours = pod["containers"][0]["args"]
-    theirs = parsed(ORIGINAL_ARGUMENTS[: ORIGINAL_ARGUMENTS.index("--")], list(OPTIONS), list(FLAGS))
+    theirs = parsed(
+        ORIGINAL_ARGUMENTS[: ORIGINAL_ARGUMENTS.index("--")], list(OPTIONS), list(FLAGS)
+    )
     own = ["--grace", "--per-device"]
     found = parsed(ours[1 : ours.index("--")], [*OPTIONS.values(), *own], list(FLAGS.values()))
     # no limit is said by leaving it out
-    expected = {ours: None if theirs[name] == "0" else theirs[name] for name, ours in {**OPTIONS, **FLAGS}.items()}
+    expected = {
+        ours: None if theirs[name] == "0" else theirs[name]
+        for name, ours in {**OPTIONS, **FLAGS}.items()
+    }
     assert {name: value for name, value in found.items() if name not in own} == expected
 
 
@@ -77,14 +94,20 @@ def test_device_volume_and_grace_are_the_same(pod: dict[str, Any]) -> None:
     assert mount["readOnly"] is True
     assert volume["persistentVolumeClaim"] == {"claimName": "media-data", "readOnly": True}
     assert pod["terminationGracePeriodSeconds"] == 15
-    fields = {one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"] for one in worker["env"] if "NAME" in one["name"]}
+    fields = {
+        one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"]
+        for one in worker["env"]
+        if "NAME" in one["name"]
+    }
     assert fields == {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
 
 
 def test_the_volume_is_read_only_for_many(helm: str) -> None:
     rows = objects(render(helm, "-f", str(CHART / "examples" / "intel-original-media.yaml")))
     (claim,) = [
-        row for row in rows if row["kind"] == "PersistentVolumeClaim" and row["metadata"]["name"] == "media-data"
+        row
+        for row in rows
+        if row["kind"] == "PersistentVolumeClaim" and row["metadata"]["name"] == "media-data"
     ]
     assert claim["spec"]["accessModes"] == ["ReadOnlyMany"]
     assert claim["spec"]["resources"]["requests"]["storage"] == "1G"
@@ -99,11 +122,19 @@ def test_what_differs_is_what_the_documentation_says(pod: dict[str, Any]) -> Non
     assert rules["runAsNonRoot"] is True
     assert "runAsUser" not in rules
     assert rules["supplementalGroups"] == [44, 109]
-    # resources that the device plugin no longer has; 480 thousandths let two share a GPU, and so do the slots
+    # resources that the device plugin no longer has; 480 thousandths let two share a GPU, and so do
+    # the slots
     limits = worker["resources"]["limits"]
     assert not {"gpu.intel.com/millicores", "gpu.intel.com/memory.max"} & limits.keys()
     slots = int(worker["args"][worker["args"].index("--per-device") + 1])
     assert slots == 1000 // int(ORIGINAL_LIMITS["gpu.intel.com/millicores"])
     guide = (CHART.parents[1] / "docs" / "how-to" / "media.md").read_text("utf-8")
-    for word in ("runAsNonRoot", "capabilities", "millicores", "memory.max", "shared-dev-num", "deviceClass"):
+    for word in (
+        "runAsNonRoot",
+        "capabilities",
+        "millicores",
+        "memory.max",
+        "shared-dev-num",
+        "deviceClass",
+    ):
         assert word in guide, word

@@ -23,7 +23,13 @@ CALLS = [
     "get --raw /readyz",
 ]
 # Errors, other forms, several names.
-LEFT = ["get nodes", "get node none -o json", "get none -o json", "get pod a b -o json", "get nodes -o name"]
+LEFT = [
+    "get nodes",
+    "get node none -o json",
+    "get none -o json",
+    "get pod a b -o json",
+    "get nodes -o name",
+]
 LEFT += [
     "get nodes --watch -o json",
     "delete pod a -o json",

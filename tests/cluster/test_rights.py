@@ -1,6 +1,7 @@
 """What a validation needs: exactly the documented roles, and each verb that is missing is named.
 
-Everything is asked with the token of the chart's own service account. Which rules it has, the tests change.
+Everything is asked with the token of the chart's own service account. Which rules it has, the tests
+change.
 """
 
 from __future__ import annotations
@@ -33,12 +34,21 @@ NEEDED = [
     "patch scaledobjects.keda.sh",
 ]
 USEFUL = ["list events", "get pods/log", "list resourcequotas"]
-CLUSTER = ["list nodes", "list pods", "list resourceslices.resource.k8s.io", "list deviceclasses.resource.k8s.io"]
+CLUSTER = [
+    "list nodes",
+    "list pods",
+    "list resourceslices.resource.k8s.io",
+    "list deviceclasses.resource.k8s.io",
+]
 
 
 @pytest.fixture(scope="module")
-def release(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The chart with all its rights, for whose workers there is no node: its namespace, a kubeconfig of the account."""
+def release(
+    plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Path]]:
+    """The chart with all its rights, for whose workers there is no node: its namespace, a
+    kubeconfig of the account.
+    """
     helm = Helm(plane, helm_program())
     name = restricted(plane)
     options = ["--set", "rbac.clusterRead=true", "--set", "queues.sleep.nodeSelector.colour=blue"]
@@ -55,7 +65,11 @@ def without(plane: ControlPlane, release: tuple[str, Path]) -> Iterator[Any]:
     before: list[tuple[tuple[str, ...], Any]] = []
 
     def take(right: str, *, everywhere: bool = False) -> None:
-        what = ("clusterrole", f"{name}-bench-scaletest-read") if everywhere else ("-n", name, "role", ROLE)
+        what = (
+            ("clusterrole", f"{name}-bench-scaletest-read")
+            if everywhere
+            else ("-n", name, "role", ROLE)
+        )
         scope = what[:2] if what[0] == "-n" else ()
         kind, role = what[-2:]
         rules = json.loads(plane.kubectl(*scope, "get", kind, role, "-o", "json"))["rules"]
@@ -88,7 +102,9 @@ def words(rule: dict[str, Any]) -> str:
 
 def scaletest(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "KUBECONFIG": str(config)}
-    done = subprocess.run(program(*arguments), capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        program(*arguments), capture_output=True, text=True, env=environment, check=False
+    )
     assert "Traceback" not in done.stderr
     return done
 
@@ -96,20 +112,31 @@ def scaletest(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 def says(config: Path, *arguments: str, until: str) -> subprocess.CompletedProcess[str]:
     """Run it until it says so: the API server learns of a changed role a moment later."""
     return eventually(
-        lambda: (done := scaletest(config, *arguments)) and until in done.stderr + done.stdout and done, 30
+        lambda: (
+            (done := scaletest(config, *arguments)) and until in done.stderr + done.stdout and done
+        ),
+        30,
     )
 
 
 def test_the_roles_are_those_of_the_docs(plane: ControlPlane, release: tuple[str, Path]) -> None:
     name = release[0]
     page = (ROOT / "docs" / "how-to" / "kubernetes.md").read_text("utf-8")
-    rows = re.findall(r"^\| ([\w.]*) ?\| ([\w/]+) \| ([\w, ]+) \| .* \|$", page.split("## Rights")[1], re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([\w.]*) ?\| ([\w/]+) \| ([\w, ]+) \| .* \|$",
+        page.split("## Rights")[1],
+        re.MULTILINE,
+    )
     documented = {
-        f"{verb} {what}" + (f".{group}" if group else "") for group, what, verbs in rows for verb in verbs.split(", ")
+        f"{verb} {what}" + (f".{group}" if group else "")
+        for group, what, verbs in rows
+        for verb in verbs.split(", ")
     }
     rules = json.loads(plane.kubectl("-n", name, "get", "role", ROLE, "-o", "json"))["rules"]
     assert {words(one) for rule in rules for one in split(rule)} == documented == {*NEEDED, *USEFUL}
-    rules = json.loads(plane.kubectl("get", "clusterrole", f"{name}-bench-scaletest-read", "-o", "json"))["rules"]
+    rules = json.loads(
+        plane.kubectl("get", "clusterrole", f"{name}-bench-scaletest-read", "-o", "json")
+    )["rules"]
     assert {words(one) for rule in rules for one in split(rule)} == {*CLUSTER}
 
 
@@ -138,11 +165,22 @@ def test_a_needed_verb_that_is_missing_is_named_before_anything_changes(
     without(right)
     if right in CLUSTER:
         without(right, everywhere=True)
-    told = says(config, "cluster", "check", "-n", name, until=f"we may not {right} in namespace {name}")
+    told = says(
+        config, "cluster", "check", "-n", name, until=f"we may not {right} in namespace {name}"
+    )
     assert told.returncode == 7
     assert re.search(rf"^  MISSING +{re.escape(right)} ", told.stdout, re.MULTILINE)
-    options = ["--deployment", "bench-scaletest-sleep", "-n", name, "--client", "svc/bench-scaletest-sleep-client"]
-    done = scaletest(config, "validate", *options, "--pause-autoscalers", "--run-dir", str(tmp_path / "run"))
+    options = [
+        "--deployment",
+        "bench-scaletest-sleep",
+        "-n",
+        name,
+        "--client",
+        "svc/bench-scaletest-sleep-client",
+    ]
+    done = scaletest(
+        config, "validate", *options, "--pause-autoscalers", "--run-dir", str(tmp_path / "run")
+    )
     assert done.returncode == 7, done.stderr
     assert f"we may not {right} in namespace {name}" in done.stderr
     assert not (tmp_path / "run").exists()
@@ -150,18 +188,35 @@ def test_a_needed_verb_that_is_missing_is_named_before_anything_changes(
 
 @pytest.mark.parametrize("right", USEFUL)
 def test_a_useful_verb_that_is_missing_is_named_and_the_run_goes_on(
-    plane: ControlPlane, release: tuple[str, Path], without: Any, right: str, tmp_path: Path, url: str, redis: Any
+    plane: ControlPlane,
+    release: tuple[str, Path],
+    without: Any,
+    right: str,
+    tmp_path: Path,
+    url: str,
+    redis: Any,
 ) -> None:
     # given a pod that never starts
     name, config = release
     Queues(redis).add("sleep")
     without(right)
     says(config, "cluster", "check", "-n", name, until=f"no       {right} ")
-    options = ["--deployment", "bench-scaletest-sleep", "-n", name, "--redis-url", url, "--ready-timeout", "3"]
+    options = [
+        "--deployment",
+        "bench-scaletest-sleep",
+        "-n",
+        name,
+        "--redis-url",
+        url,
+        "--ready-timeout",
+        "3",
+    ]
     # when nobody may read nodes, so that it is tried
     without("list nodes", everywhere=True)
     says(config, "cluster", "devices", until="we may not list nodes")
-    done = scaletest(config, "validate", *options, "--limit", "1", "--run-dir", str(tmp_path / "run"))
+    done = scaletest(
+        config, "validate", *options, "--limit", "1", "--run-dir", str(tmp_path / "run")
+    )
     # expect that the run says what it could not find out
     assert done.returncode == 6, done.stderr
     assert right.split()[1] in done.stderr
@@ -173,7 +228,9 @@ def test_without_a_verb_in_the_whole_cluster_devices_are_unknown(
 ) -> None:
     name, config = release
     without(right, everywhere=True)
-    told = says(config, "cluster", "devices", "-n", name, until=f"we may not {right} in all namespaces")
+    told = says(
+        config, "cluster", "devices", "-n", name, until=f"we may not {right} in all namespaces"
+    )
     assert told.returncode == 0
     assert "unknown: " in told.stdout
 
@@ -200,7 +257,11 @@ def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> No
     ("options", "code", "said"),
     [
         (["--resource", "gpu.intel.com/xe=1", "--limit", "4"], 0, "4 workers fit"),
-        (["--resource", "gpu.intel.com/xe=1", "--cpu", "1", "--limit", "5"], 3, "no more of gpu.intel.com/xe"),
+        (
+            ["--resource", "gpu.intel.com/xe=1", "--cpu", "1", "--limit", "5"],
+            3,
+            "no more of gpu.intel.com/xe",
+        ),
         (["--resource", "gpu.intel.com/xe=2", "--limit", "4"], 3, "2 workers fit"),
         (["--cpu", "500m", "--memory", "512Mi"], 0, "a worker asks for cpu 0.5, memory 512Mi"),
         (["--cpu", "30", "--memory", "1Gi", "--limit", "8"], 3, "no more of cpu"),
@@ -211,7 +272,9 @@ def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> No
         (["--cpu", "many"], 2, "500m"),
     ],
 )
-def test_how_far_a_plan_can_grow(release: tuple[str, Path], options: list[str], code: int, said: str) -> None:
+def test_how_far_a_plan_can_grow(
+    release: tuple[str, Path], options: list[str], code: int, said: str
+) -> None:
     name, config = release
     done = scaletest(config, "cluster", "devices", "-n", name, *options)
     assert done.returncode == code, done.stdout + done.stderr
@@ -222,18 +285,37 @@ def test_a_quota_ends_a_plan(plane: ControlPlane, release: tuple[str, Path]) -> 
     name, config = release
     plane.kubectl("-n", name, "create", "quota", "few", "--hard=requests.memory=10Gi")
     try:
-        options = ["cluster", "devices", "-n", name, "--cpu", "1", "--memory", "3Gi", "--limit", "4"]
+        options = [
+            "cluster",
+            "devices",
+            "-n",
+            name,
+            "--cpu",
+            "1",
+            "--memory",
+            "3Gi",
+            "--limit",
+            "4",
+        ]
         told = says(config, *options, until="no more of quota few: requests.memory")
         assert told.returncode == 3
-        assert "quota few: requests.memory" in scaletest(config, "cluster", "check", "-n", name).stdout
+        assert (
+            "quota few: requests.memory" in scaletest(config, "cluster", "check", "-n", name).stdout
+        )
     finally:
         plane.kubectl("-n", name, "delete", "quota", "few")
 
 
-def test_shares_that_intel_removed_are_warned_of(plane: ControlPlane, release: tuple[str, Path]) -> None:
+def test_shares_that_intel_removed_are_warned_of(
+    plane: ControlPlane, release: tuple[str, Path]
+) -> None:
     # given a Deployment as the original tester's media example had it
     name, config = release
-    old = {"gpu.intel.com/i915": 1, "gpu.intel.com/millicores": 480, "gpu.intel.com/memory.max": "560M"}
+    old = {
+        "gpu.intel.com/i915": 1,
+        "gpu.intel.com/millicores": 480,
+        "gpu.intel.com/memory.max": "560M",
+    }
     labels = {"app": "old"}
     template = {
         "metadata": {"labels": labels},
@@ -243,12 +325,16 @@ def test_shares_that_intel_removed_are_warned_of(plane: ControlPlane, release: t
     meta = {"name": "old-media", "namespace": name}
     plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
     # when its cluster is checked, with and without the right to list all of them
-    asked: list[tuple[Path, list[str]]] = [(config, ["--deployment", "old-media"]), (plane.kubeconfig, [])]
+    asked: list[tuple[Path, list[str]]] = [
+        (config, ["--deployment", "old-media"]),
+        (plane.kubeconfig, []),
+    ]
     for who, options in asked:
         done = scaletest(who, "cluster", "check", "-n", name, *options)
         assert done.returncode == 0, done.stderr
         assert (
-            "warning: deployment old-media requests gpu.intel.com/millicores, gpu.intel.com/memory.max" in done.stdout
+            "warning: deployment old-media requests gpu.intel.com/millicores,"
+            " gpu.intel.com/memory.max" in done.stdout
         )
         assert "-shared-dev-num" in done.stdout
 

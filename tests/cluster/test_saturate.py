@@ -1,4 +1,6 @@
-"""What saturate and size do on a cluster: find a Service, hold autoscalers, change a Deployment and back, Jobs."""
+"""What saturate and size do on a cluster: find a Service, hold autoscalers, change a Deployment and
+back, Jobs.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,10 @@ def cluster(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
                 "apiVersion": "v1",
                 "kind": "Service",
                 "metadata": about,
-                "spec": {"selector": labels, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+                "spec": {
+                    "selector": labels,
+                    "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
+                },
             },
         ]
     )
@@ -79,7 +84,9 @@ def test_a_service_says_where_it_is_and_what_stands_behind_it(cluster: Cluster) 
         Service(cluster, "svc/model:81")
 
 
-def test_an_active_autoscaler_is_refused_or_held_and_put_back(plane: ControlPlane, cluster: Cluster) -> None:
+def test_an_active_autoscaler_is_refused_or_held_and_put_back(
+    plane: ControlPlane, cluster: Cluster
+) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
     hpa = {
         "apiVersion": "autoscaling/v2",
@@ -93,13 +100,16 @@ def test_an_active_autoscaler_is_refused_or_held_and_put_back(plane: ControlPlan
     assert "--pause-autoscalers" in done.stderr
 
     def limits() -> tuple[int, int]:
-        row = json.loads(plane.kubectl("-n", cluster.namespace, "get", "hpa", "model", "-o", "json"))["spec"]
+        row = json.loads(
+            plane.kubectl("-n", cluster.namespace, "get", "hpa", "model", "-o", "json")
+        )["spec"]
         return row["minReplicas"], row["maxReplicas"]
 
     held = AutoscalerHold(cluster, Deployment(cluster, "model"))
     held.hold()
     assert limits() == (2, 2)
-    # when the test itself changes the number, the autoscaler is held there, and still put back to what it had
+    # when the test itself changes the number, the autoscaler is held there, and still put back to
+    # what it had
     held.hold(4)
     assert limits() == (4, 4)
     assert held.release() == [] and held.release() == []
@@ -111,7 +121,9 @@ def test_an_active_autoscaler_is_refused_or_held_and_put_back(plane: ControlPlan
 
 def test_a_deployment_is_tuned_and_put_back(plane: ControlPlane, cluster: Cluster) -> None:
     def container() -> dict[str, Any]:
-        row = json.loads(plane.kubectl("-n", cluster.namespace, "get", "deployment", "model", "-o", "json"))["spec"]
+        row = json.loads(
+            plane.kubectl("-n", cluster.namespace, "get", "deployment", "model", "-o", "json")
+        )["spec"]
         return {**row["template"]["spec"]["containers"][0], "replicas": row["replicas"]}
 
     before = container()
@@ -120,7 +132,10 @@ def test_a_deployment_is_tuned_and_put_back(plane: ControlPlane, cluster: Cluste
     tuning.apply({"cpu": "250m", "concurrency": "4", "replicas": "3"})
     tuning.wait(60)
     now = container()
-    assert now["resources"] == {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"cpu": "250m"}}
+    assert now["resources"] == {
+        "requests": {"cpu": "250m", "memory": "256Mi"},
+        "limits": {"cpu": "250m"},
+    }
     assert now["args"] == ["--workers", "4"] and now["replicas"] == 3
     # there is no metrics API here, which is nothing to fail for
     assert tuning.usage() == []
@@ -147,7 +162,10 @@ def test_a_deployment_is_put_back_although_the_api_server_is_busy(
         change(*given)
 
     monkeypatch.setattr(BackupAnnotation, "_patch", busy)
-    assert tuning.put_back() == ["deployment model has its original settings again"] and len(pauses) == 2
+    assert (
+        tuning.put_back() == ["deployment model has its original settings again"]
+        and len(pauses) == 2
+    )
     assert Tuning(cluster, deployment).resources() == (0.5, 256 * 2**20)
     assert BackupAnnotation(cluster, "model").left() is None and tuning.put_back() == []
     left[0] = 0
@@ -157,7 +175,9 @@ def test_a_deployment_is_put_back_although_the_api_server_is_busy(
     assert "--restore" in said and "2 replicas" in said and "500m" in said and "503 busy" in said
 
 
-def test_what_a_note_does_not_name_stays_as_it_is_now(plane: ControlPlane, cluster: Cluster) -> None:
+def test_what_a_note_does_not_name_stays_as_it_is_now(
+    plane: ControlPlane, cluster: Cluster
+) -> None:
     # given a tuning that changed CPU, and somebody who rolls out another image, and another tuning
     deployment = Deployment(cluster, "model")
     tuning = Tuning(cluster, deployment, env="WORKERS")
@@ -169,7 +189,11 @@ def test_what_a_note_does_not_name_stays_as_it_is_now(plane: ControlPlane, clust
     text = plane.kubectl("-n", cluster.namespace, "get", "deployment", "model", "-o", "json")
     found = json.loads(text)["spec"]["template"]["spec"]["containers"][0]
     # then the image is that one, and what was tuned is as it was
-    assert found["image"] == "other" and found["resources"]["requests"]["cpu"] == "500m" and "env" not in found
+    assert (
+        found["image"] == "other"
+        and found["resources"]["requests"]["cpu"] == "500m"
+        and "env" not in found
+    )
     # and when the note is taken away under a tuning, it changes nothing more
     tuning.apply({"cpu": "100m"})
     note = BackupAnnotation(cluster, "model")
@@ -188,7 +212,16 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
     about = {"name": "model", "namespace": cluster.namespace}
     spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
-    plane.apply([{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": about, "spec": spec}])
+    plane.apply(
+        [
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": about,
+                "spec": spec,
+            }
+        ]
+    )
 
     def state() -> list[Any]:
         rows = [
@@ -196,7 +229,10 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
             for kind in ("deployment", "hpa")
         ]
         ours = [
-            name for row in rows for name in row["metadata"].get("annotations", {}) if name.startswith("scaletest/")
+            name
+            for row in rows
+            for name in row["metadata"].get("annotations", {})
+            if name.startswith("scaletest/")
         ]
         (container,) = rows[0]["spec"]["template"]["spec"]["containers"]
         limits = [rows[1]["spec"][name] for name in ("minReplicas", "maxReplicas")]
@@ -207,7 +243,8 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
     tuned = (*words, "--tune", "cpu=4000", "--tune", "replicas=3", "--tune", "concurrency=7")
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
     process = subprocess.Popen(
-        program(*tuned, "--concurrency-arg", "--workers", "--ready-timeout", "86400"), env=environment
+        program(*tuned, "--concurrency-arg", "--workers", "--ready-timeout", "86400"),
+        env=environment,
     )
     try:
         eventually(lambda: state()[1]["args"] == ["--workers", "7"], 60)
@@ -223,7 +260,9 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
     assert state() == changed
     # and one command puts back what there was, once
     done = call(*words, "--restore", env=environment)
-    assert done.returncode == 0 and "deployment model has its original settings again" in done.stderr, done.stderr
+    assert (
+        done.returncode == 0 and "deployment model has its original settings again" in done.stderr
+    ), done.stderr
     assert "HorizontalPodAutoscaler model" in done.stderr and state() == before
     done = call(*words, "--restore", env=environment)
     assert done.returncode == 0 and "nothing to put back" in done.stderr
@@ -234,10 +273,22 @@ def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_puts_all_back(
 ) -> None:
     # given a pod that fits nowhere, and more patience for it than anybody has
     before = Deployment(cluster, "model")
-    words = ("saturate", "--service", "svc/model", "-n", cluster.namespace, "--tune", "cpu=4000,4001", "-o", "json")
+    words = (
+        "saturate",
+        "--service",
+        "svc/model",
+        "-n",
+        cluster.namespace,
+        "--tune",
+        "cpu=4000,4001",
+        "-o",
+        "json",
+    )
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
     line = program(*words, "--ready-timeout", "86400")
-    process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         eventually(lambda: Deployment(cluster, "model").template != before.template, 60)
         process.send_signal(signal.SIGINT)
@@ -251,16 +302,36 @@ def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_puts_all_back(
     after = Deployment(cluster, "model")
     assert after.template == before.template and "scaletest/before-tuning" not in after.annotations
     for wrong in ("cpu=much", "memory=0"):
-        done = call("saturate", "--service", "svc/model", "-n", cluster.namespace, "--tune", wrong, env=environment)
+        done = call(
+            "saturate",
+            "--service",
+            "svc/model",
+            "-n",
+            cluster.namespace,
+            "--tune",
+            wrong,
+            env=environment,
+        )
         assert done.returncode == 2 and "is no amount" in done.stderr, done.stderr
 
 
-def test_an_autoscaler_that_a_killed_run_held_gets_its_own_limits_back(plane: ControlPlane, cluster: Cluster) -> None:
+def test_an_autoscaler_that_a_killed_run_held_gets_its_own_limits_back(
+    plane: ControlPlane, cluster: Cluster
+) -> None:
     # given an HPA that is held, and nobody who remembers what it had
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
     about = {"name": "model", "namespace": cluster.namespace}
     spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
-    plane.apply([{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": about, "spec": spec}])
+    plane.apply(
+        [
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": about,
+                "spec": spec,
+            }
+        ]
+    )
     deployment = Deployment(cluster, "model")
     AutoscalerHold(cluster, deployment).hold()
     # when the next run holds and releases it
@@ -282,7 +353,9 @@ def test_a_setting_that_fits_nowhere_says_why(cluster: Cluster) -> None:
     tuning.wait(200)
 
 
-def test_agents_run_as_a_job_whose_secret_goes_with_it(plane: ControlPlane, cluster: Cluster) -> None:
+def test_agents_run_as_a_job_whose_secret_goes_with_it(
+    plane: ControlPlane, cluster: Cluster
+) -> None:
     job = AgentJob(cluster, "m1", "scaletest:test", 2, "redis://:secret@redis/0")
     job.create()
     try:
@@ -295,7 +368,9 @@ def test_agents_run_as_a_job_whose_secret_goes_with_it(plane: ControlPlane, clus
         job.delete()
     job.delete()
     eventually(lambda: not _pods(plane, cluster.namespace), 60)
-    assert "scaletest-agents" not in plane.kubectl("-n", cluster.namespace, "get", "secrets,jobs", "-o", "name")
+    assert "scaletest-agents" not in plane.kubectl(
+        "-n", cluster.namespace, "get", "secrets,jobs", "-o", "name"
+    )
 
 
 def _pods(plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
@@ -305,12 +380,24 @@ def _pods(plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
 
 
 def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
-    line = ("size", "--rate", "24", "--latency", "500ms", "--deployment", "model", "-n", cluster.namespace)
+    line = (
+        "size",
+        "--rate",
+        "24",
+        "--latency",
+        "500ms",
+        "--deployment",
+        "model",
+        "-n",
+        cluster.namespace,
+    )
     done = call(*line, "-o", "json", env=dict(os.environ))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["demand"]["cpu"] == 0.5 and found["demand"]["memory_gib"] == 0.25
-    assert any("2 replicas" in line for line in found["notes"]) and any("nodes of" in line for line in found["notes"])
+    assert any("2 replicas" in line for line in found["notes"]) and any(
+        "nodes of" in line for line in found["notes"]
+    )
 
 
 def test_a_tuning_leaves_no_trace_whatever_ends_it(
@@ -327,19 +414,51 @@ def test_a_tuning_leaves_no_trace_whatever_ends_it(
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
     about = {"name": "model", "namespace": cluster.namespace}
     spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
-    plane.apply([{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": about, "spec": spec}])
+    plane.apply(
+        [
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": about,
+                "spec": spec,
+            }
+        ]
+    )
 
     def state() -> list[Any]:
         rows = [
-            json.loads(plane.kubectl("-n", cluster.namespace, "get", kind, "model", "-o", "json"))["spec"]
+            json.loads(plane.kubectl("-n", cluster.namespace, "get", kind, "model", "-o", "json"))[
+                "spec"
+            ]
             for kind in ("deployment", "hpa")
         ]
         asked = rows[0]["template"]["spec"]["containers"][0]["resources"]
         return [rows[0]["replicas"], asked, rows[1]["minReplicas"], rows[1]["maxReplicas"]]
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    words = ["--service", "svc/model", "-n", cluster.namespace, "--tune", "replicas=1,3", "--pause-autoscalers"]
-    words += ["--load", "closed", "--mode", "sweep", "--start", "1", "--count", "3", "--warm", "0", "-o", "json"]
+    words = [
+        "--service",
+        "svc/model",
+        "-n",
+        cluster.namespace,
+        "--tune",
+        "replicas=1,3",
+        "--pause-autoscalers",
+    ]
+    words += [
+        "--load",
+        "closed",
+        "--mode",
+        "sweep",
+        "--start",
+        "1",
+        "--count",
+        "3",
+        "--warm",
+        "0",
+        "-o",
+        "json",
+    ]
     given = command.make_context("saturate", words).params
     plan = saturate_options.plan(given)
     before, seen = state(), list[Any]()
@@ -362,6 +481,7 @@ def test_a_tuning_leaves_no_trace_whatever_ends_it(
             else:
                 with pytest.raises(type(broken)):
                     saturate_tune.tune(plan, given)
-            # then each setting had its replicas, which the autoscaler let it have, and all is as it was
+            # then each setting had its replicas, which the autoscaler let it have, and all is as it
+            # was
             assert [(one[0], *one[2:]) for one in seen] == [(1, 1, 1), (3, 3, 3)]
             assert state() == before

@@ -1,7 +1,9 @@
-"""Every example against the schemas of the oldest and the newest Kubernetes, of KEDA and of the Prometheus operator.
+"""Every example against the schemas of the oldest and the newest Kubernetes, of KEDA and of the
+Prometheus operator.
 
-Strict: a field that no schema knows is an error, and so is a kind without a schema. The Kubernetes schemas are those of
-the package kubernetes-validate; the others are in the definitions that hack/tool takes out of the Go modules.
+Strict: a field that no schema knows is an error, and so is a kind without a schema. The Kubernetes
+schemas are those of the package kubernetes-validate; the others are in the definitions that
+hack/tool takes out of the Go modules.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"v{version}").mkdir()
         for file in (source / f"v{version}-local-strict").glob("*.json"):
             # they name a web server, where kubeconform would look for what they refer to
-            schema = json.loads(file.read_text("utf-8").replace("/api/_definitions.json", "_definitions.json"))
+            schema = json.loads(
+                file.read_text("utf-8").replace("/api/_definitions.json", "_definitions.json")
+            )
             schema.pop("$id", None)
             (folder / f"v{version}" / file.name).write_text(json.dumps(schema), "utf-8")
     crds = objects(Path(found("crds", "crds.yaml")).read_text("utf-8"))
@@ -70,7 +74,9 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def strict(schema: Any) -> Any:
-    """A definition's schema as a JSON schema: unknown fields are refused where the API server would drop them."""
+    """A definition's schema as a JSON schema: unknown fields are refused where the API server would
+    drop them.
+    """
     if isinstance(schema, list):
         return [strict(one) for one in schema]
     if not isinstance(schema, dict):
@@ -90,7 +96,10 @@ def check(schemas: Path, version: str, *files: Path) -> list[dict[str, Any]]:
     line = [found("kubeconform", "kubeconform"), "-strict", "-output", "json", "-verbose"]
     line += ["-kubernetes-version", version]
     for place in ("{{.NormalizedKubernetesVersion}}", "crds"):
-        line += ["-schema-location", f"{schemas}/{place}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"]
+        line += [
+            "-schema-location",
+            f"{schemas}/{place}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json",
+        ]
     done = subprocess.run([*line, *files], capture_output=True, text=True, check=False)
     rows: list[dict[str, Any]] = json.loads(done.stdout)["resources"]
     return rows
@@ -101,8 +110,12 @@ def name_of(example: Path | None) -> str:
 
 
 @pytest.fixture(scope="module")
-def rows(schemas: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, list[dict[str, Any]]]]:
-    """What kubeconform says of each example for a version: it reads that one's schemas once for all of them."""
+def rows(
+    schemas: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], dict[str, list[dict[str, Any]]]]:
+    """What kubeconform says of each example for a version: it reads that one's schemas once for all
+    of them.
+    """
 
     @functools.cache
     def by_example(version: str) -> dict[str, list[dict[str, Any]]]:
@@ -110,7 +123,9 @@ def rows(schemas: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
         told: dict[str, list[dict[str, Any]]] = {}
         for example in (None, *EXAMPLES):
             if not too_new(example, version):
-                (folder / f"{name_of(example)}.yaml").write_text(render(*whole(example), version=version), "utf-8")
+                (folder / f"{name_of(example)}.yaml").write_text(
+                    render(*whole(example), version=version), "utf-8"
+                )
                 told[name_of(example)] = []
         for row in check(schemas, version, *sorted(folder.iterdir())):
             told[Path(row["filename"]).stem].append(row)
@@ -122,21 +137,29 @@ def rows(schemas: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
 def whole(example: Path | None) -> list[str]:
     """The options of an example where everything that is off by default is on too."""
     options = ["-f", str(example)] if example else []
-    return [found(MAIN_HELM, "helm"), *options, *(word for key in MORE for word in ("--set", f"{key}=true"))]
+    return [
+        found(MAIN_HELM, "helm"),
+        *options,
+        *(word for key in MORE for word in ("--set", f"{key}=true")),
+    ]
 
 
 def too_new(example: Path | None, version: str) -> bool:
     return example is not None and example.stem in NEWER and version == OLDEST
 
 
-@pytest.mark.parametrize("version", [pytest.param(OLDEST, marks=pytest.mark.weekly(part="schemas")), NEWEST])
+@pytest.mark.parametrize(
+    "version", [pytest.param(OLDEST, marks=pytest.mark.weekly(part="schemas")), NEWEST]
+)
 @pytest.mark.parametrize("example", [None, *EXAMPLES], ids=name_of)
 def test_examples_are_valid(
     rows: Callable[[str], dict[str, list[dict[str, Any]]]], example: Path | None, version: str
 ) -> None:
     if example is not None and too_new(example, version):
         # its kinds do not exist there, and the chart says so itself
-        assert NEWER[example.stem] in refusal(found(MAIN_HELM, "helm"), "-f", str(example), version=version)
+        assert NEWER[example.stem] in refusal(
+            found(MAIN_HELM, "helm"), "-f", str(example), version=version
+        )
         return
     # expect that each object has a schema and fits it
     mine = rows(version)[name_of(example)]
@@ -147,11 +170,19 @@ def test_examples_are_valid(
 @pytest.mark.parametrize(
     ("text", "status"),
     [
-        ("{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replica: 1}}", "statusInvalid"),
-        ("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: a}, spec: {x: 1}}", "statusInvalid"),
+        (
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replica: 1}}",
+            "statusInvalid",
+        ),
+        (
+            "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: a}, spec: {x: 1}}",
+            "statusInvalid",
+        ),
         ("{apiVersion: example.org/v1, kind: Unknown, metadata: {name: a}}", "statusError"),
     ],
 )
-def test_a_wrong_or_unknown_object_is_found(schemas: Path, tmp_path: Path, text: str, status: str) -> None:
+def test_a_wrong_or_unknown_object_is_found(
+    schemas: Path, tmp_path: Path, text: str, status: str
+) -> None:
     (tmp_path / "one.yaml").write_text(text, "utf-8")
     assert [row["status"] for row in check(schemas, NEWEST, tmp_path / "one.yaml")] == [status]

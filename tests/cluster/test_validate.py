@@ -35,13 +35,28 @@ def agent(plane: ControlPlane, released: str, url: str, redis: Any) -> Iterator[
 
 
 def validate(folder: Path, config: Path, namespace: str, *options: str) -> subprocess.Popen[str]:
-    line = program("validate", "--deployment", DEPLOYMENT, "-n", namespace, "--run-dir", str(folder / "run"), *options)
+    line = program(
+        "validate",
+        "--deployment",
+        DEPLOYMENT,
+        "-n",
+        namespace,
+        "--run-dir",
+        str(folder / "run"),
+        *options,
+    )
     environment = {**os.environ, "KUBECONFIG": str(config)}
-    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
 
 
 def replicas(plane: ControlPlane, namespace: str) -> int:
-    return int(plane.kubectl("-n", namespace, "get", "deployment", DEPLOYMENT, "-o", "jsonpath={.spec.replicas}"))
+    return int(
+        plane.kubectl(
+            "-n", namespace, "get", "deployment", DEPLOYMENT, "-o", "jsonpath={.spec.replicas}"
+        )
+    )
 
 
 def refused(process: subprocess.Popen[str], code: int) -> str:
@@ -65,14 +80,35 @@ def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
 ) -> None:
     # given the chart's own service account, with and without reading nodes
     if cluster_read:
-        main_helm("upgrade", "bench", str(CHART), "-n", released, "--reuse-values", "--set", "rbac.clusterRead=true")
+        main_helm(
+            "upgrade",
+            "bench",
+            str(CHART),
+            "-n",
+            released,
+            "--reuse-values",
+            "--set",
+            "rbac.clusterRead=true",
+        )
     config = kubeconfig_of(plane, released, "bench-scaletest-validate", tmp_path)
-    # and no worker: of a pod on a fake node that is gone the process goes a moment later, which would be one too many
+    # and no worker: of a pod on a fake node that is gone the process goes a moment later, which
+    # would be one too many
     plane.kubectl("-n", released, "scale", "deployment", DEPLOYMENT, "--replicas=0")
     eventually(lambda: not Queues(redis).worker_names("sleep"))
     # when its workers are doubled
     most = steps[-1]
-    options = ["--client", f"svc/{CLIENT}", "--seconds", "0.5", "--limit", str(most), "--scale", "1.9", "-o", "json"]
+    options = [
+        "--client",
+        f"svc/{CLIENT}",
+        "--seconds",
+        "0.5",
+        "--limit",
+        str(most),
+        "--scale",
+        "1.9",
+        "-o",
+        "json",
+    ]
     process = validate(tmp_path, config, released, *options, "--progress", "plain")
     out, errors = process.communicate(timeout=280)
     # expect PASS, the pods and nodes in the records, and none afterwards as before
@@ -81,19 +117,28 @@ def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
     assert result["verdict"]["kind"] == "PASS"
     assert [step["workers"] for step in result["steps"]] == steps
     assert ("capacity is unknown" in errors) is not cluster_read
-    rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()
+    ]
     assert len({row["pod"] for row in rows if row.get("step") == most}) == most
     nodes = {row["node"] for row in rows}
     assert nodes <= {"plain-0", "plain-1", "intel-0", "intel-1"}
-    # and what they did meanwhile, as the client told: the last step may be too short for a first sample of its nodes
+    # and what they did meanwhile, as the client told: the last step may be too short for a first
+    # sample of its nodes
     sampled = {sample.node for sample in RunFolder(tmp_path / "run").load().samples}
     assert {row["node"] for row in rows if row.get("step") == 1} <= sampled <= nodes
     assert replicas(plane, released) == 0
 
 
-@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP,)])
+@pytest.mark.parametrize(
+    "signals", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP,)]
+)
 def test_an_interrupted_run_puts_back_what_was(
-    plane: ControlPlane, agent: Agent, released: str, tmp_path: Path, signals: tuple[signal.Signals, ...]
+    plane: ControlPlane,
+    agent: Agent,
+    released: str,
+    tmp_path: Path,
+    signals: tuple[signal.Signals, ...],
 ) -> None:
     options = ["--client", f"svc/{CLIENT}", "--seconds", "0.5", "--limit", "4", "--step-time", "60"]
     plane.kubectl("-n", released, "scale", "deployment", DEPLOYMENT, "--replicas=2")
@@ -108,25 +153,37 @@ def test_an_interrupted_run_puts_back_what_was(
     assert json.loads(plane.kubectl("get", "--raw", f"{path}?type=json"))["result"] == 0
 
 
-def test_keda_is_refused_or_paused(plane: ControlPlane, agent: Agent, released: str, tmp_path: Path) -> None:
+def test_keda_is_refused_or_paused(
+    plane: ControlPlane, agent: Agent, released: str, tmp_path: Path
+) -> None:
     spec = {"scaleTargetRef": {"name": DEPLOYMENT}, "triggers": [{"type": "cron", "metadata": {}}]}
     meta = {"name": "keda", "namespace": released}
-    plane.apply([{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": meta, "spec": spec}])
+    plane.apply(
+        [{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": meta, "spec": spec}]
+    )
     options = ["--client", f"svc/{CLIENT}", "--seconds", "0.5", "--limit", "1", "--step-time", "5"]
-    assert "--pause-autoscalers" in refused(validate(tmp_path, plane.kubeconfig, released, *options), 2)
+    assert "--pause-autoscalers" in refused(
+        validate(tmp_path, plane.kubeconfig, released, *options), 2
+    )
     # when it may be paused
     process = validate(tmp_path, plane.kubeconfig, released, *options, "--pause-autoscalers")
 
     def mark() -> str:
-        return plane.kubectl("-n", released, "get", "scaledobject", "keda", "-o", "jsonpath={.metadata.annotations}")
+        return plane.kubectl(
+            "-n", released, "get", "scaledobject", "keda", "-o", "jsonpath={.metadata.annotations}"
+        )
 
     eventually(lambda: "paused" in mark())
     process.communicate(timeout=100)
     assert "paused" not in mark()
 
 
-def test_an_hpa_is_refused(plane: ControlPlane, agent: Agent, released: str, tmp_path: Path) -> None:
-    plane.kubectl("-n", released, "autoscale", "deployment", DEPLOYMENT, "--min=1", "--max=3", "--cpu=50%")
+def test_an_hpa_is_refused(
+    plane: ControlPlane, agent: Agent, released: str, tmp_path: Path
+) -> None:
+    plane.kubectl(
+        "-n", released, "autoscale", "deployment", DEPLOYMENT, "--min=1", "--max=3", "--cpu=50%"
+    )
     errors = refused(validate(tmp_path, plane.kubeconfig, released, "--client", f"svc/{CLIENT}"), 2)
     assert "HorizontalPodAutoscaler" in errors
 
@@ -139,7 +196,9 @@ def test_more_than_the_devices_is_refused(
     main_helm("install", "bench", str(CHART), "-n", namespace, *device)
     Queues(redis).add("sleep")
     # when eight are asked for
-    errors = refused(validate(tmp_path, plane.kubeconfig, namespace, "--redis-url", url, "--limit", "8"), 2)
+    errors = refused(
+        validate(tmp_path, plane.kubeconfig, namespace, "--redis-url", url, "--limit", "8"), 2
+    )
     assert "the nodes can take 4 pods" in errors
     assert "--limit 4" in errors
 
@@ -147,7 +206,12 @@ def test_more_than_the_devices_is_refused(
 def test_without_rights_it_names_them(plane: ControlPlane, released: str, tmp_path: Path) -> None:
     config = kubeconfig_of(plane, released, "default", tmp_path)
     errors = refused(validate(tmp_path, config, released, "--client", f"svc/{CLIENT}"), 7)
-    for right in ("get deployments.apps", "patch deployments/scale.apps", "list pods", "get services/proxy"):
+    for right in (
+        "get deployments.apps",
+        "patch deployments/scale.apps",
+        "list pods",
+        "get services/proxy",
+    ):
         assert right in errors
 
 
@@ -155,7 +219,15 @@ def test_pods_that_do_not_start_are_explained(
     plane: ControlPlane, main_helm: Helm, namespace: str, url: str, redis: Any, tmp_path: Path
 ) -> None:
     # given workers for whom there is no node, and nobody who may read nodes
-    main_helm("install", "bench", str(CHART), "-n", namespace, "--set", "queues.sleep.nodeSelector.colour=blue")
+    main_helm(
+        "install",
+        "bench",
+        str(CHART),
+        "-n",
+        namespace,
+        "--set",
+        "queues.sleep.nodeSelector.colour=blue",
+    )
     Queues(redis).add("sleep")
     config = kubeconfig_of(plane, namespace, "bench-scaletest-validate", tmp_path)
     options = ["--redis-url", url, "--limit", "1", "--ready-timeout", "5"]

@@ -13,10 +13,24 @@ from tests.unit.valid import checked
 
 @pytest.mark.timeout(600)
 def test_workers_share_a_gpu(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed (pip install 'scaletest[torch]')")
+    torch = pytest.importorskip(
+        "torch", reason="torch is not installed (pip install 'scaletest[torch]')"
+    )
     if not torch.cuda.is_available():
         pytest.skip("torch finds no CUDA device")
-    words = ("torch", "--device", "cuda", "--model", "matmul", "--size", "2048", "--batch", "1", "--batches", "20")
+    words = (
+        "torch",
+        "--device",
+        "cuda",
+        "--model",
+        "matmul",
+        "--size",
+        "2048",
+        "--batch",
+        "1",
+        "--batches",
+        "20",
+    )
     line = (
         "validate",
         "--local",

@@ -1,4 +1,6 @@
-"""A server of HTTP/2 without TLS, on loopback, in a thread of the test; no library that we use has a server."""
+"""A server of HTTP/2 without TLS, on loopback, in a thread of the test; no library that we use has
+a server.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Lanes of workers that are registered, as those of worker processes are, and a clock of Redis that can be set."""
+"""Lanes of workers that are registered, as those of worker processes are, and a clock of Redis that
+can be set.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome
 
 
-def lane_of(redis: Any, name: str = "w", interval_s: float = 600.0, patience_s: float = 20.0) -> FastLane:
+def lane_of(
+    redis: Any, name: str = "w", interval_s: float = 600.0, patience_s: float = 20.0
+) -> FastLane:
     """A lane of queue `q` whose worker has beaten once."""
     Heartbeat(redis, name, "q", interval_s=interval_s)._beat()
     return FastLane(redis, name, "q", interval_s, Retrying("test", patience_s=patience_s))
@@ -20,14 +24,17 @@ def lane_of(redis: Any, name: str = "w", interval_s: float = 600.0, patience_s: 
 
 def done(taken: Any, outcome: Outcome = Outcome.SUCCEEDED) -> Done:
     """What a lane says about a request that ended so."""
-    reply = json.dumps({"id": taken.id, "outcome": outcome.value, "exit_code": 0, "wait_s": 0, "run_s": 0})
+    reply = json.dumps(
+        {"id": taken.id, "outcome": outcome.value, "exit_code": 0, "wait_s": 0, "run_s": 0}
+    )
     return Done(taken, outcome.value, 1, 1, reply, False)
 
 
 def set_clock(redis: Any, seconds: float) -> None:
     """As if Redis's clock had been set forth, or back where negative, since anybody used it.
 
-    Or as if Redis had been away for so long. The server's clock cannot be set, so all that it wrote is moved instead.
+    Or as if Redis had been away for so long. The server's clock cannot be set, so all that it wrote
+    is moved instead.
     """
     names = [name for pattern in ("leases:*", "workers:*", "device:*", "clients", "intervals")
              for name in redis.scan_iter(f"scaletest:{pattern}")]  # fmt: skip

@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-# Words of the reasons that no busy machine gives: a part of the run was lost, or was never measured.
+# Words of the reasons that no busy machine gives: a part of the run was lost, or was never
+# measured.
 LOSSES = (
     *("interrupted", "cut short", "records with", "not every step was measured"),
-    *("no request of the probe succeeded", "an agent", "followed other rules", "did not come to its end"),
+    *(
+        "no request of the probe succeeded",
+        "an agent",
+        "followed other rules",
+        "did not come to its end",
+    ),
 )
 
 
@@ -21,7 +27,10 @@ LOSSES = (
 def running(*arguments: str) -> Iterator[str]:
     """A service of known capacity; its URL."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "hack.service", *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, "-m", "hack.service", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
     )
     try:
         assert process.stdout is not None
@@ -32,7 +41,11 @@ def running(*arguments: str) -> Iterator[str]:
 
 
 def check_verdict(code: int, result: dict[str, Any]) -> None:
-    """PASS, or INVALID for what else the machine did: a late tester, or too little to tell; but nothing is lost."""
+    """PASS, or INVALID for what else the machine did: a late tester, or too little to tell; but
+    nothing is lost.
+    """
     verdict = result["verdict"]
     assert (code, verdict["kind"]) in ((0, "PASS"), (4, "INVALID")), verdict
-    assert verdict["kind"] == "PASS" or not any(words in verdict["reason"] for words in LOSSES), verdict
+    assert verdict["kind"] == "PASS" or not any(words in verdict["reason"] for words in LOSSES), (
+        verdict
+    )

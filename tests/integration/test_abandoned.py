@@ -1,4 +1,6 @@
-"""Requests of dead clients on queues that no worker serves: the exporter's watcher drops them, and nothing else."""
+"""Requests of dead clients on queues that no worker serves: the exporter's watcher drops them, and
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from scaletest.broker.reaper import MOST_PIECES, PIECE, Watcher
 from scaletest.model import Request
 from tests.conftest import eventually, program
 
-# A client that submits five requests and then only lives, with a shorter deadline than clients have.
+# A client that submits five requests and then only lives, with a shorter deadline than clients
+# have.
 CLIENT = """
 import sys, time
 from scaletest.broker import Client, client, connect
@@ -33,7 +36,17 @@ time.sleep(3600)
 @pytest.fixture
 def exporter(url: str) -> Iterator[str]:
     """The address of an exporter that looks often and wants what is wanted now."""
-    line = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0", "--heartbeat", "0.2", "--window", "1")
+    line = program(
+        "exporter",
+        "--redis-url",
+        url,
+        "--listen",
+        "127.0.0.1:0",
+        "--heartbeat",
+        "0.2",
+        "--window",
+        "1",
+    )
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     yield process.stderr.readline().split()[-1]
@@ -51,7 +64,12 @@ def abandon(redis: Any, *ids: str, client: str = "dead") -> None:
     hour_ago_us = int((redis.time()[0] - 3600) * 1e6)
     pipe = redis.pipeline(transaction=False)
     for name in ids:
-        fields = {"data": "{}", "reply_to": client, "enqueued_us": hour_ago_us, "client_ttl_us": 60_000_000}
+        fields = {
+            "data": "{}",
+            "reply_to": client,
+            "enqueued_us": hour_ago_us,
+            "client_ttl_us": 60_000_000,
+        }
         pipe.hset(keys.rq_job(name), mapping=fields)
         pipe.rpush(keys.rq_queue("q"), name)
         pipe.hincrby(keys.counters("q"), "submitted", 1)
@@ -69,11 +87,14 @@ def ended_as_client_gone(queues: Queues) -> int:
 def test_a_killed_client_leaves_no_demand_where_no_worker_is(
     url: str, redis: Any, client: Client, queues: Queues, exporter: str
 ) -> None:
-    # given no worker, requests of a client that lives, a job of stock RQ, and requests of a client that is killed
+    # given no worker, requests of a client that lives, a job of stock RQ, and requests of a client
+    # that is killed
     living = [client.new_id() for _ in range(2)]
     client.submit([Request(name, "q") for name in living])
     foreign = rq.Queue("q", connection=redis).enqueue("os.getcwd").id
-    with subprocess.Popen([sys.executable, "-c", CLIENT, url], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", CLIENT, url], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "submitted\n"
         process.kill()
@@ -86,7 +107,9 @@ def test_a_killed_client_leaves_no_demand_where_no_worker_is(
     eventually(lambda: desired_workers(exporter) == 3)
 
 
-def test_a_tick_looks_at_a_bounded_part_and_the_next_goes_on(redis: Any, queues: Queues, url: str) -> None:
+def test_a_tick_looks_at_a_bounded_part_and_the_next_goes_on(
+    redis: Any, queues: Queues, url: str
+) -> None:
     # given a request of a dead client behind more than a tick looks at
     redis.rpush(keys.rq_queue("q"), *(f"job-{number}" for number in range(PIECE * MOST_PIECES)))
     abandon(redis, "dead-1")
@@ -103,14 +126,19 @@ def test_a_tick_looks_at_a_bounded_part_and_the_next_goes_on(redis: Any, queues:
     assert ended_as_client_gone(queues) == 2
 
 
-def test_a_queue_of_dead_requests_alone_is_emptied_in_a_tick(redis: Any, queues: Queues, url: str) -> None:
+def test_a_queue_of_dead_requests_alone_is_emptied_in_a_tick(
+    redis: Any, queues: Queues, url: str
+) -> None:
     abandon(redis, *(f"dead-{number}" for number in range(10 * PIECE)))
     Watcher(connect(url), 60.0, 3).tick()
     assert (queues.state("q").waiting, ended_as_client_gone(queues)) == (0, 10 * PIECE)
 
 
-def test_far_from_both_ends_the_last_request_takes_the_place(redis: Any, queues: Queues, url: str) -> None:
-    # given requests of a dead client in the middle of a queue in which counting to them would take long
+def test_far_from_both_ends_the_last_request_takes_the_place(
+    redis: Any, queues: Queues, url: str
+) -> None:
+    # given requests of a dead client in the middle of a queue in which counting to them would take
+    # long
     front, back = ([f"{side}-{number}" for number in range(30_000)] for side in ("front", "back"))
     redis.rpush(keys.rq_queue("q"), *front)
     abandon(redis, *(f"dead-{number}" for number in range(100)))

@@ -1,4 +1,6 @@
-"""Benchmarks for real on this machine: namespaces, tools, sweeps, interruption, the queue. They need no quiet."""
+"""Benchmarks for real on this machine: namespaces, tools, sweeps, interruption, the queue. They
+need no quiet.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def log_of(folder: Path, kind: str, part: str) -> str:
     return (folder / kind.lower() / f"{part}.out").read_text("utf-8")
 
 
-@pytest.mark.parametrize(("mtu", "family", "mss"), [(1500, "IPv4", 1448), (9000, "IPv4", 8948), (1500, "IPv6", 1428)])
+@pytest.mark.parametrize(
+    ("mtu", "family", "mss"), [(1500, "IPv4", 1448), (9000, "IPv4", 8948), (1500, "IPv6", 1428)]
+)
 def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
     isolated: None, tmp_path: Path, mtu: int, family: str, mss: int
 ) -> None:
@@ -64,7 +68,11 @@ def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
     ]
     data = json.loads(log_of(tmp_path, "IPerf", "client-0"))
     assert ended.headlines["bandwidth"] == data["end"]["sum_received"]["bits_per_second"]
-    assert ended.network["mtu"] == mtu and ended.network["family"] == family and ended.network["interface"] == "eth0"
+    assert (
+        ended.network["mtu"] == mtu
+        and ended.network["family"] == family
+        and ended.network["interface"] == "eth0"
+    )
     assert ended.result["mss"] == mss, "what the tool negotiated says that the MTU was in force"
 
 
@@ -78,14 +86,26 @@ def test_the_time_of_server_and_client_is_told_apart(tmp_path: Path) -> None:
     for activity in parts.values():
         assert activity.cpu_s > 0 and activity.seconds[State.ON_CPU] > 0
         assert sum(activity.seconds.values()) >= 1.5
-    assert {wait.object.rpartition(":")[2] for wait in parts["client-0"].waits if wait.state is State.NETWORK} <= {
-        "5201"
-    }
+    assert {
+        wait.object.rpartition(":")[2]
+        for wait in parts["client-0"].waits
+        if wait.state is State.NETWORK
+    } <= {"5201"}
 
 
 def test_where_the_time_went_can_be_left_out(tmp_path: Path) -> None:
     need("iperf3")
-    line = ("bench", "run", "IPerf", "--set", "duration=1", "--run-dir", str(tmp_path / "run"), "-o", "json")
+    line = (
+        "bench",
+        "run",
+        "IPerf",
+        "--set",
+        "duration=1",
+        "--run-dir",
+        str(tmp_path / "run"),
+        "-o",
+        "json",
+    )
     done = call(*line, "--no-causes")
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["benchmarks"]
@@ -93,7 +113,9 @@ def test_where_the_time_went_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_leaving_it_out_is_for_what_runs_here(tmp_path: Path) -> None:
-    done = call("bench", "run", "IPerf", "--queue", "q", "--no-causes", "--run-dir", str(tmp_path / "run"))
+    done = call(
+        "bench", "run", "IPerf", "--queue", "q", "--no-causes", "--run-dir", str(tmp_path / "run")
+    )
     assert done.returncode == 2 and "--no-causes is for benchmarks that run here" in done.stderr
 
 
@@ -108,7 +130,9 @@ def test_iperf_goes_the_other_way(isolated: None, tmp_path: Path, direction: str
 @pytest.mark.parametrize("direction", ["forward", "reverse", "both"])
 def test_iperf_sends_datagrams(isolated: None, tmp_path: Path, direction: str) -> None:
     need("iperf3")
-    ended, _ = measure("IPerf", tmp_path, duration=1, protocol="UDP", bitrate="5M", direction=direction)
+    ended, _ = measure(
+        "IPerf", tmp_path, duration=1, protocol="UDP", bitrate="5M", direction=direction
+    )
     assert ended.ok, (ended.message, ended.lines)
     assert 0 <= ended.headlines["lost"] <= 1 and ended.headlines["bandwidth"] < 6e6
     assert ("reverseBandwidth" in ended.headlines) == (direction == "both")
@@ -118,7 +142,9 @@ def test_iperf_2_has_the_sum_of_its_streams(isolated: None, tmp_path: Path) -> N
     need("iperf")
     ended, _ = measure("IPerf", tmp_path, tool="iperf", duration=1, streams=2)
     assert ended.ok, (ended.message, ended.lines)
-    rates = [int(line.rpartition(",")[2]) for line in log_of(tmp_path, "IPerf", "client-0").splitlines()]
+    rates = [
+        int(line.rpartition(",")[2]) for line in log_of(tmp_path, "IPerf", "client-0").splitlines()
+    ]
     assert len(rates) == 2 and ended.headlines["bandwidth"] == sum(rates)
 
 
@@ -149,17 +175,24 @@ def test_the_cpus_of_the_spec_are_those_of_the_tool(
     tools = tmp_path / "bin"
     tools.mkdir()
     real = shutil.which("iperf3")
-    (tools / "iperf3").write_text(f'#!/bin/sh\ngrep Cpus_allowed_list /proc/self/status >&2\nexec {real} "$@"\n')
+    (tools / "iperf3").write_text(
+        f'#!/bin/sh\ngrep Cpus_allowed_list /proc/self/status >&2\nexec {real} "$@"\n'
+    )
     (tools / "iperf3").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     ended, _ = measure("IPerf", tmp_path / "logs", duration=1, cpuAffinity="0")
     assert ended.ok, (ended.message, ended.lines)
-    assert (tmp_path / "logs" / "iperf" / "client-0.err").read_text().split() == ["Cpus_allowed_list:", "0"]
+    assert (tmp_path / "logs" / "iperf" / "client-0.err").read_text().split() == [
+        "Cpus_allowed_list:",
+        "0",
+    ]
 
 
 @pytest.mark.parametrize("user", [0, 65534])
 def test_three_nodes_reach_each_other_as_root_and_as_anybody(isolated: None, user: int) -> None:
-    """In a child of ours that gives up its rights, since a namespace needs none where users may make them."""
+    """In a child of ours that gives up its rights, since a namespace needs none where users may
+    make them.
+    """
     need("iperf3")
     if user and os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
@@ -186,16 +219,47 @@ def _three_nodes(user: int) -> int:
     network = namespaces.Namespaces(3, 1400, "IPv6")
     try:
         for index in range(3):
-            line = [*network.enter(index), "ip", "-json", "route", "get", network.address((index + 1) % 3)]
+            line = [
+                *network.enter(index),
+                "ip",
+                "-json",
+                "route",
+                "get",
+                network.address((index + 1) % 3),
+            ]
             ways = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
             assert ways[0]["dev"] == "eth0"
         for index in (0, 1):
-            server = [*network.enter(2), "iperf3", "-6", "--server", "--one-off", "--port", "7777", "--forceflush"]
+            server = [
+                *network.enter(2),
+                "iperf3",
+                "-6",
+                "--server",
+                "--one-off",
+                "--port",
+                "7777",
+                "--forceflush",
+            ]
             serving = subprocess.Popen(server, stdout=subprocess.PIPE)
             assert serving.stdout and any(b"listening" in line for line in serving.stdout)
-            ask = [*network.enter(index), "iperf3", "-6", "-J", "-n", "1K", "-p", "7777", "-c", network.address(2)]
-            data = json.loads(subprocess.run(ask, capture_output=True, check=True, timeout=60).stdout)
-            assert data["start"]["tcp_mss_default"] == 1400 - 40 - 20 - 12, "IPv6, TCP and its time stamps"
+            ask = [
+                *network.enter(index),
+                "iperf3",
+                "-6",
+                "-J",
+                "-n",
+                "1K",
+                "-p",
+                "7777",
+                "-c",
+                network.address(2),
+            ]
+            data = json.loads(
+                subprocess.run(ask, capture_output=True, check=True, timeout=60).stdout
+            )
+            assert data["start"]["tcp_mss_default"] == 1400 - 40 - 20 - 12, (
+                "IPv6, TCP and its time stamps"
+            )
             serving.communicate(timeout=60)
     finally:
         network.close()
@@ -216,7 +280,14 @@ def test_mpi_pingpong_between_two_namespaces(isolated: None, tmp_path: Path) -> 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_fio_on_files_of_its_workers(isolated: None, tmp_path: Path, workers: int) -> None:
     need("fio")
-    spec = {"size": "8M", "runtime": "1s", "bs": "64k", "rw": "randrw", "direct": 0, "ioengine": "psync"}
+    spec = {
+        "size": "8M",
+        "runtime": "1s",
+        "bs": "64k",
+        "rw": "randrw",
+        "direct": 0,
+        "ioengine": "psync",
+    }
     ended, _ = measure("Fio", tmp_path, numWorkers=workers, **spec)
     assert ended.ok, (ended.message, ended.lines)
     text = log_of(tmp_path, "Fio", "master-0")
@@ -233,14 +304,18 @@ def test_openfoam_on_two_ranks(isolated: None, tmp_path: Path) -> None:
     ended, _ = measure("OpenFOAM", tmp_path, problemSize="XS", numProcs=2, timeLimit=280)
     assert ended.ok, (ended.message, ended.lines)
     real = [
-        line for line in (tmp_path / "openfoam" / "master-0.err").read_text().splitlines() if line.startswith("real")
+        line
+        for line in (tmp_path / "openfoam" / "master-0.err").read_text().splitlines()
+        if line.startswith("real")
     ]
     assert ended.headlines["wallTime"] == float(real[-1].split()[1])
     assert ended.result["steps"] == 50 and ended.result["cells"] == 8000
 
 
 @pytest.mark.parametrize("kind", ["RDMABandwidth", "RDMALatency"])
-def test_rdma_without_a_device_is_classed_as_that(isolated: None, tmp_path: Path, kind: str) -> None:
+def test_rdma_without_a_device_is_classed_as_that(
+    isolated: None, tmp_path: Path, kind: str
+) -> None:
     need("ib_read_bw", "ib_read_lat")
     if Path("/sys/class/infiniband").is_dir() and any(Path("/sys/class/infiniband").iterdir()):
         pytest.skip("this machine has an RDMA device")
@@ -255,7 +330,9 @@ def test_a_client_never_starts_before_its_server_is_ready(
     tools = tmp_path / "bin"
     tools.mkdir()
     real = shutil.which("iperf3")
-    (tools / "iperf3").write_text(f'#!/bin/sh\ncase "$*" in *--server*) sleep 1.5;; esac\nexec {real} "$@"\n')
+    (tools / "iperf3").write_text(
+        f'#!/bin/sh\ncase "$*" in *--server*) sleep 1.5;; esac\nexec {real} "$@"\n'
+    )
     (tools / "iperf3").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     ended, _ = measure("IPerf", tmp_path / "logs", duration=1)
@@ -288,7 +365,9 @@ def test_a_server_that_never_serves_ends_the_benchmark(
     assert phases[-1] is BenchmarkPhase.FAILED
 
 
-def test_a_tool_whose_output_is_cut_off_fails(isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_whose_output_is_cut_off_fails(
+    isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     need("iperf3")
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -308,18 +387,32 @@ def test_what_does_not_fit_is_refused_before_it_is_written(tmp_path: Path) -> No
 
 
 def interfaces() -> str:
-    return subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["ip", "-brief", "link"], capture_output=True, text=True, check=True
+    ).stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_is_left_behind_however_it_ends(isolated: None, tmp_path: Path, number: int) -> None:
+def test_nothing_is_left_behind_however_it_ends(
+    isolated: None, tmp_path: Path, number: int
+) -> None:
     need("iperf3")
     before, others = interfaces(), set(processes_with("scaletest-node"))
     # hours, of a length that no other test on this machine has
     seconds = 10_000 + os.getpid() % 60_000
     time = f"--time\x00{seconds}\x00"
-    line = ["bench", "run", "IPerf", "--set", f"duration={seconds}", "--run-dir", str(tmp_path / "run")]
-    process = subprocess.Popen(program(*line), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    line = [
+        "bench",
+        "run",
+        "IPerf",
+        "--set",
+        f"duration={seconds}",
+        "--run-dir",
+        str(tmp_path / "run"),
+    ]
+    process = subprocess.Popen(
+        program(*line), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     try:
         eventually(lambda: len(processes_with(time)) == 1)
         process.send_signal(number)
@@ -350,9 +443,10 @@ spec:
     (tmp_path / "sweep.yaml").write_text(text)
     run = tmp_path / "run"
     process = subprocess.Popen(
-        program("bench", "run", str(tmp_path / "sweep.yaml"), "--run-dir", str(run)), stdout=subprocess.DEVNULL,
+        program("bench", "run", str(tmp_path / "sweep.yaml"), "--run-dir", str(run)),
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     records = run / "records.jsonl"
     eventually(lambda: records.exists() and records.read_text().count("\n") >= 1)
     process.kill()
@@ -362,7 +456,10 @@ spec:
     assert resumed.returncode == 0, resumed.stderr
     data = json.loads(resumed.stdout)
     assert [row["succeeded"] for row in data["permutations"]] == [2, 2]
-    assert data["environment"]["programs"]["iperf3"].startswith("iperf 3") and data["environment"]["system"]
+    assert (
+        data["environment"]["programs"]["iperf3"].startswith("iperf 3")
+        and data["environment"]["system"]
+    )
     assert records.read_text().splitlines()[:1] == done, "what had ended was not measured again"
     assert len(records.read_text().splitlines()) == 4
     # it is no slower than itself; with two repetitions that differ much nothing more may be known
@@ -375,19 +472,41 @@ def test_a_benchmark_is_a_request_to_a_worker(
 ) -> None:
     need("iperf3")
     worker = start("bench")
-    line = ["bench", "run", "IPerf", "--set", "duration=1", "--set", "mtu=9000", "--queue", "q", "--redis-url", url]
+    line = [
+        "bench",
+        "run",
+        "IPerf",
+        "--set",
+        "duration=1",
+        "--set",
+        "mtu=9000",
+        "--queue",
+        "q",
+        "--redis-url",
+        url,
+    ]
     done = call(*line, "-o", "json", "--run-dir", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     status = json.loads(done.stdout)["benchmarks"][0]["status"]
     assert status["headlines"]["bandwidth"] > 0 and status["network"]["mtu"] == 9000
     assert status["environment"]["worker"] and status["result"]["mss"] == 8948
-    failed = call(*line, "--set", "ipFamily=IPv6", "--set", "duration=1", "--set", "tool=iperf", "-o", "json")
+    failed = call(
+        *line, "--set", "ipFamily=IPv6", "--set", "duration=1", "--set", "tool=iperf", "-o", "json"
+    )
     if shutil.which("iperf") is None:
         assert failed.returncode == 4
         assert json.loads(failed.stdout)["benchmarks"][0]["status"]["failure"] == "no_binary"
     assert worker.poll() is None
     refused = call_here(
-        "bench", "run", "IPerf", "--set", "placement=differentNodes", "--queue", "q", "--redis-url", url
+        "bench",
+        "run",
+        "IPerf",
+        "--set",
+        "placement=differentNodes",
+        "--queue",
+        "q",
+        "--redis-url",
+        url,
     )
     assert refused.returncode == 2 and "own node" in refused.stderr
     undeclared = call_here("bench", "run", "IPerf", "--queue", "nowhere", "--redis-url", url)
@@ -399,7 +518,11 @@ def test_a_worker_refuses_a_command_unless_it_was_told_to_take_it(
 ) -> None:
     ran = tmp_path / "ran"
     line = ["bench", "run", "Validation", "--queue", "q", "--redis-url", url, "-o", "json"]
-    for name, value in (("limit", 1), ("stepTime", 1), ("command", json.dumps(["/bin/sh", "-c", f"echo >> {ran}"]))):
+    for name, value in (
+        ("limit", 1),
+        ("stepTime", 1),
+        ("command", json.dumps(["/bin/sh", "-c", f"echo >> {ran}"])),
+    ):
         line += ["--set", f"{name}={value}"]
     # given a worker, expect a refusal that says what to do, and nothing run
     worker = start("bench")
@@ -420,13 +543,20 @@ def test_a_worker_refuses_a_command_unless_it_was_told_to_take_it(
 
 def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
     need("iperf3")
-    code = "import time; from scaletest.cli.bench_run import _alone\nwith _alone():\n print('held', flush=True)"
+    code = (
+        "import time; from scaletest.cli.bench_run import _alone\nwith _alone():\n print('held',"
+        " flush=True)"
+    )
     code += "\n time.sleep(60)"
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout and holder.stdout.readline() == "held\n"
-        line = program("bench", "run", "IPerf", "--set", "duration=1", "--run-dir", str(tmp_path / "run"))
-        waiting = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        line = program(
+            "bench", "run", "IPerf", "--set", "duration=1", "--run-dir", str(tmp_path / "run")
+        )
+        waiting = subprocess.Popen(
+            line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         assert waiting.stderr and "waiting for another run" in waiting.stderr.readline()
         holder.kill()
         waiting.communicate(timeout=60)

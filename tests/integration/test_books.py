@@ -1,4 +1,6 @@
-"""Ten thousand requests of every outcome: the books balance, nothing is left behind, stock tools see what is there."""
+"""Ten thousand requests of every outcome: the books balance, nothing is left behind, stock tools
+see what is there.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ COUNT = 10_000
 def test_books_balance_after_ten_thousand_requests(
     client: Client, start: Any, queues: Queues, redis: Any, url: str, monkeypatch: Any
 ) -> None:
-    # given every kind of request, mixed: good, refused by the workload, over its limit, of a client that is gone
+    # given every kind of request, mixed: good, refused by the workload, over its limit, of a client
+    # that is gone
     kinds = [(("0",), 0.0), (("wrong",), 0.0), (("5",), 0.001), (("0",), 60.0)]
     with monkeypatch.context() as patch:
         patch.setattr("scaletest.broker.client.CLIENT_TTL_S", 0.000001)
@@ -53,11 +56,17 @@ def test_books_balance_after_ten_thousand_requests(
     assert not redis.keys("rq:job:*")
     assert not redis.keys("rq:execution*")
     assert not redis.keys("rq:results:*")
-    assert redis.zcard("rq:wip:q") == redis.zcard("rq:failed:q") == redis.zcard("rq:finished:q") == 0
+    assert (
+        redis.zcard("rq:wip:q") == redis.zcard("rq:failed:q") == redis.zcard("rq:finished:q") == 0
+    )
     # and what stock rq shows
     rq = str(Path(sys.executable).parent / "rq")
     shown = eventually(
-        lambda: subprocess.run([rq, "info", "-u", url], capture_output=True, text=True, check=True).stdout
+        lambda: (
+            subprocess.run(
+                [rq, "info", "-u", url], capture_output=True, text=True, check=True
+            ).stdout
+        )
     )
     assert "1 queues, 0 jobs total" in shown
     assert "2 workers" in shown

@@ -1,4 +1,6 @@
-"""No call of a script does more than so much, however much there is to do: counted in Redis commands, never in time."""
+"""No call of a script does more than so much, however much there is to do: counted in Redis
+commands, never in time.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ EACH, BESIDES = 12, 40
 
 def commands(redis: Any) -> int:
     rows = redis.info("commandstats")
-    return sum(row["calls"] for name, row in rows.items() if name not in ("cmdstat_info", "cmdstat_client|setinfo"))
+    return sum(
+        row["calls"]
+        for name, row in rows.items()
+        if name not in ("cmdstat_info", "cmdstat_client|setinfo")
+    )
 
 
 @pytest.fixture
@@ -95,7 +101,9 @@ def test_a_full_taking_list_is_put_back_in_small_calls(
     assert most(calls, "reap") <= EACH * REAP_BATCH + BESIDES
 
 
-def test_a_worker_of_a_paused_queue_puts_a_full_taking_list_back_in_small_calls(redis: Any, queues: Queues) -> None:
+def test_a_worker_of_a_paused_queue_puts_a_full_taking_list_back_in_small_calls(
+    redis: Any, queues: Queues
+) -> None:
     redis.rpush(keys.taking("q"), *[f"r-{number}" for number in range(1000)])
     queues.pause("q")
     lane = lane_of(redis)
@@ -109,7 +117,8 @@ def test_a_worker_of_a_paused_queue_puts_a_full_taking_list_back_in_small_calls(
 def test_devices_of_very_many_nodes_are_looked_at_in_small_calls(
     redis: Any, queues: Queues, calls: list[tuple[str, int]]
 ) -> None:
-    # given more devices than a call looks at, with leases that ended long ago, and one that is in use
+    # given more devices than a call looks at, with leases that ended long ago, and one that is in
+    # use
     names = [keys.device(f"node-{number}", "0") for number in range(1000)]
     pipe = redis.pipeline()
     for name in names:
@@ -139,7 +148,9 @@ def test_a_heartbeat_costs_no_more_where_every_worker_has_an_interval_of_its_own
     assert queues.state("q").workers == 200
 
 
-def test_a_purge_is_many_small_calls(client: Client, redis: Any, queues: Queues, calls: list[tuple[str, int]]) -> None:
+def test_a_purge_is_many_small_calls(
+    client: Client, redis: Any, queues: Queues, calls: list[tuple[str, int]]
+) -> None:
     client.submit([Request(client.new_id(), "q") for _ in range(4 * PURGE_BATCH + 1)])
     assert queues.purge("q") == 4 * PURGE_BATCH + 1
     assert most(calls, "purge") <= EACH * PURGE_BATCH + BESIDES
@@ -166,7 +177,9 @@ def test_a_queue_with_many_results_is_removed_in_small_calls(
     assert not [key for key in redis.keys("*") if key.startswith(b"rq:") or b":q" in key]
 
 
-def test_the_books_balance_while_a_queue_is_being_removed(redis: Any, queues: Queues, monkeypatch: Any) -> None:
+def test_the_books_balance_while_a_queue_is_being_removed(
+    redis: Any, queues: Queues, monkeypatch: Any
+) -> None:
     # given a removal that is interrupted after its first call
     lose(redis, 2 * REMOVE_BATCH)
     real = Script.__call__
@@ -183,7 +196,11 @@ def test_the_books_balance_while_a_queue_is_being_removed(redis: Any, queues: Qu
             queues.remove("q")
     # expect a queue with less in it, which can be removed again
     state = queues.state("q")
-    assert (state.running, state.counters["purged"], state.balance) == (REMOVE_BATCH, REMOVE_BATCH, 0)
+    assert (state.running, state.counters["purged"], state.balance) == (
+        REMOVE_BATCH,
+        REMOVE_BATCH,
+        0,
+    )
     queues.remove("q")
     assert queues.names() == []
 
@@ -198,14 +215,19 @@ def test_a_late_result_is_looked_up_near_the_ends_of_the_queue(
     redis.hset(f"rq:job:{ids[place]}", mapping={"data": "x", "enqueued_us": 1})
     redis.config_resetstat()
     taken_job = TakenJob(ids[place], "q", "w", 1, "c", 1)
-    ended = Accounting(connect(url), Retrying("test", patience_s=10)).settle(taken_job, "succeeded", 0.1, 0.1)
-    # expect it to count where a reaper or its client put it, and the list never to be searched as a whole
+    ended = Accounting(connect(url), Retrying("test", patience_s=10)).settle(
+        taken_job, "succeeded", 0.1, 0.1
+    )
+    # expect it to count where a reaper or its client put it, and the list never to be searched as a
+    # whole
     assert bool(ended) == counts
     assert ("cmdstat_lrem" in redis.info("commandstats")) == counts
     assert redis.hget(keys.counters("q"), "stale") == (None if counts else b"1")
 
 
-def test_replies_that_a_dead_client_never_read_are_freed_in_the_background(redis: Any, queues: Queues) -> None:
+def test_replies_that_a_dead_client_never_read_are_freed_in_the_background(
+    redis: Any, queues: Queues
+) -> None:
     pipe = redis.pipeline()
     for number in range(20_000):
         pipe.xadd(keys.replies("dead"), {"r": f"reply {number}"})
@@ -234,7 +256,9 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
     return answers
 
 
-def test_very_many_queues_are_read_in_pages(redis: Any, queues: Queues, pages: list[list[Any]]) -> None:
+def test_very_many_queues_are_read_in_pages(
+    redis: Any, queues: Queues, pages: list[list[Any]]
+) -> None:
     # given many queues, a few with all the buckets that there can be
     for number in range(150):
         queues.add(f"q-{number}")
@@ -244,16 +268,26 @@ def test_very_many_queues_are_read_in_pages(redis: Any, queues: Queues, pages: l
     # when they are read
     seen = snapshot(redis)
     # expect all of them, and no call that reads very much
-    assert [queue.name for queue in seen.queues] == sorted(["q", *[f"q-{number}" for number in range(150)]])
+    assert [queue.name for queue in seen.queues] == sorted(
+        ["q", *[f"q-{number}" for number in range(150)]]
+    )
     assert all(sum(queue.run.values()) == 7 * len(queue.wait) for queue in seen.queues)
-    assert max(sum(row[7].count(b",") + row[8].count(b",") for row in answer[2:]) / 2 for answer in pages) <= 5000
+    assert (
+        max(
+            sum(row[7].count(b",") + row[8].count(b",") for row in answer[2:]) / 2
+            for answer in pages
+        )
+        <= 5000
+    )
     # and a snapshot that says how many instants it is of
     assert seen.pages == len(pages) > 2
     assert [queue.at_s for queue in seen.queues] == sorted(queue.at_s for queue in seen.queues)
     assert min(queue.at_s for queue in seen.queues) == seen.at_s
 
 
-def test_few_queues_are_read_at_one_instant(redis: Any, queues: Queues, pages: list[list[Any]]) -> None:
+def test_few_queues_are_read_at_one_instant(
+    redis: Any, queues: Queues, pages: list[list[Any]]
+) -> None:
     for number in range(10):
         queues.add(f"q-{number}")
     seen = snapshot(redis)
@@ -264,7 +298,9 @@ def test_no_queue_at_all_is_a_snapshot_too(redis: Any) -> None:
     assert (snapshot(redis).queues, snapshot(redis).pages) == ((), 1)
 
 
-def test_books_balance_in_every_page(client: Client, redis: Any, queues: Queues, monkeypatch: Any) -> None:
+def test_books_balance_in_every_page(
+    client: Client, redis: Any, queues: Queues, monkeypatch: Any
+) -> None:
     # given queues of which one is submitted to between two pages
     monkeypatch.setattr("scaletest.broker.snapshot.PAGE_QUEUES", 2)
     for number in range(6):
@@ -279,11 +315,15 @@ def test_books_balance_in_every_page(client: Client, redis: Any, queues: Queues,
 
     monkeypatch.setattr(Script, "__call__", busy)
     seen = snapshot(redis)
-    assert [queue.waiting for queue in seen.queues] == [queue.counters.get("submitted", 0) for queue in seen.queues]
+    assert [queue.waiting for queue in seen.queues] == [
+        queue.counters.get("submitted", 0) for queue in seen.queues
+    ]
     assert seen.pages == 4
 
 
-def test_a_queue_that_is_removed_between_two_pages_is_left_out(redis: Any, queues: Queues, monkeypatch: Any) -> None:
+def test_a_queue_that_is_removed_between_two_pages_is_left_out(
+    redis: Any, queues: Queues, monkeypatch: Any
+) -> None:
     monkeypatch.setattr("scaletest.broker.snapshot.PAGE_QUEUES", 1)
     queues.add("z")
     real = Script.__call__
@@ -306,7 +346,8 @@ def test_a_queue_of_very_many_workers_is_read_in_pages(
     for number in range(1000):
         pipe.zadd(keys.workers("q"), {f"w-{number}": 9e15})
         pipe.hset(
-            keys.rq_worker(f"w-{number}"), mapping={"state": "busy", "answer": "r:1:2000000", "pod": f"p-{number}"}
+            keys.rq_worker(f"w-{number}"),
+            mapping={"state": "busy", "answer": "r:1:2000000", "pod": f"p-{number}"},
         )
     pipe.zadd(keys.workers("q"), {"dead": 1})
     pipe.sadd(keys.suspects("q"), "w-7")
@@ -319,7 +360,9 @@ def test_a_queue_of_very_many_workers_is_read_in_pages(
     assert most(calls, "metrics") < 100
 
 
-def test_a_hash_of_far_too_many_fields_is_not_read(redis: Any, queues: Queues, calls: list[tuple[str, int]]) -> None:
+def test_a_hash_of_far_too_many_fields_is_not_read(
+    redis: Any, queues: Queues, calls: list[tuple[str, int]]
+) -> None:
     redis.hset(keys.wait("q"), mapping=dict.fromkeys(range(3000), 1))
     seen = snapshot(redis)
     assert [name for name, why in seen.unreadable if "3000 fields" in why] == ["q"]
@@ -336,7 +379,9 @@ def test_a_large_job_of_stock_rq_is_taken_without_reading_it(redis: Any, queues:
     lane.close()
 
 
-def test_requests_of_ours_with_too_much_data_are_refused(client: Client, redis: Any, queues: Queues) -> None:
+def test_requests_of_ours_with_too_much_data_are_refused(
+    client: Client, redis: Any, queues: Queues
+) -> None:
     request = Request(client.new_id(), "q")
     client.submit_one(request)
     redis.hset(f"rq:job:{request.id}", "data", b"x" * 1_048_577)
@@ -347,7 +392,9 @@ def test_requests_of_ours_with_too_much_data_are_refused(client: Client, redis: 
     lane.close()
 
 
-def test_books_are_checked_in_pages(client: Client, redis: Any, queues: Queues, monkeypatch: Any) -> None:
+def test_books_are_checked_in_pages(
+    client: Client, redis: Any, queues: Queues, monkeypatch: Any
+) -> None:
     # given a queue longer than a page, and one job that somebody deleted
     monkeypatch.setattr("scaletest.broker.queues.LOOK_BATCH", 3)
     ids = [client.new_id() for _ in range(20)]
@@ -355,11 +402,15 @@ def test_books_are_checked_in_pages(client: Client, redis: Any, queues: Queues, 
     assert queues.check("q") == []
     redis.delete(f"rq:job:{ids[17]}")
     redis.config_resetstat()
-    assert [line.split(":")[0] for line in queues.check("q") if "no job" in line] == ["1 waiting entries have no job"]
+    assert [line.split(":")[0] for line in queues.check("q") if "no job" in line] == [
+        "1 waiting entries have no job"
+    ]
     assert redis.info("commandstats")["cmdstat_lrange"]["calls"] == 7
 
 
-def test_long_arguments_make_small_submissions(client: Client, redis: Any, queues: Queues, monkeypatch: Any) -> None:
+def test_long_arguments_make_small_submissions(
+    client: Client, redis: Any, queues: Queues, monkeypatch: Any
+) -> None:
     # given requests that are many, and each as long as it may be
     sizes: list[int] = []
     real = Script.__call__
@@ -390,7 +441,21 @@ def test_a_request_costs_ten_commands_beside_the_call(client: Client, redis: Any
     lane.close()
     # expect ten commands a request beside the call; only the first request of a slot takes more
     often = {
-        name.removeprefix("cmdstat_"): row["calls"] // count for name, row in rows.items() if row["calls"] >= count
+        name.removeprefix("cmdstat_"): row["calls"] // count
+        for name, row in rows.items()
+        if row["calls"] >= count
     }
-    names = ("evalsha", "time", "zrem", "del", "xadd", "bitfield", "mget", "lpop", "hmget", "zadd", "hset")
+    names = (
+        "evalsha",
+        "time",
+        "zrem",
+        "del",
+        "xadd",
+        "bitfield",
+        "mget",
+        "lpop",
+        "hmget",
+        "zadd",
+        "hset",
+    )
     assert often == dict.fromkeys(names, 1)

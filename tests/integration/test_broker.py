@@ -58,18 +58,32 @@ def test_a_kept_result_that_cannot_be_read_is_a_failed_one(client: Client, redis
 def test_large_submissions_keep_their_order(client: Client, redis: Any) -> None:
     requests = [Request(client.new_id(), "q") for _ in range(1203)]
     assert client.submit(requests) == 1203
-    assert [name.decode() for name in redis.lrange("rq:queue:q", 0, -1)] == [request.id for request in requests]
+    assert [name.decode() for name in redis.lrange("rq:queue:q", 0, -1)] == [
+        request.id for request in requests
+    ]
 
 
 def test_a_repeated_submission_is_answered_and_not_done_again(client: Client, redis: Any) -> None:
     names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue("q"), keys.counters("q"), keys.client("c")]
-    values: list[Any] = ["q", "c", "n:1", 1000000, 1, 500, "c-1", jobs.encode(Request("c-1", "q")), 60]
+    values: list[Any] = [
+        "q",
+        "c",
+        "n:1",
+        1000000,
+        1,
+        500,
+        "c-1",
+        jobs.encode(Request("c-1", "q")),
+        60,
+    ]
     first = script("submit")(redis, names, values)
     assert script("submit")(redis, names, values) == first == [1, 0]
     assert redis.llen("rq:queue:q") == 1
 
 
-def test_a_repeated_cycle_is_answered_and_not_done_again(client: Client, redis: Any, queues: Queues) -> None:
+def test_a_repeated_cycle_is_answered_and_not_done_again(
+    client: Client, redis: Any, queues: Queues
+) -> None:
     # given two requests, one of them taken
     client.submit([Request(client.new_id(), "q"), Request(client.new_id(), "q")])
     lane = lane_of(redis)
@@ -110,7 +124,12 @@ def test_a_connection_cut_before_or_after_the_script_changes_nothing(
     assert isinstance(following, Taken)
     assert following.id != taken.id  # type: ignore[union-attr]
     state = queues.state("q")
-    assert (state.waiting, state.running, state.counters["succeeded"], state.balance) == (1, 1, 1, 0)
+    assert (state.waiting, state.running, state.counters["succeeded"], state.balance) == (
+        1,
+        1,
+        1,
+        0,
+    )
     assert len(wait_for(client, 1)) == 1
     lane.close()
 
@@ -123,14 +142,19 @@ def test_many_skipped_entries_do_not_look_like_an_empty_queue(client: Client, re
     lane.close()
 
 
-fields = st.binary(max_size=20) | st.sampled_from([b"1", b"-1", b"1e300", b"9" * 40, b"nan", b"", b"0x10", b"a b"])
+fields = st.binary(max_size=20) | st.sampled_from(
+    [b"1", b"-1", b"1e300", b"9" * 40, b"nan", b"", b"0x10", b"a b"]
+)
 
 
 @real
 @given(
     name=st.binary(min_size=1, max_size=20) | st.just(b"ok-1"),
     job=st.dictionaries(
-        st.sampled_from(["data", "reply_to", "enqueued_us", "attempts", "client_ttl_us", "counted", "status"]), fields
+        st.sampled_from(
+            ["data", "reply_to", "enqueued_us", "attempts", "client_ttl_us", "counted", "status"]
+        ),
+        fields,
     ),
     kind=st.sampled_from(["hash", "string", "list"]),
 )
@@ -157,7 +181,9 @@ def test_no_foreign_entry_stops_a_worker_or_unbalances_the_books(
             lane.cycle(done(taken))
             if taken.client
             else script("release")(
-                redis, [keys.leases("q"), keys.rq_queue("q"), keys.rq_started("q")], [taken.id, taken.attempt, "w"]
+                redis,
+                [keys.leases("q"), keys.rq_queue("q"), keys.rq_started("q")],
+                [taken.id, taken.attempt, "w"],
             )
         )
         assert ended is not False
@@ -177,7 +203,8 @@ def test_a_client_submits_again_what_redis_forgot(client: Client, redis: Any) ->
     lane = lane_of(redis)
     lane.cycle(done(lane.cycle(None)))
     redis.delete(f"rq:job:{requests[1].id}", "scaletest:leases:q")
-    # when it looks, expect only the forgotten one to be submitted again, and only after the reply was read
+    # when it looks, expect only the forgotten one to be submitted again, and only after the reply
+    # was read
     assert client.recover(pending, force=True) == 0
     for _, reply in client.replies(1.0):
         del pending[reply.id]
@@ -221,7 +248,9 @@ def test_an_idle_worker_takes_what_arrives_while_it_waits(client: Client, redis:
     lane.close()
 
 
-def test_a_paused_queue_gives_nothing_and_keeps_its_order(client: Client, redis: Any, queues: Queues) -> None:
+def test_a_paused_queue_gives_nothing_and_keeps_its_order(
+    client: Client, redis: Any, queues: Queues
+) -> None:
     ids = [client.new_id() for _ in range(2)]
     client.submit([Request(name, "q") for name in ids])
     queues.pause("q")
@@ -251,7 +280,9 @@ def test_removing_a_queue_leaves_nothing(client: Client, queues: Queues, redis: 
     assert left <= {"scaletest:pulse", "scaletest:standstill", "scaletest:intervals"}
 
 
-def test_removing_a_queue_answers_what_was_being_taken(client: Client, queues: Queues, redis: Any) -> None:
+def test_removing_a_queue_answers_what_was_being_taken(
+    client: Client, queues: Queues, redis: Any
+) -> None:
     # given a request that a blocking move took, of a worker that has gone since
     request = Request(client.new_id(), "q")
     client.submit_one(request)
@@ -265,7 +296,11 @@ def test_removing_a_queue_answers_what_was_being_taken(client: Client, queues: Q
 @real
 @given(st.integers(0, 4_102_444_800_000_000))
 def test_stamps_are_those_of_rq(redis: Any, micros: int) -> None:
-    body = script("submit").text.split("local call")[0].replace("local clock = redis.call('TIME')", "local clock={0,0}")
+    body = (
+        script("submit")
+        .text.split("local call")[0]
+        .replace("local clock = redis.call('TIME')", "local clock={0,0}")
+    )
     at = datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
     found = redis.eval(body + "\nreturn stamp(tonumber(ARGV[1]))", 0, micros)
     assert found.decode() == at.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")

@@ -1,4 +1,6 @@
-"""A machine that is busy before a run: every run that measures on it says so, at once and in its report."""
+"""A machine that is busy before a run: every run that measures on it says so, at once and in its
+report.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ def busy() -> Iterator[None]:
     """Other programs on every core: whatever else runs, together they keep the machine busy."""
     cores = os.cpu_count() or 1
     with subprocess.Popen(
-        ["sh", "-c", f"for core in $(seq {cores}); do {sys.executable} -c 'while True: pass' & done; wait"],
+        [
+            "sh",
+            "-c",
+            f"for core in $(seq {cores}); do {sys.executable} -c 'while True: pass' & done; wait",
+        ],
         start_new_session=True,
     ) as process:
         try:
@@ -37,7 +43,17 @@ def busy() -> Iterator[None]:
 @pytest.mark.usefixtures("busy")
 def test_a_benchmark_says_that_the_machine_was_busy(tmp_path: Path) -> None:
     # whether it has its program or not
-    line = ("bench", "run", "Fio", "--set", "runtime=1s", "--set", "size=1M", "--run-dir", str(tmp_path / "run"))
+    line = (
+        "bench",
+        "run",
+        "Fio",
+        "--set",
+        "runtime=1s",
+        "--set",
+        "size=1M",
+        "--run-dir",
+        str(tmp_path / "run"),
+    )
     done = call(*line, "-o", "json")
     assert f"warning: {BUSY}" in done.stderr
     assert [note for note in json.loads(done.stdout)["notes"] if note.startswith(BUSY)]
@@ -62,7 +78,16 @@ def test_the_saturation_of_a_local_service_says_it(tmp_path: Path) -> None:
             "0",
         )
         done = call(
-            "saturate", "--url", url, *plan, "--progress", "plain", "--run-dir", str(tmp_path / "run"), "-o", "json"
+            "saturate",
+            "--url",
+            url,
+            *plan,
+            "--progress",
+            "plain",
+            "--run-dir",
+            str(tmp_path / "run"),
+            "-o",
+            "json",
         )
     assert f"warning: {BUSY}" in done.stderr
     assert json.loads(done.stdout)["warnings"][0].startswith(BUSY)

@@ -1,4 +1,6 @@
-"""Cancelling many requests: in calls that are short, whatever else happens to the queue between two of them."""
+"""Cancelling many requests: in calls that are short, whatever else happens to the queue between two
+of them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ LIST = "rq:queue:q"
 
 
 class Between:
-    """Stands in for Retrying: carries every call out, and does something else to Redis after each."""
+    """Stands in for Retrying: carries every call out, and does something else to Redis after
+    each.
+    """
 
     def __init__(self, disturb: Callable[[], object]) -> None:
         self._disturb = disturb
@@ -50,7 +54,9 @@ def fill(redis: Any, ids: list[str]) -> None:
     pipe.execute()
 
 
-def cancellation(redis: Any, ids: list[str], disturb: Callable[[], object] = bool, client: str = "c") -> Cancellation:
+def cancellation(
+    redis: Any, ids: list[str], disturb: Callable[[], object] = bool, client: str = "c"
+) -> Cancellation:
     return Cancellation(redis, Between(disturb), client, "q", ids)  # type: ignore[arg-type]
 
 
@@ -61,7 +67,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def test_no_call_handles_more_than_a_batch(client: Client, redis: Any, queues: Queues, monkeypatch: Any) -> None:
+def test_no_call_handles_more_than_a_batch(
+    client: Client, redis: Any, queues: Queues, monkeypatch: Any
+) -> None:
     # given thousands that wait, every second of them to be cancelled
     ids = [client.new_id() for _ in range(5 * CANCEL_BATCH)]
     client.submit([Request(name, "q") for name in ids])
@@ -89,7 +97,9 @@ def test_no_call_handles_more_than_a_batch(client: Client, redis: Any, queues: Q
 
 
 @pytest.mark.parametrize("patience", [1, 2, 5])
-def test_a_second_client_cancels_at_the_same_time(redis: Any, queues: Queues, short: None, patience: int) -> None:
+def test_a_second_client_cancels_at_the_same_time(
+    redis: Any, queues: Queues, short: None, patience: int
+) -> None:
     # given two clients whose requests alternate, and one that waits behind them
     mine, theirs = [f"a-{n}" for n in range(60)], [f"b-{n}" for n in range(60)]
     fill(redis, [name for pair in zip(mine, theirs, strict=True) for name in pair] + ["other"])
@@ -104,7 +114,9 @@ def test_a_second_client_cancels_at_the_same_time(redis: Any, queues: Queues, sh
 
     assert cancellation(redis, mine, disturb).run() == len(mine)
     # expect neither to miss one of its own
-    assert waiting(redis) == [name for name in theirs if name not in theirs[:: patience + 1]] + ["other"]
+    assert waiting(redis) == [name for name in theirs if name not in theirs[:: patience + 1]] + [
+        "other"
+    ]
     assert queues.state("q").balance == 0
 
 
@@ -113,7 +125,8 @@ def test_a_second_client_cancels_at_the_same_time(redis: Any, queues: Queues, sh
 def test_nothing_is_lost_doubled_or_left_whatever_happens_between_two_calls(
     redis: Any, short: None, monkeypatch: pytest.MonkeyPatch, seed: int, deep: bool
 ) -> None:
-    # given a queue, in which every place is near an end, or where those in the middle are too far from both
+    # given a queue, in which every place is near an end, or where those in the middle are too far
+    # from both
     chance = random.Random(seed)
     redis.flushall()
     queues = Queues(redis)
@@ -123,8 +136,13 @@ def test_nothing_is_lost_doubled_or_left_whatever_happens_between_two_calls(
     unwanted = chance.sample(ids, chance.randrange(1, len(ids) + 1))
     text = script("cancel").text.replace("REACH = 100000", f"REACH = {4 if deep else 100000}")
     monkeypatch.setattr(
-        "scaletest.broker.cancelling.script", lambda _: lambda connection, names, arguments: connection.eval(
-            text, len(names), *names, *arguments))  # fmt: skip
+        "scaletest.broker.cancelling.script",
+        lambda _: (
+            lambda connection, names, arguments: connection.eval(
+                text, len(names), *names, *arguments
+            )
+        ),
+    )
     taken: list[str] = []
     added: list[str] = []
 
@@ -140,7 +158,8 @@ def test_nothing_is_lost_doubled_or_left_whatever_happens_between_two_calls(
 
     # when workers take, clients add, and the set is lost meanwhile
     count = cancellation(redis, unwanted, disturb).run()
-    # expect what is left to be what nobody took and nobody cancelled, in its order where nothing is deep
+    # expect what is left to be what nobody took and nobody cancelled, in its order where nothing is
+    # deep
     left = waiting(redis)
     expected = [name for name in ids + added if name not in unwanted and name not in taken]
     assert sorted(left) == sorted(expected)
@@ -150,7 +169,9 @@ def test_nothing_is_lost_doubled_or_left_whatever_happens_between_two_calls(
     assert not taken or queues.state("q").balance == 0
 
 
-def test_a_client_that_is_killed_meanwhile_leaves_a_whole_queue(redis: Any, queues: Queues, short: None) -> None:
+def test_a_client_that_is_killed_meanwhile_leaves_a_whole_queue(
+    redis: Any, queues: Queues, short: None
+) -> None:
     ids = [f"r-{n}" for n in range(30)]
     fill(redis, ids)
     calls = iter(range(1000))
@@ -169,7 +190,9 @@ def test_a_client_that_is_killed_meanwhile_leaves_a_whole_queue(redis: Any, queu
     assert 0 < redis.ttl(keys.cancelled("c")) <= 60
 
 
-def test_a_state_that_came_back_after_a_crash_is_swept_again(redis: Any, queues: Queues, short: None) -> None:
+def test_a_state_that_came_back_after_a_crash_is_swept_again(
+    redis: Any, queues: Queues, short: None
+) -> None:
     # given a sweep, in whose midst Redis comes back with what it had a second ago
     ids = [f"r-{n}" for n in range(40)]
     fill(redis, ids)
@@ -190,7 +213,9 @@ def test_a_state_that_came_back_after_a_crash_is_swept_again(redis: Any, queues:
     assert queues.state("q").balance == 0
 
 
-def test_a_worker_takes_while_two_clients_cancel(client: Client, redis: Any, queues: Queues, url: str) -> None:
+def test_a_worker_takes_while_two_clients_cancel(
+    client: Client, redis: Any, queues: Queues, url: str
+) -> None:
     # given two clients whose requests wait among one another, and a worker that takes them
     with Client(connect(url)) as other:
         mine, theirs = ([maker.new_id() for _ in range(3000)] for maker in (client, other))
@@ -206,7 +231,15 @@ def test_a_worker_takes_while_two_clients_cancel(client: Client, redis: Any, que
             while isinstance(answer, Taken) and not ended.is_set():
                 taken.append(answer.id)
                 began.set()
-                row = json.dumps({"id": answer.id, "outcome": "succeeded", "exit_code": 0, "wait_s": 0, "run_s": 0})
+                row = json.dumps(
+                    {
+                        "id": answer.id,
+                        "outcome": "succeeded",
+                        "exit_code": 0,
+                        "wait_s": 0,
+                        "run_s": 0,
+                    }
+                )
                 answer = lane.cycle(Done(answer, "succeeded", 1, 1, row, False))
             if isinstance(answer, Taken):
                 taken.append(answer.id)

@@ -1,4 +1,6 @@
-"""Where requests spend their time, with real processes. What dominates or is named is asserted, never exact shares."""
+"""Where requests spend their time, with real processes. What dominates or is named is asserted,
+never exact shares.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def programs(wake: Wake) -> Iterator[Program]:
 
 
 def sampled(wake: Wake, *command: str) -> Activity:
-    """The activity of a command that succeeds, which has all states and sums that hold for any command."""
+    """The activity of a command that succeeds, which has all states and sums that hold for any
+    command.
+    """
     with programs(wake) as program:
         return activity_of(program.run(command, 0.0, {}).result)
 
@@ -69,7 +73,9 @@ def activity_of(result: Result) -> Activity:
 
 
 def longest(activity: Activity) -> State:
-    """The state with most seconds, but for waiting for a CPU: how much of that there is the machine's others decide."""
+    """The state with most seconds, but for waiting for a CPU: how much of that there is the
+    machine's others decide.
+    """
     waiting = {State.CPU_WAIT, State.THROTTLED}
     return max(set(activity.seconds) - waiting, key=lambda state: activity.seconds[state])
 
@@ -100,7 +106,9 @@ def test_a_file_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
 def test_a_record_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
     path = tmp_path / "records"
     holder = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX)"
-    with subprocess.Popen(python(f"{holder}; print(1, flush=True); time.sleep({LONG_S})", path), stdout=-1) as other:
+    with subprocess.Popen(
+        python(f"{holder}; print(1, flush=True); time.sleep({LONG_S})", path), stdout=-1
+    ) as other:
         assert other.stdout is not None
         other.stdout.readline()
         activity = sampled(wake, *python(holder, path))
@@ -109,14 +117,17 @@ def test_a_record_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("service", [injectors.tcp, injectors.unix])
-def test_a_service_is_named_by_its_address(wake: Wake, tmp_path: Path, service: injectors.Injector) -> None:
+def test_a_service_is_named_by_its_address(
+    wake: Wake, tmp_path: Path, service: injectors.Injector
+) -> None:
     with service(tmp_path, 7.5) as injected:
         activity = sampled(wake, *injected.command)
     assert longest(activity) is State.NETWORK
     assert objects(activity, State.NETWORK) == {injected.object}
 
 
-# What is waited for lasts so long: on a busy machine a program needs a second to begin, and a look comes late.
+# What is waited for lasts so long: on a busy machine a program needs a second to begin, and a look
+# comes late.
 LONG_S = 4.0
 POLLS = {
     "select": "select.select([c], [], [])",
@@ -138,7 +149,10 @@ def test_a_poll_is_a_wait_for_the_peer_of_the_socket_that_is_polled(wake: Wake, 
 
 
 def test_a_server_that_waits_for_clients_is_idle(wake: Wake) -> None:
-    code = "import select, socket; s = socket.create_server(('127.0.0.1', 0)); select.select([s], [], [], 1)"
+    code = (
+        "import select, socket; s = socket.create_server(('127.0.0.1', 0)); select.select([s], [],"
+        " [], 1)"
+    )
     assert longest(sampled(wake, *python(code))) is State.IDLE
 
 
@@ -160,7 +174,10 @@ def test_a_sleep_is_a_sleep(wake: Wake) -> None:
 
 def test_a_command_beside_others_waits_for_a_cpu(wake: Wake) -> None:
     spin = python("while True: pass")
-    others = [subprocess.Popen(spin, start_new_session=True) for _ in range(4 * len(os.sched_getaffinity(0)))]
+    others = [
+        subprocess.Popen(spin, start_new_session=True)
+        for _ in range(4 * len(os.sched_getaffinity(0)))
+    ]
     try:
         activity = sampled(wake, *python("sum(range(10_000_000))"))
     finally:
@@ -198,7 +215,8 @@ def test_the_seconds_sum_to_the_run_time(wake: Wake) -> None:
             runtime.close()
         activity = activity_of(result)
         total_s = sum(activity.seconds.values())
-        # what the runtime does around the program counts for the request only; a busy machine stretches it
+        # what the runtime does around the program counts for the request only; a busy machine
+        # stretches it
         assert 0 <= run_s - total_s <= 0.5 * run_s
         assert total_s >= int(tenths) / 10
         assert all(seconds > 0 for seconds in activity.seconds.values())
@@ -314,7 +332,8 @@ def test_the_reply_carries_the_activity(wake: Wake) -> None:
     assert Activity.from_dict(reply["activity"]).to_dict() == activity_of(result).to_dict()
 
 
-# -- what /proc does not tell -----------------------------------------------------------------------------------------
+# -- what /proc does not tell
+# --------------------------------------------------------------------------------------------------
 
 
 def test_denied_system_calls_leave_the_state_and_the_lock_file(
@@ -342,7 +361,9 @@ def _tells_inodes() -> bool:
         return proc.inode_of(file.read()) is not None
 
 
-def test_hidden_functions_beside_denied_calls_are_not_observed(wake: Wake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_functions_beside_denied_calls_are_not_observed(
+    wake: Wake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read = proc.read
 
     def hidden(path: str, limit: int = 4096) -> bytes:
@@ -362,11 +383,16 @@ def test_a_mistake_in_a_look_does_not_fail_the_request(
     monkeypatch.setattr("scaletest.system.tree.Tree.look", broken)
     with programs(wake) as program:
         for _ in range(2):
-            assert longest(activity_of(program.run(["sleep", "0.5"], 0.0, {}).result)) is State.NOT_OBSERVED
+            assert (
+                longest(activity_of(program.run(["sleep", "0.5"], 0.0, {}).result))
+                is State.NOT_OBSERVED
+            )
     assert caplog.text.count("sampling ended early: ZeroDivisionError: a mistake") == 1
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a program that runs as another user")
+@pytest.mark.skipif(
+    os.getuid() != 0, reason="only root can make a program that runs as another user"
+)
 def test_a_setuid_program_of_another_user_does_not_fail_the_request(tmp_path: Path) -> None:
     folder = Path("/tmp") / f"scaletest-setuid-{os.getpid()}"
     folder.mkdir(mode=0o755)
@@ -393,7 +419,9 @@ def test_no_privilege_is_needed() -> None:
             activity = _as_nobody("flock", str(path), "true")
     finally:
         shutil.rmtree(folder)
-    assert longest(activity) is State.FILE_LOCK and objects(activity, State.FILE_LOCK) == {str(path)}
+    assert longest(activity) is State.FILE_LOCK and objects(activity, State.FILE_LOCK) == {
+        str(path)
+    }
 
 
 def _as_nobody(*command: str) -> Activity:
@@ -415,7 +443,8 @@ def _as_nobody(*command: str) -> Activity:
     return Activity.from_dict(json.loads(data))
 
 
-# -- peers, without a duplicate of the descriptor ---------------------------------------------------------------------
+# -- peers, without a duplicate of the descriptor
+# --------------------------------------------------------------------------------------------------
 
 
 def test_peers_are_found_by_the_tables_of_the_kernel(tmp_path: Path) -> None:
@@ -423,7 +452,10 @@ def test_peers_are_found_by_the_tables_of_the_kernel(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
         local.bind(path)
         local.listen()
-        with socket.create_connection(server.getsockname()) as tcp, socket.socket(socket.AF_UNIX) as unix:
+        with (
+            socket.create_connection(server.getsockname()) as tcp,
+            socket.socket(socket.AF_UNIX) as unix,
+        ):
             unix.connect(path)
             near, far = socket.socketpair()
             with near, far, local.accept()[0]:
@@ -474,10 +506,17 @@ def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
 
 @pytest.mark.parametrize("duplicate", [True, False])
 def test_the_clients_of_a_service_are_no_peers_that_it_asks(duplicate: bool) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as service, socket.create_server(("127.0.0.1", 0)) as other:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as service,
+        socket.create_server(("127.0.0.1", 0)) as other,
+    ):
         sockets = Sockets(duplicate=duplicate, served=service.getsockname()[1])
         asks = socket.create_connection(service.getsockname())
-        with asks, service.accept()[0] as client, socket.create_connection(other.getsockname()) as asked:
+        with (
+            asks,
+            service.accept()[0] as client,
+            socket.create_connection(other.getsockname()) as asked,
+        ):
             names = [_peer(sockets, each) for each in (client, asked)]
             assert names == [CLIENTS, f"127.0.0.1:{other.getsockname()[1]}"]
 
@@ -495,7 +534,10 @@ select.select([connection, service], [], [])
 
 def test_a_service_waits_for_its_clients_where_it_asks_nobody() -> None:
     # given a service that has clients and asks another one, until that answers
-    with socket.create_server(("127.0.0.1", 0)) as other, running(sys.executable, "-c", SERVICE) as process:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        running(sys.executable, "-c", SERVICE) as process,
+    ):
         assert process.stdout is not None
         port = int(process.stdout.readline())
         blocking = Blocking(Sockets(served=port))
@@ -541,7 +583,8 @@ def test_peers_that_nobody_asks_for_are_not_kept_for_ever(monkeypatch: pytest.Mo
     assert len(sockets._known) <= 2 * 4096
 
 
-# -- devices ----------------------------------------------------------------------------------------------------------
+# -- devices
+# --------------------------------------------------------------------------------------------------
 
 
 def test_devices_that_a_program_keeps_busy_are_named(
@@ -549,7 +592,12 @@ def test_devices_that_a_program_keeps_busy_are_named(
 ) -> None:
     """Its child opens a device whose files lie in a tree of the test's own."""
     monkeypatch.setattr("scaletest.system.sampler.present", lambda _device: True)
-    rows = ["drm-driver: i915", "drm-client-id: 7", "drm-pdev: 0000:00:02.0", "drm-resident-local0: 3 MiB"]
+    rows = [
+        "drm-driver: i915",
+        "drm-client-id: 7",
+        "drm-pdev: 0000:00:02.0",
+        "drm-resident-local0: 3 MiB",
+    ]
     text = "\\n".join([*rows, "drm-engine-capacity-video: 2", "drm-engine-video: 1500000000 ns"])
     script = f"""
 mkdir -p $0/$$/fd $0/$$/fdinfo
@@ -561,7 +609,9 @@ sleep {LONG_S}
     sampler.clients = Clients(str(tmp_path))
     program = Program(ProgramOptions(), wake, sampler)
     try:
-        activity = activity_of(program.run(["sh", "-c", f"sh -c '{script}' {tmp_path}; true"], 0.0, {}).result)
+        activity = activity_of(
+            program.run(["sh", "-c", f"sh -c '{script}' {tmp_path}; true"], 0.0, {}).result
+        )
         after = activity_of(program.run(["sleep", "0.3"], 0.0, {}).result)
     finally:
         program.close()
@@ -570,13 +620,16 @@ sleep {LONG_S}
     assert (after.engines, after.device_memory_bytes) == ({}, 0)
 
 
-# -- odd programs -----------------------------------------------------------------------------------------------------
+# -- odd programs
+# --------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def running(*command: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that tells by a line when it is ready."""
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
         try:
             assert process.stdout is not None and process.stdout.readline()
             yield process
@@ -595,7 +648,9 @@ def start():
 threading.Thread(target=start).start()
 os.read(os.pipe()[0], 1)
 """
-    with subprocess.Popen(python(code), stdout=subprocess.PIPE, start_new_session=True, text=True) as process:
+    with subprocess.Popen(
+        python(code), stdout=subprocess.PIPE, start_new_session=True, text=True
+    ) as process:
         assert process.stdout is not None
         child, thread, end = process.stdout.readline().split()
         tree = Tree(process.pid, Blocking())
@@ -644,7 +699,9 @@ def test_processes_beyond_the_most_cost_nothing(monkeypatch: pytest.MonkeyPatch)
         return listed(path)
 
     monkeypatch.setattr(proc, "numbers", numbers)
-    with running("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 60 & done; echo ready; wait") as process:
+    with running(
+        "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 60 & done; echo ready; wait"
+    ) as process:
         tree = Tree(process.pid, Blocking())
         looks = [tree.look(), tree.look()]
         tree.close()
@@ -680,7 +737,9 @@ lock.acquire()
     with running(*python(code)) as process:
         blocking = Blocking()
         handle = blocking.open(process.pid, process.pid)
-        while (seen := blocking.look(process.pid, process.pid, handle)) is None or seen.doing.state is None:
+        while (
+            seen := blocking.look(process.pid, process.pid, handle)
+        ) is None or seen.doing.state is None:
             pass
         os.close(handle)
     assert seen.doing == Doing(State.LOCK)
@@ -723,20 +782,34 @@ def test_records_of_a_local_validation_carry_activities(
     ]
     done = call("validate", *line)
     assert done.returncode in (0, 3, 4), done.stderr
-    records = [Record.from_json(line) for line in (folder / "records.jsonl").read_text("utf-8").splitlines()]
+    records = [
+        Record.from_json(line)
+        for line in (folder / "records.jsonl").read_text("utf-8").splitlines()
+    ]
     assert records and any(record.reply.activity is not None for record in records) is sampled
 
 
 @pytest.mark.parametrize("option", ["--no-causes", "--device-metrics-url=http://h/"])
 def test_sampling_is_told_to_local_workers_only(option: str) -> None:
     done = call("validate", "--deployment", "d", option)
-    assert done.returncode == 2 and f"{option.partition('=')[0]} is for local workers" in done.stderr
+    assert (
+        done.returncode == 2 and f"{option.partition('=')[0]} is for local workers" in done.stderr
+    )
 
 
 def test_local_workers_are_told_of_an_exporter(tmp_path: Path) -> None:
     line = ["--local", "--limit", "1", "--step-time", "1", "--run-dir", str(tmp_path / "run")]
     url, words = "http://127.0.0.1:9/metrics", tmp_path / "words"
-    done = call("validate", *line, "--device-metrics-url", url, "--", "sh", "-c", f"cat /proc/$PPID/cmdline > {words}")
+    done = call(
+        "validate",
+        *line,
+        "--device-metrics-url",
+        url,
+        "--",
+        "sh",
+        "-c",
+        f"cat /proc/$PPID/cmdline > {words}",
+    )
     assert done.returncode in (0, 3, 4), done.stderr
     worker = words.read_text().split("\0")
     assert worker[worker.index("--device-metrics-url") + 1] == url

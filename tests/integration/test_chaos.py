@@ -1,4 +1,6 @@
-"""A short soak of `hack/chaos`: everything is killed, frozen, cut and silenced for a while; nothing may be lost."""
+"""A short soak of `hack/chaos`: everything is killed, frozen, cut and silenced for a while; nothing
+may be lost.
+"""
 
 from __future__ import annotations
 

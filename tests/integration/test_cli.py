@@ -19,14 +19,35 @@ from tests.unit.valid import checked
 
 
 def validate(tmp_path: Path, *arguments: str, **options: Any) -> tuple[int, dict[str, Any]]:
-    result = call("validate", "--local", "--run-dir", str(tmp_path / "run"), "-o", "json", *arguments, **options)
+    result = call(
+        "validate",
+        "--local",
+        "--run-dir",
+        str(tmp_path / "run"),
+        "-o",
+        "json",
+        *arguments,
+        **options,
+    )
     assert result.stdout, result.stderr
     return result.returncode, checked(json.loads(result.stdout))
 
 
 def test_a_run_measures_each_step_and_keeps_every_record(tmp_path: Path) -> None:
-    # two sleepers do at least what one does; how much more a busy machine lets them do is hack/bars' to say
-    options = ("--limit", "2", "--seconds", "0.1", "--scale", "1", "--step-time", "2", "--warmup", "0.5")
+    # two sleepers do at least what one does; how much more a busy machine lets them do is
+    # hack/bars' to say
+    options = (
+        "--limit",
+        "2",
+        "--seconds",
+        "0.1",
+        "--scale",
+        "1",
+        "--step-time",
+        "2",
+        "--warmup",
+        "0.5",
+    )
     code, result = validate(tmp_path, *options)
     check_verdict(code, result)
     assert [step["workers"] for step in result["steps"]] == [1, 2]
@@ -46,7 +67,19 @@ def test_a_shared_lock_does_not_scale(tmp_path: Path) -> None:
     # given a command that only one worker at a time can run
     lock = tmp_path / "lock"
     code, result = validate(
-        *(tmp_path, "--limit", "2", "--seconds", "0.2", "--scale", "1.9", "--step-time", "4", "--warmup", "0.5"),
+        *(
+            tmp_path,
+            "--limit",
+            "2",
+            "--seconds",
+            "0.2",
+            "--scale",
+            "1.9",
+            "--step-time",
+            "4",
+            "--warmup",
+            "0.5",
+        ),
         *("--", "flock", str(lock), "sleep", "0.2"),
     )
     # expect it refused, unless the machine was too busy to say so
@@ -56,7 +89,9 @@ def test_a_shared_lock_does_not_scale(tmp_path: Path) -> None:
 
 
 def test_failing_requests_fail_the_run_and_show_the_error(tmp_path: Path) -> None:
-    code, result = validate(tmp_path, "--limit", "4", "--seconds", "0.1", "--step-time", "1", "--", "false")
+    code, result = validate(
+        tmp_path, "--limit", "4", "--seconds", "0.1", "--step-time", "1", "--", "false"
+    )
     assert (code, result["verdict"]["kind"]) == (3, "FAIL")
     assert [step["workers"] for step in result["steps"]] == [1]
     assert "returned error code 1" in result["failures"][0]["error"]
@@ -72,12 +107,29 @@ def test_too_few_completions_are_invalid(tmp_path: Path) -> None:
 def test_each_local_worker_gets_its_own_device(tmp_path: Path) -> None:
     for name in ("renderD128", "renderD129"):
         (tmp_path / name).touch()
-    options = ("--limit", "2", "--seconds", "0.1", "--step-time", "1", "--device-glob", str(tmp_path / "renderD*"))
-    code, _ = validate(tmp_path, *options, "--scale", "1", "--", "sh", "-c", "sleep 0.1; test -e FILENAME")
+    options = (
+        "--limit",
+        "2",
+        "--seconds",
+        "0.1",
+        "--step-time",
+        "1",
+        "--device-glob",
+        str(tmp_path / "renderD*"),
+    )
+    code, _ = validate(
+        tmp_path, *options, "--scale", "1", "--", "sh", "-c", "sleep 0.1; test -e FILENAME"
+    )
     # what they reach in a second is not asked for
     assert code in (0, 3, 4)
-    records = [Record.from_json(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
-    assert {Path(r.reply.device).name for r in records if r.step == 2} == {"renderD128", "renderD129"}
+    records = [
+        Record.from_json(line)
+        for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()
+    ]
+    assert {Path(r.reply.device).name for r in records if r.step == 2} == {
+        "renderD128",
+        "renderD129",
+    }
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -85,7 +137,9 @@ def test_a_signal_drains_reports_and_leaves_nothing(tmp_path: Path, number: int)
     run = tmp_path / "run"
     line = program("validate", "--local", "--limit", "32", "--seconds", "0.05", "--step-time", "1")
     line += ["--run-dir", str(run), "-o", "json"]
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
     eventually(lambda: (run / "result.json").exists())
     process.send_signal(number)
     out, _ = process.communicate(timeout=120)
@@ -101,8 +155,20 @@ def test_a_signal_drains_reports_and_leaves_nothing(tmp_path: Path, number: int)
 
 def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
     mark = f"1618.{os.getpid()}"
-    line = program("validate", "--local", "--limit", "2", "--run-dir", str(tmp_path / "run"), "--", "sleep", mark)
-    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    line = program(
+        "validate",
+        "--local",
+        "--limit",
+        "2",
+        "--run-dir",
+        str(tmp_path / "run"),
+        "--",
+        "sleep",
+        mark,
+    )
+    process = subprocess.Popen(
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     eventually(lambda: processes_with(mark))
     process.kill()
     process.wait()
@@ -110,7 +176,16 @@ def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
 
 
 def test_an_own_redis_is_used_and_left_clean(tmp_path: Path, url: str, redis: Any) -> None:
-    options = ("--limit", "1", "--seconds", "0.1", "--step-time", "1", "--run-dir", str(tmp_path / "run"))
+    options = (
+        "--limit",
+        "1",
+        "--seconds",
+        "0.1",
+        "--step-time",
+        "1",
+        "--run-dir",
+        str(tmp_path / "run"),
+    )
     # on a busy machine it may have measured too little
     assert call("validate", "--redis-url", url, *options).returncode in (0, 4)
     left = {key.decode() for key in redis.keys("*")} - {
@@ -124,7 +199,9 @@ def test_an_own_redis_is_used_and_left_clean(tmp_path: Path, url: str, redis: An
 
 
 @pytest.mark.parametrize("command", [("queue", "list"), ("worker",), ("validate",)])
-def test_a_missing_redis_is_exit_7_and_no_traceback(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_missing_redis_is_exit_7_and_no_traceback(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
     extra = ("--run-dir", str(tmp_path / "run")) if command == ("validate",) else ()
     result = call(*command, "--redis-url", "redis://:hidden@127.0.0.1:1", *extra)
     assert result.returncode == 7
@@ -138,7 +215,10 @@ def test_queue_commands(url: str, redis: Any, start: Any) -> None:
     def queue(*arguments: str) -> subprocess.CompletedProcess[str]:
         return call_here("queue", *arguments, env={"SCALETEST_REDIS_URL": url})
 
-    assert queue("add", "a", "b", "--maximum", "2", "--note", "for tests").stdout == "a: declared\nb: declared\n"
+    assert (
+        queue("add", "a", "b", "--maximum", "2", "--note", "for tests").stdout
+        == "a: declared\nb: declared\n"
+    )
     assert queue("add", "a").stdout == "a: changed\n"
     listed = json.loads(queue("list", "-o", "json").stdout)
     assert [(row["name"], row["maximum"]) for row in listed] == [("a", 0), ("b", 2), ("q", 0)]
@@ -174,7 +254,9 @@ def test_a_declined_question_changes_nothing(url: str, queues: Queues) -> None:
 
 
 @pytest.mark.parametrize("verb", ["purge", "remove"])
-def test_a_question_that_nobody_answers_changes_nothing(verb: str, url: str, queues: Queues) -> None:
+def test_a_question_that_nobody_answers_changes_nothing(
+    verb: str, url: str, queues: Queues
+) -> None:
     answer = call_here("queue", verb, "q", "--redis-url", url)
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.splitlines()[-2:] == ["error: nobody answers the question", "  add --yes"]
@@ -191,11 +273,14 @@ def test_a_queue_whose_name_has_a_slash_is_served(url: str, redis: Any, tmp_path
     assert json.loads(queue("result", name).stdout)["outcome"] == "succeeded"
     assert queue("check").stdout == "team/media: the books balance\n"
     assert queue("remove", "team/media", "--yes").returncode == 0
-    assert not [key for key in redis.keys("*") if b"team/media" in key and not key.startswith(b"rq:worker:")]
+    assert not [
+        key for key in redis.keys("*") if b"team/media" in key and not key.startswith(b"rq:worker:")
+    ]
 
 
 @pytest.mark.parametrize(
-    "wrong", ["redis://127.0.0.1/abc", "http://x", "redis://127.0.0.1:1/0?nonsense=1", "redis://h:x"]
+    "wrong",
+    ["redis://127.0.0.1/abc", "http://x", "redis://127.0.0.1:1/0?nonsense=1", "redis://h:x"],
 )
 def test_a_wrong_url_is_a_usage_error(wrong: str) -> None:
     result = call_here("queue", "list", "--redis-url", wrong)
@@ -206,11 +291,17 @@ def test_a_wrong_url_is_a_usage_error(wrong: str) -> None:
 def test_a_restart_of_redis_in_the_middle_of_a_run(tmp_path: Path) -> None:
     with EmbeddedServer(append_only=True, tcp=True) as server:
         url = server.url.replace("redis://", "redis://default:@")
-        line = program("validate", "--limit", "2", "--seconds", "0.2", "--step-time", "2", "--redis-url", url)
+        line = program(
+            "validate", "--limit", "2", "--seconds", "0.2", "--step-time", "2", "--redis-url", url
+        )
         line += ["--run-dir", str(tmp_path / "run"), "-o", "json"]
-        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(
+            line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
         # no URL, which may hold a password, on any worker's command line
-        workers = eventually(lambda: [line for line in command_lines_below(process.pid) if " worker " in line])
+        workers = eventually(
+            lambda: [line for line in command_lines_below(process.pid) if " worker " in line]
+        )
         assert not any("redis://" in line for line in workers)
         eventually(lambda: (tmp_path / "run" / "result.json").exists())
         server.kill()

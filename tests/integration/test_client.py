@@ -88,14 +88,31 @@ def serve(url: str, queues: Queues, tmp_path: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[bytes]] = []
 
     def run(
-        *arguments: str, redis_url: str = url, env: dict[str, str] | None = None, impatient: bool = False
+        *arguments: str,
+        redis_url: str = url,
+        env: dict[str, str] | None = None,
+        impatient: bool = False,
     ) -> Service:
         log = tmp_path / f"client-{len(started)}.log"
         begin = [sys.executable, "-c", IMPATIENT] if impatient else program()
-        line = [*begin, "client", "--queue", "q", "--listen", "127.0.0.1:0", "--redis-url", redis_url, *arguments]
+        line = [
+            *begin,
+            "client",
+            "--queue",
+            "q",
+            "--listen",
+            "127.0.0.1:0",
+            "--redis-url",
+            redis_url,
+            *arguments,
+        ]
         with log.open("wb") as target:
             process = subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=target, env={**os.environ, **(env or {})}
+                line,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=target,
+                env={**os.environ, **(env or {})},
             )
         started.append(process)
         return Service(process, log)
@@ -107,7 +124,9 @@ def serve(url: str, queues: Queues, tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-def test_it_loads_is_steered_and_says_at_the_end_what_it_did(serve: Start, start: Any, redis: Any) -> None:
+def test_it_loads_is_steered_and_says_at_the_end_what_it_did(
+    serve: Start, start: Any, redis: Any
+) -> None:
     start()
     service = serve("--parallel", "2", "-o", "json", "--", "0.01")
     eventually(lambda: service.stats()["succeeded"] > 5)
@@ -146,15 +165,29 @@ def test_what_never_reaches_the_application_is_refused_and_counted(serve: Start)
     wrong = [
         (b"GET /%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % (b"a" * 3000), b"414"),
         (b"GET /%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % (b"a" * 20000), b"431"),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: %s\r\n\r\n" % (b"a" * 20000), b"431"),
-        (b"POST /reset HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9999999\r\n\r\nabc", b"413"),
-        (b"POST /reset HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc", b"400"),
+        (
+            b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: %s\r\n\r\n" % (b"a" * 20000),
+            b"431",
+        ),
+        (
+            (
+                b"POST /reset HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length:"
+                b" 9999999\r\n\r\nabc"
+            ),
+            b"413",
+        ),
+        (
+            b"POST /reset HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+            b"400",
+        ),
         (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: x\r\n\r\n", b"400"),
         (b"GET /stats HTTP/1.1\r\nHost x\r\n\r\n", b"400"),
         (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400"),
         (
-            b"POST /reset HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-            b"3\r\nabc\r\n0\r\n\r\n",
+            (
+                b"POST /reset HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding:"
+                b" chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+            ),
             b"400",
         ),
     ]
@@ -181,7 +214,9 @@ def test_peers_that_connect_and_stay_silent_stop_nobody(serve: Start) -> None:
 
 
 def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) -> None:
-    """As curl sends them: parallel 0, scale, reset, parallel N, wait, throughput and failures, nodes at the end."""
+    """As curl sends them: parallel 0, scale, reset, parallel N, wait, throughput and failures,
+    nodes at the end.
+    """
     if shutil.which("curl") is None:
         missing("curl")
     service = serve("--parallel", "0", "--max-parallel", "4", "--", "0.1")
@@ -197,10 +232,15 @@ def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) 
             start()
         assert curl("/reset?type=plain") == "Reseted"
         assert curl(f"/parallel?type=plain&value={count}") == str(count)
-        # as many at work as workers, and a number that lies between what is known before and after it was asked for
+        # as many at work as workers, and a number that lies between what is known before and after
+        # it was asked for
         eventually(lambda count=count: Queues(redis).state("q").running == count)
         eventually(lambda count=count: service.stats()["succeeded"] >= 5 * count)
-        before, shown, after = service.stats(), float(curl("/reqs-per-sec?type=plain")), service.stats()
+        before, shown, after = (
+            service.stats(),
+            float(curl("/reqs-per-sec?type=plain")),
+            service.stats(),
+        )
         assert before["succeeded"] / after["elapsed_s"] - 0.01 <= shown
         assert shown <= after["succeeded"] / before["elapsed_s"] + 0.01
         assert curl("/fails?type=plain") == "0"
@@ -208,7 +248,10 @@ def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) 
     assert "Success replies:" in curl("/nodes")
     # what the script takes for an error: more than the maximum is not echoed as asked
     assert curl("/parallel?type=plain&value=8") == "4"
-    assert json.loads(curl("/parallel?type=json&value=2")) == {"result": 2, "info": "requests in parallel"}
+    assert json.loads(curl("/parallel?type=json&value=2")) == {
+        "result": 2,
+        "info": "requests in parallel",
+    }
 
 
 def test_a_batch_runs_dry_and_tells(start: Any, url: str) -> None:
@@ -236,9 +279,24 @@ POISSON = sum(1 for _ in itertools.takewhile(lambda at: at < 1, pace.poisson(50,
         (("--poisson", "50", "--seed", "1", "--duration", "1"), POISSON),
     ],
 )
-def test_open_load_follows_its_pace(start: Any, url: str, options: tuple[str, ...], count: int) -> None:
+def test_open_load_follows_its_pace(
+    start: Any, url: str, options: tuple[str, ...], count: int
+) -> None:
     start()
-    line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none", "-o", "json", *options, "--", "0")
+    line = (
+        "client",
+        "--queue",
+        "q",
+        "--redis-url",
+        url,
+        "--listen",
+        "none",
+        "-o",
+        "json",
+        *options,
+        "--",
+        "0",
+    )
     done = call(*line)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -275,13 +333,17 @@ def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:
         (("--schedule", "/nonexistent"), "cannot be read"),
     ],
 )
-def test_what_cannot_work_is_said_at_once(url: str, queues: Queues, options: tuple[str, ...], text: str) -> None:
+def test_what_cannot_work_is_said_at_once(
+    url: str, queues: Queues, options: tuple[str, ...], text: str
+) -> None:
     done = call_here("client", "--queue", "q", "--redis-url", url, *options)
     assert (done.returncode, done.stdout.startswith("Traceback")) == (2, False), done.stderr
     assert text in done.stderr
 
 
-def test_what_is_wrong_with_the_page_is_found_before_anything_is_submitted(url: str, queues: Queues) -> None:
+def test_what_is_wrong_with_the_page_is_found_before_anything_is_submitted(
+    url: str, queues: Queues
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = call("client", "--queue", "q", "--redis-url", url, "--rate", "5000",
                     "--listen", f"127.0.0.1:{taken.getsockname()[1]}")  # fmt: skip
@@ -313,11 +375,15 @@ def test_it_answers_while_redis_does_not(serve: Start) -> None:
 
 
 @pytest.mark.parametrize("stopped", [signal.SIGSTOP, signal.SIGKILL])
-def test_it_ends_with_its_statistics_while_redis_does_not_answer(serve: Start, stopped: signal.Signals) -> None:
+def test_it_ends_with_its_statistics_while_redis_does_not_answer(
+    serve: Start, stopped: signal.Signals
+) -> None:
     # given requests in flight when Redis hangs, or dies
     with EmbeddedServer(tcp=True) as server:
         Queues(connect(server.url)).add("q")
-        service = serve("--parallel", "3", "--grace", "1", "-o", "json", redis_url=server.url, impatient=True)
+        service = serve(
+            "--parallel", "3", "--grace", "1", "-o", "json", redis_url=server.url, impatient=True
+        )
         eventually(lambda: service.stats()["in_flight"] == 3)
         assert server.pid is not None
         os.kill(server.pid, stopped)

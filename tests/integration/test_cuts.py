@@ -1,4 +1,6 @@
-"""The connection breaks before and after each script that changes something: it is as if it had not broken."""
+"""The connection breaks before and after each script that changes something: it is as if it had not
+broken.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,12 @@ def test_submit(client: Client, queues: Queues, redis: Any, cut: Callable[[str],
 
 
 def test_settle(
-    client: Client, queues: Queues, redis: Any, accounting: Accounting, taken_job: TakenJob, cut: Callable[[str], None]
+    client: Client,
+    queues: Queues,
+    redis: Any,
+    accounting: Accounting,
+    taken_job: TakenJob,
+    cut: Callable[[str], None],
 ) -> None:
     load_all(redis)
     cut("settle")
@@ -90,7 +97,11 @@ def test_settle(
 
 
 def test_release(
-    queues: Queues, redis: Any, accounting: Accounting, taken_job: TakenJob, cut: Callable[[str], None]
+    queues: Queues,
+    redis: Any,
+    accounting: Accounting,
+    taken_job: TakenJob,
+    cut: Callable[[str], None],
 ) -> None:
     load_all(redis)
     cut("release")
@@ -100,7 +111,11 @@ def test_release(
 
 
 def test_poison(
-    queues: Queues, redis: Any, accounting: Accounting, taken_job: TakenJob, cut: Callable[[str], None]
+    queues: Queues,
+    redis: Any,
+    accounting: Accounting,
+    taken_job: TakenJob,
+    cut: Callable[[str], None],
 ) -> None:
     load_all(redis)
     cut("poison")
@@ -119,7 +134,9 @@ def test_cancel(client: Client, queues: Queues, redis: Any, cut: Callable[[str],
     assert (state.waiting, state.counters["client_gone"], state.balance) == (1, 2, 0)
 
 
-def test_beat_and_reap(url: str, redis: Any, queues: Queues, taken_job: TakenJob, cut: Callable[[str], None]) -> None:
+def test_beat_and_reap(
+    url: str, redis: Any, queues: Queues, taken_job: TakenJob, cut: Callable[[str], None]
+) -> None:
     load_all(redis)
     retrying = Retrying("test", patience_s=10)
     dead = Heartbeat(connect(url), "w", "q", interval_s=60.0)
@@ -135,7 +152,9 @@ def test_beat_and_reap(url: str, redis: Any, queues: Queues, taken_job: TakenJob
     assert (state.counters["requeued"], state.running, state.balance) == (1, 0, 0)
 
 
-def test_two_reapers_at_once_put_back_once(url: str, redis: Any, queues: Queues, taken_job: TakenJob) -> None:
+def test_two_reapers_at_once_put_back_once(
+    url: str, redis: Any, queues: Queues, taken_job: TakenJob
+) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     reapers = [Heartbeat(connect(url), f"r{number}", "q", interval_s=60) for number in range(8)]

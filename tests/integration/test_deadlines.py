@@ -1,4 +1,6 @@
-"""Deadlines lie on a clock of their own: no outage and no step of Redis's clock ends a lease, or keeps one."""
+"""Deadlines lie on a clock of their own: no outage and no step of Redis's clock ends a lease, or
+keeps one.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,16 @@ STEPS = [3600.0, -3600.0]
 def test_no_lease_ends_because_nobody_could_beat(
     url: str, redis: Any, queues: Queues, client: Client, seconds: float, first: str
 ) -> None:
-    # given a worker with a short interval that runs a request, and one of another queue with a long one
+    # given a worker with a short interval that runs a request, and one of another queue with a long
+    # one
     queues.add("other")
     short = holds(worker(url, "w", SHORT_S), redis)
     long = worker(url, "slow", LONG_S, "other")
     reaper = worker(url, "reaper", SHORT_S)
     devices = DeviceLeases(redis, "node", "w", interval_s=LONG_S, nonce="n")
     assert devices.claim(["device"], 1) == Slot("device", 0)
-    # when the clock is set, or Redis was away for that long, and somebody with a long interval comes first
+    # when the clock is set, or Redis was away for that long, and somebody with a long interval
+    # comes first
     set_clock(redis, seconds)
     if first == "worker":
         long._beat()
@@ -110,7 +114,9 @@ def test_nobody_works_for_a_client_that_died_before_the_clock_was_set(
     lane.close()
 
 
-def test_what_protects_does_not_expire_when_the_clock_is_set(client: Client, redis: Any, queues: Queues) -> None:
+def test_what_protects_does_not_expire_when_the_clock_is_set(
+    client: Client, redis: Any, queues: Queues
+) -> None:
     # given a worker and a client at work
     lane = lane_of(redis)
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
@@ -118,7 +124,12 @@ def test_what_protects_does_not_expire_when_the_clock_is_set(client: Client, red
     lane.cycle(done(taken))
     DeviceLeases(redis, "node", "w", interval_s=SHORT_S, nonce="n").claim(["device"], 1)
     # expect no time to live at what makes their calls safe to repeat, at leases, and at replies
-    protecting = ["rq:worker:w", keys.client(client.name), keys.replies(client.name), keys.device("node", "device")]
+    protecting = [
+        "rq:worker:w",
+        keys.client(client.name),
+        keys.replies(client.name),
+        keys.device("node", "device"),
+    ]
     assert [redis.ttl(name) for name in protecting] == [-1] * 4
     lane.close()
 
@@ -158,7 +169,9 @@ def test_a_client_reads_on_where_redis_lost_its_last_second_and_its_clock_is_beh
     lane.close()
 
 
-def test_a_stream_that_is_made_anew_during_a_read_is_no_error(client: Client, redis: Any, queues: Queues) -> None:
+def test_a_stream_that_is_made_anew_during_a_read_is_no_error(
+    client: Client, redis: Any, queues: Queues
+) -> None:
     # given a read under way
     assert client.replies(0.001) == []
     # when a reaper drops the stream, and the client's heartbeat makes it anew

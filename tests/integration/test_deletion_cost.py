@@ -1,4 +1,6 @@
-"""Deletion costs against an API server that is made here: what is written, when, and what its refusals do."""
+"""Deletion costs against an API server that is made here: what is written, when, and what its
+refusals do.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         *_, namespaces, namespace, pods, name = self.path.split("?")[0].split("/")
         with self.server.lock:
-            if (namespaces, namespace, pods) != ("namespaces", "scale", "pods") or name not in self.server.pods:
+            if (namespaces, namespace, pods) != (
+                "namespaces",
+                "scale",
+                "pods",
+            ) or name not in self.server.pods:
                 self.answer(404, {"kind": "Status", "code": 404})
             elif "merge-patch+json" not in self.headers["Content-Type"]:
                 self.answer(415, {})
@@ -81,7 +87,9 @@ def environment(api: ApiServer, tmp_path: Path) -> dict[str, str]:
         "current-context": "here",
         "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}],
         "users": [{"name": "u", "user": {"token": "t"}}],
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "scale"}}],
+        "contexts": [
+            {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "scale"}}
+        ],
     }
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(config))
@@ -89,7 +97,13 @@ def environment(api: ApiServer, tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_busy_pod_costs_more_and_is_written_when_that_changes(
-    client: Client, start: Any, api: ApiServer, environment: dict[str, str], url: str, queues: Queues, gate: Gate
+    client: Client,
+    start: Any,
+    api: ApiServer,
+    environment: dict[str, str],
+    url: str,
+    queues: Queues,
+    gate: Gate,
 ) -> None:
     # given two workers in pods, one of them busy
     api.pods = {"pod-a": {}, "pod-b": {}}
@@ -120,7 +134,16 @@ def test_the_exporter_does_it_too(
 ) -> None:
     api.pods = {"pod-a": {}}
     start("--pod-env", "POD", env={**environment, "POD": "pod-a"})
-    line = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0", "--heartbeat", "0.2", "--deletion-cost")
+    line = program(
+        "exporter",
+        "--redis-url",
+        url,
+        "--listen",
+        "127.0.0.1:0",
+        "--heartbeat",
+        "0.2",
+        "--deletion-cost",
+    )
     exporter = subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
     eventually(lambda: api.patches == [("pod-a", "0")])
     exporter.terminate()

@@ -1,4 +1,6 @@
-"""Leases of devices on a real server: spread, sharing, expiry, and that no slot ever has two holders."""
+"""Leases of devices on a real server: spread, sharing, expiry, and that no slot ever has two
+holders.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Clock:
         return self.now
 
 
-def leases(redis: Any, worker: str, clock: Any = time.monotonic, interval_s: float = 60.0) -> DeviceLeases:
+def leases(
+    redis: Any, worker: str, clock: Any = time.monotonic, interval_s: float = 60.0
+) -> DeviceLeases:
     """They live longer than any step of a test takes; `expire` ends them."""
     return DeviceLeases(redis, "node", worker, interval_s=interval_s, nonce=worker, clock=clock)
 
@@ -132,7 +136,8 @@ def test_an_outage_costs_no_lease(redis: Any) -> None:
     assert one.renew()
 
 
-# -- workers --------------------------------------------------------------------------------------------------------
+# -- workers
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -168,7 +173,9 @@ def test_a_worker_without_a_free_device_says_which_option_shares_one(
 ) -> None:
     one = made.replace("renderD*", "renderD128")
     start("--device-glob", one)
-    line = program("worker", "--queue", "q", "--redis-url", url, "--device-glob", one, "--device-wait", "0.2")
+    line = program(
+        "worker", "--queue", "q", "--redis-url", url, "--device-glob", one, "--device-wait", "0.2"
+    )
     second = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
     assert second.returncode == 2
     assert "no device is free: 1 of 1 slots of 1 device are leased" in second.stderr
@@ -176,13 +183,17 @@ def test_a_worker_without_a_free_device_says_which_option_shares_one(
     start("--device-glob", one, "--per-device", "2")
 
 
-def test_a_killed_workers_device_comes_back(start: Callable[..., Any], queues: Queues, made: str) -> None:
+def test_a_killed_workers_device_comes_back(
+    start: Callable[..., Any], queues: Queues, made: str
+) -> None:
     one = made.replace("renderD*", "renderD128")
     first = start("--device-glob", one, "--heartbeat", "0.5")
     first.kill()
     first.wait()
     second = start("--device-glob", one, "--heartbeat", "0.5", wait=False)
-    eventually(lambda: any(name.split("-")[-2] == str(second.pid) for name in queues.worker_names("q")))
+    eventually(
+        lambda: any(name.split("-")[-2] == str(second.pid) for name in queues.worker_names("q"))
+    )
 
 
 def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
@@ -190,7 +201,16 @@ def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
 ) -> None:
     # given a worker whose only slot was taken by somebody else, and who noticed it
     one = made.replace("renderD*", "renderD128")
-    options = ("--device-glob", one, "--heartbeat", "0.5", "--device-wait", "60", "--node-env", "NODE")
+    options = (
+        "--device-glob",
+        one,
+        "--heartbeat",
+        "0.5",
+        "--device-wait",
+        "60",
+        "--node-env",
+        "NODE",
+    )
     start(*options, env={**os.environ, "NODE": "node"})
     expire(redis, one)
     thief = leases(redis, "thief")
@@ -231,13 +251,16 @@ def test_a_leased_device_costs_a_request_no_round_trip(
         spent.append(scripts() - before)
         worker.terminate()
         worker.wait(60)
-    # expect no further call a request with a device; how submitting and taking met makes some of difference
+    # expect no further call a request with a device; how submitting and taking met makes some of
+    # difference
     assert abs(spent[1] - spent[0]) < 100, spent
 
 
-# -- many holders, killed and frozen --------------------------------------------------------------------------------
+# -- many holders, killed and frozen
+# --------------------------------------------------------------------------------------------------
 
-# A holder: claims, beats in a thread as a worker does, and writes down each moment at which it is sure of its slot.
+# A holder: claims, beats in a thread as a worker does, and writes down each moment at which it is
+# sure of its slot.
 HOLDER = """
 import sys, threading, time
 from scaletest.broker import connect
@@ -267,11 +290,23 @@ with open(sys.argv[5], "a", buffering=1) as log:
 
 
 @contextlib.contextmanager
-def holders(url: str, log: Path, per_device: int, interval_s: float, devices: list[str]) -> Iterator[Any]:
+def holders(
+    url: str, log: Path, per_device: int, interval_s: float, devices: list[str]
+) -> Iterator[Any]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str) -> subprocess.Popen[bytes]:
-        line = [sys.executable, "-c", HOLDER, url, name, str(per_device), str(interval_s), str(log), *devices]
+        line = [
+            sys.executable,
+            "-c",
+            HOLDER,
+            url,
+            name,
+            str(per_device),
+            str(interval_s),
+            str(log),
+            *devices,
+        ]
         started.append(subprocess.Popen(line, stdin=subprocess.DEVNULL))
         return started[-1]
 
@@ -284,7 +319,9 @@ def holders(url: str, log: Path, per_device: int, interval_s: float, devices: li
 
 
 def moments(log: Path) -> list[tuple[float, str, str]]:
-    """(when, slot, holder and number of its tenure), in order; a killed process may leave half a line."""
+    """(when, slot, holder and number of its tenure), in order; a killed process may leave half a
+    line.
+    """
     rows = [line.split() for line in log.read_text().splitlines()]
     return sorted((float(row[0]), f"{row[1]}/{row[2]}", row[3]) for row in rows if len(row) == 4)
 
@@ -301,7 +338,9 @@ def overlaps(rows: list[tuple[float, str, str]]) -> list[str]:
     return wrong
 
 
-def test_no_slot_has_two_holders_whatever_is_killed_and_frozen(url: str, redis: Any, tmp_path: Path) -> None:
+def test_no_slot_has_two_holders_whatever_is_killed_and_frozen(
+    url: str, redis: Any, tmp_path: Path
+) -> None:
     # given twelve holders that want eight slots of two devices
     chance, log = random.Random(8), tmp_path / "log"
     log.touch()
@@ -340,7 +379,9 @@ def test_overlaps_are_found() -> None:
 
 
 @pytest.mark.parametrize(("per_device", "holding"), [(8, 64), (1, 8)])
-def test_sixty_four_at_once_hold_as_many_as_there_are(url: str, tmp_path: Path, per_device: int, holding: int) -> None:
+def test_sixty_four_at_once_hold_as_many_as_there_are(
+    url: str, tmp_path: Path, per_device: int, holding: int
+) -> None:
     # given eight devices and sixty-four threads of as many connections that start together
     found: list[Slot | None] = []
     gate = threading.Barrier(64)

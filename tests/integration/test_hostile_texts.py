@@ -14,7 +14,8 @@ from scaletest.broker import Queues, keys
 from scaletest.model.checks import printable
 from tests.conftest import call, eventually, program
 
-# The title of the window, colours, clear, an eight-bit control sequence, right to left, another line.
+# The title of the window, colours, clear, an eight-bit control sequence, right to left, another
+# line.
 EVIL = "\x1b]0;PWNED\x07\x1b[31m\x1b[2J\x9b31m\u202e\rWORD"
 NAME = EVIL + "name"
 
@@ -62,17 +63,34 @@ def test_what_others_wrote_into_redis_commands_no_terminal(hostile: str, line: l
     ids=lambda value: ascii(value)[2:20],
 )
 def test_an_entry_that_is_no_queue_keeps_nobody_from_others(
-    name: bytes, entry: bytes, url: str, redis: Any, queues: Queues, tmp_path: Path, monkeypatch: Any
+    name: bytes,
+    entry: bytes,
+    url: str,
+    redis: Any,
+    queues: Queues,
+    tmp_path: Path,
+    monkeypatch: Any,
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     # given a foreign entry in the list of queues
     redis.hset(keys.QUEUES, name, entry)
-    # when queues are listed, expect ours, and one warning that names the entry and says how to remove it
+    # when queues are listed, expect ours, and one warning that names the entry and says how to
+    # remove it
     listed = call("queue", "list", "-o", "json", "--redis-url", url)
     assert [row["name"] for row in json.loads(listed.stdout)] == ["q"]
     assert listed.stderr.count("is not a queue") == 1 and obeyed(listed.stderr) == []
     assert call("queue", "check", "--redis-url", url).returncode == 0
-    run = ["validate", "--limit", "1", "--seconds", "0.01", "--step-time", "0.3", "--redis-url", url]
+    run = [
+        "validate",
+        "--limit",
+        "1",
+        "--seconds",
+        "0.01",
+        "--step-time",
+        "0.3",
+        "--redis-url",
+        url,
+    ]
     done = call(*run)
     assert done.returncode in (0, 3, 4) and "Traceback" not in done.stderr, done.stderr
     assert redis.hexists(keys.QUEUES, name)
@@ -89,7 +107,9 @@ def test_the_exporter_leaves_foreign_entries_out(hostile: str, start: Any, tmp_p
     log = (tmp_path / "log").open("w+")
     exporter = subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=log)
     try:
-        address = eventually(lambda: [word for word in (tmp_path / "log").read_text().split() if "http://" in word])[0]
+        address = eventually(
+            lambda: [word for word in (tmp_path / "log").read_text().split() if "http://" in word]
+        )[0]
         # when it is scraped
         with urllib.request.urlopen(f"{address.rstrip('/')}/metrics") as answer:
             text = answer.read().decode()

@@ -1,4 +1,6 @@
-"""Load over HTTP against real services: what is sent, what comes back, and what each trouble is called."""
+"""Load over HTTP against real services: what is sent, what comes back, and what each trouble is
+called.
+"""
 
 from __future__ import annotations
 
@@ -34,26 +36,35 @@ def loaded(made: HttpCall, order: LoadOrder) -> Any:
 
 def test_exactly_so_many_copies_are_sent_and_connections_used_again() -> None:
     with running("--slots", "4") as url:
-        found = loaded(HttpCall(url, "POST", server_header="Server-Time"), LoadOrder(1.0, parallel=4, count=100))
+        found = loaded(
+            HttpCall(url, "POST", server_header="Server-Time"),
+            LoadOrder(1.0, parallel=4, count=100),
+        )
         assert [one.outcome for one in found.samples] == [OK] * 100
         assert sorted(one.request for one in found.samples) == list(range(100))
         assert {one.server_s for one in found.samples} == {0.01}
         paced = loaded(HttpCall(url), LoadOrder(float("inf"), pace=constant(500), count=50))
         assert len(paced.samples) == 50
-        assert [one.due_s for one in sorted(paced.samples)] == pytest.approx([n / 500 for n in range(50)])
+        assert [one.due_s for one in sorted(paced.samples)] == pytest.approx(
+            [n / 500 for n in range(50)]
+        )
 
 
 def test_what_is_due_beyond_the_connections_waits_and_its_time_runs() -> None:
     # given one connection, a service of 50 ms, and five requests due at once
     with running("--slots", "5", "--seconds", "0.05") as url:
-        found = loaded(HttpCall(url, connections=1), LoadOrder(float("inf"), pace=iter([0.0] * 5), count=5))
+        found = loaded(
+            HttpCall(url, connections=1), LoadOrder(float("inf"), pace=iter([0.0] * 5), count=5)
+        )
     times = sorted(one.latency_s for one in found.samples)
     assert len(times) == 5 and times[-1] >= 0.25
     # noticed before the first was sent: to wait for a connection is no lateness of the tester
     assert max(one.noticed_s for one in found.samples) <= min(one.sent_s for one in found.samples)
 
 
-@pytest.mark.parametrize(("status", "outcome"), [("503", "503"), ("502", "502"), ("404", "404"), ("301", "301")])
+@pytest.mark.parametrize(
+    ("status", "outcome"), [("503", "503"), ("502", "502"), ("404", "404"), ("301", "301")]
+)
 def test_every_status_is_told_apart(status: str, outcome: str) -> None:
     with running("--fail", status) as url:
         found = loaded(HttpCall(url, retries=2), LoadOrder(1.0, parallel=1, count=2))
@@ -70,7 +81,10 @@ def test_every_status_is_told_apart(status: str, outcome: str) -> None:
 
 
 def test_refused_reset_and_timed_out_are_told_apart() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as quiet, socket.create_server(("127.0.0.1", 0)) as rude:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as quiet,
+        socket.create_server(("127.0.0.1", 0)) as rude,
+    ):
 
         def hang_up() -> None:
             # until the socket is shut down
@@ -86,9 +100,18 @@ def test_refused_reset_and_timed_out_are_told_apart() -> None:
         with socket.create_server(("127.0.0.1", 0)) as gone:
             port = gone.getsockname()[1]
         once = LoadOrder(1.0, parallel=1, count=1)
-        cases = {"refused": port, "timed out": quiet.getsockname()[1], "reset": rude.getsockname()[1]}
+        cases = {
+            "refused": port,
+            "timed out": quiet.getsockname()[1],
+            "reset": rude.getsockname()[1],
+        }
         for outcome, at in cases.items():
-            found = loaded(HttpCall(f"http://127.0.0.1:{at}/", timeout_s=0.5 if outcome == "timed out" else 60), once)
+            found = loaded(
+                HttpCall(
+                    f"http://127.0.0.1:{at}/", timeout_s=0.5 if outcome == "timed out" else 60
+                ),
+                once,
+            )
             assert [one.outcome for one in found.samples] == [outcome]
             assert outcome in CAUSES
         rude.shutdown(socket.SHUT_RDWR)
@@ -125,7 +148,9 @@ def test_large_answers_are_counted_and_not_kept() -> None:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         measured, peak = peak_of(lambda: loaded(HttpCall(url), LoadOrder(1.0, parallel=1, count=1)))
         thread.join()
-    assert [(sample.outcome, sample.size) for sample in measured.samples] == [(OK, len(BLOCK) * BLOCKS)]
+    assert [(sample.outcome, sample.size) for sample in measured.samples] == [
+        (OK, len(BLOCK) * BLOCKS)
+    ]
     assert peak < len(BLOCK) * BLOCKS / 4
 
 
@@ -155,7 +180,8 @@ def test_large_answers_over_http2_are_counted_and_not_kept() -> None:
 
 
 def test_a_request_that_cannot_be_made_ends_the_load() -> None:
-    # given a method that the library refuses: without an error the step would have no sample, and say that all is well
+    # given a method that the library refuses: without an error the step would have no sample, and
+    # say that all is well
     with running() as url:
         for order in (
             LoadOrder(1.0, parallel=1, count=1),
@@ -175,5 +201,7 @@ def test_http2_is_spoken_with_one_connection(tmp_path: Path) -> None:
         assert [one.outcome for one in found.samples] == [OK] * 40
         assert seen == {"connections": 1, "requests": 40}
     with running() as plain:
-        found = loaded(HttpCall(plain, http2=True, timeout_s=1.0), LoadOrder(1.0, parallel=1, count=1))
+        found = loaded(
+            HttpCall(plain, http2=True, timeout_s=1.0), LoadOrder(1.0, parallel=1, count=1)
+        )
         assert found.samples[0].outcome != OK

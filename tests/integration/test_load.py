@@ -20,7 +20,9 @@ from tests.integration.lanes import done, lane_of
 
 @pytest.fixture
 def served(url: str, queues: Queues) -> Iterator[dict[str, Any]]:
-    """A worker in a thread that answers at once, `most` requests in all; `outcome` and `most` may be changed."""
+    """A worker in a thread that answers at once, `most` requests in all; `outcome` and `most` may
+    be changed.
+    """
     state: dict[str, Any] = {"stop": False, "outcome": Outcome.SUCCEEDED, "most": math.inf}
     served = 0
 
@@ -55,7 +57,9 @@ def test_it_keeps_n_in_flight_and_n_may_change(client: Client, queues: Queues) -
     assert (state.waiting, state.balance) == (0, 0)
 
 
-def test_records_carry_their_step_and_the_total_is_kept(client: Client, served: dict[str, Any]) -> None:
+def test_records_carry_their_step_and_the_total_is_kept(
+    client: Client, served: dict[str, Any]
+) -> None:
     # given a worker that has served 50 when the step changes
     served["most"] = 50
     records: list[Record] = []
@@ -70,7 +74,9 @@ def test_records_carry_their_step_and_the_total_is_kept(client: Client, served: 
     assert [record.step for record in records] == [1] * 54 + [2] * 146
 
 
-def test_it_survives_a_reader_that_fails(client: Client, served: dict[str, Any], monkeypatch: Any) -> None:
+def test_it_survives_a_reader_that_fails(
+    client: Client, served: dict[str, Any], monkeypatch: Any
+) -> None:
     # given a reader that breaks for a reason that nobody thought of, with replies in hand
     real, broken = client.replies, [3]
 
@@ -91,8 +97,11 @@ def test_it_survives_a_reader_that_fails(client: Client, served: dict[str, Any],
     assert len({record.reply.id for record in records}) == 100
 
 
-def test_it_does_not_run_hot_when_all_fail(client: Client, served: dict[str, Any], monkeypatch: Any) -> None:
-    # given a worker that fails at once, and a clock that shows how long the loop wants to wait with nothing in flight
+def test_it_does_not_run_hot_when_all_fail(
+    client: Client, served: dict[str, Any], monkeypatch: Any
+) -> None:
+    # given a worker that fails at once, and a clock that shows how long the loop wants to wait with
+    # nothing in flight
     served["outcome"] = Outcome.FAILED
     real, waits, skipped = client.replies, [], [0.0]
 
@@ -103,7 +112,9 @@ def test_it_does_not_run_hot_when_all_fail(client: Client, served: dict[str, Any
             return []
         return real(timeout_s)
 
-    loop = ClosedLoop(client, "q", lambda _: None, total=20, clock=lambda: time.monotonic() + skipped[0])
+    loop = ClosedLoop(
+        client, "q", lambda _: None, total=20, clock=lambda: time.monotonic() + skipped[0]
+    )
     monkeypatch.setattr(client, "replies", replies)
     loop.set_parallel(1)
     assert loop.wait_idle(60)

@@ -1,4 +1,6 @@
-"""Answers and calls that are lost on their way, and moves without their second half: the next heartbeats notice."""
+"""Answers and calls that are lost on their way, and moves without their second half: the next
+heartbeats notice.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def own() -> Iterator[EmbeddedServer]:
 
 @dataclass
 class Loser:
-    """Makes the lane's link silent where `cue` says so, and counts the worker's heartbeats from then on."""
+    """Makes the lane's link silent where `cue` says so, and counts the worker's heartbeats from
+    then on.
+    """
 
     cue: Callable[[bytes, bool], bool]
     armed: bool = False
@@ -67,7 +71,11 @@ def test_what_is_lost_on_its_way_is_asked_for_again_within_an_interval(
 ) -> None:
     redis = connect(own.url)
     loser = Loser(is_answer_with("workers.entry.run") if "answer" in lost else is_call)
-    with Proxy(port_of(own.url), loser) as proxy, Client(redis) as client, workers(proxy.url, tmp_path) as launch:
+    with (
+        Proxy(port_of(own.url), loser) as proxy,
+        Client(redis) as client,
+        workers(proxy.url, tmp_path) as launch,
+    ):
         launch("w", "--heartbeat", str(INTERVAL_S), "--", *gate.command)
         eventually(lambda: blocked(redis))
         # when a connection stops carrying anything, without a word to either end
@@ -87,7 +95,10 @@ def test_what_is_lost_on_its_way_is_asked_for_again_within_an_interval(
     assert (reply.ok, reply.attempts, reply.worker) == (True, 1, "w")
     counters = Queues(redis).state("q").counters
     assert {name: counters.get(name, 0) for name in ("succeeded", "requeued", "stale")} == {
-        "succeeded": 1, "requeued": 0, "stale": 0}  # fmt: skip
+        "succeeded": 1,
+        "requeued": 0,
+        "stale": 0,
+    }
 
 
 def blocked(redis: Any) -> bool:
@@ -110,7 +121,9 @@ class workers:  # noqa: N801 - a context
 
         from tests.conftest import program
 
-        line = program("worker", "--queue", "q", "--name", name, "--redis-url", self._url, *arguments)
+        line = program(
+            "worker", "--queue", "q", "--name", name, "--redis-url", self._url, *arguments
+        )
         with self._log.open("ab") as log:
             process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._processes.append(process)
@@ -125,20 +138,28 @@ class workers:  # noqa: N801 - a context
 def test_the_kernel_looks_whether_the_other_end_is_there(own: EmbeddedServer) -> None:
     connection = connect(own.url).connection_pool.get_connection()
     options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE)
-    assert [connection._sock.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [10_000, 5]
+    assert [connection._sock.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [
+        10_000,
+        5,
+    ]
     connection.disconnect()
 
 
-# -- what a lane tells its heartbeat ---------------------------------------------------------------------------------
+# -- what a lane tells its heartbeat
+# --------------------------------------------------------------------------------------------------
 
 
-# -- repeated calls -------------------------------------------------------------------------------------------------
+# -- repeated calls
+# --------------------------------------------------------------------------------------------------
 
 
-# -- the move -------------------------------------------------------------------------------------------------------
+# -- the move
+# --------------------------------------------------------------------------------------------------
 
 
-def test_an_idle_lane_sends_one_packet(client: Client, redis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_lane_sends_one_packet(
+    client: Client, redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lane = lane_of(redis)
     assert lane.cycle(None) is None
     parts: list[bytes] = []
@@ -157,9 +178,13 @@ def test_an_idle_lane_sends_one_packet(client: Client, redis: Any, monkeypatch: 
 
 
 def test_a_move_without_its_second_half_is_undone_whoever_died(own: EmbeddedServer) -> None:
-    # given the connection of a worker that nobody knows any more: of its packet only the move arrived
+    # given the connection of a worker that nobody knows any more: of its packet only the move
+    # arrived
     redis = connect(own.url)
-    with Client(redis) as client, socket.create_connection(("127.0.0.1", port_of(own.url))) as ghost:
+    with (
+        Client(redis) as client,
+        socket.create_connection(("127.0.0.1", port_of(own.url))) as ghost,
+    ):
         parts = (b"BLMOVE", b"rq:queue:q", keys.taking("q").encode(), b"LEFT", b"RIGHT", b"0")
         ghost.sendall(b"*6\r\n" + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
         eventually(lambda: blocked(redis))
@@ -171,7 +196,9 @@ def test_a_move_without_its_second_half_is_undone_whoever_died(own: EmbeddedServ
         assert Queues(redis).state("q").balance == 0
 
 
-def test_a_reaper_between_the_halves_of_a_packet_takes_nothing_away(client: Client, redis: Any, queues: Queues) -> None:
+def test_a_reaper_between_the_halves_of_a_packet_takes_nothing_away(
+    client: Client, redis: Any, queues: Queues
+) -> None:
     # given a request that a lane's move has brought to the taking list
     lane = lane_of(redis)
     client.submit([Request(name, "q") for name in ("a", "b")])

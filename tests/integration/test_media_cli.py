@@ -18,11 +18,24 @@ def test_devices_are_listed_with_their_leases(url: str, redis: Any, tmp_path: Pa
     leases = DeviceLeases(redis, "n1", "w1", interval_s=60.0, nonce="x")
     leases.claim([str(tmp_path / "renderD129")], 4)
     pattern = str(tmp_path / "renderD*")
-    done = call_here("media", "devices", "--device-glob", pattern, "--redis-url", url, "--node", "n1", "-o", "json")
+    done = call_here(
+        "media",
+        "devices",
+        "--device-glob",
+        pattern,
+        "--redis-url",
+        url,
+        "--node",
+        "n1",
+        "-o",
+        "json",
+    )
     first, second = json.loads(done.stdout)
     assert (first["path"], first["leases"]) == (str(tmp_path / "renderD128"), [])
     assert [(row["slot"], row["worker"]) for row in second["leases"]] == [(0, "w1")]
-    table = call_here("media", "devices", "--device-glob", pattern, "--redis-url", url, "--node", "n1")
+    table = call_here(
+        "media", "devices", "--device-glob", pattern, "--redis-url", url, "--node", "n1"
+    )
     assert "slot 0: w1" in table.stdout
 
 
@@ -35,7 +48,9 @@ def test_devices_are_listed_with_their_leases(url: str, redis: Any, tmp_path: Pa
         (("make", "--frames", "0"), "frames"),
     ],
 )
-def test_what_cannot_be_done_is_one_line_and_no_traceback(arguments: tuple[str, ...], text: str) -> None:
+def test_what_cannot_be_done_is_one_line_and_no_traceback(
+    arguments: tuple[str, ...], text: str
+) -> None:
     done = call_here("media", *arguments)
     assert done.returncode == 2
     assert text in done.stderr

@@ -1,4 +1,6 @@
-"""Redis with too little memory: who connects is warned, what does not fit is refused, what was accepted is done."""
+"""Redis with too little memory: who connects is warned, what does not fit is refused, what was
+accepted is done.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,22 @@ def evicting() -> Iterator[EmbeddedServer]:
 
 def test_who_connects_to_a_redis_that_evicts_is_warned_once(evicting: EmbeddedServer) -> None:
     # given a command that connects twice
-    options = ["--redis-url", evicting.url, "--duration", "0.1", "--grace", "0.1", "--listen", "none"]
+    options = [
+        "--redis-url",
+        evicting.url,
+        "--duration",
+        "0.1",
+        "--grace",
+        "0.1",
+        "--listen",
+        "none",
+    ]
     # when it runs
     done = call("client", "--queue", "q", *options)
     # expect one line that says what to do
-    assert done.stderr.count("evicts keys when its memory is full (maxmemory-policy allkeys-lru)") == 1
+    assert (
+        done.stderr.count("evicts keys when its memory is full (maxmemory-policy allkeys-lru)") == 1
+    )
     assert "set maxmemory-policy noeviction" in done.stderr
 
 
@@ -48,7 +61,9 @@ def test_who_connects_is_warned_when_workers_will_soon_be_refused(evicting: Embe
 def test_a_user_that_may_not_ask_for_the_memory_is_not_bothered(evicting: EmbeddedServer) -> None:
     rules = ["reset", "on", ">pw", "~*", "&*", "+@all", "-info", "+info|server"]
     connect(evicting.url).execute_command("ACL", "SETUSER", "narrow", *rules)
-    done = call_here("queue", "list", "--redis-url", evicting.url.replace("unix://", "unix://narrow:pw@"))
+    done = call_here(
+        "queue", "list", "--redis-url", evicting.url.replace("unix://", "unix://narrow:pw@")
+    )
     assert done.returncode == 0 and done.stderr == ""
 
 
@@ -65,8 +80,12 @@ def test_a_full_redis_refuses_and_loses_nothing(monkeypatch: pytest.MonkeyPatch)
             redis.config_set("maxmemory", int(redis.info("memory")["used_memory"] / 0.94))
             # when somebody else submits, and gives up sooner than the command does
             with monkeypatch.context() as patch:
-                patch.setattr(broker, "Client", lambda redis, patience_s: Client(redis, patience_s=0.2))
-                refused = call_here("queue", "submit", "q", "--no-wait", "--redis-url", server.url, "--", "0")
+                patch.setattr(
+                    broker, "Client", lambda redis, patience_s: Client(redis, patience_s=0.2)
+                )
+                refused = call_here(
+                    "queue", "submit", "q", "--no-wait", "--redis-url", server.url, "--", "0"
+                )
             # expect an error that says why, and what to do
             assert refused.returncode == 7
             assert "error: Redis takes no more: its memory is full" in refused.stderr

@@ -1,4 +1,6 @@
-"""A real Prometheus scrapes a real exporter with load on: every query of the dashboard returns data."""
+"""A real Prometheus scrapes a real exporter with load on: every query of the dashboard returns
+data.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,11 @@ def prometheus(exporter: str, tmp_path: Path) -> Iterator[str]:
     """Prometheus with our alert rules and an exporter to scrape every half second; its URL."""
     server = tool("prometheus")
     config = {
-        "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "1s"},
+        "global": {
+            "scrape_interval": "500ms",
+            "scrape_timeout": "500ms",
+            "evaluation_interval": "1s",
+        },
         "rule_files": [str(RULES)],
         "scrape_configs": [{"job_name": "scaletest", "static_configs": [{"targets": [exporter]}]}],
     }
@@ -78,8 +84,12 @@ def prometheus(exporter: str, tmp_path: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    line = [server, f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data",
-            f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
+    line = [
+        server,
+        f"--config.file={tmp_path}/prometheus.yml",
+        f"--storage.tsdb.path={tmp_path}/data",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(line, stdout=log, stderr=log)
         yield f"http://127.0.0.1:{port}/api/v1/"
@@ -101,7 +111,9 @@ def values(base: str, expression: str) -> list[float]:
 NOT_EVERYWHERE = re.compile(r"scaletest_device_|_throttled_ratio|_pressure_ratio")
 
 
-def test_every_query_of_the_dashboard_returns_data(prometheus: str, client: Client, start: Any) -> None:
+def test_every_query_of_the_dashboard_returns_data(
+    prometheus: str, client: Client, start: Any
+) -> None:
     # given a worker with work for longer than this test
     start("--", "sleep", "0.05")
     client.submit([Request(client.new_id(), "q") for _ in range(20_000)])
@@ -111,7 +123,13 @@ def test_every_query_of_the_dashboard_returns_data(prometheus: str, client: Clie
             continue
         eventually(lambda expression=expression: values(prometheus, expression))
     eventually(
-        lambda: max(values(prometheus, 'sum(rate(scaletest_requests_total{queue=~"$queue"}[5s]))'), default=0) > 1
+        lambda: (
+            max(
+                values(prometheus, 'sum(rate(scaletest_requests_total{queue=~"$queue"}[5s]))'),
+                default=0,
+            )
+            > 1
+        )
     )
     # and the alert rules loaded, each of them evaluated without an error
     rules = eventually(lambda: get(prometheus + "rules").get("data"))["groups"][0]["rules"]
@@ -123,7 +141,10 @@ def test_the_rules_pass_promtool(tmp_path: Path) -> None:
     promtool = tool("promtool")
     text = (ROOT / "tests" / "integration" / "alerts.test.yaml").read_text("utf-8")
     (tmp_path / "test.yaml").write_text(text.replace("RULES", str(RULES)))
-    for line in ([promtool, "check", "rules", str(RULES)], [promtool, "test", "rules", str(tmp_path / "test.yaml")]):
+    for line in (
+        [promtool, "check", "rules", str(RULES)],
+        [promtool, "test", "rules", str(tmp_path / "test.yaml")],
+    ):
         result = subprocess.run(line, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stdout + result.stderr
 
@@ -132,7 +153,9 @@ def test_the_exposition_passes_promtool(exporter: str) -> None:
     promtool = tool("promtool")
     with urllib.request.urlopen(f"http://{exporter}/metrics", timeout=10) as answer:
         text = answer.read()
-    result = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
+    result = subprocess.run(
+        [promtool, "check", "metrics"], input=text, capture_output=True, check=False
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -145,7 +168,9 @@ def test_every_panel_says_what_it_shows_and_in_which_unit() -> None:
 def test_several_exporters_are_counted_once() -> None:
     # expect no sum over what two exporters of one Redis give twice
     for expression in expressions():
-        assert not re.search(r"sum[^()]*(\([^()]*\) *)?\((rate\()?scaletest", expression), expression
+        assert not re.search(r"sum[^()]*(\([^()]*\) *)?\((rate\()?scaletest", expression), (
+            expression
+        )
 
 
 def test_rules_and_dashboard_name_only_metrics_that_there_are() -> None:

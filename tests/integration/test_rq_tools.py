@@ -24,7 +24,8 @@ from workers.worker import Worker
 from workers.workloads.base import Result
 
 RQ = str(Path(sys.executable).parent / "rq")
-# A worker that must stay alive for another beats so: without a processor for two seconds it is not dead yet.
+# A worker that must stay alive for another beats so: without a processor for two seconds it is not
+# dead yet.
 STEADY = ("--heartbeat", "2")
 
 
@@ -41,10 +42,16 @@ def shown_worker(redis: Any) -> Any:
 
 
 def execution_keys(redis: Any) -> list[bytes]:
-    return [*redis.keys("rq:execution*"), *redis.keys("rq:worker:*:executions"), *redis.keys("rq:wip:*")]
+    return [
+        *redis.keys("rq:execution*"),
+        *redis.keys("rq:worker:*:executions"),
+        *redis.keys("rq:wip:*"),
+    ]
 
 
-def test_rq_sees_what_the_fast_lane_runs_until_it_ends(client: Client, start: Any, redis: Any, gate: Gate) -> None:
+def test_rq_sees_what_the_fast_lane_runs_until_it_ends(
+    client: Client, start: Any, redis: Any, gate: Gate
+) -> None:
     start("--heartbeat", "0.4", "--name", "seen", "--", *gate.command)
     request = submit(client)
     eventually(lambda: shown_worker(redis).current_execution_count)
@@ -101,7 +108,10 @@ def test_a_stop_that_comes_as_a_request_ends_stops_no_other(
 ) -> None:
     # given a command that comes when the workload is over, and its worker has not yet said so
     request = submit(client, "0")
-    run, worker = Runtime.run, Worker(["q"], serializer=JSONSerializer, connection=connect(url), interval_s=600.0)
+    run, worker = (
+        Runtime.run,
+        Worker(["q"], serializer=JSONSerializer, connection=connect(url), interval_s=600.0),
+    )
 
     def ends(runtime: Runtime, arguments: tuple[str, ...], limit_s: float) -> tuple[Result, float]:
         result = run(runtime, arguments, limit_s)
@@ -109,7 +119,9 @@ def test_a_stop_that_comes_as_a_request_ends_stops_no_other(
         return result
 
     monkeypatch.setattr(Runtime, "run", ends)
-    following = rq.Queue("q", connection=redis, serializer=JSONSerializer).enqueue("workers.entry.run", ["0.01"])
+    following = rq.Queue("q", connection=redis, serializer=JSONSerializer).enqueue(
+        "workers.entry.run", ["0.01"]
+    )
     worker.work(burst=True, logging_level="CRITICAL")
     # expect both to end as if there had been none
     assert wait_for(client, 1)[request].ok
@@ -123,7 +135,9 @@ def test_a_request_that_is_not_running_cannot_be_stopped(client: Client, redis: 
         send_stop_job_command(redis, request, JSONSerializer)
 
 
-def test_what_rq_shows_of_a_killed_worker_goes_with_it(client: Client, start: Any, redis: Any, gate: Gate) -> None:
+def test_what_rq_shows_of_a_killed_worker_goes_with_it(
+    client: Client, start: Any, redis: Any, gate: Gate
+) -> None:
     killed = start("--heartbeat", "0.4", "--name", "killed", "--", *gate.command)
     request = submit(client)
     eventually(lambda: redis.exists("rq:worker:killed:executions"))
@@ -157,7 +171,9 @@ def test_a_worker_holds_few_connections(
     others = {row["id"] for row in redis.client_list()}
     # when a worker has served a request and waits for the next
     worker()
-    eventually(lambda: len([row for row in redis.client_list() if row["id"] not in others]) == connections)
+    eventually(
+        lambda: len([row for row in redis.client_list() if row["id"] not in others]) == connections
+    )
 
 
 @pytest.mark.parametrize("prefix", ["lab", "{media}"])
@@ -174,7 +190,9 @@ def test_all_keys_begin_with_the_prefix_of_rq(redis: Any, url: str, prefix: str)
 
     # when a request of each lane is served, one waits, and RQ's tools look at them
     run(*program("queue", "add", "q", *server))
-    worker = subprocess.Popen(program("worker", "--queue", "q", "--heartbeat", "0.4", *server), env=environment)
+    worker = subprocess.Popen(
+        program("worker", "--queue", "q", "--heartbeat", "0.4", *server), env=environment
+    )
     try:
         assert "succeeded" in run(*program("queue", "submit", *server, "q", "--", "1"))
         assert "succeeded" in run(*program("queue", "submit", "--keep", *server, "q", "--", "0"))

@@ -55,9 +55,23 @@ def test_list_shows_what_is_there(home: Home, tmp_path: Path) -> None:
     code, out, _ = home("runs", "list")
     assert code == 0
     lines = out.splitlines()
-    assert [line.split()[0] for line in lines] == ["run", "broken", "2026-01-01-base", "2026-01-02-slow"]
+    assert [line.split()[0] for line in lines] == [
+        "run",
+        "broken",
+        "2026-01-01-base",
+        "2026-01-02-slow",
+    ]
     assert "cannot be read: plan.json of run broken is not valid JSON" in lines[1]
-    assert lines[2].split()[1:] == ["2026-01-01", "10:00:00Z", "validation", "PASS", "1,2,4", "4", "sleep", "0.1"]
+    assert lines[2].split()[1:] == [
+        "2026-01-01",
+        "10:00:00Z",
+        "validation",
+        "PASS",
+        "1,2,4",
+        "4",
+        "sleep",
+        "0.1",
+    ]
     assert "FAIL" in lines[3]
     rows = json.loads(home("runs", "list", "-o", "json")[1])
     assert [row["verdict"] for row in rows] == [None, "PASS", "FAIL"]
@@ -69,7 +83,10 @@ def test_list_shows_what_is_there(home: Home, tmp_path: Path) -> None:
 def test_a_run_that_is_measured_is_listed_as_running_and_not_deleted(home: Home) -> None:
     with RunFolder(home.runs / "2026-01-02-slow").locked():
         assert "RUNNING" in home("runs", "list")[1].splitlines()[2]
-        assert [row["verdict"] for row in json.loads(home("runs", "list", "-o", "json")[1])] == ["PASS", "RUNNING"]
+        assert [row["verdict"] for row in json.loads(home("runs", "list", "-o", "json")[1])] == [
+            "PASS",
+            "RUNNING",
+        ]
         code, _, err = home("runs", "delete", "base", "slow", "--yes")
     assert (code, "is in use" in err) == (2, True)
     # and neither was the other one
@@ -82,7 +99,9 @@ def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[s
     folder = home.make("2026-01-03-half", {1: 0.1, 2: 0.1}, "2026-01-03T10:00:00+00:00")
     steps = folder.path / "steps.jsonl"
     steps.write_text(steps.read_text().splitlines(keepends=True)[0])
-    folder.result({**json.loads((folder.path / "result.json").read_text()), "interrupted": "Ctrl-C"})
+    folder.result(
+        {**json.loads((folder.path / "result.json").read_text()), "interrupted": "Ctrl-C"}
+    )
     with folder.locked():
         code, out, _ = home(*command, "half")
     # expect nobody to be told that it is a failure, or to run it again
@@ -118,7 +137,10 @@ def test_show_prints_summary_and_environment(home: Home) -> None:
 
 def test_a_run_goes_to_another_user_and_is_deleted(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "x.tar.gz"
-    assert home("runs", "export", "base", str(file))[:2] == (0, f"2026-01-01-base: written to {file}\n")
+    assert home("runs", "export", "base", str(file))[:2] == (
+        0,
+        f"2026-01-01-base: written to {file}\n",
+    )
     assert home("runs", "export", "base", str(file))[0] == 2
     other = Home(tmp_path / "other")
     assert other("runs", "import", str(file))[0] == 0
@@ -126,15 +148,22 @@ def test_a_run_goes_to_another_user_and_is_deleted(home: Home, tmp_path: Path) -
     assert other("runs", "import", str(file), "--name", "again", "--max-size", "0.001")[0] == 2
     assert other("runs", "import", str(file), "--name", "again")[0] == 0
     ours, theirs = (
-        json.loads(user("runs", "show", name, "-o", "json")[1]) for user, name in ((home, "base"), (other, "again"))
+        json.loads(user("runs", "show", name, "-o", "json")[1])
+        for user, name in ((home, "base"), (other, "again"))
     )
-    assert (ours.pop("folder"), theirs.pop("folder")) == (str(home.runs / "2026-01-01-base"), str(other.runs / "again"))
+    assert (ours.pop("folder"), theirs.pop("folder")) == (
+        str(home.runs / "2026-01-01-base"),
+        str(other.runs / "again"),
+    )
     assert ours == theirs
     assert other("compare", "again", "LAST")[0] == 0
     # nobody is there to be asked
     code, _, err = other("runs", "delete", "again")
     assert (code, "--yes" in err, str(other.runs / "again") in err) == (2, True, True)
-    assert other("runs", "delete", "again", "base", "again", "--yes")[1] == "again: deleted\n2026-01-01-base: deleted\n"
+    assert (
+        other("runs", "delete", "again", "base", "again", "--yes")[1]
+        == "again: deleted\n2026-01-01-base: deleted\n"
+    )
     assert list(other.runs.iterdir()) == []
     assert other("runs", "import", str(tmp_path / "nothing"))[0] == 2
 
@@ -150,17 +179,25 @@ def test_delete_asks_on_a_terminal(home: Home, answer: bytes, left: int) -> None
         os.write(ours, answer)
         _, err = process.communicate(timeout=60)
     os.close(ours)
-    assert (process.returncode, b"delete " + bytes(home.runs / "2026-01-01-base") in err) == (0, True)
+    assert (process.returncode, b"delete " + bytes(home.runs / "2026-01-01-base") in err) == (
+        0,
+        True,
+    )
     assert len(list(home.runs.iterdir())) == left
 
 
 def test_compare_finds_the_slower_run(home: Home) -> None:
     code, out, _ = home("compare", "base", "LAST")
     assert code == 3
-    assert out.splitlines()[-2].startswith("FAIL  slower by more than 3 % in 1 of 3 steps: 4 workers 0.7")
+    assert out.splitlines()[-2].startswith(
+        "FAIL  slower by more than 3 % in 1 of 3 steps: 4 workers 0.7"
+    )
     code, out, _ = home("compare", "base", "slow", "-o", "json")
     found = checked(json.loads(out), "comparison")
-    assert (code, [step["change"] for step in found["steps"]]) == (3, ["equivalent", "equivalent", "regression"])
+    assert (code, [step["change"] for step in found["steps"]]) == (
+        3,
+        ["equivalent", "equivalent", "regression"],
+    )
     assert found["candidate"] == str(home.runs / "2026-01-02-slow")
     code, out, _ = home("compare", "slow", "base")
     assert (code, "1 faster" in out) == (0, True)
@@ -179,7 +216,11 @@ def test_different_workloads_are_invalid_unless_forced(home: Home) -> None:
 
 
 def test_the_shell_completes_runs(home: Home) -> None:
-    asked = {"_SCALETEST_COMPLETE": "bash_complete", "COMP_WORDS": "scaletest compare 2026", "COMP_CWORD": "2"}
+    asked = {
+        "_SCALETEST_COMPLETE": "bash_complete",
+        "COMP_WORDS": "scaletest compare 2026",
+        "COMP_CWORD": "2",
+    }
     done = call(env={**home.environment, **asked})
     assert done.stdout.split() == ["plain,2026-01-02-slow", "plain,2026-01-01-base"]
 
@@ -195,7 +236,10 @@ def test_output_without_room_is_no_bug(tmp_path: Path) -> None:
                 text=True,
                 check=False,
             )
-        assert (done.returncode, done.stderr) == (2, "error: the output cannot be written: No space left on device\n")
+        assert (done.returncode, done.stderr) == (
+            2,
+            "error: the output cannot be written: No space left on device\n",
+        )
 
 
 def test_a_locale_of_few_letters_still_gets_its_report(tmp_path: Path) -> None:
@@ -207,7 +251,8 @@ def test_a_locale_of_few_letters_still_gets_its_report(tmp_path: Path) -> None:
 
 
 def test_a_run_of_another_machine_does_not_go_on_here(tmp_path: Path) -> None:
-    # given a run from elsewhere that lacks its last step, expect a refusal, and every file as it was
+    # given a run from elsewhere that lacks its last step, expect a refusal, and every file as it
+    # was
     folder = make(tmp_path / "run", FAST)
     path = folder.path / "environment.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "processor": "Another 9000"}))

@@ -43,7 +43,9 @@ def test_one_worker_of_a_node_samples_and_another_takes_over_when_it_dies(
     client: Client, url: str, redis: Any, start: Start, gate: Gate
 ) -> None:
     # given two workers of a node, of which the second has work, and one that shall not sample
-    workers = {name: start(*STEADY, "--name", name, "--", *gate.command) for name in ("first", "second")}
+    workers = {
+        name: start(*STEADY, "--name", name, "--", *gate.command) for name in ("first", "second")
+    }
     start("--name", "third", "--no-causes", "--", *gate.command)
     for _ in range(3):
         client.submit_one(Request(client.new_id(), "q"))
@@ -69,7 +71,9 @@ def test_one_worker_of_a_node_samples_and_another_takes_over_when_it_dies(
     assert workers[other].wait(60) == 0
 
 
-def test_a_worker_without_work_stops_sampling_and_leaves_at_once(redis: Any, queues: Queues, start: Start) -> None:
+def test_a_worker_without_work_stops_sampling_and_leaves_at_once(
+    redis: Any, queues: Queues, start: Start
+) -> None:
     worker = start()
     # what an idle node does is sampled as well
     assert next_samples(redis, 1)[0].value("memory", "total")
@@ -87,25 +91,39 @@ def test_sampling_needs_no_connection_of_its_own(redis: Any, start: Start) -> No
     start()
     eventually(lambda: redis.exists(keys.samples("q")))
     # expect it to have as many as any worker, once RQ has said what it says at the begin
-    eventually(lambda: len([row for row in redis.client_list() if row["id"] not in others]) == CONNECTIONS_A_WORKER)
+    eventually(
+        lambda: (
+            len([row for row in redis.client_list() if row["id"] not in others])
+            == CONNECTIONS_A_WORKER
+        )
+    )
 
 
-def test_devices_of_an_exporter_are_part_of_the_samples(client: Client, redis: Any, start: Start, gate: Gate) -> None:
+def test_devices_of_an_exporter_are_part_of_the_samples(
+    client: Client, redis: Any, start: Start, gate: Gate
+) -> None:
     with serving() as exporter:
         exporter.sample("dcgm")
         start("--device-metrics-url", exporter.url, "--", *gate.command)
         client.submit_one(Request(client.new_id(), "q"))
         # it is not asked for every sample
-        sample = eventually(lambda: [row for row in next_samples(redis, 1) if row.of_kind("device")])[0]
+        sample = eventually(
+            lambda: [row for row in next_samples(redis, 1) if row.of_kind("device")]
+        )[0]
     # where they come from is told with them, and the node is read as well
     assert sample.sources and set(sample.sources.values()) == {exporter.host}
     assert all(sample.of_kind("device").values()) and sample.value("cpu", "cores")
 
 
-def test_stock_rq_starts_our_worker_with_its_sampler(url: str, redis: Any, queues: Queues, tmp_path: Path) -> None:
+def test_stock_rq_starts_our_worker_with_its_sampler(
+    url: str, redis: Any, queues: Queues, tmp_path: Path
+) -> None:
     rq = str(Path(sys.executable).parent / "rq")
     line = [rq, "worker", "-w", "workers.worker.Worker", "-S", "json", "--url", url, "q"]
-    with (tmp_path / "log").open("wb") as log, subprocess.Popen(line, stdout=log, stderr=log) as process:
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(line, stdout=log, stderr=log) as process,
+    ):
         try:
             assert next_samples(redis, 1)
         finally:
@@ -115,7 +133,18 @@ def test_stock_rq_starts_our_worker_with_its_sampler(url: str, redis: Any, queue
 
 def validated(folder: Path, *options: str) -> RunFolder:
     """A short run of a command that uses a processor."""
-    line = ["--local", "--limit", "2", "--step-time", "2", "--scale", "1.1", "--run-dir", str(folder), *options]
+    line = [
+        "--local",
+        "--limit",
+        "2",
+        "--step-time",
+        "2",
+        "--scale",
+        "1.1",
+        "--run-dir",
+        str(folder),
+        *options,
+    ]
     done = call("validate", *line, "--", sys.executable, "-c", "sum(range(2_000_000))")
     assert done.returncode in (0, 3, 4), done.stderr
     return RunFolder(folder)
@@ -128,7 +157,10 @@ def test_a_local_run_keeps_samples_of_its_time(tmp_path: Path) -> None:
     # one sampler at a time, though there were two workers
     times = [sample.at_s for sample in stored.samples]
     assert times == sorted(times) and len(set(times)) == len(times) >= 3
-    began, ended = min(reply.started_s for reply in replies), max(reply.ended_s for reply in replies)
+    began, ended = (
+        min(reply.started_s for reply in replies),
+        max(reply.ended_s for reply in replies),
+    )
     during = [sample for sample in stored.samples if began < sample.at_s < ended + 2]
     assert max(sample.value("cpu", "user") or 0.0 for sample in during) > 0.1
     result = call("runs", "export", str(tmp_path / "run"), str(tmp_path / "run.tar.gz"))
@@ -140,13 +172,17 @@ def test_no_causes_leaves_no_samples(tmp_path: Path) -> None:
     assert folder.load().samples == [] and not (folder.path / "samples.jsonl").exists()
 
 
-def test_a_client_tells_samples_over_http(url: str, queues: Queues, redis: Any, start: Start, tmp_path: Path) -> None:
+def test_a_client_tells_samples_over_http(
+    url: str, queues: Queues, redis: Any, start: Start, tmp_path: Path
+) -> None:
     start("--name", "w")
     with (tmp_path / "log").open("w+") as log:
         options = ("--queue", "q", "--redis-url", url, "--listen", "127.0.0.1:0", "--parallel", "1")
         client = subprocess.Popen(program("client", *options, "--", "0.05"), stdout=log, stderr=log)
         try:
-            match = eventually(lambda: re.search(r"at (http://\S+)/$", Path(log.name).read_text(), re.MULTILINE))
+            match = eventually(
+                lambda: re.search(r"at (http://\S+)/$", Path(log.name).read_text(), re.MULTILINE)
+            )
             reader, found = RemoteSamples(Direct(match[1])), []
 
             def come() -> bool:

@@ -30,17 +30,38 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
 
     with running("--slots", "4", "--seconds", "0.2") as url:
         done = call(
-            *("saturate", "--url", url, "--load", "closed", "--step-time", "2", "--warm", "1", "--progress", "plain"),
+            *(
+                "saturate",
+                "--url",
+                url,
+                "--load",
+                "closed",
+                "--step-time",
+                "2",
+                "--warm",
+                "1",
+                "--progress",
+                "plain",
+            ),
             *("--start", "2", "--maximum", "8", "--confirm", "1", "--precision", "0.1"),
             *("--share", "0.2", "--wanted", "5", "--server-header", "Server-Time", "-o", "json"),
-            *("--sql", str(tmp_path / "s.db"), "--original-csv", str(tmp_path / "csv"), "--header", "X-Key: secret"),
+            *(
+                "--sql",
+                str(tmp_path / "s.db"),
+                "--original-csv",
+                str(tmp_path / "csv"),
+                "--header",
+                "X-Key: secret",
+            ),
             env=root,
         )
     result = json.loads(done.stdout)
     check_verdict(done.returncode, result)
     check_capacity(result)
     # the service runs on this machine, and was looked at
-    assert any(step["around"]["activities"] and step["around"]["tester"] > 0 for step in result["steps"])
+    assert any(
+        step["around"]["activities"] and step["around"]["tester"] > 0 for step in result["steps"]
+    )
     folder = SaturationFolder(Path(result["folder"]))
     assert "secret" not in (folder.path / "environment.json").read_text()
     assert sum(one.requests for one in folder.saturation().steps) == len(
@@ -60,20 +81,27 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
         title: sink.ask(title) for title in QUERIES
     }
     sink.close()
-    sized = json.loads(shown("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json"))
+    sized = json.loads(
+        shown("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json")
+    )
     each = result["saturation_per_s"]["value"] / 2
     assert sized["demand"]["per_pod_per_s"] == pytest.approx(each)
 
 
 def check_capacity(result: dict[str, Any]) -> None:
-    """Of what can do 20 requests a second: a quarter or four times as many would be that of something else."""
+    """Of what can do 20 requests a second: a quarter or four times as many would be that of
+    something else.
+    """
     assert 5 < result["saturation_per_s"]["value"] < 80, result
 
 
 def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
     """The three files of the original tool, and the database."""
     stored = folder.saturation()
-    texts = {name: (tmp_path / "csv" / f"{name}.csv").read_text() for name in ("history", "timing", "scaling")}
+    texts = {
+        name: (tmp_path / "csv" / f"{name}.csv").read_text()
+        for name in ("history", "timing", "scaling")
+    }
     files = {name: list(csv.reader(text.splitlines())) for name, text in texts.items()}
     assert files["history"][0][:4] == ["TestNo", "TestCountTotal", "ThreadCount", "Records"]
     assert len(files["history"]) == 1 + len(stored.steps)
@@ -120,8 +148,30 @@ def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("right\n")
     with running("--token", "right", "--seconds", "0.5") as url:
-        line = ("saturate", "--url", url, "--token-file", str(token), "--run-dir", str(tmp_path / "run"), "-o", "json")
-        done = call(*line, "--mode", "sweep", "--load", "closed", "--start", "1", "--count", "4", "--warm", "0")
+        line = (
+            "saturate",
+            "--url",
+            url,
+            "--token-file",
+            str(token),
+            "--run-dir",
+            str(tmp_path / "run"),
+            "-o",
+            "json",
+        )
+        done = call(
+            *line,
+            "--mode",
+            "sweep",
+            "--load",
+            "closed",
+            "--start",
+            "1",
+            "--count",
+            "4",
+            "--warm",
+            "0",
+        )
     result = json.loads(done.stdout)
     check_verdict(done.returncode, result)
     assert {step["success"] for step in result["steps"]} == {1.0}
@@ -139,11 +189,23 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
                 "threadStep": 1,
                 "retryCount": 1,
             },
-            "defaultProvider": {"endpointUrl": url, "fileInput": str(tmp_path / "one.json"), "recordCount": 6},
+            "defaultProvider": {
+                "endpointUrl": url,
+                "fileInput": str(tmp_path / "one.json"),
+                "recordCount": 6,
+            },
             "logDirectory": str(tmp_path / "logs"),
         }
         (tmp_path / "plan.json").write_text(json.dumps(plan))
-        line = ("saturate", "-f", str(tmp_path / "plan.json"), "--warm", "0", "--run-dir", str(tmp_path / "run"))
+        line = (
+            "saturate",
+            "-f",
+            str(tmp_path / "plan.json"),
+            "--warm",
+            "0",
+            "--run-dir",
+            str(tmp_path / "run"),
+        )
         done = call(*line)
     assert done.returncode in (0, 4), done.stderr
     steps = SaturationFolder(tmp_path / "run").saturation().steps
@@ -153,8 +215,11 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
         list(csv.DictReader((tmp_path / "logs" / f"{name}.csv").read_text().splitlines()))
         for name in ("history", "timing")
     )
-    # six requests on one, two and three threads; none handles all while another has half a second to do
-    shares = {int(row["ThreadCount"]): (int(row["MinRecords"]), int(row["MaxRecords"])) for row in history}
+    # six requests on one, two and three threads; none handles all while another has half a second
+    # to do
+    shares = {
+        int(row["ThreadCount"]): (int(row["MinRecords"]), int(row["MaxRecords"])) for row in history
+    }
     assert list(shares) == [1, 2, 3] and shares[1] == (6, 6)
     assert all(shares[threads][0] <= 6 / threads <= shares[threads][1] < 6 for threads in (2, 3))
     assert {row["PayloadSize"] for row in timing} == {str(len('{"input": 1}'))}
@@ -163,9 +228,19 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
 def test_an_interrupted_run_says_so_and_is_kept(tmp_path: Path) -> None:
     with running() as url:
         line = program(
-            "saturate", "--url", url, "--step-time", "60", "--warm", "0.5", "--run-dir", str(tmp_path / "run")
+            "saturate",
+            "--url",
+            url,
+            "--step-time",
+            "60",
+            "--warm",
+            "0.5",
+            "--run-dir",
+            str(tmp_path / "run"),
         )
-        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen(
+            line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists())
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)

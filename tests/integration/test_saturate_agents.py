@@ -1,4 +1,6 @@
-"""scaletest saturate with agents that load a service or a queue together, and what happens when one dies."""
+"""scaletest saturate with agents that load a service or a queue together, and what happens when one
+dies.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,26 @@ from tests.integration.services import check_verdict, running
 def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Path) -> None:
     with running("--slots", "32") as service:
         line = program(
-            *("saturate", "--url", service, "--redis-url", url, "--agents", "2", "--mode", "sweep", "--start", "20"),
+            *(
+                "saturate",
+                "--url",
+                service,
+                "--redis-url",
+                url,
+                "--agents",
+                "2",
+                "--mode",
+                "sweep",
+                "--start",
+                "20",
+            ),
             *("--step-time", "600", "--warm", "1", "--run-dir", str(tmp_path / "run")),
         )
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists())
-        agents = [int(one) for one in children(process.pid) if b"--agent" in cmdline(one).split(b"\0")]
+        agents = [
+            int(one) for one in children(process.pid) if b"--agent" in cmdline(one).split(b"\0")
+        ]
         assert len(agents) == 2
         for agent in agents[:killed]:
             os.kill(agent, signal.SIGKILL)
@@ -38,7 +54,9 @@ def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Pat
     # what was measured before is kept, with the reason
     assert "INVALID  an agent was ended by signal 9" in out
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert result["verdict"]["kind"] == "INVALID" and [one["phase"] for one in result["steps"]] == ["warm"]
+    assert result["verdict"]["kind"] == "INVALID" and [one["phase"] for one in result["steps"]] == [
+        "warm"
+    ]
     again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
     assert again["verdict"] == result["verdict"] and again["steps"][0]["requests"] > 0
 
@@ -48,7 +66,12 @@ def test_a_redis_that_ends_in_mid_run_leaves_what_was_measured(tmp_path: Path) -
     from scaletest.broker import EmbeddedServer
     from tests.integration.test_sql import Door
 
-    server, lock, ended, steps = EmbeddedServer(), threading.Lock(), threading.Event(), tmp_path / "run/steps.jsonl"
+    server, lock, ended, steps = (
+        EmbeddedServer(),
+        threading.Lock(),
+        threading.Event(),
+        tmp_path / "run/steps.jsonl",
+    )
     server.start()
 
     def act() -> None:
@@ -61,8 +84,25 @@ def test_a_redis_that_ends_in_mid_run_leaves_what_was_measured(tmp_path: Path) -
         with Door(act) as door:
             threading.Thread(target=door.serve_forever, daemon=True).start()
             done = call(
-                *("saturate", "--url", f"http://127.0.0.1:{door.server_port}/", "--redis-url", server.url),
-                *("--agents", "2", "--load", "closed", "--mode", "sweep", "--start", "2", "--count", "50"),
+                *(
+                    "saturate",
+                    "--url",
+                    f"http://127.0.0.1:{door.server_port}/",
+                    "--redis-url",
+                    server.url,
+                ),
+                *(
+                    "--agents",
+                    "2",
+                    "--load",
+                    "closed",
+                    "--mode",
+                    "sweep",
+                    "--start",
+                    "2",
+                    "--count",
+                    "50",
+                ),
                 *("--warm", "0.2", "--run-dir", str(tmp_path / "run"), "-o", "json"),
             )
             door.shutdown()
@@ -72,7 +112,10 @@ def test_a_redis_that_ends_in_mid_run_leaves_what_was_measured(tmp_path: Path) -
     # then it is said why it ended, and what was measured before is reported
     assert done.returncode == 7, done.stderr
     result = json.loads(done.stdout)
-    assert result["verdict"]["kind"] == "INVALID" and "Redis of the agents went away" in result["verdict"]["reason"]
+    assert (
+        result["verdict"]["kind"] == "INVALID"
+        and "Redis of the agents went away" in result["verdict"]["reason"]
+    )
     assert {one["phase"] for one in result["steps"]} == {"warm"}
     again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
     assert again["verdict"] == result["verdict"]
@@ -92,11 +135,34 @@ def cmdline(pid: str) -> bytes:
 
 
 def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
-    # given so few requests of a second each that a pause of the machine spoils one try of three at most
+    # given so few requests of a second each that a pause of the machine spoils one try of three at
+    # most
     with running("--slots", "32", "--seconds", "1") as service:
         done = call(
-            *("saturate", "--url", service, "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady"),
-            *("--start", "4", "--step-time", "3", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+            *(
+                "saturate",
+                "--url",
+                service,
+                "--redis-url",
+                url,
+                "--agents",
+                "3",
+                "--mode",
+                "sweep",
+                "--steady",
+            ),
+            *(
+                "--start",
+                "4",
+                "--step-time",
+                "3",
+                "--warm",
+                "0",
+                "--run-dir",
+                str(tmp_path / "run"),
+                "-o",
+                "json",
+            ),
         )
     result = json.loads(done.stdout)
     check_verdict(done.returncode, result)
@@ -135,24 +201,55 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
     meeting.join()
     redis.expire("scaletest:agents:m:plan", 5)
     assert meeting.brought(1) is None
-    assert all(5 < int(redis.ttl(key)) <= EXPIRE_S for key in redis.scan_iter(match="scaletest:agents:*"))
+    assert all(
+        5 < int(redis.ttl(key)) <= EXPIRE_S for key in redis.scan_iter(match="scaletest:agents:*")
+    )
     meeting.close()
     assert not meeting.alive()
     redis.close()
 
 
 def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_path: Path) -> None:
-    # given four workers that take a second, and three agents with a client each, which are not late before half of it
+    # given four workers that take a second, and three agents with a client each, which are not late
+    # before half of it
     for _ in range(4):
         start()
     done = call(
-        *("saturate", "--queue", "q", "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady", "--start"),
-        *("2", "--step-time", "6", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json", "--", "1"),
+        *(
+            "saturate",
+            "--queue",
+            "q",
+            "--redis-url",
+            url,
+            "--agents",
+            "3",
+            "--mode",
+            "sweep",
+            "--steady",
+            "--start",
+        ),
+        *(
+            "2",
+            "--step-time",
+            "6",
+            "--warm",
+            "0",
+            "--run-dir",
+            str(tmp_path / "run"),
+            "-o",
+            "json",
+            "--",
+            "1",
+        ),
     )
     check_verdict(done.returncode, json.loads(done.stdout))
     stored = SaturationFolder(tmp_path / "run").saturation()
     last = stored.samples[stored.steps[-1].number]
     # expect the very pace that one would have followed, each a third of it, and every reply
     assert sorted(one.due_s for one in last) == pytest.approx([n / 2 for n in range(12)], abs=1e-6)
-    assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {"1": 4, "2": 4, "3": 4}
+    assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {
+        "1": 4,
+        "2": 4,
+        "3": 4,
+    }
     assert len({one.request for one in last}) == 12 and all(one.ok for one in last)

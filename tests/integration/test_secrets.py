@@ -32,7 +32,18 @@ def test_a_password_in_the_url_stays_there(environment: dict[str, str], tmp_path
         connect(server.url).config_set("requirepass", PASSWORD)
         url = f"{server.url}?password={PASSWORD}"
         # when a validation runs, whose workload writes down what it sees
-        line = ["validate", "--redis-url", url, "--limit", "1", "--step-time", "0.5", "--ready-timeout", "120", "--"]
+        line = [
+            "validate",
+            "--redis-url",
+            url,
+            "--limit",
+            "1",
+            "--step-time",
+            "0.5",
+            "--ready-timeout",
+            "120",
+            "--",
+        ]
         seen = tmp_path / "workload.env"
         done = call(*line, "/bin/sh", "-c", f"env > {seen}", env=environment)
         assert done.returncode in (0, 3, 4), done.stderr
@@ -42,7 +53,11 @@ def test_a_password_in_the_url_stays_there(environment: dict[str, str], tmp_path
         assert any("password=***" in text for text in texts)
         for form in ("html", "md", "csv", "junit", "json", "text"):
             texts.append(call_here("report", "LAST", "-t", form, env=environment).stdout)
-        texts += [call_here("runs", "show", "LAST", env=environment).stdout, done.stdout, done.stderr]
+        texts += [
+            call_here("runs", "show", "LAST", env=environment).stdout,
+            done.stdout,
+            done.stderr,
+        ]
         texts.append(call_here("config", "view", "--redis-url", url, env=environment).stdout)
         assert len([text for text in texts if text]) > 8
         assert not [text for text in texts if PASSWORD in text or TOKEN in text]

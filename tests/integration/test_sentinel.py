@@ -23,10 +23,27 @@ def certificates(folder: Path) -> None:
         sign = [] if name == "ca" else ["-CA", f"{folder}/ca.crt", "-CAkey", f"{folder}/ca.key"]
         extra = ["-addext", "subjectAltName=IP:127.0.0.1"] if name == "server" else []
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={name}",
-             "-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.crt", *extra, *sign],
-            check=True, capture_output=True,
-        )  # fmt: skip
+            [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "1",
+                "-subj",
+                f"/CN={name}",
+                "-keyout",
+                f"{folder}/{name}.key",
+                "-out",
+                f"{folder}/{name}.crt",
+                *extra,
+                *sign,
+            ],
+            check=True,
+            capture_output=True,
+        )
 
 
 def test_sentinel_failover(tmp_path: Path) -> None:
@@ -35,14 +52,18 @@ def test_sentinel_failover(tmp_path: Path) -> None:
     with EmbeddedServer(tcp=True) as master:
         port = master.url.split(":")[2].split("/")[0]
         with EmbeddedServer(tcp=True, extra=["--replicaof", "127.0.0.1", port]) as replica:
-            eventually(lambda: connect(replica.url).info("replication").get("master_link_status") == "up")
+            eventually(
+                lambda: connect(replica.url).info("replication").get("master_link_status") == "up"
+            )
             watch, config = embedded.free_port(), tmp_path / "sentinel.conf"
             config.write_text(
                 f"port {watch}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {port} 1\n"
                 "sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n"
             )
             with (tmp_path / "sentinel.log").open("wb") as log:
-                sentinel = subprocess.Popen([program_, str(config), "--sentinel"], stdout=log, stderr=log)
+                sentinel = subprocess.Popen(
+                    [program_, str(config), "--sentinel"], stdout=log, stderr=log
+                )
             try:
                 url = f"sentinel://127.0.0.1:{watch}/main/0"
                 redis = eventually(lambda: _try(url))
@@ -74,7 +95,9 @@ def test_sentinel_over_tls(tmp_path: Path) -> None:
     config.write_text("\n".join(lines) + "\n")
     with EmbeddedServer(program=server_program, extra=["--tls-port", str(port), *extra]):
         with (tmp_path / "sentinel.log").open("wb") as log:
-            sentinel = subprocess.Popen([server_program, str(config), "--sentinel"], stdout=log, stderr=log)
+            sentinel = subprocess.Popen(
+                [server_program, str(config), "--sentinel"], stdout=log, stderr=log
+            )
         try:
             # when the URL says so
             url = f"sentinel://127.0.0.1:{watch}/main/0?ssl=true&ssl_ca_certs={tmp_path}/ca.crt"
@@ -93,7 +116,9 @@ def test_sentinel_over_tls(tmp_path: Path) -> None:
             sentinel.wait()
 
 
-@pytest.mark.parametrize("query", ["foo=1", "ssl_ca_certs=/x", "sentinel_foo=1", "ssl=true&ssl_min_version=x"])
+@pytest.mark.parametrize(
+    "query", ["foo=1", "ssl_ca_certs=/x", "sentinel_foo=1", "ssl=true&ssl_min_version=x"]
+)
 def test_options_for_sentinels_are_read_or_refused(query: str) -> None:
     # as silence would mean a connection without what was asked for
     with pytest.raises(InvalidValue):
@@ -101,7 +126,9 @@ def test_options_for_sentinels_are_read_or_refused(query: str) -> None:
 
 
 def test_a_sentinels_password_is_in_no_message() -> None:
-    assert "s3cret" not in masked("sentinel://u:s3cret@h/m?sentinel_username=a&sentinel_password=s3cret&ssl=true")
+    assert "s3cret" not in masked(
+        "sentinel://u:s3cret@h/m?sentinel_username=a&sentinel_password=s3cret&ssl=true"
+    )
 
 
 def failover(url: str, master: EmbeddedServer) -> None:

@@ -1,4 +1,6 @@
-"""Workers that share devices, through validation: all are full in every step, and memory that ends is seen."""
+"""Workers that share devices, through validation: all are full in every step, and memory that ends
+is seen.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,16 @@ def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compare(run: Path, devices: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    line = ["validate", "--local", "--run-dir", str(run), "--device-glob", f"{devices}/fake*", "-o", "json"]
+    line = [
+        "validate",
+        "--local",
+        "--run-dir",
+        str(run),
+        "--device-glob",
+        f"{devices}/fake*",
+        "-o",
+        "json",
+    ]
     done = call(*line, *arguments)
     assert done.stdout, done.stderr
     return done.returncode, checked(json.loads(done.stdout))
@@ -54,9 +65,16 @@ def test_memory_that_ends_takes_a_number_out(tmp_path: Path, devices: Path) -> N
 def test_a_killed_comparison_goes_on_with_as_many_devices(tmp_path: Path, devices: Path) -> None:
     # given a comparison that is killed in its third step
     (devices / "fake0").touch()
-    run, options = tmp_path / "run", ("--per-device", "1,2,3", "--device-glob", f"{devices}/fake*", *BRIEF)
-    line = program("validate", "--local", *options, "--run-dir", str(run), "--", "fakedev", "--seconds", "0.3")
-    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    run, options = (
+        tmp_path / "run",
+        ("--per-device", "1,2,3", "--device-glob", f"{devices}/fake*", *BRIEF),
+    )
+    line = program(
+        "validate", "--local", *options, "--run-dir", str(run), "--", "fakedev", "--seconds", "0.3"
+    )
+    process = subprocess.Popen(
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     steps = run / "steps.jsonl"
     eventually(lambda: steps.exists() and len(steps.read_text().splitlines()) >= 2)
     process.send_signal(signal.SIGKILL)
@@ -65,17 +83,29 @@ def test_a_killed_comparison_goes_on_with_as_many_devices(tmp_path: Path, device
     # when there is another device, expect a clear refusal
     (devices / "fake1").touch()
     refused = call("validate", "--local", "--resume", str(run))
-    assert (refused.returncode, "begun with 1 devices, and there are 2 now" in refused.stderr) == (2, True)
+    assert (refused.returncode, "begun with 1 devices, and there are 2 now" in refused.stderr) == (
+        2,
+        True,
+    )
     # and when it is gone again, the rest
     (devices / "fake1").unlink()
     resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
     candidates = json.loads(resumed.stdout)["sharing"]["candidates"]
     assert [row["per_device"] for row in candidates] == [1, 2, 3], resumed.stderr
     assert steps.read_text().startswith(before)
-    assert [json.loads(line)["workers"] for line in steps.read_text().splitlines()] == [1, 2, 3, 3, 2, 1]
+    assert [json.loads(line)["workers"] for line in steps.read_text().splitlines()] == [
+        1,
+        2,
+        3,
+        3,
+        2,
+        1,
+    ]
 
 
-def test_numbers_of_workers_per_device_are_compared_on_the_way_up_and_down(tmp_path: Path, devices: Path) -> None:
+def test_numbers_of_workers_per_device_are_compared_on_the_way_up_and_down(
+    tmp_path: Path, devices: Path
+) -> None:
     # given two devices and steps of a fixed time
     for number in range(2):
         (devices / f"fake{number}").touch()
@@ -85,12 +115,23 @@ def test_numbers_of_workers_per_device_are_compared_on_the_way_up_and_down(tmp_p
     lines = (tmp_path / "run" / "steps.jsonl").read_text().splitlines()
     ways = [(row["workers"], row["repeat"]) for row in map(json.loads, lines)]
     assert ways == [(2, 0), (4, 0), (4, 1), (2, 1)]
-    assert [[way["repeat"] for way in step["repeats"]] for step in result["steps"]] == [[0, 1], [0, 1]]
+    assert [[way["repeat"] for way in step["repeats"]] for step in result["steps"]] == [
+        [0, 1],
+        [0, 1],
+    ]
     for workers, repeat in ways:
-        own = [row for row in records(tmp_path / "run") if (row["step"], row["repeat"]) == (workers, repeat)]
+        own = [
+            row
+            for row in records(tmp_path / "run")
+            if (row["step"], row["repeat"]) == (workers, repeat)
+        ]
         assert len({(row["device"], row["device_info"]["slot"]) for row in own}) == workers
     page = call("report", str(tmp_path / "run"), "-t", "html").stdout
-    assert all(f"<h3>{workers} workers, {way}</h3>" in page for workers in (2, 4) for way in ("way up", "way down"))
+    assert all(
+        f"<h3>{workers} workers, {way}</h3>" in page
+        for workers in (2, 4)
+        for way in ("way up", "way down")
+    )
 
 
 def test_one_number_is_how_workers_of_an_ordinary_run_share(tmp_path: Path, devices: Path) -> None:
@@ -100,9 +141,24 @@ def test_one_number_is_how_workers_of_an_ordinary_run_share(tmp_path: Path, devi
     assert result["sharing"] is None
     # so short a run may say too little
     check_verdict(code, result)
-    assert {(row["step"], row["per_device"]) for row in records(tmp_path / "run")} == {(1, 2), (2, 2)}
-    too_many = call("validate", "--local", "--per-device", "2", "--limit", "4", "--device-glob", f"{devices}/fake*")
-    assert (too_many.returncode, "4 workers do not fit into 2 slots" in too_many.stderr) == (2, True)
+    assert {(row["step"], row["per_device"]) for row in records(tmp_path / "run")} == {
+        (1, 2),
+        (2, 2),
+    }
+    too_many = call(
+        "validate",
+        "--local",
+        "--per-device",
+        "2",
+        "--limit",
+        "4",
+        "--device-glob",
+        f"{devices}/fake*",
+    )
+    assert (too_many.returncode, "4 workers do not fit into 2 slots" in too_many.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_without_a_device_there_is_nothing_to_compare(tmp_path: Path) -> None:
@@ -114,7 +170,12 @@ def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
     # given a stream of 20 frames
     if shutil.which("ffmpeg") is None:
         missing("FFmpeg is not installed")
-    assert call("media", "make", "--folder", str(tmp_path), "--codec", "h264", "--frames", "20").returncode == 0
+    assert (
+        call(
+            "media", "make", "--folder", str(tmp_path), "--codec", "h264", "--frames", "20"
+        ).returncode
+        == 0
+    )
     stream = str(next(tmp_path.glob("*.h264")))
     words = ("transcode", "--input", stream, "--output-codec", "mpeg2", "--threads", "1")
     line = (

@@ -1,4 +1,6 @@
-"""What the exporter reads: all queues in one round trip, slots that the scripts keep, and reaping for others."""
+"""What the exporter reads: all queues in one round trip, slots that the scripts keep, and reaping
+for others.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,17 @@ from tests.integration.lanes import lane_of
 
 
 def done(taken: Any, wait_s: float, run_s: float, pod: str = "pod-1") -> Done:
-    reply = json.dumps({"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0})
+    reply = json.dumps(
+        {"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0}
+    )
     return Done(taken, "succeeded", bucket(wait_s), bucket(run_s), reply, False)
 
 
-def test_every_queue_with_its_counts_workers_and_histograms(client: Client, redis: Any, queues: Queues) -> None:
-    # given two queues, one with a running and a waiting request and a worker on it, the other paused
+def test_every_queue_with_its_counts_workers_and_histograms(
+    client: Client, redis: Any, queues: Queues
+) -> None:
+    # given two queues, one with a running and a waiting request and a worker on it, the other
+    # paused
     queues.add("other", maximum=3, note="a note")
     queues.pause("other")
     client.submit([Request(client.new_id(), "q") for _ in range(3)])
@@ -49,7 +56,13 @@ def test_every_queue_with_its_counts_workers_and_histograms(client: Client, redi
     assert queue.counters["submitted"] == 3
     assert (queue.wait, queue.run) == ({bucket(0.5): 1}, {bucket(2.0): 1})
     worker = queue.workers[0]
-    assert (worker.name, worker.busy, worker.suspect, worker.pod, worker.node) == ("w", True, False, "pod-1", "node-1")
+    assert (worker.name, worker.busy, worker.suspect, worker.pod, worker.node) == (
+        "w",
+        True,
+        False,
+        "pod-1",
+        "node-1",
+    )
     assert began <= worker.started_s <= seen.at_s
     assert sum(slot.submitted for slot in queue.slots) == 3
     # and once idle, it runs nothing
@@ -85,7 +98,9 @@ def test_a_slot_is_found_without_a_search(client: Client, redis: Any) -> None:
     second = lane.cycle(done(first, 0.5, 2.0, pod="p"))
     # expect a hash table at once, and the names as they were
     assert redis.object("encoding", keys.slots("q")) == b"hashtable"
-    assert [(slot.node, slot.pod) for slot in snapshot(redis).queues[0].slots if slot.ended] == [("node-1", "p")]
+    assert [(slot.node, slot.pod) for slot in snapshot(redis).queues[0].slots if slot.ended] == [
+        ("node-1", "p")
+    ]
     lane.cycle(done(second, 0.5, 3.0, pod=""), take=False)
     assert [slot.pod for slot in snapshot(redis).queues[0].slots if slot.ended][-1] == ""
     lane.close()
@@ -104,7 +119,9 @@ def test_nothing_foreign_in_the_slots_stops_a_worker(client: Client, redis: Any)
     lane.close()
 
 
-def test_an_undeclared_or_broken_job_at_the_front_does_not_break_the_read(redis: Any, queues: Queues) -> None:
+def test_an_undeclared_or_broken_job_at_the_front_does_not_break_the_read(
+    redis: Any, queues: Queues
+) -> None:
     redis.rpush("rq:queue:q", "nothing")
     assert snapshot(redis).queues[0].oldest_waiting_s is None
     redis.hset("rq:job:nothing", "enqueued_us", "soon")
@@ -127,12 +144,17 @@ FOREIGN: dict[str, Callable[[Any], object]] = {
     "an entry without a number": lambda r: r.hset(keys.QUEUES, "bad", '{"maximum": Infinity}'),
     "an entry too deep": lambda r: r.hset(keys.QUEUES, "bad", "[" * 100_000),
     "suspects that are text": lambda r: r.set("scaletest:suspects:bad", "x"),
-    "a worker that is text": lambda r: (r.zadd(keys.workers("bad"), {"w": 9e18}), r.set("rq:worker:w", "x")),
+    "a worker that is text": lambda r: (
+        r.zadd(keys.workers("bad"), {"w": 9e18}),
+        r.set("rq:worker:w", "x"),
+    ),
 }
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_what_others_wrote_hides_only_the_queue_that_it_lies_in(what: str, redis: Any, queues: Queues) -> None:
+def test_what_others_wrote_hides_only_the_queue_that_it_lies_in(
+    what: str, redis: Any, queues: Queues
+) -> None:
     # given a queue whose keys somebody else wrote to, beside one with a request
     queues.add("bad")
     redis.rpush("rq:queue:q", "a")
@@ -157,8 +179,11 @@ def test_an_error_that_redis_answers_with_is_not_called_unreachable(redis: Any, 
         snapshot(redis)
 
 
-def test_a_queue_that_cannot_be_reaped_keeps_no_other_from_it(redis: Any, queues: Queues, url: str) -> None:
-    # given the lease of a dead worker on queue q, and a queue before it whose leases are something else
+def test_a_queue_that_cannot_be_reaped_keeps_no_other_from_it(
+    redis: Any, queues: Queues, url: str
+) -> None:
+    # given the lease of a dead worker on queue q, and a queue before it whose leases are something
+    # else
     queues.add("a")
     redis.set(keys.leases("a"), "x")
     redis.zadd(keys.leases("q"), {"r:1:w": 1})
@@ -171,7 +196,11 @@ def test_a_queue_that_cannot_be_reaped_keeps_no_other_from_it(redis: Any, queues
 
 def commands_of_a_snapshot(redis: Any) -> int:
     def calls() -> int:
-        return sum(row["calls"] for name, row in redis.info("commandstats").items() if name != "cmdstat_info")
+        return sum(
+            row["calls"]
+            for name, row in redis.info("commandstats").items()
+            if name != "cmdstat_info"
+        )
 
     snapshot(redis)
     before = calls()

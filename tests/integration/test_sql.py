@@ -1,4 +1,6 @@
-"""Samples in databases: the same in SQLite and in a PostgreSQL server of our own, whose five answers agree."""
+"""Samples in databases: the same in SQLite and in a PostgreSQL server of our own, whose five
+answers agree.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,18 @@ from scaletest.model.verdict import VerdictKind
 from tests.conftest import call, eventually, missing
 from tests.unit.simulated import Simulated, stored
 
-# Debian keeps the server's programs out of the way, and has a user for it: it refuses to run as root.
+# Debian keeps the server's programs out of the way, and has a user for it: it refuses to run as
+# root.
 EXITS = {one.value: one.exit_code for one in VerdictKind}
 DEBIAN, USER = "/usr/lib/postgresql/*/bin", "postgres"
 
 
 def found(name: str) -> str:
     """The path of one of PostgreSQL's programs."""
-    places = [os.environ["PATH"], *map(str, sorted(Path("/").glob(DEBIAN.lstrip("/")), reverse=True))]
+    places = [
+        os.environ["PATH"],
+        *map(str, sorted(Path("/").glob(DEBIAN.lstrip("/")), reverse=True)),
+    ]
     path = shutil.which(name, path=os.pathsep.join(places))
     if path is None:
         missing("the server of PostgreSQL; apt-get install postgresql")
@@ -42,26 +48,49 @@ def found(name: str) -> str:
 
 
 class Postgres:
-    """An own server on a socket, which sorts texts as English people do; it can be ended and started again."""
+    """An own server on a socket, which sorts texts as English people do; it can be ended and
+    started again.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         root = os.geteuid() == 0
-        self._who: dict[str, Any] = {"user": USER, "group": USER, "extra_groups": []} if root else {}
+        self._who: dict[str, Any] = (
+            {"user": USER, "group": USER, "extra_groups": []} if root else {}
+        )
         if root:
             shutil.chown(folder, USER, USER)
-        options = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en"]
+        options = [
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+            "--locale-provider=icu",
+            "--icu-locale=en",
+        ]
         line = [found("initdb"), "-D", folder / "data", "-U", "test", "--no-sync", *options]
-        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=folder, **self._who)
+        done = subprocess.run(
+            line, capture_output=True, text=True, check=False, cwd=folder, **self._who
+        )
         assert done.returncode == 0, done.stderr
         self.url = f"postgresql://test@/postgres?host={folder}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """And wait until it answers."""
-        line = [found("postgres"), "-D", self._folder / "data", "-k", self._folder, "-c", "listen_addresses=", "-F"]
+        line = [
+            found("postgres"),
+            "-D",
+            self._folder / "data",
+            "-k",
+            self._folder,
+            "-c",
+            "listen_addresses=",
+            "-F",
+        ]
         with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(line, stdout=log, stderr=log, cwd=self._folder, **self._who)
+            self._process = subprocess.Popen(
+                line, stdout=log, stderr=log, cwd=self._folder, **self._who
+            )
         eventually(lambda: answers(self.url))
 
     def stop(self) -> None:
@@ -100,14 +129,21 @@ def answers(url: str) -> bool:
 
 
 def test_both_databases_give_the_same_five_answers(database: str, tmp_path: Path) -> None:
-    # given a run of two agents whose service refuses on overload, once more by a client of another name
+    # given a run of two agents whose service refuses on overload, once more by a client of another
+    # name
     plan = SaturationPlan("simulated", step_s=2.0, warm_s=0.5)
     steps, samples = stored(plan, Simulated(slots=2, room=8), 1)
-    sinks = [SqlSink(where, "run", client) for client in ("vm", "VM") for where in (database, str(tmp_path / "s.db"))]
+    sinks = [
+        SqlSink(where, "run", client)
+        for client in ("vm", "VM")
+        for where in (database, str(tmp_path / "s.db"))
+    ]
     for sink in sinks:
         for step in steps:
             began = replace(step, began=f"2026-11-21T10:{step.number:02}:00.250+00:00")
-            sink.store(began, [one._replace(agent=str(one.request % 11)) for one in samples[step.number]])
+            sink.store(
+                began, [one._replace(agent=str(one.request % 11)) for one in samples[step.number]]
+            )
     # expect the same of both, sorted by the same rule
     for title in QUERIES:
         theirs, ours = sinks[0].ask(title), sinks[1].ask(title)
@@ -211,7 +247,9 @@ def test_a_database_that_was_started_again_lacks_nothing(postgres: Postgres) -> 
         postgres.start()
 
 
-def test_a_server_that_does_not_answer_does_not_stop_a_run(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_does_not_stop_a_run(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # given a server process that stands still in the midst of a step
     sink = SqlSink(database, "frozen", "x")
     sink._patience_s = 0.2
@@ -265,15 +303,36 @@ def saturated(act: Callable[[], None], sql: str, run: Path) -> subprocess.Comple
         threading.Thread(target=door.serve_forever, daemon=True).start()
         try:
             return call(
-                *("saturate", "--url", f"http://127.0.0.1:{door.server_port}/", "--load", "closed", "--mode", "sweep"),
-                *("--start", "1", "--maximum", "2", "--increment", "1", "--count", "20", "--warm", "0"),
+                *(
+                    "saturate",
+                    "--url",
+                    f"http://127.0.0.1:{door.server_port}/",
+                    "--load",
+                    "closed",
+                    "--mode",
+                    "sweep",
+                ),
+                *(
+                    "--start",
+                    "1",
+                    "--maximum",
+                    "2",
+                    "--increment",
+                    "1",
+                    "--count",
+                    "20",
+                    "--warm",
+                    "0",
+                ),
                 *("--sql", sql, "--run-dir", str(run), "-o", "json"),
             )
         finally:
             door.shutdown()
 
 
-def test_a_run_outlives_its_database_which_is_filled_later(postgres: Postgres, tmp_path: Path) -> None:
+def test_a_run_outlives_its_database_which_is_filled_later(
+    postgres: Postgres, tmp_path: Path
+) -> None:
     # given a server that ends with the first call, after it was seen to be there
     try:
         done = saturated(postgres.stop, postgres.url, tmp_path / "lost")
@@ -294,7 +353,9 @@ def test_a_run_outlives_its_database_which_is_filled_later(postgres: Postgres, t
     assert rows_of(postgres.url, "lost") == rows
 
 
-def test_a_database_that_comes_back_before_the_end_gets_what_it_lacks(postgres: Postgres, tmp_path: Path) -> None:
+def test_a_database_that_comes_back_before_the_end_gets_what_it_lacks(
+    postgres: Postgres, tmp_path: Path
+) -> None:
     # given a server that is away while the first step is stored, and back in the second
     steps, down = tmp_path / "back/steps.jsonl", [0]
 
@@ -312,12 +373,18 @@ def test_a_database_that_comes_back_before_the_end_gets_what_it_lacks(postgres: 
     result = json.loads(done.stdout)
     assert done.returncode == EXITS[result["verdict"]["kind"]], done.stderr
     # a step in which the tester was late is measured again, so there may be more than two
-    assert "the run goes on" in done.stderr and f"and got {len(result['steps'])} steps" in done.stderr
+    assert (
+        "the run goes on" in done.stderr and f"and got {len(result['steps'])} steps" in done.stderr
+    )
     assert rows_of(postgres.url, "back") == {one["number"]: 20 for one in result["steps"]}
 
 
-def test_a_database_that_is_not_there_is_refused_before_anything_is_loaded(database: str, tmp_path: Path) -> None:
+def test_a_database_that_is_not_there_is_refused_before_anything_is_loaded(
+    database: str, tmp_path: Path
+) -> None:
     calls = list[int]()
-    done = saturated(lambda: calls.append(1), database.replace("host=", "host=/nowhere"), tmp_path / "run")
+    done = saturated(
+        lambda: calls.append(1), database.replace("host=", "host=/nowhere"), tmp_path / "run"
+    )
     assert done.returncode == 7 and "cannot be reached" in done.stderr
     assert calls == [] and not (tmp_path / "run").exists()

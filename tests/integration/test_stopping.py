@@ -1,4 +1,6 @@
-"""Workers are told to stop while Redis is away: the idle end soon, the others wait, nothing is lost."""
+"""Workers are told to stop while Redis is away: the idle end soon, the others wait, nothing is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,26 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def launch(own: EmbeddedServer, log: Path) -> Iterator[Launch]:
-    """Start workers that nothing but what is tested ends: an hour of grace, an hour for an answer of Redis."""
+    """Start workers that nothing but what is tested ends: an hour of grace, an hour for an answer
+    of Redis.
+    """
     started: list[subprocess.Popen[bytes]] = []
 
     def run(name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        line = ["worker", "--queue", "q", "--name", name, "--redis-url", f"{own.url}?socket_timeout=3600"]
+        line = [
+            "worker",
+            "--queue",
+            "q",
+            "--name",
+            name,
+            "--redis-url",
+            f"{own.url}?socket_timeout=3600",
+        ]
         line += ["--grace", "3600", "--heartbeat", "0.4", *arguments]
         with log.open("ab") as file:
-            started.append(subprocess.Popen(program(*line), stdin=subprocess.DEVNULL, stdout=file, stderr=file))
+            started.append(
+                subprocess.Popen(program(*line), stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+            )
         redis = connect(own.url)
         eventually(lambda: name in Queues(redis).worker_names("q"))
         redis.close()
@@ -92,7 +106,8 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     delivered = submit(client, "0")
     assert wait_for(client, 1)[delivered].ok
     eventually(lambda: blocks(redis))
-    # when Redis hangs at the moment when it has moved the request to the worker and not told it, and the worker must go
+    # when Redis hangs at the moment when it has moved the request to the worker and not told it,
+    # and the worker must go
     redis.lmove("aside", keys.taking("q"), "LEFT", "RIGHT")
     os.kill(own.pid, signal.SIGSTOP)
     worker.send_signal(signal.SIGTERM)
@@ -102,7 +117,8 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     assert "is idle and stops without Redis" in said
     assert "other workers will clean up after it" in said
     assert "Traceback" not in said
-    # and, when Redis goes on, that another worker gets the request, and nothing of the first one is left
+    # and, when Redis goes on, that another worker gets the request, and nothing of the first one is
+    # left
     os.kill(own.pid, signal.SIGCONT)
     launch("second")
     assert wait_for(client, 1)[caught].ok
@@ -115,7 +131,9 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     assert (state.counters["succeeded"], state.waiting, state.balance) == (2, 0, 0)
 
 
-def test_a_worker_of_a_paused_queue_ends_without_a_redis_that_hangs(own: EmbeddedServer, launch: Launch) -> None:
+def test_a_worker_of_a_paused_queue_ends_without_a_redis_that_hangs(
+    own: EmbeddedServer, launch: Launch
+) -> None:
     redis = connect(own.url)
     Queues(redis).pause("q")
     worker = launch("first")
@@ -127,7 +145,9 @@ def test_a_worker_of_a_paused_queue_ends_without_a_redis_that_hangs(own: Embedde
 
 
 class Refuser:
-    """In the place of a Redis that is gone: takes connections, and ends each at its first command. Counts them."""
+    """In the place of a Redis that is gone: takes connections, and ends each at its first command.
+    Counts them.
+    """
 
     def __init__(self, port: int) -> None:
         self.seen: Counter[bytes] = Counter()

@@ -40,12 +40,27 @@ def test_every_model_runs_through_the_queue(client: Client, start: Callable[...,
     replies = wait_for(client, len(WORDS), 500)
     assert {name: replies[name].error for name in WORDS} == dict.fromkeys(WORDS, "")
     for reply in replies.values():
-        assert (reply.figures["samples"], reply.figures["batches"], reply.figures["torch_device"]) == (4, 2, "cpu")
+        assert (
+            reply.figures["samples"],
+            reply.figures["batches"],
+            reply.figures["torch_device"],
+        ) == (4, 2, "cpu")
     assert float(replies["matmul"].figures["tflops"]) > 0
 
 
 def test_samples_per_second_come_out_of_a_validation(tmp_path: Path) -> None:
-    line = ("validate", "--local", "--limit", "1", "--seconds", "0.1", "--precision", "0.2", "--max-step", "30")
+    line = (
+        "validate",
+        "--local",
+        "--limit",
+        "1",
+        "--seconds",
+        "0.1",
+        "--precision",
+        "0.2",
+        "--max-step",
+        "30",
+    )
     words = ("torch", *WORDS["matmul"], *TINY)
     done = call(*line, "--run-dir", str(tmp_path / "run"), "-o", "json", "--", *words)
     (step,) = checked(json.loads(done.stdout))["steps"]

@@ -1,4 +1,6 @@
-"""Transcodes for real with FFmpeg in software, and with stand-ins that print what oneVPL's tool prints."""
+"""Transcodes for real with FFmpeg in software, and with stand-ins that print what oneVPL's tool
+prints.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if shutil.which("ffmpeg") is None:
         missing("FFmpeg is not installed")
     folder = tmp_path_factory.mktemp("media")
-    done = call("media", "make", "--folder", str(folder), "--size", "64x64", "--frames", "10", "-o", "json")
+    done = call(
+        "media", "make", "--folder", str(folder), "--size", "64x64", "--frames", "10", "-o", "json"
+    )
     assert done.returncode == 0, done.stderr
     return dict(zip(CODECS, (row["path"] for row in json.loads(done.stdout)), strict=True))
 
@@ -53,31 +57,59 @@ def test_made_media_is_what_was_asked_for(media: dict[str, str]) -> None:
     done = call("media", "probe", *media.values(), "-o", "json")
     rows = json.loads(done.stdout)
     assert [row["codec"] for row in rows] == list(CODECS)
-    assert {(row["width"], row["height"], row["frames"], row["elementary"]) for row in rows} == {(64, 64, 10, True)}
+    assert {(row["width"], row["height"], row["frames"], row["elementary"]) for row in rows} == {
+        (64, 64, 10, True)
+    }
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_is_decoded_and_encoded(wake: Wake, media: dict[str, str], codec: str) -> None:
-    words = ("--input", media[codec], "--output-codec", codec, "--threads", "1", "--quality", "speed", "--frames", "7")
+    words = (
+        "--input",
+        media[codec],
+        "--output-codec",
+        codec,
+        "--threads",
+        "1",
+        "--quality",
+        "speed",
+        "--frames",
+        "7",
+    )
     result = run(wake, "transcode", *words)
     assert result.outcome is Outcome.SUCCEEDED, result.error
     assert (result.figures["frames"], result.figures["encode_errors"]) == (7, 0)
     assert float(result.figures["fps"]) > 0
 
 
-def test_several_outputs_of_several_inputs_are_counted_together(wake: Wake, media: dict[str, str]) -> None:
+def test_several_outputs_of_several_inputs_are_counted_together(
+    wake: Wake, media: dict[str, str]
+) -> None:
     words = ("--input", media["h264"], "--also", "mpeg2:96x96", "--sessions", "2", "--threads", "1")
     assert run(wake, "transcode", *words).figures["frames"] == 40
 
 
 def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
-    # given an ffmpeg whose every word is kept, and that reads in real time, so that it runs long enough to give a rate
-    assert call("media", "make", "--folder", str(tmp_path), "--codec", "h264", "--frames", "40").returncode == 0
+    # given an ffmpeg whose every word is kept, and that reads in real time, so that it runs long
+    # enough to give a rate
+    assert (
+        call(
+            "media", "make", "--folder", str(tmp_path), "--codec", "h264", "--frames", "40"
+        ).returncode
+        == 0
+    )
     real, log = shutil.which("ffmpeg"), tmp_path / "log"
     program = tmp_path / "ffmpeg"
     program.write_text(f'#!/bin/sh\n{real} -re "$@" 2>{log}; s=$?; cat {log} >&2; exit $s\n')
     program.chmod(0o755)
-    slowly = ("--input", str(next(tmp_path.glob("*.h264"))), "--output-codec", "mpeg2", "--threads", "1")
+    slowly = (
+        "--input",
+        str(next(tmp_path.glob("*.h264"))),
+        "--output-codec",
+        "mpeg2",
+        "--threads",
+        "1",
+    )
     # when
     result = run(wake, "transcode", *slowly, "--program", str(program))
     # expect its own summary, to the digits that it prints there
@@ -96,15 +128,21 @@ def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
         (("--input", "README.md", "--program", "/nonexistent"), "cannot be started"),
     ],
 )
-def test_what_cannot_be_transcoded_says_why(wake: Wake, media: dict[str, str], words: Any, text: str) -> None:
+def test_what_cannot_be_transcoded_says_why(
+    wake: Wake, media: dict[str, str], words: Any, text: str
+) -> None:
     result = run(wake, "transcode", *words)
     assert result.outcome is Outcome.FAILED
     assert text in result.error
 
 
-def test_onevpl_refuses_a_container_and_says_how_to_extract(wake: Wake, media: dict[str, str], tmp_path: Path) -> None:
+def test_onevpl_refuses_a_container_and_says_how_to_extract(
+    wake: Wake, media: dict[str, str], tmp_path: Path
+) -> None:
     movie = tmp_path / "v.mp4"
-    subprocess.run(["ffmpeg", "-v", "error", "-i", media["h265"], "-c", "copy", str(movie)], check=True)
+    subprocess.run(
+        ["ffmpeg", "-v", "error", "-i", media["h265"], "-c", "copy", str(movie)], check=True
+    )
     result = run(wake, "transcode", "--engine", "onevpl", "--input", str(movie), "--codec", "h265")
     assert f"ffmpeg -i {movie} -an -c:v copy {tmp_path}/v.h265" in result.error
 
@@ -120,12 +158,22 @@ def stand_in(folder: Path, sample: str, code: int = 0) -> str:
     return str(program)
 
 
-def test_onevpls_figures_come_from_its_output(wake: Wake, media: dict[str, str], tmp_path: Path) -> None:
+def test_onevpls_figures_come_from_its_output(
+    wake: Wake, media: dict[str, str], tmp_path: Path
+) -> None:
     device = tmp_path / "renderD128"
     device.touch()
     program = stand_in(tmp_path, "onevpl-synthetic-one.out")
     result = run(
-        wake, "transcode", "--engine", "onevpl", "--input", media["h265"], "--program", program, device_glob=str(device)
+        wake,
+        "transcode",
+        "--engine",
+        "onevpl",
+        "--input",
+        media["h265"],
+        "--program",
+        program,
+        device_glob=str(device),
     )
     assert result.figures["frames"] == 600
     assert f"-device {device} -i::h265" in (tmp_path / "line").read_text()
@@ -136,16 +184,29 @@ def test_a_cascade_is_run_from_a_par_file_that_is_gone_afterwards(
     wake: Wake, media: dict[str, str], tmp_path: Path
 ) -> None:
     program = stand_in(tmp_path, "onevpl-synthetic-cascade.out", 1)
-    words = ("--engine", "onevpl", "--input", media["h265"], "--size", "1920x1080", "--also", "h264:1280x720")
+    words = (
+        "--engine",
+        "onevpl",
+        "--input",
+        media["h265"],
+        "--size",
+        "1920x1080",
+        "--also",
+        "h264:1280x720",
+    )
     result = run(wake, "transcode", *words, "--program", program)
     assert (result.outcome, result.figures["encode_errors"]) == (Outcome.FAILED, 1)
     assert "-o::sink -join" in (tmp_path / "par").read_text()
     assert not Path((tmp_path / "line").read_text().split()[1]).exists()
 
 
-def test_onevpl_without_a_gpu_is_no_device(wake: Wake, media: dict[str, str], tmp_path: Path) -> None:
+def test_onevpl_without_a_gpu_is_no_device(
+    wake: Wake, media: dict[str, str], tmp_path: Path
+) -> None:
     program = stand_in(tmp_path, "onevpl-no-device.out", 247)
-    result = run(wake, "transcode", "--engine", "onevpl", "--input", media["h264"], "--program", program)
+    result = run(
+        wake, "transcode", "--engine", "onevpl", "--input", media["h264"], "--program", program
+    )
     assert (result.reason, result.exit_code) == (Reason.NO_DEVICE, 247)
     assert "No implementation was found" in result.error
 
@@ -155,7 +216,10 @@ def test_the_real_onevpl_without_a_gpu_is_no_device(wake: Wake, media: dict[str,
         missing("sample_multi_transcode (Debian: onevpl-tools)")
     if list(Path("/dev").glob("dri/renderD*")):
         pytest.skip("this machine has a device")
-    assert run(wake, "transcode", "--engine", "onevpl", "--input", media["h264"]).reason is Reason.NO_DEVICE
+    assert (
+        run(wake, "transcode", "--engine", "onevpl", "--input", media["h264"]).reason
+        is Reason.NO_DEVICE
+    )
 
 
 def test_the_media_deployments_own_arguments_work_as_a_command(wake: Wake, tmp_path: Path) -> None:
@@ -163,18 +227,28 @@ def test_the_media_deployments_own_arguments_work_as_a_command(wake: Wake, tmp_p
     device = tmp_path / "renderD128"
     device.touch()
     line = (
-        f"{stand_in(tmp_path, 'onevpl-synthetic-one.out')} -hw -async 4 -device FILENAME -i::h265 v.h265"
-        " -o::h265 /dev/null -u medium -w 3840 -h 2160 -n 600"
+        f"{stand_in(tmp_path, 'onevpl-synthetic-one.out')} -hw -async 4 -device FILENAME -i::h265"
+        " v.h265 -o::h265 /dev/null -u medium -w 3840 -h 2160 -n 600"
     )
-    result = run(wake, *line.split(), device_glob=str(device), null_input=True, ignore_arguments=True)
+    result = run(
+        wake, *line.split(), device_glob=str(device), null_input=True, ignore_arguments=True
+    )
     assert result.figures["frames"] == 600
     expected = line.split(" ", 1)[1].replace("FILENAME", str(device))
     assert (tmp_path / "line").read_text().strip() == expected
 
 
-def test_frames_travel_through_the_queue_into_the_record(client: Client, start: Any, media: dict[str, str]) -> None:
+def test_frames_travel_through_the_queue_into_the_record(
+    client: Client, start: Any, media: dict[str, str]
+) -> None:
     start("--", "transcode", "--input", media["h264"], "--output-codec", "mpeg2", "--threads", "1")
-    client.submit([Request("all", "q"), Request("few", "q", ("--frames", "4")), Request("no", "q", ("--program", "x"))])
+    client.submit(
+        [
+            Request("all", "q"),
+            Request("few", "q", ("--frames", "4")),
+            Request("no", "q", ("--program", "x")),
+        ]
+    )
     replies: dict[str, Reply] = wait_for(client, 3)
     assert (replies["all"].figures["frames"], replies["few"].figures["frames"]) == (10, 4)
     assert "a request may not set --program" in replies["no"].error

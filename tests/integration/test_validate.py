@@ -1,4 +1,6 @@
-"""Validation end to end: a run that was killed or interrupted goes on, and every measuring is on record."""
+"""Validation end to end: a run that was killed or interrupted goes on, and every measuring is on
+record.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from tests.conftest import Gate, call, eventually, processes_with, program
 from tests.integration.services import check_verdict
 from tests.unit.valid import checked
 
-# A step of so little time says nothing precise, and nothing is measured again for its noise. A run waits for requests
-# twice as long as their limit is: longer than any test holds them.
+# A step of so little time says nothing precise, and nothing is measured again for its noise. A run
+# waits for requests twice as long as their limit is: longer than any test holds them.
 BRIEF = (
     "--limit",
     "4",
@@ -30,7 +32,8 @@ BRIEF = (
     "--time-limit",
     "300",
 )
-# Requests of 0.1 s that end until so many steps are measured, and then not before the file "go" is there.
+# Requests of 0.1 s that end until so many steps are measured, and then not before the file "go" is
+# there.
 HELD = """
 while [ -e "$1/steps.jsonl" ] && [ "$(wc -l <"$1/steps.jsonl")" -ge "$2" ] && ! [ -e "$1/go" ]; do
     : >"$1/held"
@@ -41,7 +44,9 @@ exec sleep 0.1
 
 
 def measured(run: Path) -> list[tuple[int, int]]:
-    """Workers and repeat of every measuring of a run, in the order of measuring; odd repeats are on the way down."""
+    """Workers and repeat of every measuring of a run, in the order of measuring; odd repeats are on
+    the way down.
+    """
     rows = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
     return [(row["workers"], row["repeat"]) for row in rows]
 
@@ -56,10 +61,23 @@ def validate(run: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
 
 
 def held(run: Path, steps: int) -> subprocess.Popen[str]:
-    """A run of 1, 2 and 4 workers that has measured so many steps, and measures the next until `go_on`."""
+    """A run of 1, 2 and 4 workers that has measured so many steps, and measures the next until
+    `go_on`.
+    """
     process = subprocess.Popen(
         program(
-            "validate", "--local", *BRIEF, "--run-dir", str(run), "--", "sh", "-c", HELD, "sh", str(run), str(steps)
+            "validate",
+            "--local",
+            *BRIEF,
+            "--run-dir",
+            str(run),
+            "--",
+            "sh",
+            "-c",
+            HELD,
+            "sh",
+            str(run),
+            str(steps),
         ),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -80,7 +98,9 @@ def check_whole(code: int, result: dict[str, Any]) -> None:
     """All that was asked for was measured."""
     check_verdict(code, result)
     assert [step["workers"] for step in result["steps"]] == [1, 2, 4]
-    assert all([way["repeat"] for way in step["repeats"]] == [0, 1] for step in result["steps"]), result["steps"]
+    assert all([way["repeat"] for way in step["repeats"]] == [0, 1] for step in result["steps"]), (
+        result["steps"]
+    )
 
 
 @pytest.mark.parametrize("steps", [2, 4], ids=["on the way up", "on the way down"])
@@ -96,7 +116,10 @@ def test_a_killed_run_measures_only_what_is_missing(tmp_path: Path, steps: int) 
     go_on(run)
     # and whose last step left records without a line that says it is complete, and half a line
     workers, repeat = WAYS[steps]
-    stray = json.loads(before["records.jsonl"].splitlines()[-1]) | {"step": workers, "repeat": repeat}
+    stray = json.loads(before["records.jsonl"].splitlines()[-1]) | {
+        "step": workers,
+        "repeat": repeat,
+    }
     with (run / "records.jsonl").open("a") as file:
         file.write(json.dumps(stray) + "\n" + '{"queue":"va')
     # when it is resumed
@@ -112,7 +135,10 @@ def test_a_killed_run_measures_only_what_is_missing(tmp_path: Path, steps: int) 
     # and a run that is finished is judged again, and nothing is measured
     lines = (run / "steps.jsonl").read_text()
     again = call("validate", "--local", "--resume", str(run), "-o", "json")
-    assert (again.returncode, json.loads(again.stdout)["verdict"]) == (resumed.returncode, result["verdict"])
+    assert (again.returncode, json.loads(again.stdout)["verdict"]) == (
+        resumed.returncode,
+        result["verdict"],
+    )
     assert (run / "steps.jsonl").read_text() == lines
 
 
@@ -124,7 +150,9 @@ def test_an_interrupt_on_the_way_down_gives_invalid_and_the_table_so_far(tmp_pat
     shown, _ = process.communicate(timeout=120)
     assert process.returncode == 4
     # every step has its row, by the way up where there is nothing else, and the run can go on
-    table = shown.partition("requests/s")[2].partition("\n±")[0]  # sentences below it may begin with a figure too
+    table = shown.partition("requests/s")[2].partition("\n±")[
+        0
+    ]  # sentences below it may begin with a figure too
     assert [line.split()[0] for line in table.splitlines()[1:]] == ["1", "2", "4"]
     assert "INVALID  interrupted" in shown
     assert "--resume" in shown
@@ -169,7 +197,9 @@ def test_a_run_in_use_cannot_be_resumed(tmp_path: Path, gate: Gate) -> None:
         "--",
         *gate.command,
     )
-    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     eventually(lambda: (run / "workers.log").exists())
     second = call("validate", "--local", "--resume", str(run))
     assert second.returncode == 2
@@ -182,9 +212,13 @@ def test_a_run_in_use_cannot_be_resumed(tmp_path: Path, gate: Gate) -> None:
 
 
 def test_repeats_are_shuffled_in_blocks_and_their_spread_is_the_interval(tmp_path: Path) -> None:
-    _, result = validate(tmp_path / "run", "--limit", "2", "--seconds", "0.1", "--step-time", "0.5", "--repeats", "3")
+    _, result = validate(
+        tmp_path / "run", "--limit", "2", "--seconds", "0.1", "--step-time", "0.5", "--repeats", "3"
+    )
     assert [len(step["repeats"]) for step in result["steps"]] == [3, 3]
     assert {step["interval"] for step in result["steps"]} == {"between repeats"}
-    order = [json.loads(line) for line in (tmp_path / "run" / "steps.jsonl").read_text().splitlines()]
+    order = [
+        json.loads(line) for line in (tmp_path / "run" / "steps.jsonl").read_text().splitlines()
+    ]
     assert [row["repeat"] for row in order] == [0, 0, 1, 1, 2, 2]
     assert sorted(row["workers"] for row in order) == [1, 1, 1, 2, 2, 2]

@@ -1,4 +1,6 @@
-"""A real Redis whose wall clock is set while it runs: dead workers' requests come back, others stay, replies come."""
+"""A real Redis whose wall clock is set while it runs: dead workers' requests come back, others
+stay, replies come.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,8 @@ def test_a_dead_workers_request_comes_back_and_a_living_ones_does_not(
 def test_load_goes_on_where_redis_comes_back_without_data_and_with_a_clock_that_is_behind(
     own: EmbeddedServer, clock: WallClock, tmp_path: Path
 ) -> None:
-    # given a server that starts with a declared queue, since the client may be back before a test can declare it
+    # given a server that starts with a declared queue, since the client may be back before a test
+    # can declare it
     connect(own.url).save()
     records: list[Record] = []
     with workers(own.url, tmp_path) as launch:

@@ -27,7 +27,8 @@ from workers.worker import Worker
 
 RQ = str(Path(sys.executable).parent / "rq")
 ROOT = Path(__file__).parents[2]
-# A worker that must stay alive for another one beats so: one that gets no processor for two seconds is no dead one.
+# A worker that must stay alive for another one beats so: one that gets no processor for two seconds
+# is no dead one.
 STEADY = ("--heartbeat", "2")
 
 
@@ -67,7 +68,9 @@ def test_sleep_and_limit_in_a_worker_process(client: Client, start: Any) -> None
     assert ask(client, "30", limit_s=0.05).outcome is Outcome.TIMED_OUT
 
 
-def test_every_bad_end_is_a_reply_and_the_worker_lives_on(client: Client, start: Any, redis: Any) -> None:
+def test_every_bad_end_is_a_reply_and_the_worker_lives_on(
+    client: Client, start: Any, redis: Any
+) -> None:
     start("--null-output", "--", "/bin/sh", "-c")
     assert ask(client, "exit 3").exit_code == 3
     assert ask(client, "kill -9 $$").reason is Reason.SIGNAL
@@ -76,7 +79,9 @@ def test_every_bad_end_is_a_reply_and_the_worker_lives_on(client: Client, start:
     assert len(Queues(redis).worker_names("q")) == 1
 
 
-def test_a_worker_on_an_undeclared_queue_exits_2_and_lists_the_declared(url: str, queues: Queues) -> None:
+def test_a_worker_on_an_undeclared_queue_exits_2_and_lists_the_declared(
+    url: str, queues: Queues
+) -> None:
     result = call("worker", "--queue", "typo", "--redis-url", url)
     assert result.returncode == 2
     assert "declared: q" in result.stderr
@@ -92,7 +97,9 @@ def test_burst_exits_when_the_queue_is_empty(client: Client, start: Any, queues:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_drains(client: Client, start: Any, queues: Queues, gate: Gate, number: int) -> None:
+def test_a_signal_drains(
+    client: Client, start: Any, queues: Queues, gate: Gate, number: int
+) -> None:
     # given one running and one waiting request
     worker = start("--", *gate.command)
     running, waiting = submit(client), submit(client)
@@ -108,13 +115,16 @@ def test_a_signal_drains(client: Client, start: Any, queues: Queues, gate: Gate,
     assert waiting != running
 
 
-def test_a_draining_worker_keeps_its_lease(client: Client, start: Any, queues: Queues, redis: Any, gate: Gate) -> None:
+def test_a_draining_worker_keeps_its_lease(
+    client: Client, start: Any, queues: Queues, redis: Any, gate: Gate
+) -> None:
     draining = start(*STEADY, "--name", "draining", "--", *gate.command)
     name = submit(client)
     eventually(lambda: queues.state("q").running == 1)
     start(*STEADY, "--name", "other")
     draining.send_signal(signal.SIGTERM)
-    # when the lease that it had at the signal is long over, and the other one has looked for dead ones
+    # when the lease that it had at the signal is long over, and the other one has looked for dead
+    # ones
     first = lease_ends(redis)
     eventually(lambda: redis.time()[0] > first + 2)
     gate.open()
@@ -135,7 +145,9 @@ def test_a_killed_worker_may_come_back_under_its_name(start: Any, queues: Queues
     assert queues.worker_names("q") == ["fixed"]
 
 
-def test_one_broken_worker_does_not_eat_the_queue(client: Client, start: Any, queues: Queues, tmp_path: Path) -> None:
+def test_one_broken_worker_does_not_eat_the_queue(
+    client: Client, start: Any, queues: Queues, tmp_path: Path
+) -> None:
     # given three workers, one of which fails everything at once
     start("--name", "broken", "--", "false")
     for name in ("a", "b"):
@@ -157,7 +169,9 @@ def test_an_idle_worker_stops_at_once(start: Any, queues: Queues, redis: Any) ->
     assert not redis.smembers("rq:workers")
 
 
-def test_after_the_grace_period_the_request_goes_back_to_the_front(client: Client, start: Any, queues: Queues) -> None:
+def test_after_the_grace_period_the_request_goes_back_to_the_front(
+    client: Client, start: Any, queues: Queues
+) -> None:
     mark = f"3141.{os.getpid()}"
     worker = start("--grace", "0.3", "--", "/bin/sleep")
     first, second = submit(client, mark), submit(client, "0")
@@ -177,7 +191,9 @@ def test_after_the_grace_period_the_request_goes_back_to_the_front(client: Clien
 def test_a_killed_worker_loses_nothing(client: Client, start: Any, queues: Queues) -> None:
     # given two workers, one of them with a long command
     mark = f"2718.{os.getpid()}"
-    doomed = start("--heartbeat", "0.4", "--", "/bin/sh", "-c", f'exec sleep "${{1:-{mark}}}"', "sh")
+    doomed = start(
+        "--heartbeat", "0.4", "--", "/bin/sh", "-c", f'exec sleep "${{1:-{mark}}}"', "sh"
+    )
     name = submit(client)
     eventually(lambda: processes_with(f"sleep {mark}".replace(" ", "\0")))
     # when it is killed and another worker lives
@@ -192,11 +208,22 @@ def test_a_killed_worker_loses_nothing(client: Client, start: Any, queues: Queue
     assert (state.counters["requeued"], state.balance) == (1, 0)
 
 
-def test_a_request_that_kills_its_workers_fails_as_lost(client: Client, start: Any, queues: Queues) -> None:
+def test_a_request_that_kills_its_workers_fails_as_lost(
+    client: Client, start: Any, queues: Queues
+) -> None:
     name = submit(client)
     kill_parent = "import os; os.kill(os.getppid(), 9); import time; time.sleep(20)"
     for _ in range(2):
-        line = ("--heartbeat", "0.4", "--max-attempts", "2", "--", sys.executable, "-c", kill_parent)
+        line = (
+            "--heartbeat",
+            "0.4",
+            "--max-attempts",
+            "2",
+            "--",
+            sys.executable,
+            "-c",
+            kill_parent,
+        )
         assert start(*line, wait=False).wait(60) == -9
     start("--heartbeat", "0.4", "--max-attempts", "2", "--", "true")
     reply = wait_for(client, 1)[name]
@@ -240,14 +267,22 @@ def test_rq_info_counts_nothing_as_failed_while_a_lease_is_over(
     assert wait_for(client, 1)[name].ok
 
 
-# -- stock RQ ------------------------------------------------------------------------------------------------------
+# -- stock RQ
+# --------------------------------------------------------------------------------------------------
 
 
-def test_a_stock_worker_runs_our_requests(client: Client, url: str, queues: Queues, redis: Any) -> None:
+def test_a_stock_worker_runs_our_requests(
+    client: Client, url: str, queues: Queues, redis: Any
+) -> None:
     name = submit(client, "0.01")
     no_wait = Request(client.new_id(), "q", ("0.01",))
     client.submit_one(no_wait, reply=False)
-    subprocess.run([RQ, "worker", "-u", url, "-S", "json", "--burst", "q"], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        [RQ, "worker", "-u", url, "-S", "json", "--burst", "q"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
     assert wait_for(client, 1)[name].ok
     state = queues.state("q")
     assert (state.counters["succeeded"], state.balance) == (2, 0)
@@ -257,7 +292,9 @@ def test_a_stock_worker_runs_our_requests(client: Client, url: str, queues: Queu
     assert json.loads(shown.stdout)["outcome"] == "succeeded"
 
 
-def test_our_class_works_from_the_stock_command_line(client: Client, url: str, queues: Queues, redis: Any) -> None:
+def test_our_class_works_from_the_stock_command_line(
+    client: Client, url: str, queues: Queues, redis: Any
+) -> None:
     name = submit(client, "0.01")
     stock_queue(redis).enqueue("tests.integration.functions.add", 1, 2, job_id="added")
     subprocess.run(
@@ -265,14 +302,20 @@ def test_our_class_works_from_the_stock_command_line(client: Client, url: str, q
         cwd=ROOT,
         check=True,
         capture_output=True,
-        env={"PATH": "/usr/bin:/bin", "SCALETEST_WORKER_ALLOW_FUNCTION": "tests.integration", "PYTHONPATH": str(ROOT)},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "SCALETEST_WORKER_ALLOW_FUNCTION": "tests.integration",
+            "PYTHONPATH": str(ROOT),
+        },
     )
     assert wait_for(client, 1)[name].ok
     assert Job.fetch("added", redis, JSONSerializer).return_value() == 3
     assert queues.state("q").balance == 0
 
 
-def test_a_foreign_function_is_refused_unless_allowed(start: Any, redis: Any, queues: Queues, tmp_path: Path) -> None:
+def test_a_foreign_function_is_refused_unless_allowed(
+    start: Any, redis: Any, queues: Queues, tmp_path: Path
+) -> None:
     victim = tmp_path / "created"
     job = stock_queue(redis).enqueue("os.system", f"touch {victim}")
     start("--burst", wait=False).wait(60)
@@ -301,7 +344,9 @@ class _Creates:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_a_pickle_is_never_loaded(start: Any, redis: Any, queues: Queues, tmp_path: Path, compressed: bool) -> None:
+def test_a_pickle_is_never_loaded(
+    start: Any, redis: Any, queues: Queues, tmp_path: Path, compressed: bool
+) -> None:
     victim = tmp_path / "created"
     data = pickle.dumps(("os.getcwd", None, (_Creates(str(victim)),), {}))
     job = stock_queue(redis).enqueue("os.getcwd")
@@ -314,11 +359,21 @@ def test_a_pickle_is_never_loaded(start: Any, redis: Any, queues: Queues, tmp_pa
     assert queues.state("q").balance == 0
 
 
-BROKEN = (b"", b"[", b"null", b'["workers.entry.run",null]', b'["workers.entry.run",null,[["0"],"x"],{}]', b"\xff")
+BROKEN = (
+    b"",
+    b"[",
+    b"null",
+    b'["workers.entry.run",null]',
+    b'["workers.entry.run",null,[["0"],"x"],{}]',
+    b"\xff",
+)
 
 
-def test_broken_data_never_stop_a_worker(client: Client, start: Any, redis: Any, queues: Queues) -> None:
-    # given requests with broken data, of clients that wait for a reply and others, each before one that is well
+def test_broken_data_never_stop_a_worker(
+    client: Client, start: Any, redis: Any, queues: Queues
+) -> None:
+    # given requests with broken data, of clients that wait for a reply and others, each before one
+    # that is well
     broken, well = set(), set()
     for data in BROKEN:
         for waits in (True, False):
@@ -340,7 +395,9 @@ def test_broken_data_never_stop_a_worker(client: Client, start: Any, redis: Any,
 def test_books_balance_when_a_stock_job_is_put_back(
     start: Any, redis: Any, queues: Queues, tmp_path: Path, gate: Gate
 ) -> None:
-    stock_queue(redis).enqueue("tests.integration.functions.pass_gate", str(tmp_path / "marks"), gate.path)
+    stock_queue(redis).enqueue(
+        "tests.integration.functions.pass_gate", str(tmp_path / "marks"), gate.path
+    )
     worker = start("--grace", "0.2", "--allow-function", "tests", cwd=ROOT)
     eventually(lambda: queues.state("q").running == 1)
     worker.send_signal(signal.SIGTERM)
@@ -352,7 +409,9 @@ def test_books_balance_when_a_stock_job_is_put_back(
     assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (1, 1, 0)
 
 
-def test_a_hundred_megabytes_are_kept_away_from_workers(client: Client, start: Any, redis: Any, queues: Queues) -> None:
+def test_a_hundred_megabytes_are_kept_away_from_workers(
+    client: Client, start: Any, redis: Any, queues: Queues
+) -> None:
     request = Request(client.new_id(), "q", ("0",))
     client.submit_one(request)
     redis.hset(f"rq:job:{request.id}", "data", b"x" * 100_000_000)
@@ -365,12 +424,16 @@ def test_a_hundred_megabytes_are_kept_away_from_workers(client: Client, start: A
     assert queues.state("q").balance == 0
 
 
-@pytest.mark.parametrize("again", [{"retry": Retry(max=2)}, {"repeat": Repeat(times=1, interval=0)}])
+@pytest.mark.parametrize(
+    "again", [{"retry": Retry(max=2)}, {"repeat": Repeat(times=1, interval=0)}]
+)
 def test_an_rq_retry_or_repeat_runs_once_more_and_not_twice(
     start: Any, redis: Any, queues: Queues, tmp_path: Path, again: dict[str, Any]
 ) -> None:
     function = "fail_once" if "retry" in again else "note"
-    stock_queue(redis).enqueue(f"tests.integration.functions.{function}", str(tmp_path / "marks"), **again)
+    stock_queue(redis).enqueue(
+        f"tests.integration.functions.{function}", str(tmp_path / "marks"), **again
+    )
     worker = start("--heartbeat", "0.3", "--allow-function", "tests", cwd=ROOT)
     eventually(lambda: (tmp_path / "marks").exists() and (tmp_path / "marks").read_text() == "xx")
     eventually(lambda: queues.state("q").balance == 0 and queues.state("q").running == 0)
@@ -378,16 +441,29 @@ def test_an_rq_retry_or_repeat_runs_once_more_and_not_twice(
     assert worker.wait(60) == 0
     assert (tmp_path / "marks").read_text() == "xx"
     counters = queues.state("q").counters
-    assert (counters["submitted"], counters["succeeded"]) == ((2, 1) if "retry" in again else (2, 2))
+    assert (counters["submitted"], counters["succeeded"]) == (
+        (2, 1) if "retry" in again else (2, 2)
+    )
     assert "requeued" not in counters
 
 
-def test_a_job_that_keeps_no_result_is_booked_as_what_it_was(start: Any, redis: Any, queues: Queues) -> None:
+def test_a_job_that_keeps_no_result_is_booked_as_what_it_was(
+    start: Any, redis: Any, queues: Queues
+) -> None:
     for number in range(15):
         stock_queue(redis).enqueue("tests.integration.functions.add", number, 1, result_ttl=0)
-    assert start("--burst", "--heartbeat", "0.05", "--allow-function", "tests", cwd=ROOT, wait=False).wait(60) == 0
+    assert (
+        start(
+            "--burst", "--heartbeat", "0.05", "--allow-function", "tests", cwd=ROOT, wait=False
+        ).wait(60)
+        == 0
+    )
     state = queues.state("q")
-    assert (state.counters["succeeded"], state.counters.get("failed"), state.balance) == (15, None, 0)
+    assert (state.counters["succeeded"], state.counters.get("failed"), state.balance) == (
+        15,
+        None,
+        0,
+    )
     assert not redis.keys("rq:job:*")
     assert redis.zcard("rq:wip:q") == 0
 
@@ -397,7 +473,9 @@ def test_a_killed_slow_job_runs_again_and_may_be_enqueued_anew(
 ) -> None:
     def enqueue() -> None:
         marks = str(tmp_path / "marks")
-        stock_queue(redis).enqueue("tests.integration.functions.pass_gate", marks, gate.path, job_id="same")
+        stock_queue(redis).enqueue(
+            "tests.integration.functions.pass_gate", marks, gate.path, job_id="same"
+        )
 
     enqueue()
     options = ("--heartbeat", "0.3", "--allow-function", "tests")
@@ -414,11 +492,16 @@ def test_a_killed_slow_job_runs_again_and_may_be_enqueued_anew(
     assert (state.counters["submitted"], state.counters["requeued"], state.balance) == (2, 1, 0)
 
 
-def test_a_stop_during_a_run_is_no_time_out(client: Client, start: Any, queues: Queues, tmp_path: Path) -> None:
-    # given a program that ignores TERM, so that its limit passes between the signal that ends it and its end
+def test_a_stop_during_a_run_is_no_time_out(
+    client: Client, start: Any, queues: Queues, tmp_path: Path
+) -> None:
+    # given a program that ignores TERM, so that its limit passes between the signal that ends it
+    # and its end
     ready, limit_s = tmp_path / "ready", 6
     script = f"trap '' TERM; touch {ready}; sleep 60 & wait; wait"
-    worker = start("--time-limit", str(limit_s), "--kill-grace", str(limit_s), "--", "/bin/sh", "-c", script)
+    worker = start(
+        "--time-limit", str(limit_s), "--kill-grace", str(limit_s), "--", "/bin/sh", "-c", script
+    )
     submit(client)
     eventually(ready.exists)
     worker.send_signal(signal.SIGTERM)
@@ -430,7 +513,9 @@ def test_a_stop_during_a_run_is_no_time_out(client: Client, start: Any, queues: 
     assert (state.waiting, state.counters.get("timed_out"), state.balance) == (1, None, 0)
 
 
-def test_a_worker_without_standard_error_still_drains_its_programs(client: Client, start: Any) -> None:
+def test_a_worker_without_standard_error_still_drains_its_programs(
+    client: Client, start: Any
+) -> None:
     line = 'exec 2>&-; exec "$@"'
     start("--", "sh", "-c", "head -c 300000 /dev/zero >&2", shell_prefix=["sh", "-c", line, "sh"])
     assert ask(client).ok
@@ -450,10 +535,20 @@ def test_a_job_that_cannot_be_fetched_since_redis_is_away_goes_back_at_once(
 
     monkeypatch.setattr(Job, "fetch", fetch)
     # expect one worker, whose leases live for 18 minutes, to run it in one go, with nothing lost
-    options: dict[str, Any] = {"serializer": JSONSerializer, "connection": connect(url), "interval_s": 600.0}
-    Worker(["q"], allow_functions=["tests.integration"], **options).work(burst=True, logging_level="CRITICAL")
+    options: dict[str, Any] = {
+        "serializer": JSONSerializer,
+        "connection": connect(url),
+        "interval_s": 600.0,
+    }
+    Worker(["q"], allow_functions=["tests.integration"], **options).work(
+        burst=True, logging_level="CRITICAL"
+    )
     state = queues.state("q")
-    assert (state.counters["succeeded"], state.counters.get("requeued"), state.balance) == (1, None, 0)
+    assert (state.counters["succeeded"], state.counters.get("requeued"), state.balance) == (
+        1,
+        None,
+        0,
+    )
 
 
 def kinds_of_jobs(queue: rq.Queue) -> None:
@@ -470,7 +565,9 @@ def kinds_of_jobs(queue: rq.Queue) -> None:
 
 
 def leftovers(redis: Any) -> dict[str, Any]:
-    """Every key of RQ's with type, members or fields, and whether it expires; ids and times made equal."""
+    """Every key of RQ's with type, members or fields, and whether it expires; ids and times made
+    equal.
+    """
     found: dict[str, Any] = {}
     for raw in redis.keys("rq:*"):
         key, kind = raw.decode(), redis.type(raw).decode()
@@ -500,7 +597,7 @@ def test_ordinary_jobs_leave_what_stock_rq_leaves(redis: Any, url: str) -> None:
             options["allow_functions"] = ["tests.integration"]
         kind(["q"], **options).work(burst=True, logging_level="CRITICAL")
         left.append(leftovers(redis))
-    # two fields that make a worker's calls safe to repeat and two that say where it runs, in the worker's own hash, are
-    # all that is added
+    # two fields that make a worker's calls safe to repeat and two that say where it runs, in the
+    # worker's own hash, are all that is added
     left[1]["rq:worker:NAME"][1].symmetric_difference_update({"call", "answer", "node", "pod"})
     assert left[1] == left[0]

@@ -49,21 +49,27 @@ def test_the_result_names_the_lock_that_a_program_waited_for(tmp_path: Path) -> 
     table = rows[rows.index("where the time went:") + 1 :]
     (waited,) = [row for row in table if row.startswith("  file lock ")]
     assert waited.endswith(f"  {path}")
-    assert any(row.startswith("CPU time ") for row in rows) and any(row.startswith("peak memory ") for row in rows)
+    assert any(row.startswith("CPU time ") for row in rows) and any(
+        row.startswith("peak memory ") for row in rows
+    )
 
 
 def test_the_result_as_json_is_that_of_a_reply() -> None:
-    code, result, said = once("--", sys.executable, "-c", "import time; print('words'); time.sleep(0.5)")
+    code, result, said = once(
+        "--", sys.executable, "-c", "import time; print('words'); time.sleep(0.5)"
+    )
     assert (code, result["outcome"], result["exit_code"], said) == (0, "succeeded", 0, "words\n")
     activity = Activity.from_dict(result["activity"])
     assert activity.seconds[State.SLEEP] > 0 and activity.cpu_s > 0
-    # what is done around the program belongs to the request only, however long a busy machine takes for it
+    # what is done around the program belongs to the request only, however long a busy machine takes
+    # for it
     assert 0.49 <= sum(activity.seconds.values()) <= result["run_s"] + 0.01
 
 
 def test_memory_that_is_no_more_than_ours_is_a_bound() -> None:
     assert "peak memory    at most " in call("worker", "--once", "--", "true").stdout
-    # through a shell, since the kernel counts the memory of who starts a process as that process's own
+    # through a shell, since the kernel counts the memory of who starts a process as that process's
+    # own
     line = program("worker", "--once", "--", sys.executable, "-c", "b'x' * 300_000_000")
     shell = ["/bin/sh", "-c", '"$@"; exit $?', "sh", *line]
     used = subprocess.run(shell, capture_output=True, text=True, timeout=280, check=True).stdout
@@ -81,7 +87,9 @@ def test_memory_that_is_no_more_than_ours_is_a_bound() -> None:
         (("--time-limit", "0.1", "--", "sleep", "9"), "timed_out", None),
     ],
 )
-def test_a_request_that_fails_has_exit_code_5(arguments: tuple[str, ...], outcome: str, exit_code: int | None) -> None:
+def test_a_request_that_fails_has_exit_code_5(
+    arguments: tuple[str, ...], outcome: str, exit_code: int | None
+) -> None:
     code, result, _ = once(*arguments)
     assert (code, result["outcome"], result["exit_code"]) == (5, outcome, exit_code)
     assert result["error"]
@@ -96,9 +104,13 @@ def test_figures_of_work_and_the_device_are_shown(tmp_path: Path) -> None:
     device = tmp_path / "card0"
     device.touch()
     tool = tmp_path / "ffmpeg"
-    tool.write_text(f'#!/bin/sh\n[ "$1" = {device} ] && echo "frame=  50 fps=25 q=-0.0 size=N/A" >&2\n')
+    tool.write_text(
+        f'#!/bin/sh\n[ "$1" = {device} ] && echo "frame=  50 fps=25 q=-0.0 size=N/A" >&2\n'
+    )
     tool.chmod(0o755)
-    done = call("worker", "--once", "--device-glob", f"{tmp_path}/card*", "--", str(tool), "FILENAME")
+    done = call(
+        "worker", "--once", "--device-glob", f"{tmp_path}/card*", "--", str(tool), "FILENAME"
+    )
     assert done.returncode == 0, done.stdout
     assert f"device         {device}" in done.stdout.splitlines()
     assert "frames         50" in done.stdout.splitlines()
@@ -117,7 +129,14 @@ def test_the_form_belongs_to_once() -> None:
 
 def test_an_interrupt_ends_the_program(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
-    line = program("worker", "--once", "--", "sh", "-c", f"echo $$ > {mark}.new; mv {mark}.new {mark}; exec sleep 600")
+    line = program(
+        "worker",
+        "--once",
+        "--",
+        "sh",
+        "-c",
+        f"echo $$ > {mark}.new; mv {mark}.new {mark}; exec sleep 600",
+    )
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     pid = int(eventually(lambda: mark.exists() and mark.read_text()))
     process.send_signal(signal.SIGINT)

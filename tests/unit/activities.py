@@ -1,6 +1,8 @@
-"""Runs of known causes: workers whose requests pass through phases, on resources that they share, without a clock.
+"""Runs of known causes: workers whose requests pass through phases, on resources that they share,
+without a clock.
 
-What a request truly did is kept beside what a sampler that looks ten times a second would have seen of it.
+What a request truly did is kept beside what a sampler that looks ten times a second would have seen
+of it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ RUNNABLE = (State.ON_CPU, State.CPU_WAIT)
 
 @dataclass(frozen=True)
 class Phase:
-    """What a request does for some seconds. shared: the resource it needs meanwhile; waiting: its state until then."""
+    """What a request does for some seconds. shared: the resource it needs meanwhile; waiting: its
+    state until then.
+    """
 
     state: State
     seconds: float
@@ -36,9 +40,12 @@ class Phase:
 class Injected:
     """A workload with a known cause.
 
-    phases: of a request of worker `index` of `workers`. slots: of each shared resource. gap_s: between two requests.
-    noise: relative standard deviation of the seconds. sampled: whether the workers say where the time went.
-    cpu: CPU seconds over seconds on a CPU, of `workers`. throttled: of the wait for a CPU, by a limit.
+    phases: of a request of worker `index` of `workers`. slots: of each shared resource. gap_s:
+    between two requests.
+    noise: relative standard deviation of the seconds. sampled: whether the workers say where the
+    time went.
+    cpu: CPU seconds over seconds on a CPU, of `workers`. throttled: of the wait for a CPU, by a
+    limit.
     """
 
     phases: Callable[[int, int], Sequence[Phase]]
@@ -54,10 +61,12 @@ Spent = list[tuple[State, str, float]]
 
 
 def sampled(spent: Spent, chance: random.Random) -> tuple[dict[State, float], tuple[Wait, ...]]:
-    """What looking every 0.1 s from a random instant on tells of a request; NOT_OBSERVED where no look met it.
+    """What looking every 0.1 s from a random instant on tells of a request; NOT_OBSERVED where no
+    look met it.
 
-    A look stands for the time since the one before, the last one also for the rest. The kernel itself counts how long
-    threads that can run do run, and how long they wait for that, so only their sum is sampled.
+    A look stands for the time since the one before, the last one also for the rest. The kernel
+    itself counts how long threads that can run do run, and how long they wait for that, so only
+    their sum is sampled.
     """
     whole = sum(seconds for _, _, seconds in spent)
     by_object: dict[tuple[State, str], float] = defaultdict(float)
@@ -74,18 +83,33 @@ def sampled(spent: Spent, chance: random.Random) -> tuple[dict[State, float], tu
     seconds: dict[State, float] = defaultdict(float)
     for (state, _), length in by_object.items():
         seconds[state] += length
-    true = {state: math.fsum(length for own, _, length in spent if own is state) for state in RUNNABLE}
+    true = {
+        state: math.fsum(length for own, _, length in spent if own is state) for state in RUNNABLE
+    }
     runnable = math.fsum(seconds.pop(state, 0.0) for state in RUNNABLE)
     if runnable:
-        seconds.update({state: runnable * length / sum(true.values()) for state, length in true.items() if length})
+        seconds.update(
+            {
+                state: runnable * length / sum(true.values())
+                for state, length in true.items()
+                if length
+            }
+        )
     waits = [Wait(state, name, length) for (state, name), length in by_object.items() if name]
     return dict(seconds), tuple(sorted(waits, key=lambda wait: -wait.seconds)[:4])
 
 
 def run(
-    injected: Injected, steps: Sequence[int] = (1, 2, 4), *, requests: int = 60, seed: int = 1, mirrored: bool = False
+    injected: Injected,
+    steps: Sequence[int] = (1, 2, 4),
+    *,
+    requests: int = 60,
+    seed: int = 1,
+    mirrored: bool = False,
 ) -> tuple[list[Measurement], Records, dict[int, dict[str, float]]]:
-    """Measurements, records, and the true mean seconds of a cycle by place, for each number of workers."""
+    """Measurements, records, and the true mean seconds of a cycle by place, for each number of
+    workers.
+    """
     chance = random.Random(f"{seed}")
     measurements: list[Measurement] = []
     records: Records = {}
@@ -105,7 +129,9 @@ def run(
 
 def shares(truth: dict[int, dict[str, float]], before: int, after: int) -> dict[str, float]:
     """The true share of each place in what a cycle grew by."""
-    grown = {name: truth[after].get(name, 0.0) - truth[before].get(name, 0.0) for name in [*State, GAP]}
+    grown = {
+        name: truth[after].get(name, 0.0) - truth[before].get(name, 0.0) for name in [*State, GAP]
+    }
     whole = sum(grown.values())
     return {str(name): seconds / whole for name, seconds in grown.items()}
 
@@ -137,10 +163,17 @@ def _measured(
             begun[worker], spent[worker] = now, []
         if index < len(phases):
             heapq.heappush(
-                events, (_pass(phases[index], now, spent[worker], free, injected, chance), worker, index + 1)
+                events,
+                (
+                    _pass(phases[index], now, spent[worker], free, injected, chance),
+                    worker,
+                    index + 1,
+                ),
             )
             continue
-        rows.append(_record(injected, (worker, workers, repeat), begun[worker], now, spent[worker], chance))
+        rows.append(
+            _record(injected, (worker, workers, repeat), begun[worker], now, spent[worker], chance)
+        )
         if worker in gaps:
             truth.append(_truth(spent[worker], gaps[worker]))
         gaps[worker] = injected.gap_s(workers) * chance.uniform(0.8, 1.2)
@@ -151,7 +184,12 @@ def _measured(
 
 
 def _pass(
-    phase: Phase, now: float, spent: Spent, free: dict[str, list[float]], injected: Injected, chance: random.Random
+    phase: Phase,
+    now: float,
+    spent: Spent,
+    free: dict[str, list[float]],
+    injected: Injected,
+    chance: random.Random,
 ) -> float:
     """Go through a phase, and return when it ends."""
     seconds = max(phase.seconds / 10, phase.seconds * (1 + chance.gauss(0, injected.noise)))
@@ -161,7 +199,13 @@ def _pass(
         heapq.heappush(free[phase.shared], start + seconds)
     if start > now:
         spent.append((phase.waiting, phase.object, start - now))
-    spent.append((phase.state, "" if phase.shared and phase.state != phase.waiting else phase.object, seconds))
+    spent.append(
+        (
+            phase.state,
+            "" if phase.shared and phase.state != phase.waiting else phase.object,
+            seconds,
+        )
+    )
     return start + seconds
 
 
@@ -173,13 +217,23 @@ def _truth(spent: Spent, gap_s: float) -> dict[str, float]:
 
 
 def _record(
-    injected: Injected, who: tuple[int, int, int], begun: float, now: float, spent: Spent, chance: random.Random
+    injected: Injected,
+    who: tuple[int, int, int],
+    begun: float,
+    now: float,
+    spent: Spent,
+    chance: random.Random,
 ) -> Record:
     worker, workers, repeat = who
     seconds, waits = sampled(spent, chance)
     on_cpu = math.fsum(length for state, _, length in spent if state is State.ON_CPU)
     waited = math.fsum(length for state, _, length in spent if state is State.CPU_WAIT)
-    activity = Activity(seconds, waits, cpu_s=on_cpu * injected.cpu(workers), throttled_s=injected.throttled * waited)
+    activity = Activity(
+        seconds,
+        waits,
+        cpu_s=on_cpu * injected.cpu(workers),
+        throttled_s=injected.throttled * waited,
+    )
     reply = Reply(
         "r",
         Outcome.SUCCEEDED,

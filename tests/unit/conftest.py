@@ -18,7 +18,9 @@ def clock() -> Clock:
 
 @pytest.fixture
 def redis(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualRedis]:
-    """A client of an empty Redis, where nobody waits for what does not come and no client beats by itself."""
+    """A client of an empty Redis, where nobody waits for what does not come and no client beats by
+    itself.
+    """
     monkeypatch.setattr("scaletest.broker.reader.BLOCK_S", 0.001)
     monkeypatch.setattr(Client, "_live", lambda _: None)
     client = virtual_redis(clock, monkeypatch)

@@ -1,4 +1,6 @@
-"""An API server that says what a test tells it to: pages, watches cut short, refusals. On loopback."""
+"""An API server that says what a test tells it to: pages, watches cut short, refusals. On
+loopback.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class _Handler(BaseHTTPRequestHandler):
         size = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(size)
         self.server.asked.append((self.command, self.path))
-        status, headers, found = self.server.act(self.command, at.path, dict(parse_qsl(at.query)), body)
+        status, headers, found = self.server.act(
+            self.command, at.path, dict(parse_qsl(at.query)), body
+        )
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -60,11 +64,18 @@ def api(act: Act) -> Iterator[tuple[Cluster, list[tuple[str, str]]]]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     settings = SimpleNamespace(
-        host=f"http://127.0.0.1:{server.server_port}", ssl_ca_cert="", cert_file="", key_file="", verify_ssl=True,
+        host=f"http://127.0.0.1:{server.server_port}",
+        ssl_ca_cert="",
+        cert_file="",
+        key_file="",
+        verify_ssl=True,
         auth_settings=dict,
-    )  # fmt: skip
+    )
     try:
-        yield Cluster(SimpleNamespace(configuration=settings, default_headers={}), "n"), server.asked
+        yield (
+            Cluster(SimpleNamespace(configuration=settings, default_headers={}), "n"),
+            server.asked,
+        )
     finally:
         server.shutdown()
         server.server_close()

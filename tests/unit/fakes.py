@@ -11,11 +11,15 @@ from scaletest.model import Outcome, Reply, Request
 
 
 class FakeClient:
-    """Speaks like a Client. `answer` makes the reply of a request at once; without it nothing is answered."""
+    """Speaks like a Client. `answer` makes the reply of a request at once; without it nothing is
+    answered.
+    """
 
     shaken = False
 
-    def __init__(self, answer: Callable[[Request], Reply] | None = None, *, room: int = 1_000_000) -> None:
+    def __init__(
+        self, answer: Callable[[Request], Reply] | None = None, *, room: int = 1_000_000
+    ) -> None:
         self._answer = answer
         self._numbers = itertools.count(1)
         self._replies: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()

@@ -32,36 +32,58 @@ def pod(name: str, workload: str, **times: float) -> dict[str, Any]:
     if "finished" in times:
         state = {
             "terminated": {
-                "startedAt": iso(BEGAN + times.get("started", 0.0)), "finishedAt": iso(BEGAN + times["finished"])
+                "startedAt": iso(BEGAN + times.get("started", 0.0)),
+                "finishedAt": iso(BEGAN + times["finished"]),
             }
-        }  # fmt: skip
+        }
     return {
         "kind": "Pod",
         "metadata": {
-            "name": name, "uid": f"uid-{name}", "namespace": "n", "labels": {"scaletest/workload": workload},
+            "name": name,
+            "uid": f"uid-{name}",
+            "namespace": "n",
+            "labels": {"scaletest/workload": workload},
             "creationTimestamp": iso(BEGAN + times.get("created", 0.0)),
             "ownerReferences": [{"kind": "Job", "name": workload}],
         },
         "spec": {"nodeName": "node", "containers": [{"name": "main"}]},
         "status": {
-            "phase": "Succeeded" if "finished" in times else "Running" if "started" in times else "Pending",
-            "conditions": rows, "containerStatuses": [{"state": state}] if state else [],
+            "phase": "Succeeded"
+            if "finished" in times
+            else "Running"
+            if "started" in times
+            else "Pending",
+            "conditions": rows,
+            "containerStatuses": [{"state": state}] if state else [],
         },
-    }  # fmt: skip
+    }
 
 
-def job(name: str, *, parallelism: int = 1, done: float | None = None, failed: str = "") -> dict[str, Any]:
+def job(
+    name: str, *, parallelism: int = 1, done: float | None = None, failed: str = ""
+) -> dict[str, Any]:
     """A Job."""
     kind = "Failed" if failed else "Complete"
     when = iso(BEGAN + (done or 0.0))
-    row = {"type": kind, "status": "True", "reason": failed, "message": "m", "lastTransitionTime": when}
+    row = {
+        "type": kind,
+        "status": "True",
+        "reason": failed,
+        "message": "m",
+        "lastTransitionTime": when,
+    }
     return {
         "kind": "Job",
-        "metadata": {"name": name, "uid": f"uid-{name}", "namespace": "n", "creationTimestamp": iso(BEGAN),
-                     "labels": {"scaletest/workload": name}},
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "namespace": "n",
+            "creationTimestamp": iso(BEGAN),
+            "labels": {"scaletest/workload": name},
+        },
         "spec": {"parallelism": parallelism, "completions": parallelism},
         "status": {"conditions": [row]} if done is not None or failed else {},
-    }  # fmt: skip
+    }
 
 
 def seen(role: str, kind: str, body: dict[str, Any], at_s: float | None = None) -> WatchEvent:
@@ -69,17 +91,25 @@ def seen(role: str, kind: str, body: dict[str, Any], at_s: float | None = None) 
     return WatchEvent(role, kind, body, BEGAN + at_s if at_s is not None else None)
 
 
-def workload(name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0, **stamps: float) -> LifecycleObject:
+def workload(
+    name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0, **stamps: float
+) -> LifecycleObject:
     """One that was submitted and finished, every milestone `step` after the one before."""
     one = LifecycleObject(name, "runai-p", "Job", pods, seen=True)
     for milestone, at_s in {"submitted": submitted, "created": submitted + step, **stamps}.items():
         one.mark(milestone, Stamp(watch_s=BEGAN + at_s))
     for index in range(pods):
         each = LifecyclePod(f"{name}-{index}", f"{name}-{index}", "node")
-        for number, milestone in enumerate(("created", "decided", "scheduled", "started", "ready", "finished")):
-            each.mark(milestone, Stamp(watch_s=BEGAN + submitted + step * (2 + number) + 0.1 * index))
+        for number, milestone in enumerate(
+            ("created", "decided", "scheduled", "started", "ready", "finished")
+        ):
+            each.mark(
+                milestone, Stamp(watch_s=BEGAN + submitted + step * (2 + number) + 0.1 * index)
+            )
         one.pods[each.uid] = each
-    one.mark("finished", Stamp(watch_s=BEGAN + submitted + step * 7 + 0.1 * (pods - 1)))  # as its status says
+    one.mark(
+        "finished", Stamp(watch_s=BEGAN + submitted + step * 7 + 0.1 * (pods - 1))
+    )  # as its status says
     return one
 
 
@@ -92,7 +122,10 @@ VIEW = WorkloadSelection()
 
 
 def of(
-    *workloads: LifecycleObject, until: str = "finished", view: WorkloadSelection = VIEW, **more: Any
+    *workloads: LifecycleObject,
+    until: str = "finished",
+    view: WorkloadSelection = VIEW,
+    **more: Any,
 ) -> LifecycleResult:
     return result(workloads, [submission(one.name) for one in workloads], until, view, **more)
 

@@ -22,8 +22,9 @@ def measured(
 ) -> tuple[list[Measurement], Records]:
     """Measurements and records of steps.
 
-    cycles: workers -> mean seconds a request. count: successful requests of each worker, a number or one for each step.
-    scatter, between: standard deviation of run times and of the means of repeats, relative. failed: of each step.
+    cycles: workers -> mean seconds a request. count: successful requests of each worker, a number
+    or one for each step. scatter, between: standard deviation of run times and of the means of
+    repeats, relative. failed: of each step.
     """
     chance = random.Random(seed)
     measurements, records = [], {}
@@ -32,7 +33,9 @@ def measured(
             mean = cycle * (1 + chance.gauss(0, between))
             each = count if isinstance(count, int) else count[workers]
             rows = [
-                row for index in range(workers) for row in _worker(index, workers, repeat, mean, each, scatter, chance)
+                row
+                for index in range(workers)
+                for row in _worker(index, workers, repeat, mean, each, scatter, chance)
             ]
             rows += [_failure(index, workers, repeat) for index in range(failed)]
             records[workers, repeat] = rows
@@ -42,7 +45,13 @@ def measured(
 
 
 def _worker(
-    index: int, workers: int, repeat: int, mean: float, count: int, scatter: float, chance: random.Random
+    index: int,
+    workers: int,
+    repeat: int,
+    mean: float,
+    count: int,
+    scatter: float,
+    chance: random.Random,
 ) -> list[Record]:
     now, rows = 1000.0 + mean * index / workers, []
     for number in range(count):

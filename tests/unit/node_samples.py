@@ -1,4 +1,6 @@
-"""Samples of nodes for runs that are made up: one a second and node, from a little before the first request on."""
+"""Samples of nodes for runs that are made up: one a second and node, from a little before the first
+request on.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def samples_of(
     nodes: Sequence[str] = ("node-a",),
     sources: Mapping[str, str] | None = None,
 ) -> list[NodeSample]:
-    """read: resources of a node while so many workers are measured (0 before the first request), at that second."""
+    """read: resources of a node while so many workers are measured (0 before the first request), at
+    that second.
+    """
     return [
         NodeSample(node, "worker-0", at_s, 1.0, resources, sources or {})
         for at_s, workers in _seconds(records)
@@ -36,7 +40,8 @@ def samples_of(
 def on_one_node(records: Rows) -> dict[tuple[int, int], list[Record]]:
     """The same run with all workers on node-a."""
     return {
-        key: [replace(row, reply=replace(row.reply, node="node-a")) for row in rows] for key, rows in records.items()
+        key: [replace(row, reply=replace(row.reply, node="node-a")) for row in rows]
+        for key, rows in records.items()
     }
 
 

@@ -12,13 +12,25 @@ from typing import Any
 from scaletest.analysis.evaluation import evaluate
 from scaletest.analysis.growth import SEED
 from scaletest.archive import RunFolder
-from scaletest.model import Activity, Background, Measurement, Outcome, Plan, Reason, Record, Reply, State, Wait
+from scaletest.model import (
+    Activity,
+    Background,
+    Measurement,
+    Outcome,
+    Plan,
+    Reason,
+    Record,
+    Reply,
+    State,
+    Wait,
+)
 from scaletest.report.run import Run, read
 from tests.unit.node_samples import Resources, cpu, samples_of
 
 BEGAN_S = 1_790_000_000.0
 HOSTILE = (
-    "</style><script>alert(1)</script>\x1b[31m\u202e{{ 7*7 }}|`x`\n@all <img src=http://evil.example/x onerror=a()>"
+    "</style><script>alert(1)</script>\x1b[31m\u202e{{ 7*7 }}|`x`\n@all <img"
+    " src=http://evil.example/x onerror=a()>"
 )
 COMMAND = ("ffmpeg", "-i", "in.mkv", "-f", "null", "-")
 ENVIRONMENT = {
@@ -37,8 +49,9 @@ ENVIRONMENT = {
 def rows(workers: int, seconds: float, count: int, repeat: int = 0, **options: Any) -> list[Record]:
     """`count` requests of every worker that take about `seconds`.
 
-    options: at_s (of the first submission), noise (relative), slow (the first requests take longer), fail_every (each
-    n-th fails), name (of workers), error (of those that fail), figures (of those that do not), per_device.
+    options: at_s (of the first submission), noise (relative), slow (the first requests take
+    longer), fail_every (each n-th fails), name (of workers), error (of those that fail), figures
+    (of those that do not), per_device.
     """
     chance = random.Random(f"{workers} {repeat}")
     found = []
@@ -55,7 +68,12 @@ def rows(workers: int, seconds: float, count: int, repeat: int = 0, **options: A
 
 
 def _record(
-    workers: int, repeat: int, number: int, times: tuple[float, float, float], failed: bool, options: dict[str, Any]
+    workers: int,
+    repeat: int,
+    number: int,
+    times: tuple[float, float, float],
+    failed: bool,
+    options: dict[str, Any],
 ) -> Record:
     at, wait_s, run_s = times
     reply = Reply(
@@ -73,9 +91,15 @@ def _record(
         enqueued_s=at,
         started_s=at + wait_s,
         ended_s=at + wait_s + run_s,
-        figures={"memory_limit_hits": 1} if failed and "figures" in options else options.get("figures", {}),
+        figures=(
+            {"memory_limit_hits": 1}
+            if failed and "figures" in options
+            else options.get("figures", {})
+        ),
     )
-    return Record("q", workers, reply, wait_s + run_s + 0.0005, repeat, options.get("per_device", 0))
+    return Record(
+        "q", workers, reply, wait_s + run_s + 0.0005, repeat, options.get("per_device", 0)
+    )
 
 
 def stored(
@@ -88,9 +112,13 @@ def stored(
     """A run's folder; `result` is what result.json holds beside what is read from the records."""
     folder = RunFolder.create(path)
     folder.begin(plan, [])
-    (path / "environment.json").write_text(json.dumps(ENVIRONMENT if environment is None else environment))
+    (path / "environment.json").write_text(
+        json.dumps(ENVIRONMENT if environment is None else environment)
+    )
     for records in steps:
-        last = max(row.reply.ended_s for row in records) - min(row.reply.enqueued_s for row in records)
+        last = max(row.reply.ended_s for row in records) - min(
+            row.reply.enqueued_s for row in records
+        )
         stop = "as long as before" if plan.mirrored and records[0].repeat % 2 else "precise"
         folder.add(Measurement(records[0].step, records[0].repeat, 0.2, last, stop), records)
     folder.result({"elapsed_s": 25.4, **result})
@@ -99,14 +127,20 @@ def stored(
 
 def loaded(folder: RunFolder) -> Run:
     """The run as reports see it, with a place that is the same everywhere."""
-    return replace(read(folder, folder.path.parent), name="2026-09-21T141320Z-a7c3", folder="/runs/a7c3")
+    return replace(
+        read(folder, folder.path.parent), name="2026-09-21T141320Z-a7c3", folder="/runs/a7c3"
+    )
 
 
 # two devices that serve two runs each at full speed, and whose memory is too small for eight
 SHARING = Plan(
-    limit=16, command=("transcode", "--input", "v.h265"), device_glob="/dev/dri/renderD*", per_device=(1, 2, 4, 8),
-    devices=2, queue="q",
-)  # fmt: skip
+    limit=16,
+    command=("transcode", "--input", "v.h265"),
+    device_glob="/dev/dri/renderD*",
+    per_device=(1, 2, 4, 8),
+    devices=2,
+    queue="q",
+)
 
 
 def sharing_steps() -> list[list[Record]]:
@@ -115,14 +149,20 @@ def sharing_steps() -> list[list[Record]]:
     for count in SHARING.per_device:
         failing = {"fail_every": 5, "error": "the device is out of memory"} if count == 8 else {}
         seconds, figures = 0.2 * max(1, count / 2), {"frames": 300}
-        found.append(rows(2 * count, seconds, 40, noise=0.03, figures=figures, per_device=count, **failing))
+        found.append(
+            rows(2 * count, seconds, 40, noise=0.03, figures=figures, per_device=count, **failing)
+        )
     return found
 
 
 # up and down, with a load beside it
 MIRRORED = Plan(
-    limit=4, seconds=0.5, queue="q", order="mirrored", background=(Background("storage", seconds=0.25),)
-)  # fmt: skip
+    limit=4,
+    seconds=0.5,
+    queue="q",
+    order="mirrored",
+    background=(Background("storage", seconds=0.25),),
+)
 
 
 def mirrored_steps() -> list[list[Record]]:
@@ -148,17 +188,29 @@ def limited_steps() -> list[list[Record]]:
 
 def _with_activity(row: Record, workers: int) -> Record:
     lock_s, disk_s = 0.22 * (workers - 1), 0.06 * workers
-    seconds = {State.ON_CPU: row.reply.run_s - lock_s - disk_s, State.FILE_LOCK: lock_s, State.DISK: disk_s}
-    waits = (Wait(State.FILE_LOCK, "/run/lock/encoder.lock", lock_s), Wait(State.DISK, "/data/out.mkv", disk_s))
+    seconds = {
+        State.ON_CPU: row.reply.run_s - lock_s - disk_s,
+        State.FILE_LOCK: lock_s,
+        State.DISK: disk_s,
+    }
+    waits = (
+        Wait(State.FILE_LOCK, "/run/lock/encoder.lock", lock_s),
+        Wait(State.DISK, "/data/out.mkv", disk_s),
+    )
     activity = Activity(seconds, waits, cpu_s=seconds[State.ON_CPU])
     return replace(row, reply=replace(row.reply, activity=activity))
 
 
-# the same command on two cores and two devices: four workers wait for a CPU, while another program runs for a while
+# the same command on two cores and two devices: four workers wait for a CPU, while another program
+# runs for a while
 def sampled(folder: Path) -> Run:
     """A run with samples of its node."""
-    steps = [rows(n, 0.3 * max(1, n / 2), 40, noise=0.05, figures={"frames": 300}) for n in (1, 2, 4)]
-    steps = [[_on_cores(row, min(1.0, 2 / row.step), 100.0 * row.step) for row in step] for step in steps]
+    steps = [
+        rows(n, 0.3 * max(1, n / 2), 40, noise=0.05, figures={"frames": 300}) for n in (1, 2, 4)
+    ]
+    steps = [
+        [_on_cores(row, min(1.0, 2 / row.step), 100.0 * row.step) for row in step] for step in steps
+    ]
     run = loaded(stored(folder, LIMITED, steps))
     joules = {"device:/dev/dri/renderD128": 1000.0, "device:/dev/dri/renderD129": 5000.0}
 
@@ -167,15 +219,26 @@ def sampled(folder: Path) -> Run:
         for name in joules:
             joules[name] += 30.0 + 12.0 * workers
         disturbed = {"steal": 0.3} if workers == 2 and at_s % 100 > 8 else {"steal": 0.0}
-        devices = {name: {"energy_j": value, "busy": 0.2 * min(2, workers)} for name, value in joules.items()}
+        devices = {
+            name: {"energy_j": value, "busy": 0.2 * min(2, workers)}
+            for name, value in joules.items()
+        }
         pressure = {"pressure": {"cpu_some": 0.02 if workers < 3 else 0.84, "io_some": 0.0}}
-        disk = {"disk:sda": {"busy": 0.05 * workers, "read": 2e6}, "network:eth0": {"received": 2e5, "sent": 1e4}}
+        disk = {
+            "disk:sda": {"busy": 0.05 * workers, "read": 2e6},
+            "network:eth0": {"received": 2e5, "sent": 1e4},
+        }
         return {**cpu(busy, **disturbed), **devices, **pressure, **disk}
 
     samples = samples_of(run.records, read, sources=dict.fromkeys(joules, "hwmon"))
     measurements = [sample.measurement for step in run.result.steps for sample in step.samples]
     result = evaluate(
-        LIMITED, measurements, run.records, random.Random(SEED), elapsed_s=run.result.elapsed_s, samples=samples
+        LIMITED,
+        measurements,
+        run.records,
+        random.Random(SEED),
+        elapsed_s=run.result.elapsed_s,
+        samples=samples,
     )
     return replace(run, result=result)
 
@@ -184,14 +247,18 @@ def _on_cores(row: Record, part: float, later_s: float) -> Record:
     """The request on node-a, some seconds later, on a CPU for a part of its time."""
     reply, run_s = row.reply, row.reply.run_s
     seconds = {State.ON_CPU: part * run_s, State.CPU_WAIT: (1.0 - part) * run_s}
-    times = {name: getattr(reply, name) + later_s for name in ("enqueued_s", "started_s", "ended_s")}
+    times = {
+        name: getattr(reply, name) + later_s for name in ("enqueued_s", "started_s", "ended_s")
+    }
     activity = Activity(seconds, cpu_s=seconds[State.ON_CPU])
     return replace(row, reply=replace(reply, node="node-a", activity=activity, **times))
 
 
 PREPARED = {
-    "limited": (LIMITED, limited_steps), "mirrored": (MIRRORED, mirrored_steps), "sharing": (SHARING, sharing_steps),
-}  # fmt: skip
+    "limited": (LIMITED, limited_steps),
+    "mirrored": (MIRRORED, mirrored_steps),
+    "sharing": (SHARING, sharing_steps),
+}
 
 
 def make(case: str, path: Path) -> Run:
@@ -211,7 +278,10 @@ def make(case: str, path: Path) -> Run:
         return loaded(stored(folder, Plan(limit=2, seconds=0.5, repeats=3, queue="q"), steps))
     if case == "peak":
         counts = (1, 2, 4, 8, 16, 32)
-        steps = [rows(n, 0.2 * (1 + 0.02 * (n - 1) + 0.005 * n * (n - 1)), 24, noise=0.03) for n in counts]
+        steps = [
+            rows(n, 0.2 * (1 + 0.02 * (n - 1) + 0.005 * n * (n - 1)), 24, noise=0.03)
+            for n in counts
+        ]
         return loaded(stored(folder, Plan(limit=32, seconds=0.2, queue="q"), steps))
     if case in PREPARED:
         plan, steps_of = PREPARED[case]
@@ -220,17 +290,36 @@ def make(case: str, path: Path) -> Run:
         return sampled(folder)
     if case == "interrupted":
         steps = [rows(1, 0.5, 12)]
-        return loaded(stored(folder, Plan(limit=2, seconds=0.5, queue="q"), steps, interrupted="Ctrl-C"))
+        return loaded(
+            stored(folder, Plan(limit=2, seconds=0.5, queue="q"), steps, interrupted="Ctrl-C")
+        )
     if case == "nothing":
         return loaded(stored(folder, Plan(limit=2, seconds=0.5, queue="q"), []))
     assert case == "hostile"
-    steps = [rows(n, 0.2, 70, noise=0.3, fail_every=9, name=HOSTILE, error=HOSTILE) for n in (1, 2, 3)]
-    environment = {**ENVIRONMENT, "command_line": ["scaletest", HOSTILE], "host": HOSTILE, HOSTILE: [HOSTILE]}
+    steps = [
+        rows(n, 0.2, 70, noise=0.3, fail_every=9, name=HOSTILE, error=HOSTILE) for n in (1, 2, 3)
+    ]
+    environment = {
+        **ENVIRONMENT,
+        "command_line": ["scaletest", HOSTILE],
+        "host": HOSTILE,
+        HOSTILE: [HOSTILE],
+    }
     plan = Plan(limit=3, command=("sh", "-c", HOSTILE.replace("\x1b", "")), queue="q")
     return loaded(stored(folder, plan, steps, environment, interrupted=HOSTILE))
 
 
 CASES = (
-    "pass", "fail", "limited", "sampled", "failures", "repeats", "mirrored", "peak", "sharing", "interrupted",
-    "nothing", "hostile",
-)  # fmt: skip
+    "pass",
+    "fail",
+    "limited",
+    "sampled",
+    "failures",
+    "repeats",
+    "mirrored",
+    "peak",
+    "sharing",
+    "interrupted",
+    "nothing",
+    "hostile",
+)

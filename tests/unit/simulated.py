@@ -1,4 +1,6 @@
-"""A service with a known capacity, without a clock: c slots of a service time, and a queue that may be limited."""
+"""A service with a known capacity, without a clock: c slots of a service time, and a queue that may
+be limited.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from scaletest.model.saturation import LoadKind, SaturationPlan, SaturationStep
 class Simulated:
     """slots of service_s each; more than `room` waiting are refused with 503 at once.
 
-    stalls: begin and end, in order, of times in which nothing that ends is noticed: a machine that others use too.
+    stalls: begin and end, in order, of times in which nothing that ends is noticed: a machine that
+    others use too.
     """
 
     def __init__(
@@ -49,7 +52,9 @@ class Simulated:
                 heapq.heappush(waiting, start)
             end = start + self.service_s * self.noise()
             heapq.heappush(free, end)
-            samples.append(Attempt(number, 1, True, at, at, at, self._noticed(end), OK, server_s=end - at))
+            samples.append(
+                Attempt(number, 1, True, at, at, at, self._noticed(end), OK, server_s=end - at)
+            )
         return samples
 
     def _noticed(self, at: float) -> float:
@@ -84,13 +89,17 @@ def stored(
     return [one.step for one in course.steps], samples
 
 
-def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[SaturationSequence, dict[int, list[Attempt]]]:
+def _driven(
+    plan: SaturationPlan, service: Simulated, seed: int
+) -> tuple[SaturationSequence, dict[int, list[Attempt]]]:
     chance = random.Random(seed)
     course, began = SaturationSequence(plan), datetime(2026, 1, 1, tzinfo=UTC)
     found: dict[int, list[Attempt]] = {}
     while course.next is not None:
         probe, number = course.next, len(found)
-        kind = "open" if probe.phase == "operate" else "closed" if probe.phase == "warm" else plan.load
+        kind = (
+            "open" if probe.phase == "operate" else "closed" if probe.phase == "warm" else plan.load
+        )
         if kind == LoadKind.OPEN:
             samples = service.open(list(exact_poisson(probe.level, plan.step_s, chance)))
         else:
@@ -113,6 +122,8 @@ def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Satura
 PLAN = SaturationPlan("simulated", step_s=4.0, warm_s=0.5)
 
 
-def step(level: float = 100.0, seconds: float = 10.0, phase: str = "ramp", **more: Any) -> SaturationStep:
+def step(
+    level: float = 100.0, seconds: float = 10.0, phase: str = "ramp", **more: Any
+) -> SaturationStep:
     """An open one."""
     return SaturationStep(0, phase, "open", level, seconds, 0, 1.0, **more)

@@ -1,4 +1,6 @@
-"""From files of /proc to seconds by state: parsers take anything, known lines mean what they say, sums are kept."""
+"""From files of /proc to seconds by state: parsers take anything, known lines mean what they say,
+sums are kept.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,11 @@ def test_parsers_take_any_text(text: str) -> None:
 
 @given(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(0, 2**62))
 def test_schedules_are_in_seconds(run: int, wait: int, slices: int) -> None:
-    assert proc.parse_schedule(b"%d %d %d\n" % (run, wait, slices)) == (run / 1e9, wait / 1e9, slices)
+    assert proc.parse_schedule(b"%d %d %d\n" % (run, wait, slices)) == (
+        run / 1e9,
+        wait / 1e9,
+        slices,
+    )
 
 
 @given(st.binary(max_size=15))
@@ -123,12 +129,17 @@ def test_what_is_not_known_is_not_guessed() -> None:
 
 def test_shared_memory_has_a_name_and_private_memory_none() -> None:
     maps = (
-        "7f0000000000-7f0000001000 rw-s 00000000 00:19 5                          /dev/shm/sem.gate (deleted)\n"
-        "7f0000002000-7f0000003000 rw-p 00000000 fe:00 6                          /usr/lib/libc.so.6\n"
-        "7f0000004000-7f0000005000 rw-s 00000000 00:01 7                          /dev/zero (deleted)\n"
+        "7f0000000000-7f0000001000 rw-s 00000000 00:19 5                          /dev/shm/sem.gate"
+        " (deleted)\n7f0000002000-7f0000003000 rw-p 00000000 fe:00 6                         "
+        " /usr/lib/libc.so.6\n7f0000004000-7f0000005000 rw-s 00000000 00:01 7                      "
+        "    /dev/zero (deleted)\n"
     )
     assert proc.mapped_file(maps, 0x7F0000000010) == "/dev/shm/sem.gate"
-    assert [proc.mapped_file(maps, address) for address in (0x7F0000002010, 0x7F0000004010, 1)] == ["", "", ""]
+    assert [proc.mapped_file(maps, address) for address in (0x7F0000002010, 0x7F0000004010, 1)] == [
+        "",
+        "",
+        "",
+    ]
 
 
 def test_locks_that_are_waited_for() -> None:
@@ -143,41 +154,62 @@ def test_locks_that_are_waited_for() -> None:
 
 def test_peers_of_both_versions_of_ip() -> None:
     tcp = (
-        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-        "   0: 0100007F:A06B 0100007F:18EB 01 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n"
-        "   1: 00000000:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0\n"
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout"
+        " inode\n   0: 0100007F:A06B 0100007F:18EB 01 00000000:00000000 00:00000000 00000000     0 "
+        "       0 4711 1 0\n   1: 00000000:18EB 00000000:0000 0A 00000000:00000000 00:00000000"
+        " 00000000     0        0 4712 1 0\n"
     )
     assert list(proc.parse_peers(tcp)) == [(4711, "127.0.0.1:6379", 0xA06B), (4712, "", 6379)]
     six = (
-        "  sl  local_address                         remote_address                        st\n"
-        "   0: 00000000000000000000000001000000:A06B 00000000000000000000000001000000:18EB 01 0:0 0:0 0 0 0 4713 1\n"
-        "   1: 0000000000000000FFFF00000100007F:A06B 0000000000000000FFFF00000100007F:18EB 01 0:0 0:0 0 0 0 4714 1\n"
+        "  sl  local_address                         remote_address                        st\n  "
+        " 0: 00000000000000000000000001000000:A06B 00000000000000000000000001000000:18EB 01 0:0 0:0"
+        " 0 0 0 4713 1\n   1: 0000000000000000FFFF00000100007F:A06B"
+        " 0000000000000000FFFF00000100007F:18EB 01 0:0 0:0 0 0 0 4714 1\n"
     )
-    assert list(proc.parse_peers(six)) == [(4713, "[::1]:6379", 0xA06B), (4714, "127.0.0.1:6379", 0xA06B)]
+    assert list(proc.parse_peers(six)) == [
+        (4713, "[::1]:6379", 0xA06B),
+        (4714, "127.0.0.1:6379", 0xA06B),
+    ]
 
 
 def test_addresses_in_a_process() -> None:
-    assert proc.parse_address(struct.pack("=H", 2) + b"\x18\xeb\x0a\x00\x00\x01" + bytes(8)) == "10.0.0.1:6379"
-    assert proc.parse_address(struct.pack("=H", 10) + b"\x18\xeb" + bytes(19) + b"\x01") == "[::1]:6379"
+    assert (
+        proc.parse_address(struct.pack("=H", 2) + b"\x18\xeb\x0a\x00\x00\x01" + bytes(8))
+        == "10.0.0.1:6379"
+    )
+    assert (
+        proc.parse_address(struct.pack("=H", 10) + b"\x18\xeb" + bytes(19) + b"\x01")
+        == "[::1]:6379"
+    )
     assert proc.parse_address(struct.pack("=H", 1) + b"/run/x.sock\0rest") == "/run/x.sock"
     assert proc.parse_address(struct.pack("=H", 1) + b"\0name\0\0") == "@name"
     assert proc.parse_address(struct.pack("=H", 2) + b"\x18") == ""
 
 
 def test_descriptors_that_are_watched() -> None:
-    assert proc.parse_epoll("pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5\ntfd: 7 events: 1\n") == [5, 7]
+    assert proc.parse_epoll(
+        "pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5\ntfd: 7 events: 1\n"
+    ) == [5, 7]
     assert proc.polled(struct.pack("=ihhihh", 3, 1, 0, -1, 1, 0)) == [3]
     assert proc.selected(b"\x08\x01") == [3, 8]
     assert proc.inode_of("pos:\t0\nino:\t42\n") == 42
 
 
-# -- seconds by state -------------------------------------------------------------------------------------------------
+# -- seconds by state
+# --------------------------------------------------------------------------------------------------
 
 seconds = st.floats(0, 100)
 shares = st.lists(st.builds(ThreadShare, seconds, seconds), max_size=5)
-doings = st.sampled_from([RUNNABLE, UNKNOWN, *(Doing(state, name) for state in State for name in ("", "a"))])
+doings = st.sampled_from(
+    [RUNNABLE, UNKNOWN, *(Doing(state, name) for state in State for name in ("", "a"))]
+)
 looks = st.builds(
-    TreeLook, doings, st.tuples(st.integers(1, 3), st.just(1)), seconds, shares, st.just(frozenset({(1, 1), (2, 1)}))
+    TreeLook,
+    doings,
+    st.tuples(st.integers(1, 3), st.just(1)),
+    seconds,
+    shares,
+    st.just(frozenset({(1, 1), (2, 1)})),
 )
 steps = st.lists(st.tuples(seconds, st.none() | looks, seconds), max_size=6)
 
@@ -213,8 +245,12 @@ def test_one_thread_has_exactly_what_the_kernel_counted() -> None:
     assert union(1.0, [ThreadShare(0.25, 0.5)]) == pytest.approx((0.25, 0.5))
 
 
-def look(state: State | None, *, thread: int = 1, age_s: float = 99.0, living: tuple[int, ...] = (1,)) -> TreeLook:
-    return TreeLook(Doing(state), (thread, thread), age_s, [], frozenset((pid, pid) for pid in living))
+def look(
+    state: State | None, *, thread: int = 1, age_s: float = 99.0, living: tuple[int, ...] = (1,)
+) -> TreeLook:
+    return TreeLook(
+        Doing(state), (thread, thread), age_s, [], frozenset((pid, pid) for pid in living)
+    )
 
 
 def test_half_an_interval_belongs_to_each_end() -> None:
@@ -240,7 +276,9 @@ def test_a_process_claims_no_more_than_it_lived() -> None:
     spent.close(0.0, 0.0)
     by_state = spent.seconds(0.2)
     # 0.01 to its left and 0.01 to its right of the first, 0.02 of the second
-    assert by_state[State.SLEEP] == pytest.approx(0.04) and by_state[State.NOT_OBSERVED] == pytest.approx(0.16)
+    assert by_state[State.SLEEP] == pytest.approx(0.04) and by_state[
+        State.NOT_OBSERVED
+    ] == pytest.approx(0.16)
 
 
 def test_cpu_time_of_processes_that_no_look_saw_is_known() -> None:
@@ -251,7 +289,9 @@ def test_cpu_time_of_processes_that_no_look_saw_is_known() -> None:
 
 def test_throttling_takes_from_the_waiting_for_a_cpu_only() -> None:
     spent = TimeByState()
-    spent.interval(1.0, TreeLook(RUNNABLE, (1, 1), 99.0, [ThreadShare(0.25, 0.5)], frozenset({(1, 1)})))
+    spent.interval(
+        1.0, TreeLook(RUNNABLE, (1, 1), 99.0, [ThreadShare(0.25, 0.5)], frozenset({(1, 1)}))
+    )
     spent.close(0.0, 0.25)
     spent.throttle(2.0)
     by_state = spent.seconds(1.0)
@@ -262,13 +302,16 @@ def test_an_object_has_the_same_name_in_all_requests_whatever_else_they_wait_for
     path = "/data/" + "x" * 150
     others = tuple(Wait(State.NETWORK, f"{number}" * 160, 0.1) for number in range(3))
     for count in range(4):
-        activity = Activity({State.FILE_LOCK: 1.0}, (Wait(State.FILE_LOCK, path, 1.0), *others[:count]), cpu_s=1 / 3)
+        activity = Activity(
+            {State.FILE_LOCK: 1.0}, (Wait(State.FILE_LOCK, path, 1.0), *others[:count]), cpu_s=1 / 3
+        )
         row = activity.to_dict()
         assert row["waits"][0]["object"] == path
         assert len(wire.dump(row).encode()) <= MAX_BYTES
 
 
-# -- limits ---------------------------------------------------------------------------------------------------------
+# -- limits
+# --------------------------------------------------------------------------------------------------
 
 
 def write(path: Path, text: str) -> None:
@@ -297,9 +340,13 @@ def test_throttling_by_version_1_in_a_container(tmp_path: Path, path: str) -> No
     write(own, f"5:memory:{path}\n4:cpu,cpuacct:{path}\n0::/\n")
     write(root / "cpu,cpuacct/cgroup.procs", "")
     write(root / "cpu,cpuacct/cpu.cfs_quota_us", "20000\n")
-    write(root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 1000000000\n")
+    write(
+        root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 1000000000\n"
+    )
     throttling = Throttling(root, own)
-    write(root / "cpu,cpuacct/cpu.stat", "nr_periods 3\nnr_throttled 2\nthrottled_time 4000000000\n")
+    write(
+        root / "cpu,cpuacct/cpu.stat", "nr_periods 3\nnr_throttled 2\nthrottled_time 4000000000\n"
+    )
     assert throttling.seconds() == pytest.approx(3.0)
     assert throttling.part() == pytest.approx(0.5)
 
@@ -311,7 +358,9 @@ def test_control_groups_that_may_not_be_looked_for_have_no_limit(tmp_path: Path)
     assert Throttling(tmp_path, tmp_path / "cgroup").seconds() == 0
 
 
-@pytest.mark.parametrize(("open_files", "threads"), [(-1, 256), (1_048_576, 256), (1024, 256), (256, 64)])
+@pytest.mark.parametrize(
+    ("open_files", "threads"), [(-1, 256), (1_048_576, 256), (1024, 256), (256, 64)]
+)
 def test_looking_leaves_half_of_the_files_to_others(open_files: int, threads: int) -> None:
     assert most_threads(open_files) == threads
 
@@ -346,13 +395,15 @@ def test_a_look_that_cost_a_lot_is_paid_back() -> None:
     assert SHARE * now == pytest.approx(1.0)
 
 
-# -- sums over many requests, whatever part of them looks meet -------------------------------------------------------
+# -- sums over many requests, whatever part of them looks meet
+# -------------------------------------------------------
 
 Phases = list[tuple[State, float]]
 
 
 class Simulated:
-    """One thread that goes through phases, by a clock of our own; it takes the place of time and of the tree.
+    """One thread that goes through phases, by a clock of our own; it takes the place of time and of
+    the tree.
 
     A phase on a CPU is one that the kernel counts.
     """
@@ -391,7 +442,11 @@ class Simulated:
         share = ThreadShare(ran_s - self._counted_s, 0.0, slices - self._counted)
         self._counted_s, self._counted = ran_s, slices
         ends = itertools.accumulate(seconds for _, seconds in self._phases)
-        state = next(own for (own, _), end in zip(self._phases, ends, strict=True) if self.now - self._began < end)
+        state = next(
+            own
+            for (own, _), end in zip(self._phases, ends, strict=True)
+            if self.now - self._began < end
+        )
         doing = RUNNABLE if state is State.ON_CPU else Doing(state)
         return TreeLook(doing, (1, 1), math.inf, [share], frozenset({(1, 1)}))
 
@@ -422,19 +477,27 @@ class Simulated:
         watch.ended()
         usage = struct_rusage((self.ran(math.inf), *[0] * 15))
         activity = watch.close(usage)
-        assert activity is not None and sum(activity.seconds.values()) == pytest.approx(ends - self._began)
+        assert activity is not None and sum(activity.seconds.values()) == pytest.approx(
+            ends - self._began
+        )
         return activity.seconds
 
 
 @pytest.mark.parametrize("cost_s", [0.0001, 0.0004])
 @pytest.mark.parametrize("run_s", [0.03, 0.1, 0.16, 0.3, 0.7, 3.0])
-def test_sums_over_many_requests_have_no_bias(run_s: float, cost_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_over_many_requests_have_no_bias(
+    run_s: float, cost_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance, simulated = random.Random(2), Simulated(monkeypatch, cost_s)
     true: dict[State, float] = defaultdict(float)
     seen: dict[State, float] = defaultdict(float)
     for _ in range(1500):
-        # a start, a lock that is waited for now and then, work that computes and reads by turns, a pause
-        phases = [(State.ON_CPU, 0.1 * run_s), (State.FILE_LOCK, run_s * chance.choice((0.0, 0.3, 0.6)))]
+        # a start, a lock that is waited for now and then, work that computes and reads by turns, a
+        # pause
+        phases = [
+            (State.ON_CPU, 0.1 * run_s),
+            (State.FILE_LOCK, run_s * chance.choice((0.0, 0.3, 0.6))),
+        ]
         phases += [(State.ON_CPU, 0.005 * run_s), (State.DISK, 0.005 * run_s)] * 20
         phases += [(State.SLEEP, 0.2 * run_s)]
         for state, seconds in phases:
@@ -470,11 +533,13 @@ def test_what_is_kept_for_short_requests_is_bounded_where_each_waits_for_another
     assert all(abs(seconds) <= MOST_KEPT_S for seconds in balance._kept.values())
 
 
-def test_many_short_waits_for_pages_count_as_memory_although_the_looks_meet_the_thread_running() -> None:
+def test_many_short_page_waits_count_as_memory_although_the_thread_looks_running() -> None:
     sleeping, running, key = Doing(State.SLEEP), Doing(None), (7, 7)
     spent = TimeByState()
     spent.interval(0.1, TreeLook(sleeping, key, 1e9, [ThreadShare(0.0, 0.0, 1)], frozenset({key})))
-    faulting = TreeLook(running, key, 1e9, [ThreadShare(0.02, 0.0, 400)], frozenset({key}), Doing(State.MEMORY))
+    faulting = TreeLook(
+        running, key, 1e9, [ThreadShare(0.02, 0.0, 400)], frozenset({key}), Doing(State.MEMORY)
+    )
     spent.interval(0.1, faulting)
     spent.interval(0.1, faulting)
     spent.close(0.0, 0.04)

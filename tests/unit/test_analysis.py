@@ -8,21 +8,26 @@ from dataclasses import replace
 import pytest
 
 from scaletest.analysis.evaluation import evaluate
-from scaletest.analysis.judge import judge, warnings
+from scaletest.analysis.judge import judge
+from scaletest.analysis.run_warnings import warnings
 from scaletest.analysis.steps import Step, joined, summarise
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Measurement, Outcome, Plan, Record, Reply, VerdictKind
 from scaletest.validation import complete
 
 
-def record(worker: str, ended: float, step: int = 1, ok: bool = True, total_s: float = 0.5) -> Record:
+def record(
+    worker: str, ended: float, step: int = 1, ok: bool = True, total_s: float = 0.5
+) -> Record:
     outcome = Outcome.SUCCEEDED if ok else Outcome.FAILED
     run_s, wait_s = 0.79 * total_s, 0.2 * total_s
     times = {"run_s": run_s, "wait_s": wait_s, "started_s": ended - run_s, "ended_s": ended}
     return Record("q", step, Reply("r", outcome, worker=worker, **times), total_s)
 
 
-def step_of(workers: int, seconds: float, count: int, offset: float = 0.0, noise: float = 0.0) -> list[Record]:
+def step_of(
+    workers: int, seconds: float, count: int, offset: float = 0.0, noise: float = 0.0
+) -> list[Record]:
     chance = random.Random(workers)
     rows = []
     for number in range(workers):
@@ -33,16 +38,22 @@ def step_of(workers: int, seconds: float, count: int, offset: float = 0.0, noise
     return rows
 
 
-def measured(steps: dict[int, list[Record]]) -> tuple[list[Measurement], dict[tuple[int, int], list[Record]]]:
+def measured(
+    steps: dict[int, list[Record]],
+) -> tuple[list[Measurement], dict[tuple[int, int], list[Record]]]:
     """What a runner hands over: a measurement for every step, and records by step and repeat."""
-    return [Measurement(workers) for workers in steps], {(workers, 0): rows for workers, rows in steps.items()}
+    return [Measurement(workers) for workers in steps], {
+        (workers, 0): rows for workers, rows in steps.items()
+    }
 
 
 def steps_of(plan: Plan, steps: dict[int, list[Record]]) -> list[Step]:
     return summarise(plan, *measured(steps))
 
 
-def verdict_of(plan: Plan, steps: dict[int, list[Record]], interrupted: str = "") -> tuple[VerdictKind, str]:
+def verdict_of(
+    plan: Plan, steps: dict[int, list[Record]], interrupted: str = ""
+) -> tuple[VerdictKind, str]:
     verdict = judge(plan, steps_of(plan, steps), interrupted)
     return verdict.kind, verdict.reason
 
@@ -56,7 +67,9 @@ def test_linear_growth_passes() -> None:
 
 def test_a_doubling_that_falls_short_fails_and_is_named() -> None:
     plan = Plan(limit=4, scale=1.8)
-    kind, reason = verdict_of(plan, {1: step_of(1, 1, 10), 2: step_of(2, 1, 10), 4: step_of(4, 1.9, 10)})
+    kind, reason = verdict_of(
+        plan, {1: step_of(1, 1, 10), 2: step_of(2, 1, 10), 4: step_of(4, 1.9, 10)}
+    )
     assert kind is VerdictKind.FAIL
     assert "2 -> 4 workers" in reason
     assert "1.05" in reason
@@ -77,7 +90,8 @@ def test_noise_that_decides_nothing_is_invalid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "word"), [([], "no request was completed"), (step_of(1, 1, 3), "too few requests completed")]
+    ("rows", "word"),
+    [([], "no request was completed"), (step_of(1, 1, 3), "too few requests completed")],
 )
 def test_nothing_or_too_little_is_invalid(rows: list[Record], word: str) -> None:
     kind, reason = verdict_of(Plan(limit=1), {1: rows})
@@ -97,7 +111,8 @@ def test_an_interruption_is_invalid_whatever_was_measured() -> None:
 
 
 def test_a_measuring_that_was_cut_short_decides_nothing() -> None:
-    # given enough requests of every step, the last of which ended early since a worker died, expect INVALID
+    # given enough requests of every step, the last of which ended early since a worker died, expect
+    # INVALID
     plan = Plan(limit=2)
     measurements, records = measured({n: step_of(n, 1, 10) for n in plan.steps})
     measurements[-1] = replace(measurements[-1], stop="ended early")
@@ -126,10 +141,13 @@ def test_a_pass_says_what_was_wanted_of_a_last_step_that_is_no_doubling() -> Non
 
 
 def test_a_base_that_was_too_slow_passes_nothing() -> None:
-    # given one worker on a device three times slower than the others, expect INVALID; at 5 % a warning
+    # given one worker on a device three times slower than the others, expect INVALID; at 5 % a
+    # warning
     plan = Plan(limit=2, scale=1.8)
     slow = {1: step_of(1, 3, 10), 2: [*step_of(1, 3, 10), *others(step_of(1, 1, 30))]}
-    kind, reason = verdict_of(plan, {n: [replace(row, step=n) for row in rows] for n, rows in slow.items()})
+    kind, reason = verdict_of(
+        plan, {n: [replace(row, step=n) for row in rows] for n, rows in slow.items()}
+    )
     assert kind is VerdictKind.INVALID
     assert "more than the added workers can explain" in reason
     little = {1: step_of(1, 1.05, 10), 2: step_of(2, 1, 10)}
@@ -167,7 +185,8 @@ def test_a_tester_that_costs_much_makes_a_run_invalid_before_any_ratio() -> None
 
 
 def test_books_that_break_littles_law_make_a_run_invalid() -> None:
-    # given 30 completions of one worker, a second apart, of requests that were half a second in the system
+    # given 30 completions of one worker, a second apart, of requests that were half a second in the
+    # system
     rows = [record("w0", 100.0 + number) for number in range(30)]
     kind, reason = verdict_of(Plan(limit=1), {1: rows})
     assert kind is VerdictKind.INVALID
@@ -175,7 +194,8 @@ def test_books_that_break_littles_law_make_a_run_invalid() -> None:
 
 
 def test_a_step_that_never_settled_can_neither_pass_nor_fail() -> None:
-    # given a second step whose requests take ever less time, when judged, expect INVALID and the cure
+    # given a second step whose requests take ever less time, when judged, expect INVALID and the
+    # cure
     plan = Plan(limit=2, scale=1.8)
     rows, at = [], [100.0, 100.0]
     for number in range(60):
@@ -213,7 +233,9 @@ def rate(per_s: float, half: float = 0.01) -> Throughput:
 
 def test_from_three_repeats_on_the_interval_is_the_one_between_them() -> None:
     # 10, 11 and 12: mean 11, standard deviation 1, t(2) = 4.303
-    assert joined([rate(10), rate(11), rate(12)]).half_width == pytest.approx(4.303 / 3**0.5, rel=1e-3)
+    assert joined([rate(10), rate(11), rate(12)]).half_width == pytest.approx(
+        4.303 / 3**0.5, rel=1e-3
+    )
     assert joined([rate(10), rate(12)]).half_width == pytest.approx(0.01 * 2**0.5 / 2)
     assert joined([rate(10)]) == rate(10)
 
@@ -225,7 +247,8 @@ def test_a_missing_repeat_is_invalid() -> None:
 
 
 def test_the_way_up_alone_fails_no_doubling() -> None:
-    # given a second step that is far below what is wanted, and a run that was killed before its way down
+    # given a second step that is far below what is wanted, and a run that was killed before its way
+    # down
     plan = Plan(limit=2, order="mirrored")
     steps = steps_of(plan, {1: step_of(1, 1, 60), 2: step_of(2, 2, 60)})
     assert steps[1].ratio is not None
@@ -236,8 +259,14 @@ def test_the_way_up_alone_fails_no_doubling() -> None:
 
 def both_ways(rows: dict[int, list[Record]], down: dict[int, list[Record]]) -> list[Step]:
     """Steps of a mirrored run: these records on the way up, those on the way down."""
-    measurements = [Measurement(workers, repeat, 0.1, 60.0, "precise") for repeat in (0, 1) for workers in rows]
-    records = {(workers, repeat): way[workers] for repeat, way in enumerate((rows, down)) for workers in rows}
+    measurements = [
+        Measurement(workers, repeat, 0.1, 60.0, "precise") for repeat in (0, 1) for workers in rows
+    ]
+    records = {
+        (workers, repeat): way[workers]
+        for repeat, way in enumerate((rows, down))
+        for workers in rows
+    }
     return summarise(Plan(limit=2, order="mirrored"), measurements, records)
 
 
@@ -246,11 +275,15 @@ def test_a_way_with_too_few_requests_says_how_many_it_needs() -> None:
     up = {1: step_of(1, 1, 60), 2: step_of(2, 1, 60)}
     verdict = judge(plan, both_ways(up, {1: step_of(1, 1, 3), 2: step_of(2, 1, 60)}))
     assert verdict.kind is VerdictKind.INVALID
-    assert "with 1 worker: 3 in one of 2 measurements (needs 4, and 2 of every worker)" in verdict.reason
+    assert (
+        "with 1 worker: 3 in one of 2 measurements (needs 4, and 2 of every worker)"
+        in verdict.reason
+    )
 
 
 def test_a_mirrored_run_that_ended_before_it_was_precise_asks_for_time() -> None:
-    # given steps whose interval is wider than the plan wants, so that only the time of the run kept it from going on
+    # given steps whose interval is wider than the plan wants, so that only the time of the run kept
+    # it from going on
     plan = Plan(limit=2, scale=1.99, order="mirrored")
     up = {1: step_of(1, 1, 30, noise=0.5), 2: step_of(2, 1, 30, noise=0.5)}
     steps = both_ways(up, up)
@@ -261,7 +294,10 @@ def test_a_mirrored_run_that_ended_before_it_was_precise_asks_for_time() -> None
 
 
 def test_a_slow_device_is_told() -> None:
-    rows = [*step_of(1, 1, 60), *[record("slow", 100.0 + 3 * number, 2, total_s=3.0) for number in range(20)]]
+    rows = [
+        *step_of(1, 1, 60),
+        *[record("slow", 100.0 + 3 * number, 2, total_s=3.0) for number in range(20)],
+    ]
     lines = warnings(steps_of(Plan(limit=2), {2: rows}))
     assert any("worker w0 did 3.0 times as much as slow" in line for line in lines), lines
 

@@ -50,7 +50,14 @@ def make(path: Path, cycles: dict[int, float] | None = None, **made: Any) -> Run
 
 
 def sample(at_s: float) -> NodeSample:
-    return NodeSample("n", "w", at_s, 1.0, {"cpu": {"user": 1.5}, "device:0": {"energy_j": 7.0}}, {"device:0": "NVML"})
+    return NodeSample(
+        "n",
+        "w",
+        at_s,
+        1.0,
+        {"cpu": {"user": 1.5}, "device:0": {"energy_j": 7.0}},
+        {"device:0": "NVML"},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -176,16 +183,27 @@ def plain(name: str, data: bytes = b"{}", **changed: Any) -> Callable[[Members],
         (plain("first/plan.json"), "second plan.json"),
         (plain("other/plan.json"), "second plan.json"),
         (plain("first", b"", type=tarfile.DIRTYPE), "no file of a run"),
-        (plain("first/plan.json", b"", type=tarfile.SYMTYPE, linkname="/etc/passwd"), "no file of a run"),
-        (plain("first/plan.json", b"", type=tarfile.LNKTYPE, linkname="/etc/passwd"), "no file of a run"),
+        (
+            plain("first/plan.json", b"", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+            "no file of a run",
+        ),
+        (
+            plain("first/plan.json", b"", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
+            "no file of a run",
+        ),
         (plain("first/plan.json", b"", type=tarfile.FIFOTYPE), "no file of a run"),
         (plain("first/plan.json", b"", type=tarfile.CHRTYPE), "no file of a run"),
         (plain("first/plan.json", b"", type=tarfile.GNUTYPE_SPARSE), "no file of a run"),
-        (plain("first/plan.json", b"0\n".ljust(512, b"\0"), pax_headers=SPARSE), "no file of a run"),
+        (
+            plain("first/plan.json", b"0\n".ljust(512, b"\0"), pax_headers=SPARSE),
+            "no file of a run",
+        ),
         (lambda rows: rows[1:], "holds no run"),
         (lambda rows: [], "cannot be the name"),
         (
-            lambda rows: [(one, data.replace(b"limit", b"LIMIT" * 99)[: one.size]) for one, data in rows],
+            lambda rows: [
+                (one, data.replace(b"limit", b"LIMIT" * 99)[: one.size]) for one, data in rows
+            ],
             "that can be read",
         ),
         (lambda rows: [(one, data[:-9] + b"\xff" * 9) for one, data in rows], "that can be read"),
@@ -216,7 +234,9 @@ def test_what_is_read_at_once_is_bounded(
     monkeypatch.setattr("scaletest.archive.transfer._MOST_AT_ONCE", 100_000)
     rows = [(member, data) for member, data in members(packed) if not member.name.endswith(name)]
     bomb = plain(f"first/{name}", b'{"a":"' + b" " * 150_000 + b'"}\n')
-    with pytest.raises(UsageError, match=f"{unit} the archive has more than 100000 bytes") as caught:
+    with pytest.raises(
+        UsageError, match=f"{unit} the archive has more than 100000 bytes"
+    ) as caught:
         taken(archive(bomb(rows)), tmp_path, most_bytes=1_000_000)
     assert "--max-size" in caught.value.hint
     assert left(tmp_path) == []
@@ -225,10 +245,18 @@ def test_what_is_read_at_once_is_bounded(
         assert taken(archive(bomb(rows)), tmp_path, most_bytes=128 * 200_000)
 
 
-def test_many_lines_are_no_long_line(tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_lines_are_no_long_line(
+    tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("scaletest.archive.transfer._MOST_AT_ONCE", 100_000)
-    rows = [(member, data) for member, data in members(packed) if not member.name.endswith("records.jsonl")]
-    assert taken(archive(plain("first/records.jsonl", b"\n" * 150_000)(rows)), tmp_path, most_bytes=1_000_000)
+    rows = [
+        (member, data)
+        for member, data in members(packed)
+        if not member.name.endswith("records.jsonl")
+    ]
+    assert taken(
+        archive(plain("first/records.jsonl", b"\n" * 150_000)(rows)), tmp_path, most_bytes=1_000_000
+    )
 
 
 def test_an_import_holds_no_more_than_a_record(tmp_path: Path) -> None:
@@ -335,7 +363,9 @@ def test_a_run_is_found_by_name_end_path_and_as_last(tmp_path: Path) -> None:
     made = [make(root / name, count=3) for name in ("b-one", "a-two", "c-one")]
     for index, folder in enumerate(made):
         environment = json.loads((folder.path / "environment.json").read_text())
-        (folder.path / "environment.json").write_text(json.dumps({**environment, "began": f"2026-01-0{index + 1}"}))
+        (folder.path / "environment.json").write_text(
+            json.dumps({**environment, "began": f"2026-01-0{index + 1}"})
+        )
     (root / ".import-x").mkdir()
     (root / ".import-x" / "plan.json").write_text("{}")
     (root / "empty").mkdir()
@@ -343,7 +373,11 @@ def test_a_run_is_found_by_name_end_path_and_as_last(tmp_path: Path) -> None:
     assert find("LAST", home).name == "c-one"
     assert find("two", home).name == "a-two"
     assert find(str(root / "b-one"), {}).name == "b-one"
-    for wrong, what in (("one", "fits 2 runs"), ("typo", "there is no run"), ("", "there is no run")):
+    for wrong, what in (
+        ("one", "fits 2 runs"),
+        ("typo", "there is no run"),
+        ("", "there is no run"),
+    ):
         with pytest.raises(UsageError, match=what):
             find(wrong, home)
 

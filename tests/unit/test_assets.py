@@ -28,7 +28,9 @@ def target(tmp_path: Path, monkeypatch: Any) -> Path:
     return folder
 
 
-def test_with_npm_the_files_the_licence_and_the_version_are_there(target: Path, tmp_path: Path) -> None:
+def test_with_npm_the_files_the_licence_and_the_version_are_there(
+    target: Path, tmp_path: Path
+) -> None:
     npm(
         tmp_path,
         'test "$1" = ci && mkdir -p node_modules/uplot/dist && cd node_modules/uplot && '
@@ -36,11 +38,18 @@ def test_with_npm_the_files_the_licence_and_the_version_are_there(target: Path, 
         """echo '{"name": "uplot", "version": "1.2.3", "license": "MIT"}' >package.json""",
     )
     assert hatch_build.ensure("require") == "page assets: uplot 1.2.3"
-    assert {path.name for path in target.iterdir()} == {"LICENSE", "VERSIONS", "uPlot.iife.min.js", "uPlot.min.css"}
+    assert {path.name for path in target.iterdir()} == {
+        "LICENSE",
+        "VERSIONS",
+        "uPlot.iife.min.js",
+        "uPlot.min.css",
+    }
     assert (target / "VERSIONS").read_text() == "uplot 1.2.3 MIT\n"
 
 
-def test_without_npm_or_network_the_build_goes_on_unless_told_otherwise(target: Path, tmp_path: Path) -> None:
+def test_without_npm_or_network_the_build_goes_on_unless_told_otherwise(
+    target: Path, tmp_path: Path
+) -> None:
     # given what an earlier build left
     target.mkdir()
     (target / "uPlot.iife.min.js").touch()

@@ -1,4 +1,6 @@
-"""HPA and KEDA by golden vectors of the controllers' own arithmetic; the simulation by what must hold in any case."""
+"""HPA and KEDA by golden vectors of the controllers' own arithmetic; the simulation by what must
+hold in any case.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.analysis.autoscale import arrivals
-from scaletest.analysis.autoscale.hpa import Behavior, Hpa, HpaSpec, ScalingPolicy, ScalingRules, TargetType, propose
+from scaletest.analysis.autoscale.hpa import (
+    Behavior,
+    Hpa,
+    HpaSpec,
+    ScalingPolicy,
+    ScalingRules,
+    TargetType,
+    propose,
+)
 from scaletest.analysis.autoscale.keda import ScaledJob, ScaledObject
 from scaletest.analysis.autoscale.recommend import candidates, recommend
 from scaletest.analysis.autoscale.result import SimulationResult, turns
@@ -30,7 +40,8 @@ VALUE_2 = HpaSpec(0, 100, TargetType.VALUE, 2000)
 
 
 @pytest.mark.parametrize(
-    ("total", "replicas"), [(8.9, 2), (9, 2), (10, 2), (11, 2), (11.1, 3), (0, 0), (50, 10), (14.9, 3), (15.1, 4)]
+    ("total", "replicas"),
+    [(8.9, 2), (9, 2), (10, 2), (11, 2), (11.1, 3), (0, 0), (50, 10), (14.9, 3), (15.1, 4)],
 )
 def test_average_value(total: float, replicas: int) -> None:
     assert propose(AVERAGE_5, 2, 2, 2, round(total * 1000)) == replicas
@@ -38,14 +49,24 @@ def test_average_value(total: float, replicas: int) -> None:
 
 @pytest.mark.parametrize(
     ("total", "replicas", "wanted"),
-    [(2, 4, 4), (2.2, 4, 4), (2.3, 4, 5), (20, 4, 40), (0, 4, 0), (1.7, 4, 4), (1.5, 4, 3), (5, 0, 3)],
+    [
+        (2, 4, 4),
+        (2.2, 4, 4),
+        (2.3, 4, 5),
+        (20, 4, 40),
+        (0, 4, 0),
+        (1.7, 4, 4),
+        (1.5, 4, 3),
+        (5, 0, 3),
+    ],
 )
 def test_value_multiplies_the_replicas(total: float, replicas: int, wanted: int) -> None:
     assert propose(VALUE_2, replicas, replicas, replicas, round(total * 1000)) == wanted
 
 
 def test_inside_the_tolerance_average_value_goes_by_the_status() -> None:
-    # given a change to 4 that is not carried out: 2 pods are there, and 10 is what 2 pods should have
+    # given a change to 4 that is not carried out: 2 pods are there, and 10 is what 2 pods should
+    # have
     assert propose(AVERAGE_5, 4, 2, 2, 10_000) == 2
     assert propose(VALUE_2, 4, 2, 2, 2_000) == 4
 
@@ -54,14 +75,23 @@ def test_the_first_recommendation_is_the_replicas_at_first_sight_also_when_that_
     slow = Behavior(up=ScalingRules(60, (ScalingPolicy("Percent", 100, 15),)))
     hpa = Hpa(HpaSpec(1, 10, TargetType.AVERAGE_VALUE, 1000, slow))
     assert hpa.sync(0, 0, 0, 0, [5000]) == 0
-    # when something else makes the first replica, expect the 0 to hold it back until it is older than the window
+    # when something else makes the first replica, expect the 0 to hold it back until it is older
+    # than the window
     assert [hpa.sync(at, 1, 1, 1, [5000]) for at in (15, 30, 45)] == [1, 1, 1]
     assert hpa.sync(60, 1, 1, 1, [5000]) == 2
 
 
-def syncs(behavior: Behavior | None, demands: list[float], replicas: int = 1, **spec: Any) -> list[int]:
-    hpa = Hpa(HpaSpec(**{"minimum": 1, "maximum": 100, **spec}, target=TargetType.AVERAGE_VALUE, target_milli=1000,
-                   behavior=behavior))  # fmt: skip
+def syncs(
+    behavior: Behavior | None, demands: list[float], replicas: int = 1, **spec: Any
+) -> list[int]:
+    hpa = Hpa(
+        HpaSpec(
+            **{"minimum": 1, "maximum": 100, **spec},
+            target=TargetType.AVERAGE_VALUE,
+            target_milli=1000,
+            behavior=behavior,
+        )
+    )
     course = []
     for number, demand in enumerate(demands):
         replicas = hpa.sync(15.0 * number, replicas, replicas, replicas, [round(demand * 1000)])
@@ -113,7 +143,10 @@ def test_bounds_zero_and_failures() -> None:
 
 def test_tolerance_of_one_direction() -> None:
     spec = replace(
-        AVERAGE_5, behavior=Behavior(up=ScalingRules(0, (), tolerance=0.0), down=ScalingRules(0, (), tolerance=0.5))
+        AVERAGE_5,
+        behavior=Behavior(
+            up=ScalingRules(0, (), tolerance=0.0), down=ScalingRules(0, (), tolerance=0.5)
+        ),
     )
     assert propose(spec, 2, 2, 2, 10_001) == 3
     assert propose(spec, 2, 2, 2, 5_000) == 2
@@ -123,7 +156,9 @@ def test_tolerance_of_one_direction() -> None:
 def test_replicas_stay_within_bounds_and_hold_still_when_demand_does(
     demands: list[float], ruled: bool, replicas: int
 ) -> None:
-    course = syncs(Behavior() if ruled else None, demands + [20] * 60, replicas, minimum=1, maximum=100)
+    course = syncs(
+        Behavior() if ruled else None, demands + [20] * 60, replicas, minimum=1, maximum=100
+    )
     if replicas == 0:
         assert set(course) == {0}
     else:
@@ -134,14 +169,23 @@ def test_replicas_stay_within_bounds_and_hold_still_when_demand_does(
 @pytest.mark.parametrize(
     ("strategy", "length", "running", "pending", "created"),
     [
-        ("default", 10, 4, 0, 6), ("default", 3, 5, 0, 0), ("default", 100, 4, 0, 16),
-        ("custom", 10, 4, 0, 7), ("custom", 1, 4, 0, 0),
-        ("accurate", 10, 4, 2, 8), ("accurate", 18, 4, 1, 16), ("accurate", 0, 4, 2, 0),
-        ("eager", 100, 4, 3, 13), ("eager", 5, 4, 3, 5),
+        ("default", 10, 4, 0, 6),
+        ("default", 3, 5, 0, 0),
+        ("default", 100, 4, 0, 16),
+        ("custom", 10, 4, 0, 7),
+        ("custom", 1, 4, 0, 0),
+        ("accurate", 10, 4, 2, 8),
+        ("accurate", 18, 4, 1, 16),
+        ("accurate", 0, 4, 2, 0),
+        ("eager", 100, 4, 3, 13),
+        ("eager", 5, 4, 3, 5),
     ],
-)  # fmt: skip
+)
 def test_jobs(strategy: str, length: int, running: int, pending: int, created: int) -> None:
-    assert ScaledJob(strategy, maximum=20, deduction=1, share=0.5).create(length, running, pending) == created
+    assert (
+        ScaledJob(strategy, maximum=20, deduction=1, share=0.5).create(length, running, pending)
+        == created
+    )
 
 
 def test_jobs_are_never_fewer_than_the_minimum() -> None:
@@ -152,7 +196,10 @@ def test_jobs_are_never_fewer_than_the_minimum() -> None:
 def test_keda_wakes_at_once_and_sleeps_after_its_cooldown() -> None:
     keda = ScaledObject(minimum=0)
     assert keda.hpa_minimum == 1
-    assert [keda.poll(at, value, replicas) for at, value, replicas in ((0, 0, 0), (30, 1, 0), (60, 0, 3))] == [0, 1, 3]
+    assert [
+        keda.poll(at, value, replicas)
+        for at, value, replicas in ((0, 0, 0), (30, 1, 0), (60, 0, 3))
+    ] == [0, 1, 3]
     assert keda.poll(330, 0, 3) == 3
     assert keda.poll(331, 0, 3) == 0
     assert ScaledObject(minimum=2).poll(9999, 0, 5) == 5
@@ -201,7 +248,9 @@ def test_every_rule_accounts_for_every_request_and_repeats_itself(name: str) -> 
 def test_one_worker_and_constant_runs_by_hand() -> None:
     # three requests at 0, 10 s each, on one pod that is ready after 20 s
     work = arrivals.Arrivals((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
-    result = simulate(work, parse("demand:max=1"), SimulationSetting(PodTiming(20, 0, 30)), random.Random(1))
+    result = simulate(
+        work, parse("demand:max=1"), SimulationSetting(PodTiming(20, 0, 30)), random.Random(1)
+    )
     assert (result.waits_s, result.makespan_s, result.pod_s) == ((20.0, 30.0, 40.0), 50.0, 50.0)
     assert (result.changes, result.killed, result.peak) == (0, 0, 1)
 
@@ -224,7 +273,12 @@ def test_drain_and_idle_first_kill_nothing() -> None:
 
 
 def test_a_time_limit_ends_a_play_that_would_not_end() -> None:
-    result = simulate(small(), parse("demand:min=0,max=1"), SimulationSetting(start=0, until_s=900.0), random.Random(1))
+    result = simulate(
+        small(),
+        parse("demand:min=0,max=1"),
+        SimulationSetting(start=0, until_s=900.0),
+        random.Random(1),
+    )
     assert result.makespan_s is None
     assert result.ended < result.requests
 
@@ -242,7 +296,10 @@ def test_nothing_is_lost_in_any_play(
     times = tuple(sorted(at for at, _ in rows))
     work = arrivals.Arrivals(times, tuple(run for _, run in rows))
     result = simulate(
-        work, RULES[name], SimulationSetting(PodTiming(start_s, 0.5, grace_s), until_s=20_000), random.Random(1)
+        work,
+        RULES[name],
+        SimulationSetting(PodTiming(start_s, 0.5, grace_s), until_s=20_000),
+        random.Random(1),
     )
     assert result.ended <= result.requests == len(rows)
     assert result.pod_s >= 0
@@ -261,8 +318,16 @@ def test_recommend_prefers_what_keeps_the_target_then_what_costs_least() -> None
     rules = [replace(RULES["demand"], name=name) for name in drawn]
     best, order = recommend(rules, lambda rule: drawn[rule.name], 30.0)
     assert (best.rule.name, best.met) == ("good", True)
-    assert [choice.rule.name for choice in order] == ["good", "dear", "kills", "cheap but late", "unfinished"]
-    assert len({rule.name for rule in candidates(10, 1, 30.0)}) == len(list(candidates(10, 1, 30.0)))
+    assert [choice.rule.name for choice in order] == [
+        "good",
+        "dear",
+        "kills",
+        "cheap but late",
+        "unfinished",
+    ]
+    assert len({rule.name for rule in candidates(10, 1, 30.0)}) == len(
+        list(candidates(10, 1, 30.0))
+    )
 
 
 def test_turns() -> None:
@@ -280,9 +345,20 @@ def test_patterns_have_their_rate(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["nothing", "demand:x=1", "demand:max=0", "demand:max=x", "demand:idle_first=maybe", "desired:window=99999",
-             "demand:target=0", "demand:target=nan", "jobs:strategy=wild", "demand:min=5,max=2"]
-)  # fmt: skip
+    "text",
+    [
+        "nothing",
+        "demand:x=1",
+        "demand:max=0",
+        "demand:max=x",
+        "demand:idle_first=maybe",
+        "desired:window=99999",
+        "demand:target=0",
+        "demand:target=nan",
+        "jobs:strategy=wild",
+        "demand:min=5,max=2",
+    ],
+)
 def test_rules_that_cannot_be(text: str) -> None:
     with pytest.raises(InvalidValue):
         parse(text)
@@ -300,7 +376,12 @@ def test_a_rule_of_any_text_is_read_or_refused(text: str) -> None:
 def test_changes_to_a_rule_and_its_values() -> None:
     rule = parse("demand:target=2.5,min=2,max=64,down_window=120,down_pods=3,idle_first=yes")
     values = to_values(rule)["autoscaling"]
-    assert (values["target"], values["minReplicas"], values["maxReplicas"], values["deletionCost"]) == (
+    assert (
+        values["target"],
+        values["minReplicas"],
+        values["maxReplicas"],
+        values["deletionCost"],
+    ) == (
         "2.5",
         2,
         64,
@@ -319,7 +400,17 @@ def run(*arguments: str) -> Any:
 
 def test_the_command_and_its_page(tmp_path: Path) -> None:
     page = tmp_path / "rules.html"
-    line = ("simulate", "--duration", "600", "--rule", "demand", "--rule", "desired:window=120", "-o", "json")
+    line = (
+        "simulate",
+        "--duration",
+        "600",
+        "--rule",
+        "demand",
+        "--rule",
+        "desired:window=120",
+        "-o",
+        "json",
+    )
     first, again = run(*line, "--html", str(page)), run(*line)
     assert first.output == again.output
     rows = json.loads(first.output)
@@ -336,10 +427,24 @@ def test_recorded_runs_and_traces(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text(record.to_json() + "\n")
     trace = tmp_path / "trace"
     trace.write_text("0\n5.5\n3\n")
-    line = ("simulate", "--run-dir", str(tmp_path), "--trace", str(trace), "--rule", "demand:max=1", "-o", "json")
+    line = (
+        "simulate",
+        "--run-dir",
+        str(tmp_path),
+        "--trace",
+        str(trace),
+        "--rule",
+        "demand:max=1",
+        "-o",
+        "json",
+    )
     row = json.loads(run(*line, "--pod-start", "0").output)["rules"][0]
     assert (row["requests"], row["makespan_s"]) == (3, 21.0)
-    for bad in (("--trace", str(tmp_path / "no")), ("--run-dir", str(tmp_path / "no")), ("--rate", "-1")):
+    for bad in (
+        ("--trace", str(tmp_path / "no")),
+        ("--run-dir", str(tmp_path / "no")),
+        ("--rate", "-1"),
+    ):
         assert isinstance(run("simulate", *bad).exception, UsageError)
     for name in ("steady", "burst", "wave"):
         huge = ("--pattern", name, "--rate", "1e6", "--duration", "1e6")

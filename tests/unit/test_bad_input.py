@@ -1,4 +1,6 @@
-"""What a hostile user types: every error says what and what to do, has its exit code, and shows no traceback."""
+"""What a hostile user types: every error says what and what to do, has its exit code, and shows no
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ BAD = [
     (("runs", "import", "empty", "--max-size", "inf"), "the largest size in MB is inf"),
     (("bench", "run", "deep.yaml"), "deep.yaml is no YAML"),
     (("bench", "run", "IPerf", "--set", "streams=" + "[" * 5000), "is no YAML"),
-    (("bench", "part", "--role", "x", "--index", "0", "--folder", ".", "--scratch", "."), "holds no benchmark.json"),
+    (
+        ("bench", "part", "--role", "x", "--index", "0", "--folder", ".", "--scratch", "."),
+        "holds no benchmark.json",
+    ),
     (("validate", "--local", "--dry-run", "-f", "empty"), "empty is empty"),
     (("media", "make", "--folder", "empty"), "empty cannot be made"),
     (("media", "make", "--folder", "empty/below"), "empty/below cannot be made"),
@@ -60,7 +65,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("line", "said"), BAD, ids=lambda value: " ".join(value)[:50] if value else "")
+@pytest.mark.parametrize(
+    ("line", "said"), BAD, ids=lambda value: " ".join(value)[:50] if value else ""
+)
 def test_what_cannot_work_is_one_line_what_and_one_line_what_to_do(
     line: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,7 +106,8 @@ def test_a_run_is_not_exported_into_no_name(home: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    "line", [("report", "closed/run"), ("runs", "list"), ("lifecycle", "compare", "closed", "closed")]
+    "line",
+    [("report", "closed/run"), ("runs", "list"), ("lifecycle", "compare", "closed", "closed")],
 )
 def test_a_folder_that_is_closed_is_no_bug(
     line: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -122,7 +130,9 @@ def test_files_of_a_benchmark_do_not_go_into_a_file(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("option", ["-o", "--png"])
-def test_a_report_never_takes_the_place_of_the_run(option: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_never_takes_the_place_of_the_run(
+    option: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     make("pass", home)
     before = (home / "pass" / "records.jsonl").read_bytes()
     assert run(["report", "pass", "-t", "json", option, "pass/../pass/records.jsonl"]) == 2
@@ -136,7 +146,9 @@ def test_a_validation_is_no_lifecycle(home: Path, capsys: pytest.CaptureFixture[
     assert "pass is a run of another kind" in capsys.readouterr().err
 
 
-def test_records_that_are_none_say_where_to_look(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_that_are_none_say_where_to_look(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     make("pass", home)
     with (home / "pass" / "records.jsonl").open("ab") as file:
         file.write(bytes(range(128, 256)) + b"\n")
@@ -144,13 +156,20 @@ def test_records_that_are_none_say_where_to_look(home: Path, capsys: pytest.Capt
     assert "look into pass" in capsys.readouterr().err
 
 
-def test_run_times_come_from_a_run_by_its_name(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_times_come_from_a_run_by_its_name(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     make("pass", home / "data" / "scaletest" / "runs")
-    assert run(["autoscale", "simulate", "--run-dir", "LAST", "--rule", "demand", "--duration", "60"]) == 0
+    assert (
+        run(["autoscale", "simulate", "--run-dir", "LAST", "--rule", "demand", "--duration", "60"])
+        == 0
+    )
     assert "demand" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("line", [("autoscale", "rules"), ("config", "schema", "benchmark"), ("report", "pass")])
+@pytest.mark.parametrize(
+    "line", [("autoscale", "rules"), ("config", "schema", "benchmark"), ("report", "pass")]
+)
 def test_a_reader_that_is_gone_is_no_bug(home: Path, line: tuple[str, ...]) -> None:
     make("pass", home)
     reading, writing = os.pipe()
@@ -161,15 +180,23 @@ def test_a_reader_that_is_gone_is_no_bug(home: Path, line: tuple[str, ...]) -> N
 
 
 def _ended(line: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(line, stderr=subprocess.PIPE, text=True, timeout=120, check=False, **options)
+    return subprocess.run(
+        line, stderr=subprocess.PIPE, text=True, timeout=120, check=False, **options
+    )
 
 
 @pytest.mark.parametrize(
     ("said", "remedy"),
     [
         ("DB index is out of range", "correct the database"),
-        ("unknown command 'SENTINEL', with args beginning with: 'MASTERS'", "correct the Redis URL"),
-        ("WRONGTYPE Operation against a key holding the wrong kind of value", "look at what its keys hold"),
+        (
+            "unknown command 'SENTINEL', with args beginning with: 'MASTERS'",
+            "correct the Redis URL",
+        ),
+        (
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            "look at what its keys hold",
+        ),
     ],
 )
 def test_what_redis_answers_decides_what_to_do(said: str, remedy: str) -> None:

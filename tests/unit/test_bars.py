@@ -20,9 +20,14 @@ def test_every_program_is_there() -> None:
 
 @pytest.mark.parametrize(
     ("code", "lines", "passed"),
-    [(0, '{"met": true}\n{"met": true}\n', True), (0, '{"met": true}\n{"met": false}\n', False), (0, "", False),
-     (1, '{"met": true}\n', False), (0, "no JSON", False)],
-)  # fmt: skip
+    [
+        (0, '{"met": true}\n{"met": true}\n', True),
+        (0, '{"met": true}\n{"met": false}\n', False),
+        (0, "", False),
+        (1, '{"met": true}\n', False),
+        (0, "no JSON", False),
+    ],
+)
 def test_a_bar_passes_when_its_program_and_all_its_lines_say_so(
     code: int, lines: str, passed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,6 +48,13 @@ def test_a_bar_passes_when_its_program_and_all_its_lines_say_so(
         (None, "PASS", False),
     ],
 )
-def test_a_law_is_found_when_name_value_and_verdict_are_right(law: Any, verdict: str, met: bool) -> None:
-    report = {"law": law, "peak": None, "verdict": {"kind": verdict, "reason": ""}, "elapsed_s": 1.0}
+def test_a_law_is_found_when_name_value_and_verdict_are_right(
+    law: Any, verdict: str, met: bool
+) -> None:
+    report = {
+        "law": law,
+        "peak": None,
+        "verdict": {"kind": verdict, "reason": ""},
+        "elapsed_s": 1.0,
+    }
     assert laws.judge(laws.CASES["ceiling"], report)["met"] is met

@@ -1,4 +1,6 @@
-"""What went wrong in kube-perftest, and does not here: a test for each defect that kinds, sets and reports can have."""
+"""What went wrong in kube-perftest, and does not here: a test for each defect that kinds, sets and
+reports can have.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,11 @@ def test_5_a_log_that_cannot_be_read_fails_its_benchmark_and_the_set_finishes() 
             one.kind.parse(one.spec, ToolOutput(""))
         except BenchmarkFailed as error:
             return BenchmarkResult(
-                one.name, BenchmarkPhase.FAILED, failure=error.failure, message=error.message, lines=error.lines
+                one.name,
+                BenchmarkPhase.FAILED,
+                failure=error.failure,
+                message=error.message,
+                lines=error.lines,
             )
         raise AssertionError("an empty log was read")
 
@@ -103,10 +109,14 @@ def test_9_what_fio_would_not_be_told_glued_is_one_value(given: str) -> None:
 
 
 def test_9_an_empty_claim_is_none_and_an_existing_volume_can_be_used() -> None:
-    one: Any = benchmark.read({"kind": "Fio", "spec": {"volumeClaimTemplate": {}, "volume": {"emptyDir": {}}}}).spec
+    one: Any = benchmark.read(
+        {"kind": "Fio", "spec": {"volumeClaimTemplate": {}, "volume": {"emptyDir": {}}}}
+    ).spec
     assert one.volume == {"emptyDir": {}} and not one.volume_claim_template
     with pytest.raises(InvalidValue, match="exclude each other"):
-        benchmark.read({"kind": "Fio", "spec": {"volumeClaimTemplate": {"a": 1}, "volume": {"emptyDir": {}}}})
+        benchmark.read(
+            {"kind": "Fio", "spec": {"volumeClaimTemplate": {"a": 1}, "volume": {"emptyDir": {}}}}
+        )
 
 
 def test_11_what_no_image_can_do_is_refused_and_pytorch_has_every_network_field() -> None:
@@ -128,8 +138,13 @@ def test_12_a_list_is_replaced_and_a_value_can_be_unset() -> None:
 @pytest.mark.parametrize("kind", ["IPerf", "Fio", "RDMALatency", "RDMABandwidth"])
 def test_13_peers_are_reached_over_ipv6(kind: str) -> None:
     one = benchmark.read({"kind": kind, "spec": {"ipFamily": "IPv6"}})
-    peers = {role: [PartAddress(role, 0, "a", "2001:2::1", "/w")] for role in ("server", "client", "worker", "master")}
-    words = " ".join(word for task in one.kind.tasks(one.spec, ExecutionSite(peers)) for word in task.argv)
+    peers = {
+        role: [PartAddress(role, 0, "a", "2001:2::1", "/w")]
+        for role in ("server", "client", "worker", "master")
+    }
+    words = " ".join(
+        word for task in one.kind.tasks(one.spec, ExecutionSite(peers)) for word in task.argv
+    )
     assert "2001:2::1" in words and "6" in words.replace("2001:2::1", "")
 
 
@@ -155,7 +170,15 @@ def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None
     assert {"readLatency99", "writeLatency99"} <= names["Fio"]
     assert {"retransmits", "reverseBandwidth", "jitter", "lost"} <= names["IPerf"]
     udp = {
-        "start": {"test_start": {"protocol": "UDP", "num_streams": 1, "duration": 10, "omit": 0, "reverse": 0}},
+        "start": {
+            "test_start": {
+                "protocol": "UDP",
+                "num_streams": 1,
+                "duration": 10,
+                "omit": 0,
+                "reverse": 0,
+            }
+        },
         "end": {
             "streams": [{"udp": {"bytes": 1.25e6}}],
             "sum": {"bytes": 1.25e6, "seconds": 10, "bits_per_second": 1e6, "jitter_ms": 0.5}
@@ -164,11 +187,19 @@ def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None
     }
     one = benchmark.read({"kind": "IPerf", "spec": {"protocol": "UDP"}})
     found = one.kind.parse(one.spec, ToolOutput(json.dumps(udp))).headlines
-    assert found == {"bandwidth": pytest.approx(9e5), "jitter": pytest.approx(5e-4), "lost": pytest.approx(0.1)}
+    assert found == {
+        "bandwidth": pytest.approx(9e5),
+        "jitter": pytest.approx(5e-4),
+        "lost": pytest.approx(0.1),
+    }
 
 
 def a_set(**spec: Any) -> dict[str, Any]:
-    return {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": {"template": {"kind": "IPerf"}, **spec}}
+    return {
+        "kind": "BenchmarkSet",
+        "metadata": {"name": "s"},
+        "spec": {"template": {"kind": "IPerf"}, **spec},
+    }
 
 
 def test_19_a_program_that_does_not_say_its_version_costs_no_result(
@@ -197,7 +228,11 @@ def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "fast0" / "device").mkdir(parents=True)
     (tmp_path / "fast0" / "device" / "driver").symlink_to(tmp_path / "drivers" / "mlx5_core")
     (tmp_path / "fast0" / "speed").write_text("100000\n")
-    assert machine.card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core", "speed_bit_s": 10**11}
+    assert machine.card((), "fast0", tmp_path) == {
+        "name": "fast0",
+        "driver": "mlx5_core",
+        "speed_bit_s": 10**11,
+    }
     # and one that says nothing of its speed
     (tmp_path / "fast0" / "speed").write_text("-\n")
     assert machine.card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}

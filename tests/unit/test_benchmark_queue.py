@@ -42,8 +42,15 @@ def test_a_benchmark_that_no_worker_measured_says_nothing_of_what_was_to_be_meas
 
 def test_what_the_worker_framed_counts() -> None:
     framed = BenchmarkResult(
-        "other", BenchmarkPhase.FAILED, failure=Failure.REFUSED, message="too large", remedy="choose a smaller size"
+        "other",
+        BenchmarkPhase.FAILED,
+        failure=Failure.REFUSED,
+        message="too large",
+        remedy="choose a smaller size",
     )
     reply = Reply("r", Outcome.FAILED, Reason.EXIT, node="a", figures={"result": frame(framed)})
     ended = ended_by(BENCHMARK, reply)
-    assert replace(ended, environment={}) == replace(framed, name="iperf") and ended.environment["node"] == "a"
+    assert (
+        replace(ended, environment={}) == replace(framed, name="iperf")
+        and ended.environment["node"] == "a"
+    )

@@ -32,7 +32,13 @@ SET = {
         "permutations": {"product": {"streams": [1, 2]}},
     },
 }
-NETWORK = {"interface": "eth0", "family": "IPv4", "mtu": 1500, "address": "198.18.0.2", "peer": "198.18.0.1"}
+NETWORK = {
+    "interface": "eth0",
+    "family": "IPv4",
+    "mtu": 1500,
+    "address": "198.18.0.2",
+    "peer": "198.18.0.1",
+}
 HOSTILE = "<script>alert(1)</script>\x1b[31m|`=cmd`"
 
 
@@ -47,7 +53,9 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
             "finished_s": 1e9 + 2,
         }
         values = {"bandwidth": factor * (1e10 + 1e8 * number), "retransmits": float(number)}
-        ended[one.name] = BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, values, network=NETWORK, **place)
+        ended[one.name] = BenchmarkResult(
+            one.name, BenchmarkPhase.COMPLETED, values, network=NETWORK, **place
+        )
     if broken:
         name = plan.benchmarks[-1].name
         ended[name] = BenchmarkResult(
@@ -130,23 +138,35 @@ def test_what_was_not_measured_is_invalid() -> None:
 
 
 @pytest.mark.parametrize("failure", [one for one in Failure if one])
-def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(failure: Failure) -> None:
+def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(
+    failure: Failure,
+) -> None:
     # given one benchmark of four without a result
     run = stored()
     name = run.plan.benchmarks[0].name
     why = BenchmarkResult(
-        name, BenchmarkPhase.FAILED, failure=failure, message="why", lines=("a", "its last words", "}")
+        name,
+        BenchmarkPhase.FAILED,
+        failure=failure,
+        message="why",
+        lines=("a", "its last words", "}"),
     )
     ended = {**run.ended, name: why}
     found = of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict
     # expect the tool's own words as the reason, and advice as what to do
-    assert "why: its last words" in found.reason and found.remedy and "its last words" not in found.remedy
+    assert (
+        "why: its last words" in found.reason
+        and found.remedy
+        and "its last words" not in found.remedy
+    )
     # expect FAIL only where the tool had what it needs
     nothing = failure in ("no_device", "no_binary", "refused", "interrupted", "invalid")
     assert found.kind.exit_code == (4 if nothing else 3) and "why" in found.reason
     # and a failure counts more than what is missing
     other = run.plan.benchmarks[1].name
-    ended[other] = BenchmarkResult(other, BenchmarkPhase.FAILED, failure=Failure.EXIT, message="broken")
+    ended[other] = BenchmarkResult(
+        other, BenchmarkPhase.FAILED, failure=Failure.EXIT, message="broken"
+    )
     assert of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict.kind.exit_code == 3
 
 
@@ -155,7 +175,11 @@ def test_a_failure_that_brings_its_own_advice_gives_it_in_every_text() -> None:
     run = stored()
     name = run.plan.benchmarks[0].name
     why = BenchmarkResult(
-        name, BenchmarkPhase.FAILED, failure=Failure.REFUSED, message="too large", remedy="choose a smaller size"
+        name,
+        BenchmarkPhase.FAILED,
+        failure=Failure.REFUSED,
+        message="too large",
+        remedy="choose a smaller size",
     )
     report = of("run", "/r", StoredBenchmarks(run.plan, {}, {**run.ended, name: why}, {}))
     assert report.verdict.remedy == "choose a smaller size"
@@ -169,36 +193,60 @@ def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
     plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     ended = {
         one.name: BenchmarkResult(
-            one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9}, network=network, permutation=one.permutation
+            one.name,
+            BenchmarkPhase.COMPLETED,
+            {"bandwidth": 1e9},
+            network=network,
+            permutation=one.permutation,
         )
         for one in plan.benchmarks
     }
     return of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))
 
 
-@pytest.mark.parametrize("product", [{"hostNetwork": [True, False]}, {"hostNetwork": [True, False], "streams": [1, 2]}])
+@pytest.mark.parametrize(
+    "product", [{"hostNetwork": [True, False]}, {"hostNetwork": [True, False], "streams": [1, 2]}]
+)
 @pytest.mark.parametrize("form", FORMATS)
-def test_values_of_permutations_are_written_as_yaml_writes_them(form: str, product: dict[str, list[object]]) -> None:
+def test_values_of_permutations_are_written_as_yaml_writes_them(
+    form: str, product: dict[str, list[object]]
+) -> None:
     text = FORMATS[form](swept(product))
     assert "True" not in text and "False" not in text
     assert "true" in text or form == "junit"
 
 
 def test_a_field_that_a_permutation_takes_back_is_null_and_others_are_as_in_the_document() -> None:
-    values = {"mtu": None, "nodes": ["a", "b"], "pods": {"labels": {"x": "y"}}, "bitrate": "10M", "duration": 3}
-    assert words(values) == 'mtu null, nodes ["a", "b"], pods {"labels": {"x": "y"}}, bitrate 10M, duration 3'
+    values = {
+        "mtu": None,
+        "nodes": ["a", "b"],
+        "pods": {"labels": {"x": "y"}},
+        "bitrate": "10M",
+        "duration": 3,
+    }
+    assert (
+        words(values)
+        == 'mtu null, nodes ["a", "b"], pods {"labels": {"x": "y"}}, bitrate 10M, duration 3'
+    )
 
 
 def test_messages_about_values_are_written_as_yaml_writes_them() -> None:
     one, two = swept({"hostNetwork": [True]}), swept({"hostNetwork": [True]})
-    spec = {"template": {"kind": "IPerf", "spec": {"paused": False}}, "permutations": {"product": {"streams": [True]}}}
-    with pytest.raises(InvalidValue, match=r'permutation 1 \{"streams": true\}.* is true, not a whole number'):
+    spec = {
+        "template": {"kind": "IPerf", "spec": {"paused": False}},
+        "permutations": {"product": {"streams": [True]}},
+    }
+    with pytest.raises(
+        InvalidValue, match=r'permutation 1 \{"streams": true\}.* is true, not a whole number'
+    ):
         plan_of({"kind": "BenchmarkSet", "spec": spec}, list)
     assert "hostNetwork true" in compared(one, two, 0.5).rows[0].name
 
 
 def test_a_sweep_over_the_mtu_has_its_own_column_beside_the_one_that_was_used() -> None:
-    text = FORMATS["csv"](swept({"mtu": [1500, 9000], "streams": [1]}, interface="eth0", family="IPv4", mtu=9000))
+    text = FORMATS["csv"](
+        swept({"mtu": [1500, 9000], "streams": [1]}, interface="eth0", family="IPv4", mtu=9000)
+    )
     titles = next(csv.reader(io.StringIO(text)))
     assert len(set(titles)) == len(titles)
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -211,13 +259,21 @@ def test_a_sweep_over_the_mtu_has_its_own_column_beside_the_one_that_was_used() 
 def test_values_of_a_matrix_may_have_the_names_of_columns() -> None:
     spec = {"template": {"kind": "IPerf", "spec": {"streams": "{{ p.name }}"}}}
     plan, _ = plan_of(
-        {"kind": "BenchmarkSet", "spec": {**spec, "matrix": {"product": {"name": [1], "bandwidth": ["x"]}}}}, list
+        {
+            "kind": "BenchmarkSet",
+            "spec": {**spec, "matrix": {"product": {"name": [1], "bandwidth": ["x"]}}},
+        },
+        list,
     )
     (one,) = plan.benchmarks
     ended = {one.name: BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9})}
     text = FORMATS["csv"](of("run", "/run", StoredBenchmarks(plan, {}, ended, {})))
     (row,) = csv.DictReader(io.StringIO(text))
-    assert (row["permutation.name"], row["permutation.bandwidth"], float(row["bandwidth"])) == ("1", "x", 1e9)
+    assert (row["permutation.name"], row["permutation.bandwidth"], float(row["bandwidth"])) == (
+        "1",
+        "x",
+        1e9,
+    )
     assert row["name"] == one.name
 
 
@@ -234,7 +290,10 @@ def test_runs_of_different_specs_are_compared_only_by_force() -> None:
     plan, _ = plan_of(other, list)
     changed = of("run", "/r", StoredBenchmarks(plan, {}, stored().ended, {}))
     found = compared(a_run(), changed, 0.9)
-    assert found.verdict.kind.exit_code == 4 and "with duration 1 and with duration 2" in found.verdict.reason
+    assert (
+        found.verdict.kind.exit_code == 4
+        and "with duration 1 and with duration 2" in found.verdict.reason
+    )
     assert compared(a_run(), changed, 0.9, force=True).verdict.kind.exit_code == 0
 
 
@@ -285,7 +344,11 @@ def test_other_runs_are_told_apart(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_on_the_command_line_says_what_to_do(
-    words: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    words: list[str],
+    text: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert cli(words) == 2
@@ -297,7 +360,22 @@ def test_a_paused_run_is_stored_and_listed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert cli(["bench", "run", "IPerf", "--repetitions", "3", "--random-order", "--seed", "2", "--paused"]) == 4
+    assert (
+        cli(
+            [
+                "bench",
+                "run",
+                "IPerf",
+                "--repetitions",
+                "3",
+                "--random-order",
+                "--seed",
+                "2",
+                "--paused",
+            ]
+        )
+        == 4
+    )
     assert cli(["bench", "list", "-o", "json"]) == 0
     out = capsys.readouterr().out
     row = json.loads(out[out.index("[\n") :])[0]
@@ -315,10 +393,14 @@ def test_a_paused_run_is_stored_and_listed(
 
 
 @pytest.mark.parametrize("kind", ["IPerf", "Fio", "OpenFOAM", "PyTorch"])
-def test_explain_names_every_field_and_number(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_names_every_field_and_number(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli(["bench", "explain", kind]) == 0
     text = capsys.readouterr().out
-    assert "hostNetwork" in text and "numbers" in text and "apiVersion: scaletest.dev/v1alpha1" in text
+    assert (
+        "hostNetwork" in text and "numbers" in text and "apiVersion: scaletest.dev/v1alpha1" in text
+    )
 
 
 def test_the_page_draws_each_number_over_the_permutations() -> None:
@@ -354,13 +436,19 @@ def test_a_table_that_is_too_wide_for_the_terminal_goes_on_below() -> None:
 
 def test_permutations_that_say_the_same_are_told_and_compared_as_one() -> None:
     spec = {"template": {"kind": "IPerf"}, "permutations": {"product": {"streams": [1, 1]}}}
-    plan, warnings = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
+    plan, warnings = plan_of(
+        {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list
+    )
     assert warnings == [
-        "permutation 2 is the same as permutation 1; set repetitions to measure a permutation several times"
+        "permutation 2 is the same as permutation 1; set repetitions to measure a permutation"
+        " several times"
     ]
     ended = {
         one.name: BenchmarkResult(
-            one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9 + number}, permutation=one.permutation
+            one.name,
+            BenchmarkPhase.COMPLETED,
+            {"bandwidth": 1e9 + number},
+            permutation=one.permutation,
         )
         for number, one in enumerate(plan.benchmarks)
     }
@@ -369,7 +457,9 @@ def test_permutations_that_say_the_same_are_told_and_compared_as_one() -> None:
     assert (row.base.count, row.candidate.count) == (2, 2)
 
 
-def test_a_key_that_stands_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_that_stands_twice_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "twice.yaml"
     path.write_text("kind: IPerf\nspec:\n  streams: 1\n  streams: 2\n")
     assert cli(["bench", "run", str(path)]) == 2

@@ -1,4 +1,6 @@
-"""The schema that editors take: it is valid, and agrees with the reader on what is right and wrong."""
+"""The schema that editors take: it is valid, and agrees with the reader on what is right and
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,20 @@ def test_the_example_of_every_kind_fits(kind: str) -> None:
     "document",
     [
         {"kind": "IPerf"},
-        {"apiVersion": "perftest.stackhpc.com/v1alpha1", "kind": "Fio", "spec": {"rw": "rw,readwrite"}},
-        a_set(permutations={"product": {"streams": [1, 2]}, "explicit": [{"mtu": None}]}, thresholds=["bandwidth>=1"]),
-        a_set(permutations={"product": {"nodes": {"combinations": {"length": 2, "source": {"nodes": {}}}}}}),
+        {
+            "apiVersion": "perftest.stackhpc.com/v1alpha1",
+            "kind": "Fio",
+            "spec": {"rw": "rw,readwrite"},
+        },
+        a_set(
+            permutations={"product": {"streams": [1, 2]}, "explicit": [{"mtu": None}]},
+            thresholds=["bandwidth>=1"],
+        ),
+        a_set(
+            permutations={
+                "product": {"nodes": {"combinations": {"length": 2, "source": {"nodes": {}}}}}
+            }
+        ),
         {
             "kind": "BenchmarkSet",
             "spec": {

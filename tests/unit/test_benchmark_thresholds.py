@@ -36,7 +36,9 @@ def run(what: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
     """One value a benchmark, in the plan's order; those that are left over were not measured."""
     ended = {}
     for one, value in zip(what.benchmarks, values, strict=False):
-        found = BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, {"bandwidth": value}, permutation=one.permutation)
+        found = BenchmarkResult(
+            one.name, BenchmarkPhase.COMPLETED, {"bandwidth": value}, permutation=one.permutation
+        )
         ended[one.name] = replace(found, repetition=one.repetition)
     return of("run", "/run", StoredBenchmarks(what, {}, ended, {}))
 
@@ -82,7 +84,9 @@ def test_what_makes_no_sense_is_refused_before_anything_is_measured(text: str, w
     assert why in f"{error.value.message} {error.value.hint}"
 
 
-def sweep(kind: str, spec: dict[str, Any], threshold: str, product: dict[str, Any] | None = None) -> dict[str, Any]:
+def sweep(
+    kind: str, spec: dict[str, Any], threshold: str, product: dict[str, Any] | None = None
+) -> dict[str, Any]:
     body = {"template": {"kind": kind, "spec": spec}, "thresholds": [threshold]}
     more = {"permutations": {"product": product}} if product else {}
     return {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": {**body, **more}}
@@ -91,10 +95,25 @@ def sweep(kind: str, spec: dict[str, Any], threshold: str, product: dict[str, An
 @pytest.mark.parametrize(
     ("kind", "spec", "threshold", "why"),
     [
-        ("Fio", {"numWorkers": 2}, "readLatency99<1ms", "percentiles of several workers cannot be merged"),
+        (
+            "Fio",
+            {"numWorkers": 2},
+            "readLatency99<1ms",
+            "percentiles of several workers cannot be merged",
+        ),
         ("Fio", {"rw": "randread"}, "writeIops>=1", "randread does no writes"),
-        ("Fio", {"rw": "randrw", "rwmixread": 100}, "writeLatency<1s", "rwmixread 100 leaves no writes"),
-        ("Fio", {"rw": "readwrite", "rwmixread": 0}, "readBandwidth>=1", "rwmixread 0 leaves no reads"),
+        (
+            "Fio",
+            {"rw": "randrw", "rwmixread": 100},
+            "writeLatency<1s",
+            "rwmixread 100 leaves no writes",
+        ),
+        (
+            "Fio",
+            {"rw": "readwrite", "rwmixread": 0},
+            "readBandwidth>=1",
+            "rwmixread 0 leaves no reads",
+        ),
         ("IPerf", {}, "lost<1%", "TCP"),
         ("IPerf", {"protocol": "UDP"}, "retransmits<1", "UDP"),
         ("IPerf", {"tool": "iperf"}, "retransmits<1", "iperf 2"),
@@ -123,7 +142,9 @@ def test_a_stored_run_that_asks_for_what_cannot_exist_says_so_in_its_verdict() -
     stored = replace(found, thresholds=("readLatency99<1ms",))
     (one,) = stored.benchmarks
     ended = {one.name: BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, {"readBandwidth": 1e6})}
-    verdict = of("run", "/run", StoredBenchmarks(BenchmarkPlan.from_dict(stored.to_dict()), {}, ended, {})).verdict
+    verdict = of(
+        "run", "/run", StoredBenchmarks(BenchmarkPlan.from_dict(stored.to_dict()), {}, ended, {})
+    ).verdict
     # expect the reason, and nothing that would not help
     assert verdict.kind.exit_code == 4 and "cannot be merged" in verdict.reason
     assert "to the end" not in verdict.remedy
@@ -161,9 +182,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("bandwidth>=0.1Gbit/s", [0.0, 9e9, 9e9, 9e9], 4, "[0 bit/s"),
     ],
 )
-def test_the_verdict_follows_the_interval(threshold: str, values: list[float], code: int, reason: str) -> None:
+def test_the_verdict_follows_the_interval(
+    threshold: str, values: list[float], code: int, reason: str
+) -> None:
     found = run(plan(threshold), values)
-    assert (found.verdict.kind.exit_code, reason in found.verdict.reason) == (code, True), found.verdict
+    assert (found.verdict.kind.exit_code, reason in found.verdict.reason) == (code, True), (
+        found.verdict
+    )
 
 
 def test_what_was_measured_and_is_refuted_counts_more_than_what_could_not_be_measured() -> None:
@@ -171,7 +196,12 @@ def test_what_was_measured_and_is_refuted_counts_more_than_what_could_not_be_mea
     found = run(plan("bandwidth>=5Gbit/s"), [3e9, 3.01e9, 9e9])
     name = found.stored.plan.benchmarks[-1].name
     refused = BenchmarkResult(
-        name, BenchmarkPhase.FAILED, failure=Failure.REFUSED, message="too large", permutation=1, repetition=1
+        name,
+        BenchmarkPhase.FAILED,
+        failure=Failure.REFUSED,
+        message="too large",
+        permutation=1,
+        repetition=1,
     )
     stored = replace(found.stored, ended={**found.stored.ended, name: refused})
     verdict = of("run", "/run", stored).verdict

@@ -1,4 +1,6 @@
-"""Requests of dead clients where no worker comes, on a Redis in this process: a watcher drops them, nothing else."""
+"""Requests of dead clients where no worker comes, on a Redis in this process: a watcher drops them,
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ def abandon(redis: VirtualRedis, *ids: str, client: str = "dead") -> None:
     hour_ago_us = (redis.time()[0] - 3600) * 1_000_000
     pipe = redis.pipeline(transaction=False)
     for name in ids:
-        fields = {"data": "{}", "reply_to": client, "enqueued_us": hour_ago_us, "client_ttl_us": 60_000_000}
+        fields = {
+            "data": "{}",
+            "reply_to": client,
+            "enqueued_us": hour_ago_us,
+            "client_ttl_us": 60_000_000,
+        }
         pipe.hset(keys.rq_job(name), mapping=fields)
         pipe.rpush(keys.rq_queue("q"), name)
         pipe.hincrby(keys.counters("q"), "submitted", 1)
@@ -67,7 +74,9 @@ def test_requests_of_a_client_that_left_wait_for_its_time_to_live(
     assert (state.waiting, state.counters["client_gone"], state.balance) == (0, 1, 0)
 
 
-def test_the_order_of_what_stays_is_kept(redis: VirtualRedis, queues: Queues, watcher: Watcher) -> None:
+def test_the_order_of_what_stays_is_kept(
+    redis: VirtualRedis, queues: Queues, watcher: Watcher
+) -> None:
     # given requests of a living and a dead client in turns, over two pieces of the queue
     redis.zadd(keys.CLIENTS, {"alive": 9e18})
     staying = []

@@ -1,6 +1,8 @@
-"""The books balance whatever happens, in any order: submitted = waiting + running + the five outcomes.
+"""The books balance whatever happens, in any order: submitted = waiting + running + the five
+outcomes.
 
-A random history of clients, workers, operators, deaths, outages and steps of the clock, on a Redis in this process.
+A random history of clients, workers, operators, deaths, outages and steps of the clock, on a Redis
+in this process.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ ENDED_BY_WORKERS = [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT]
 
 @dataclass
 class Worker:
-    """A worker as the history knows it. late: it was frozen once, so what it holds may be another one's by now."""
+    """A worker as the history knows it. late: it was frozen once, so what it holds may be another
+    one's by now.
+    """
 
     line: Heartbeat
     lane: FastLane
@@ -106,7 +110,9 @@ class Books(RuleBasedStateMachine):
         name = self._name()
         line = Heartbeat(self.redis, name, "q", interval_s=INTERVAL_S)
         line._beat()
-        self.workers.append(Worker(line, FastLane(self.redis, name, "q", INTERVAL_S, Retrying("test")), name))
+        self.workers.append(
+            Worker(line, FastLane(self.redis, name, "q", INTERVAL_S, Retrying("test")), name)
+        )
 
     @rule(who=st.integers(0, 9), count=st.integers(1, 4), reply=st.booleans())
     @precondition(lambda self: self.clients)
@@ -122,7 +128,9 @@ class Books(RuleBasedStateMachine):
     def a_stranger_submits(self, poison: bool) -> None:
         """A job of stock RQ, or one that must not be executed."""
         name = self._name()
-        fields = {"data": "x", "origin": "q", "status": "queued"} | ({"reply_to": "a b"} if poison else {})
+        fields = {"data": "x", "origin": "q", "status": "queued"} | (
+            {"reply_to": "a b"} if poison else {}
+        )
         self.redis.hset(keys.rq_job(name), mapping=fields)
         self.redis.rpush(keys.rq_queue("q"), name)
 
@@ -132,12 +140,18 @@ class Books(RuleBasedStateMachine):
         """A worker finishes what it holds, and takes the next."""
         self._work(self._chosen(self.workers, who), outcome, take)
 
-    def _work(self, worker: Worker, outcome: Outcome = Outcome.SUCCEEDED, take: bool = True) -> None:
+    def _work(
+        self, worker: Worker, outcome: Outcome = Outcome.SUCCEEDED, take: bool = True
+    ) -> None:
         before = self._count("stale")
         if worker.holds is not None and not worker.holds.client:
             # RQ's own code ran it
             taken_job = TakenJob(
-                worker.holds.id, "q", worker.name, worker.holds.attempt, started_us=worker.holds.started_us
+                worker.holds.id,
+                "q",
+                worker.name,
+                worker.holds.attempt,
+                started_us=worker.holds.started_us,
             )
             self.accounting.settle(taken_job, outcome, 0.1, 0.1)
             worker.sent = None
@@ -300,7 +314,9 @@ def requeue_as_rq_does(redis: VirtualRedis, name: str) -> None:
 
 @pytest.fixture
 def lost_request(redis: VirtualRedis, queues: Queues) -> str:
-    """A request whose worker and client are gone: it failed as lost, and RQ's failed registry holds it."""
+    """A request whose worker and client are gone: it failed as lost, and RQ's failed registry holds
+    it.
+    """
     with Client(redis) as gone:
         request = Request(gone.new_id(), "q")
         gone.submit_one(request)
@@ -364,7 +380,9 @@ def test_books_balance_where_a_requeued_request_is_dropped_with_its_client(
     assert (state.counters["submitted"], state.counters["client_gone"], state.balance) == (2, 1, 0)
 
 
-def test_a_job_of_stock_rq_that_is_put_back_counts_once(redis: VirtualRedis, queues: Queues) -> None:
+def test_a_job_of_stock_rq_that_is_put_back_counts_once(
+    redis: VirtualRedis, queues: Queues
+) -> None:
     # given a job of stock RQ that a worker took, and put back when it stopped
     redis.hset(keys.rq_job("stock"), mapping={"data": "x", "origin": "q", "status": "queued"})
     redis.rpush(keys.rq_queue("q"), "stock")

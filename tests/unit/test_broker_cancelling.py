@@ -1,4 +1,6 @@
-"""Cancelling what waits, on a Redis in this process: what is counted, and a set of ids that does not live for long."""
+"""Cancelling what waits, on a Redis in this process: what is counted, and a set of ids that does
+not live for long.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def ids(client: Client) -> list[str]:
     return names
 
 
-def test_cancelled_requests_are_gone_and_counted(client: Client, queues: Queues, redis: VirtualRedis) -> None:
+def test_cancelled_requests_are_gone_and_counted(
+    client: Client, queues: Queues, redis: VirtualRedis
+) -> None:
     ids = [client.new_id() for _ in range(3)]
     client.submit([Request(name, "q") for name in ids])
     assert client.cancel("q", ids[:2]) == 2
@@ -49,7 +53,9 @@ def test_what_runs_or_is_unknown_is_not_counted(
 
 
 class Pausing:
-    """Stands in for Retrying: carries every call out, and lets time pass after the one with this number."""
+    """Stands in for Retrying: carries every call out, and lets time pass after the one with this
+    number.
+    """
 
     def __init__(self, clock: Clock, number: int, seconds: float) -> None:
         self._clock = clock
@@ -67,9 +73,15 @@ class Pausing:
 
 @pytest.mark.parametrize("number", range(0, 16, 3))
 def test_a_set_that_lived_too_short_is_written_again(
-    redis: VirtualRedis, queues: Queues, ids: list[str], clock: Clock, monkeypatch: pytest.MonkeyPatch, number: int
+    redis: VirtualRedis,
+    queues: Queues,
+    ids: list[str],
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
 ) -> None:
-    # given a client that is kept from its next call for longer than Redis keeps the set of what it cancels
+    # given a client that is kept from its next call for longer than Redis keeps the set of what it
+    # cancels
     monkeypatch.setattr("scaletest.broker.cancelling.CANCEL_BATCH", 3)
     retrying = Pausing(clock, number, SET_TTL_S + 1)
     cancelling = Cancellation(redis, retrying, "c", "q", ids[::2])  # type: ignore[arg-type]
@@ -81,7 +93,11 @@ def test_a_set_that_lived_too_short_is_written_again(
 
 
 def test_the_set_of_a_client_that_died_meanwhile_goes_by_itself(
-    client: Client, redis: VirtualRedis, ids: list[str], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    client: Client,
+    redis: VirtualRedis,
+    ids: list[str],
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def dies(*_: object) -> None:
         raise KeyboardInterrupt

@@ -22,7 +22,9 @@ from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 
 
-def test_submitting_to_an_undeclared_queue_lists_the_declared_ones(client: Client, redis: VirtualRedis) -> None:
+def test_submitting_to_an_undeclared_queue_lists_the_declared_ones(
+    client: Client, redis: VirtualRedis
+) -> None:
     with pytest.raises(UndeclaredQueue, match="declared: q"):
         client.submit_one(Request("r", "typo"))
     assert not redis.exists("rq:queue:typo")
@@ -77,7 +79,9 @@ def test_a_reply_that_cannot_be_read_is_a_failed_one(
     assert Record.from_json(Record("q", 1, answer, 1.0).to_json()).reply == answer
 
 
-def test_a_second_client_of_a_name_is_an_error_of_the_first(redis: VirtualRedis, queues: Queues) -> None:
+def test_a_second_client_of_a_name_is_an_error_of_the_first(
+    redis: VirtualRedis, queues: Queues
+) -> None:
     with Client(redis, name="same") as first, Client(redis, name="same") as second:
         first.submit_one(Request("a", "q"))
         second.submit_one(Request("b", "q"))
@@ -86,16 +90,33 @@ def test_a_second_client_of_a_name_is_an_error_of_the_first(redis: VirtualRedis,
         assert queues.state("q").waiting == 2
 
 
-@given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: json.dumps([text, None, [], {}]).encode()))
+@given(
+    st.binary(max_size=60)
+    | st.text(max_size=60).map(lambda text: json.dumps([text, None, [], {}]).encode())
+)
 def test_data_that_is_not_ours_is_an_invalid_value(data: bytes) -> None:
     with pytest.raises(InvalidValue):
         jobs.decode(data)
 
 
-def test_a_repeated_submission_is_answered_and_not_carried_out_again(redis: VirtualRedis, queues: Queues) -> None:
+def test_a_repeated_submission_is_answered_and_not_carried_out_again(
+    redis: VirtualRedis, queues: Queues
+) -> None:
     names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue("q"), keys.counters("q"), keys.client("c")]
-    values: list[Any] = ["q", "c", "n:1", 1000000, 1, 500, "c-1", jobs.encode(Request("c-1", "q")), 60]
-    assert script("submit")(redis, names, values) == script("submit")(redis, names, values) == [1, 0]
+    values: list[Any] = [
+        "q",
+        "c",
+        "n:1",
+        1000000,
+        1,
+        500,
+        "c-1",
+        jobs.encode(Request("c-1", "q")),
+        60,
+    ]
+    assert (
+        script("submit")(redis, names, values) == script("submit")(redis, names, values) == [1, 0]
+    )
     assert redis.llen("rq:queue:q") == 1
     assert queues.state("q").balance == 0
 
@@ -187,7 +208,9 @@ def test_a_warning_needs_a_cause(info: dict[str, Any], hosts: list[str], warning
         ({}, False),
     ],
 )
-def test_who_connects_to_a_redis_that_soon_refuses_workers_is_warned(info: dict[str, Any], warns: bool) -> None:
+def test_who_connects_to_a_redis_that_soon_refuses_workers_is_warned(
+    info: dict[str, Any], warns: bool
+) -> None:
     text = connections_warning(info, "redis://host")
     assert bool(text) == warns
     assert not warns or "8000 of at most 10000 connections" in text

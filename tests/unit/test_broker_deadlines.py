@@ -1,4 +1,6 @@
-"""Deadlines with a clock of Redis that the test sets: leases, heartbeats, dead workers, outages, steps of the clock."""
+"""Deadlines with a clock of Redis that the test sets: leases, heartbeats, dead workers, outages,
+steps of the clock.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from redis.exceptions import ResponseError
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.devices import DeviceLeases, Slot
 from scaletest.broker.fast_lane import OVERDUE, FastLane, Taken
-from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, LEASE_INTERVALS, LONGEST_TICK_S, MAX_ATTEMPTS, Heartbeat
+from scaletest.broker.heartbeat import (
+    DEFAULT_INTERVAL_S,
+    LEASE_INTERVALS,
+    LONGEST_TICK_S,
+    MAX_ATTEMPTS,
+    Heartbeat,
+)
 from scaletest.broker.reaper import Reaped, Watcher, reap
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason, Request
@@ -50,14 +58,16 @@ def comes(line: Heartbeat) -> None:
 def test_no_lease_ends_because_nobody_could_beat(
     redis: VirtualRedis, queues: Queues, client: Client, clock: Clock, seconds: float, first: str
 ) -> None:
-    # given a worker with a short interval that runs a request, and one of another queue with a long one
+    # given a worker with a short interval that runs a request, and one of another queue with a long
+    # one
     queues.add("other")
     short = holds(worker(redis, "w"), redis)
     long = worker(redis, "slow", LONG_S, "other")
     reaper = worker(redis, "reaper")
     devices = DeviceLeases(redis, "node", "w", interval_s=LONG_S, nonce="n")
     assert devices.claim(["device"], 1) == Slot("device", 0)
-    # when the clock is set, or Redis was away for that long, and somebody with a long interval comes first
+    # when the clock is set, or Redis was away for that long, and somebody with a long interval
+    # comes first
     clock.step(seconds)
     comers = {
         "worker": lambda: comes(long),
@@ -74,7 +84,9 @@ def test_no_lease_ends_because_nobody_could_beat(
     state = queues.state("q")
     assert ("requeued" in state.counters, state.workers) == (False, 2)
     # and its next deadline as far away as always
-    assert reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s == pytest.approx(LEASE_INTERVALS * SHORT_S, abs=1e-6)
+    assert reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s == pytest.approx(
+        LEASE_INTERVALS * SHORT_S, abs=1e-6
+    )
     assert devices.renew()
 
 
@@ -87,7 +99,8 @@ def test_a_dead_workers_lease_lasts_no_longer_than_its_own_interval_says(
     holds(worker(redis, "w"), redis)
     # when the clock is set meanwhile
     clock.step(seconds)
-    # expect no more than the dead one's own lease until its request goes back, and no less than half of it
+    # expect no more than the dead one's own lease until its request goes back, and no less than
+    # half of it
     next_s = reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s
     assert next_s is not None
     assert LEASE_INTERVALS * SHORT_S / 2 < next_s <= LEASE_INTERVALS * SHORT_S
@@ -102,7 +115,8 @@ def test_a_dead_workers_lease_lasts_no_longer_than_its_own_interval_says(
 def test_one_slow_worker_outlives_a_dead_one_with_a_short_interval(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
-    # given a dead worker with a short interval, and nobody else than one that beats more rarely than that
+    # given a dead worker with a short interval, and nobody else than one that beats more rarely
+    # than that
     holds(worker(redis, "w"), redis)
     slow = worker(redis, "slow", LONG_S)
     # when that one beats for a while
@@ -111,12 +125,15 @@ def test_one_slow_worker_outlives_a_dead_one_with_a_short_interval(
         clock.step(LONG_S / 2)
         comes(slow)
         beats += 1
-    # expect the request back: each beat ended a quarter of the short interval, of which a lease has 1.8
+    # expect the request back: each beat ended a quarter of the short interval, of which a lease has
+    # 1.8
     assert beats == 8
     assert queues.state("q").waiting == 1
 
 
-def test_beats_that_come_in_time_do_not_hold_the_clock(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_beats_that_come_in_time_do_not_hold_the_clock(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     # given a dead worker and a living one of the same interval, which beats twice an interval
     holds(worker(redis, "w"), redis)
     living = worker(redis, "living")
@@ -130,7 +147,8 @@ def test_beats_that_come_in_time_do_not_hold_the_clock(redis: VirtualRedis, queu
 def test_one_worker_of_a_queue_reaps_a_period(
     redis: VirtualRedis, queues: Queues, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # given a hundred workers of one queue, whose beats are spread over a tick, and one of another queue
+    # given a hundred workers of one queue, whose beats are spread over a tick, and one of another
+    # queue
     queues.add("other")
     lines = [Heartbeat(redis, f"w{number}", "q") for number in range(100)]
     other = Heartbeat(redis, "other", "other")
@@ -148,7 +166,8 @@ def test_one_worker_of_a_queue_reaps_a_period(
         for line in lines:
             clock.step(LONGEST_TICK_S / len(lines))
             comes(line)
-    # expect each queue to be reaped at least once a tick, and hardly more often, however many workers it has
+    # expect each queue to be reaped at least once a tick, and hardly more often, however many
+    # workers it has
     assert periods <= reaped.count("q") <= 1.5 * periods
     assert reaped.count("other") == periods
 
@@ -164,7 +183,8 @@ def test_a_dead_workers_request_goes_back_though_the_reaper_died_as_well(
     lines = [Heartbeat(redis, f"w{number}", "q") for number in range(living)]
     for line in lines:
         comes(line)
-    # when it dies, and so does each that has the turn to reap before it does so, until the lease is over
+    # when it dies, and so does each that has the turn to reap before it does so, until the lease is
+    # over
     clock.step(0.1)
     lease_s, waited_s = LEASE_INTERVALS * DEFAULT_INTERVAL_S, 0.1
     number = living
@@ -184,7 +204,9 @@ def test_a_dead_workers_request_goes_back_though_the_reaper_died_as_well(
     assert lease_s < waited_s <= lease_s + LONGEST_TICK_S + 0.1
 
 
-def test_who_reaps_comes_again_when_the_next_lease_ends(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_who_reaps_comes_again_when_the_next_lease_ends(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     # given a dead worker's lease that ends soon, and two that reap
     holds(worker(redis, "w", DEFAULT_INTERVAL_S), redis)
     first, second = Heartbeat(redis, "first", "q"), Heartbeat(redis, "second", "q")
@@ -201,7 +223,9 @@ def test_who_reaps_comes_again_when_the_next_lease_ends(redis: VirtualRedis, que
     assert redis.zcard(keys.leases("q")) == 0
 
 
-def test_what_lies_under_the_key_of_turns_stops_nobody(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_what_lies_under_the_key_of_turns_stops_nobody(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     holds(worker(redis, "w", DEFAULT_INTERVAL_S), redis)
     living = Heartbeat(redis, "living", "q")
     for foreign in ("x", "1e300", "-1"):
@@ -211,7 +235,9 @@ def test_what_lies_under_the_key_of_turns_stops_nobody(redis: VirtualRedis, queu
         living._reap_in_turn()
     redis.delete(keys.reaps("q"))
     redis.rpush(keys.reaps("q"), "x")
-    beats_for(clock, LEASE_INTERVALS * DEFAULT_INTERVAL_S, lambda: comes(living), every_s=LONGEST_TICK_S)
+    beats_for(
+        clock, LEASE_INTERVALS * DEFAULT_INTERVAL_S, lambda: comes(living), every_s=LONGEST_TICK_S
+    )
     assert redis.zcard(keys.leases("q")) == 0
 
 
@@ -226,7 +252,10 @@ def test_a_heartbeat_tells_only_what_changed_and_all_of_it_when_redis_forgot(
     redis.hset(keys.rq_worker("w"), "pod", "as somebody wrote it")
     details["successful_job_count"] = 1
     line._beat()
-    assert redis.hmget(keys.rq_worker("w"), "pod", "successful_job_count") == [b"as somebody wrote it", b"1"]
+    assert redis.hmget(keys.rq_worker("w"), "pod", "successful_job_count") == [
+        b"as somebody wrote it",
+        b"1",
+    ]
     # and everything when Redis lost the worker, or its hash was begun anew by somebody else
     redis.flushall()
     redis.hset(keys.rq_worker("w"), "state", "busy")
@@ -256,8 +285,11 @@ def test_after_a_heartbeat_whose_answer_is_lost_all_details_are_sent_again(
     assert redis.hget(keys.rq_worker("w"), "pod") == b"pod-1"
 
 
-def test_a_worker_reaps_in_its_turn_although_it_cannot_renew_its_devices(redis: VirtualRedis, queues: Queues) -> None:
-    # given a dead worker's lease, and a worker that has the turn to reap and meets a foreign key among its devices
+def test_a_worker_reaps_in_its_turn_although_it_cannot_renew_its_devices(
+    redis: VirtualRedis, queues: Queues
+) -> None:
+    # given a dead worker's lease, and a worker that has the turn to reap and meets a foreign key
+    # among its devices
     redis.zadd(keys.workers("q"), {"dead": 1})
     renewals = []
 
@@ -284,13 +316,16 @@ def test_a_worker_that_beats_keeps_its_request_and_a_dead_one_is_forgotten(
     for name, line in lines.items():
         line.hold(taken[name].id, 1)
     # when the living one beats for longer than a lease lives
-    beats_for(clock, LEASE_INTERVALS * SHORT_S + 1, lambda: (client._beat(), comes(lines["living"])))
+    beats_for(
+        clock, LEASE_INTERVALS * SHORT_S + 1, lambda: (client._beat(), comes(lines["living"]))
+    )
     # expect it to have its request still, and the other one's request to wait, first of all
     state = queues.state("q")
     assert (state.running, state.waiting, state.workers, state.counters["requeued"]) == (1, 1, 1, 1)
     assert redis.lindex("rq:queue:q", 0) == taken["dead"].id.encode()
     assert not redis.exists("rq:worker:dead")
-    # and what the dead one still delivers, if it was only frozen, to count as long as nobody took it since
+    # and what the dead one still delivers, if it was only frozen, to count as long as nobody took
+    # it since
     assert lanes["dead"].cycle(done(taken["dead"])) is OVERDUE
     assert queues.state("q").waiting == 0
     assert lanes["living"].cycle(done(taken["living"])) is None
@@ -332,19 +367,32 @@ def test_a_request_that_kills_its_workers_fails_as_lost(
         beats_for(clock, LEASE_INTERVALS * SHORT_S + 1, lambda: (client._beat(), watcher.tick()))
     # expect a reply that names them, and no further attempt
     reply = wait_for(client, 1)[request.id]
-    assert (reply.outcome, reply.reason, reply.attempts) == (Outcome.FAILED, Reason.LOST, MAX_ATTEMPTS)
+    assert (reply.outcome, reply.reason, reply.attempts) == (
+        Outcome.FAILED,
+        Reason.LOST,
+        MAX_ATTEMPTS,
+    )
     assert reply.error == "lost 3 times, by victim-0, victim-1, victim-2"
     counters = queues.state("q").counters
-    assert (counters["lost"], counters["requeued"], queues.state("q").balance) == (1, MAX_ATTEMPTS - 1, 0)
+    assert (counters["lost"], counters["requeued"], queues.state("q").balance) == (
+        1,
+        MAX_ATTEMPTS - 1,
+        0,
+    )
     assert queues.state("q").workers == 0
 
 
-def test_a_dead_workers_slot_of_a_device_is_free_when_its_lease_is_over(redis: VirtualRedis, clock: Clock) -> None:
+def test_a_dead_workers_slot_of_a_device_is_free_when_its_lease_is_over(
+    redis: VirtualRedis, clock: Clock
+) -> None:
     # given two workers and a device with one slot, and that somebody beats
     def beat() -> object:
         return Watcher(redis, SHORT_S, 3).tick()
 
-    dead, other = (DeviceLeases(redis, "node", name, interval_s=SHORT_S, nonce=name) for name in ("dead", "other"))
+    dead, other = (
+        DeviceLeases(redis, "node", name, interval_s=SHORT_S, nonce=name)
+        for name in ("dead", "other")
+    )
     assert dead.claim(["device"], 1) == Slot("device", 0)
     # when less than a lease has passed, and then all of it
     beats_for(clock, LEASE_INTERVALS * SHORT_S - 1, beat, every_s=1.0)
@@ -355,14 +403,17 @@ def test_a_dead_workers_slot_of_a_device_is_free_when_its_lease_is_over(redis: V
     assert not dead.renew()
 
 
-def test_a_client_that_is_gone_for_long_leaves_nothing(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_a_client_that_is_gone_for_long_leaves_nothing(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     # given a client that died before it read a reply
     dead = Client(redis, name="dead")
     dead.submit_one(Request(dead.new_id(), "q"))
     lane = lane_of(redis, interval_s=SHORT_S)
     lane.cycle(done(lane.cycle(None)))
     living = worker(redis, "w")
-    # when its deadline is over, expect its replies to be kept for ten minutes: it may only be frozen
+    # when its deadline is over, expect its replies to be kept for ten minutes: it may only be
+    # frozen
     beats_for(clock, 600, lambda: comes(living))
     assert redis.xlen(keys.replies("dead")) == 1
     # and then nothing of it to be left

@@ -1,4 +1,6 @@
-"""Samples of nodes on a Redis in this process: who samples, what is kept, and what comes out again."""
+"""Samples of nodes on a Redis in this process: who samples, what is kept, and what comes out
+again.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def _closed() -> Iterator[None]:
 class Sampling:
     """A worker that could sample, and what its heartbeat does."""
 
-    def __init__(self, redis: VirtualRedis, worker: str, clock: Clock, node: str = "n", queue: str = "q") -> None:
+    def __init__(
+        self, redis: VirtualRedis, worker: str, clock: Clock, node: str = "n", queue: str = "q"
+    ) -> None:
         self.redis = redis
         self.lease = SamplerLease(queue, node, worker, clock.seconds)
         self.line = Heartbeat(redis, worker, queue, sampling=self.lease)
@@ -75,10 +79,15 @@ def sampling(redis: VirtualRedis, queues: Queues, clock: Clock) -> Sampling:
     return found
 
 
-def test_one_worker_a_node_and_queue_samples(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_one_worker_a_node_and_queue_samples(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     queues.add("other")
     first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
-    elsewhere, other = Sampling(redis, "third", clock, node="m"), Sampling(redis, "fourth", clock, queue="other")
+    elsewhere, other = (
+        Sampling(redis, "third", clock, node="m"),
+        Sampling(redis, "fourth", clock, queue="other"),
+    )
     for _ in range(2):
         for each in (first, second, elsewhere, other):
             each.beat()
@@ -88,7 +97,9 @@ def test_one_worker_a_node_and_queue_samples(redis: VirtualRedis, queues: Queues
     assert redis.xlen(keys.samples("q")) == 0
 
 
-def test_another_worker_takes_over_from_one_that_died(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_another_worker_takes_over_from_one_that_died(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
     first.beat()
     beats_for(clock, 8, second.beat)
@@ -102,7 +113,9 @@ def test_another_worker_takes_over_from_one_that_died(redis: VirtualRedis, queue
     assert not first.held() and second.held()
 
 
-def test_a_worker_that_leaves_gives_it_back(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_a_worker_that_leaves_gives_it_back(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
     first.beat()
     first.line.forget()
@@ -110,7 +123,9 @@ def test_a_worker_that_leaves_gives_it_back(redis: VirtualRedis, queues: Queues,
     assert second.held()
 
 
-def test_a_worker_whose_sampler_ended_gives_it_back(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_a_worker_whose_sampler_ended_gives_it_back(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
     first.beat()
     first.lease.end()
@@ -132,14 +147,18 @@ def test_no_outage_ends_the_lease(redis: VirtualRedis, queues: Queues, clock: Cl
         assert not second.held()
 
 
-def test_a_worker_that_does_not_sample_asks_for_nothing(redis: VirtualRedis, queues: Queues) -> None:
+def test_a_worker_that_does_not_sample_asks_for_nothing(
+    redis: VirtualRedis, queues: Queues
+) -> None:
     line = Heartbeat(redis, "w", "q")
     line._beat()
     line.stop()
     assert not redis.exists(keys.samplers("q"))
 
 
-def test_nodes_that_are_gone_are_forgotten(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_nodes_that_are_gone_are_forgotten(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     for number in range(60):
         Sampling(redis, f"w{number}", clock, node=f"n{number}").beat()
     assert redis.hlen(keys.samplers("q")) == 60
@@ -170,7 +189,9 @@ def test_with_many_nodes_samples_are_farther_apart(
 
 
 @pytest.mark.parametrize("key", [keys.samplers("q"), keys.counters("q"), keys.QUEUES])
-def test_a_key_of_another_type_stops_no_heartbeat(redis: VirtualRedis, queues: Queues, clock: Clock, key: str) -> None:
+def test_a_key_of_another_type_stops_no_heartbeat(
+    redis: VirtualRedis, queues: Queues, clock: Clock, key: str
+) -> None:
     worker = Sampling(redis, "w", clock)
     worker.line.hold("r", 1)
     redis.zadd(keys.leases("q"), {"r:1:w": 1})
@@ -182,7 +203,9 @@ def test_a_key_of_another_type_stops_no_heartbeat(redis: VirtualRedis, queues: Q
     assert redis.zscore(keys.leases("q"), "r:1:w") == redis.zscore(keys.workers("q"), "w")
 
 
-def test_samples_come_out_with_the_time_of_redis(redis: VirtualRedis, sampling: Sampling, clock: Clock) -> None:
+def test_samples_come_out_with_the_time_of_redis(
+    redis: VirtualRedis, sampling: Sampling, clock: Clock
+) -> None:
     sampling.send()
     reader = SampleReader(redis, "q")
     assert reader.read() == []
@@ -199,7 +222,11 @@ def test_samples_come_out_with_the_time_of_redis(redis: VirtualRedis, sampling: 
 
 
 def test_the_last_fresh_sample_of_each_node_is_shown(
-    redis: VirtualRedis, queues: Queues, sampling: Sampling, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    redis: VirtualRedis,
+    queues: Queues,
+    sampling: Sampling,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for user, node in enumerate("abcb"):
         sampling.send(sample(node, {"cpu": {"user": float(user)}}))
@@ -207,21 +234,26 @@ def test_the_last_fresh_sample_of_each_node_is_shown(
     # a key that is not ours hides no other queue
     redis.set(keys.samples("other"), "mine")
     rows = latest(redis, {"other": 1, "q": 3, "empty": 2, "none": 0})
-    assert {queue: {one.node: one.value("cpu", "user") for one in found} for queue, found in rows.items()} == {
-        "q": {"b": 3.0, "c": 2.0}
-    }
+    assert {
+        queue: {one.node: one.value("cpu", "user") for one in found}
+        for queue, found in rows.items()
+    } == {"q": {"b": 3.0, "c": 2.0}}
     monkeypatch.setattr("scaletest.broker.samples.MOST_NODES", 3)
     assert latest(redis, {"other": 3, "q": 3}) == latest(redis, {}) == {}
 
 
 @pytest.mark.parametrize("fields", [{"s": "nonsense"}, {"x": "y"}, {"s": encode(sample())[:-5]}])
-def test_what_is_no_sample_is_left_out(redis: VirtualRedis, sampling: Sampling, fields: Any) -> None:
+def test_what_is_no_sample_is_left_out(
+    redis: VirtualRedis, sampling: Sampling, fields: Any
+) -> None:
     redis.xadd(keys.samples("q"), fields)
     sampling.send()
     assert len(SampleReader(redis, "q", "0-0").read()) == 1
 
 
-def test_a_removed_queue_keeps_no_samples(redis: VirtualRedis, queues: Queues, sampling: Sampling) -> None:
+def test_a_removed_queue_keeps_no_samples(
+    redis: VirtualRedis, queues: Queues, sampling: Sampling
+) -> None:
     sampling.send()
     assert redis.exists(keys.samples("q"), keys.samplers("q")) == 2
     queues.remove("q")
@@ -233,7 +265,9 @@ def test_a_removed_queue_keeps_no_samples(redis: VirtualRedis, queues: Queues, s
     assert not redis.exists(keys.samples("q"), keys.samplers("q"))
 
 
-def test_the_stream_is_bounded(redis: VirtualRedis, sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stream_is_bounded(
+    redis: VirtualRedis, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("scaletest.broker.samples.STREAM_LENGTH", 100)
     for _ in range(300):
         sampling.send()
@@ -252,7 +286,9 @@ def test_a_sample_is_bounded() -> None:
     assert set(decode(packed, 0.0).resources) == set(names)
 
 
-def test_a_sample_that_waited_too_long_is_not_sent(redis: VirtualRedis, sampling: Sampling, clock: Clock) -> None:
+def test_a_sample_that_waited_too_long_is_not_sent(
+    redis: VirtualRedis, sampling: Sampling, clock: Clock
+) -> None:
     sampling.lease.offer(sample())
     clock.step(FRESH_S + 1)
     sampling.lease.send(redis)
@@ -268,7 +304,8 @@ def test_a_failing_stream_is_told_once(
     assert caplog.text.count("samples of its node are lost") == 1
 
 
-# -- the thread -----------------------------------------------------------------------------------------------------
+# -- the thread
+# --------------------------------------------------------------------------------------------------
 
 
 def test_samples_are_taken_at_first_and_while_there_is_work(
@@ -300,7 +337,7 @@ def test_samples_are_taken_at_first_and_while_there_is_work(
     # a request that runs on
     redis.zadd(keys.leases("q"), {"r:1:other": 9e18})
     assert after(30) == 27
-    (read, *_) = SampleReader(redis, "q", "0-0").read()
+    read, *_ = SampleReader(redis, "q", "0-0").read()
     assert read.interval_s == 1.0 and read.resources["cpu"]["cores"] >= 1
 
 
@@ -326,7 +363,9 @@ def test_a_reader_that_fails_is_told_once_and_left_out(
     assert rows[0].sources == {"device:0": "sysfs"} and rows[-1].value("cpu", "cores")
 
 
-def test_devices_without_number_or_end_do_no_harm(redis: VirtualRedis, sampling: Sampling, clock: Clock) -> None:
+def test_devices_without_number_or_end_do_no_harm(
+    redis: VirtualRedis, sampling: Sampling, clock: Clock
+) -> None:
     names = [f"device:{number}" for number in range(100)]
     figures = {"busy": 0.5, "power": math.nan, "energy_j": math.inf}
 
@@ -344,7 +383,9 @@ def test_devices_without_number_or_end_do_no_harm(redis: VirtualRedis, sampling:
     assert set(row.sources) == {name for name in row.resources if name.startswith("device:")}
 
 
-def test_the_thread_ends_whatever_it_waits_for(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_thread_ends_whatever_it_waits_for(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     waiting = NodeSampler(SamplerLease("q", "n", "w"))
     never_started = NodeSampler(SamplerLease("q", "n", "w"))
     busy, broken = SamplerLease("q", "n", "w"), SamplerLease("q", "n", "w")
@@ -367,7 +408,8 @@ def test_the_thread_ends_whatever_it_waits_for(clock: Clock, caplog: pytest.LogC
 
 @pytest.mark.parametrize("row", [[], [1, 1, 1]])
 def test_a_heartbeat_that_ends_with_the_lease_keeps_no_thread_waiting(row: list[int]) -> None:
-    # given a sampler that was ended in the middle of a look, whose worker beat before that look was over
+    # given a sampler that was ended in the middle of a look, whose worker beat before that look was
+    # over
     lease = SamplerLease("q", "n", "w")
     lease.answered([1, 1, 1])
     lease.end()

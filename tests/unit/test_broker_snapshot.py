@@ -1,4 +1,6 @@
-"""What the exporter reads, on a Redis in this process: slots of ten seconds, pages, ages, living workers."""
+"""What the exporter reads, on a Redis in this process: slots of ten seconds, pages, ages, living
+workers.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,15 @@ SLOT_S, SLOTS = 10.0, 64
 
 def done(taken: Any, run_s: float, pod: str = "pod-1") -> Done:
     """A request that waited for a second."""
-    reply = json.dumps({"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0})
+    reply = json.dumps(
+        {"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0}
+    )
     return Done(taken, "succeeded", bucket(1.0), bucket(run_s), reply, False)
 
 
-def test_what_happens_goes_into_the_slot_of_its_time(client: Client, redis: VirtualRedis, clock: Clock) -> None:
+def test_what_happens_goes_into_the_slot_of_its_time(
+    client: Client, redis: VirtualRedis, clock: Clock
+) -> None:
     # given a request that is submitted in one slot, and ends in the next but one
     lane = lane_of(redis)
     first = int(clock.seconds() / SLOT_S)
@@ -36,11 +42,16 @@ def test_what_happens_goes_into_the_slot_of_its_time(client: Client, redis: Virt
     taken = lane.cycle(None)
     clock.step(2 * SLOT_S)
     lane.cycle(done(taken, 20.0))
-    rows = [(slot.number - first, slot.submitted, slot.ended, slot.pod) for slot in snapshot(redis).queues[0].slots]
+    rows = [
+        (slot.number - first, slot.submitted, slot.ended, slot.pod)
+        for slot in snapshot(redis).queues[0].slots
+    ]
     assert rows == [(0, 1, 0, ""), (2, 0, 1, "pod-1")]
 
 
-def test_a_slot_of_an_earlier_turn_is_begun_anew(client: Client, redis: VirtualRedis, clock: Clock) -> None:
+def test_a_slot_of_an_earlier_turn_is_begun_anew(
+    client: Client, redis: VirtualRedis, clock: Clock
+) -> None:
     # given a request with a long run in every slot of the ring
     lane = lane_of(redis)
     for _ in range(SLOTS):
@@ -59,7 +70,9 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(client: Client, redis: VirtualR
     assert redis.hlen(keys.slots("q")) == 2 * SLOTS
 
 
-def test_a_late_result_that_does_not_count_is_in_no_slot(client: Client, redis: VirtualRedis) -> None:
+def test_a_late_result_that_does_not_count_is_in_no_slot(
+    client: Client, redis: VirtualRedis
+) -> None:
     client.submit_one(Request(client.new_id(), "q"))
     lane = lane_of(redis)
     taken = lane.cycle(None)
@@ -77,7 +90,9 @@ def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)
 
 
-def test_a_removed_queue_leaves_no_slots(client: Client, redis: VirtualRedis, queues: Queues) -> None:
+def test_a_removed_queue_leaves_no_slots(
+    client: Client, redis: VirtualRedis, queues: Queues
+) -> None:
     client.submit_one(Request(client.new_id(), "q"))
     assert redis.exists(keys.slots("q"))
     queues.remove("q")
@@ -87,7 +102,9 @@ def test_a_removed_queue_leaves_no_slots(client: Client, redis: VirtualRedis, qu
 
 def test_a_snapshot_is_of_its_time(client: Client, redis: VirtualRedis, clock: Clock) -> None:
     # given a worker that runs a request for three seconds, and another request that waits for five
-    Heartbeat(redis, "w", "q", interval_s=60.0, details=lambda: {"pod": "pod-1", "node": "node-1"})._beat()
+    Heartbeat(
+        redis, "w", "q", interval_s=60.0, details=lambda: {"pod": "pod-1", "node": "node-1"}
+    )._beat()
     lane = lane_of(redis, interval_s=60.0)
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
     clock.step(2.0)
@@ -107,7 +124,9 @@ def test_a_snapshot_is_of_its_time(client: Client, redis: VirtualRedis, clock: C
     assert (view.clients, view.queues[0].workers) == (0, ())
 
 
-def test_every_queue_is_in_one_page(redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_queue_is_in_one_page(
+    redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # given seven queues, of which a call is asked for three
     monkeypatch.setattr("scaletest.broker.snapshot.PAGE_QUEUES", 3)
     for number in range(6):
@@ -134,7 +153,9 @@ def test_the_workers_of_a_long_list_are_read_in_pages(
     monkeypatch.setattr(Script, "__call__", counted)
     for number in range(901):
         redis.zadd(keys.workers("q"), {f"w-{number}": 9e15})
-    redis.hset(keys.rq_worker("w-7"), mapping={"state": "busy", "answer": "r:1:2000000", "pod": "pod-7"})
+    redis.hset(
+        keys.rq_worker("w-7"), mapping={"state": "busy", "answer": "r:1:2000000", "pod": "pod-7"}
+    )
     redis.sadd(keys.suspects("q"), "w-7")
     workers = {worker.name: worker for worker in snapshot(redis).queues[0].workers}
     assert (len(workers), pages) == (901, [400, 400, 101])
@@ -142,7 +163,9 @@ def test_the_workers_of_a_long_list_are_read_in_pages(
     assert (workers["w-7"].pod, workers["w-7"].started_s) == ("pod-7", 2.0)
 
 
-def test_a_foreign_key_among_very_many_workers_hides_only_their_queue(redis: VirtualRedis, queues: Queues) -> None:
+def test_a_foreign_key_among_very_many_workers_hides_only_their_queue(
+    redis: VirtualRedis, queues: Queues
+) -> None:
     # given more workers than a call reads, of which one is no worker, beside another queue
     queues.add("other")
     redis.zadd(keys.workers("q"), {f"w-{number}": 9e15 for number in range(PAGE_WORKERS + 1)})

@@ -1,4 +1,6 @@
-"""A worker's conversation with Redis, on one in this process: answers that get lost, late calls, forgotten workers."""
+"""A worker's conversation with Redis, on one in this process: answers that get lost, late calls,
+forgotten workers.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 
 
-def test_a_request_goes_round(client: Client, redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_a_request_goes_round(
+    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     # given a request that waits for two seconds
     request = Request(client.new_id(), "q", ("a", "b"), 2.5)
     client.submit_one(request)
@@ -34,7 +38,12 @@ def test_a_request_goes_round(client: Client, redis: VirtualRedis, queues: Queue
     reply = wait_for(client, 1)[request.id]
     assert (reply.outcome, reply.ended_s) == (Outcome.SUCCEEDED, clock.seconds())
     state = queues.state("q")
-    assert (state.waiting, state.running, state.counters["succeeded"], state.balance) == (0, 0, 1, 0)
+    assert (state.waiting, state.running, state.counters["succeeded"], state.balance) == (
+        0,
+        0,
+        1,
+        0,
+    )
     assert not redis.keys("rq:job:*")
 
 
@@ -55,7 +64,9 @@ def test_a_call_that_is_sent_twice_is_answered_twice_and_carried_out_once(
     assert (state.running, state.counters["succeeded"], state.balance) == (1, 1, 0)
 
 
-def test_a_call_that_comes_late_is_refused(client: Client, redis: VirtualRedis, queues: Queues) -> None:
+def test_a_call_that_comes_late_is_refused(
+    client: Client, redis: VirtualRedis, queues: Queues
+) -> None:
     # given a worker that has moved on
     client.submit([Request(client.new_id(), "q") for _ in range(3)])
     lane = lane_of(redis)
@@ -95,7 +106,12 @@ def test_a_call_that_two_beats_find_unanswered_is_broken_off(
     line.watch_lane(lane)
     broken = Broken(lane, monkeypatch)
     # another call each time, or none: the lane gets on
-    for call in (PendingCall("1", 0.0, ""), PendingCall("2", 0.0, ""), None, PendingCall("3", 0.0, "")):
+    for call in (
+        PendingCall("1", 0.0, ""),
+        PendingCall("2", 0.0, ""),
+        None,
+        PendingCall("3", 0.0, ""),
+    ):
         lane.pending = call
         line._beat()
     assert broken.times == 0
@@ -113,7 +129,8 @@ def test_a_call_that_waits_for_a_request_is_broken_off_only_when_it_was_answered
     for _ in range(5):
         line._beat()
     assert broken.times == 0
-    # when Redis has answered it, expect one more beat to be waited for: the answer may be on its way
+    # when Redis has answered it, expect one more beat to be waited for: the answer may be on its
+    # way
     redis.hset("rq:worker:w", "call", "1")
     line._beat()
     assert broken.times == 0
@@ -133,7 +150,9 @@ def test_a_call_that_waits_longer_than_it_may_is_broken_off(
     assert broken.times == 1
 
 
-def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(line: Heartbeat, redis: VirtualRedis) -> None:
+def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(
+    line: Heartbeat, redis: VirtualRedis
+) -> None:
     # given a result whose call has no answer yet, and a lease that is nearly over
     lane = lane_of(redis)
     line.watch_lane(lane)
@@ -231,12 +250,19 @@ def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
     lane._number -= 1
     assert lane.cycle(done(taken)) is OVERDUE
     state = queues.state("q")
-    assert (state.counters["succeeded"], state.counters.get("stale"), state.running, state.waiting) == (1, None, 0, 1)
+    assert (
+        state.counters["succeeded"],
+        state.counters.get("stale"),
+        state.running,
+        state.waiting,
+    ) == (1, None, 0, 1)
     line._beat()
     assert isinstance(lane.cycle(None), Taken)
 
 
-def test_a_lease_ends_with_the_deadline_that_heartbeats_move(client: Client, redis: VirtualRedis, clock: Clock) -> None:
+def test_a_lease_ends_with_the_deadline_that_heartbeats_move(
+    client: Client, redis: VirtualRedis, clock: Clock
+) -> None:
     # given a worker that finishes a request every two seconds, and beats every ten
     client.submit([Request(client.new_id(), "q") for _ in range(17)])
     lane, line = lane_of(redis, interval_s=10.0), Heartbeat(redis, "w", "q", interval_s=10.0)
@@ -246,7 +272,8 @@ def test_a_lease_ends_with_the_deadline_that_heartbeats_move(client: Client, red
         beats_for(clock, 2.0, line._beat if number % 5 == 0 else other._beat, 2.0)
         taken = lane.cycle(done(taken))
         assert isinstance(taken, Taken)
-        # expect its lease to last until the next beat at least, and never longer than the worker is taken for alive
+        # expect its lease to last until the next beat at least, and never longer than the worker is
+        # taken for alive
         lease_us = redis.zscore(keys.leases("q"), f"{taken.id}:1:w") or 0.0
         until_us = int(redis.hget("rq:worker:w", "until") or 0)
         assert clock.seconds() + 8.0 <= lease_us / 1e6 <= until_us / 1e6
@@ -264,7 +291,12 @@ def test_a_worker_that_was_forgotten_delivers_and_takes_nothing(
     # expect its result to count, nothing to be taken, and no hash that would stay
     assert lane.cycle(done(taken)) is OVERDUE
     state = queues.state("q")
-    assert (state.counters["succeeded"], state.running, state.waiting, state.balance) == (1, 0, 1, 0)
+    assert (state.counters["succeeded"], state.running, state.waiting, state.balance) == (
+        1,
+        0,
+        1,
+        0,
+    )
     assert not redis.exists("rq:worker:w")
 
 
@@ -296,9 +328,15 @@ def test_a_late_result_leaves_what_rq_shows_of_the_attempt_that_runs(
     member = f"{request.id}:2".encode()
     assert redis.zrange("rq:wip:q", 0, -1) == [member]
     assert redis.smembers("rq:worker:other:executions") == {member}
-    assert redis.exists(f"rq:execution:{request.id}:2") and redis.zrange(f"rq:executions:{request.id}", 0, -1) == [b"2"]
+    assert redis.exists(f"rq:execution:{request.id}:2") and redis.zrange(
+        f"rq:executions:{request.id}", 0, -1
+    ) == [b"2"]
     other.cycle(done(again)._replace(registered=True))
-    assert [*redis.keys("rq:execution*"), *redis.keys("rq:worker:*:executions"), *redis.keys("rq:wip:*")] == []
+    assert [
+        *redis.keys("rq:execution*"),
+        *redis.keys("rq:worker:*:executions"),
+        *redis.keys("rq:wip:*"),
+    ] == []
 
 
 def test_a_queue_that_is_removed_while_a_request_runs_leaves_nothing_of_it_in_rq(

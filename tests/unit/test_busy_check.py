@@ -1,4 +1,6 @@
-"""The look at the machine while the first workers start: never longer than a second, and without what the run uses."""
+"""The look at the machine while the first workers start: never longer than a second, and without
+what the run uses.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ class Machine:
     """Figures, a clock and a wait that are moved by hand."""
 
     def __init__(self, resources: Resources, own_cores: float = 0.0) -> None:
-        self.resources, self.own_cores, self.now, self.waited, self.reads = resources, own_cores, 50.0, 0.0, 0
+        self.resources, self.own_cores, self.now, self.waited, self.reads = (
+            resources,
+            own_cores,
+            50.0,
+            0.0,
+            0,
+        )
 
     def read(self) -> Resources:
         self.reads += 1
@@ -29,7 +37,9 @@ class Machine:
         self.waited += seconds
 
     def before(self) -> BusyCheck:
-        return BusyCheck(self.read, lambda: self.own_cores * (self.now - 50.0), lambda: self.now, self.wait)
+        return BusyCheck(
+            self.read, lambda: self.own_cores * (self.now - 50.0), lambda: self.now, self.wait
+        )
 
 
 def test_a_busy_machine_is_told_and_the_look_waits_for_what_is_left_of_a_second() -> None:
@@ -58,7 +68,9 @@ def test_what_the_run_itself_uses_is_taken_off() -> None:
 def test_cpu_time_holds_that_of_children_that_live_and_of_those_that_ended() -> None:
     script = "import sys; sum(range(10**7)); print('done', flush=True); sys.stdin.read()"
     before_s = own_used_s()
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None and process.stdin is not None
         assert process.stdout.readline() == b"done\n"
         living_s = used_s([process.pid])

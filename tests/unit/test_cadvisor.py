@@ -16,7 +16,7 @@ container_cpu_usage_seconds_total{container="",namespace="n",pod="p"} 99
 container_cpu_usage_seconds_total{container="a",namespace="other",pod="p"} 99
 container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 1e+06
 container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
-"""
+"""  # noqa: E501
     assert parsed(page, "n") == {"p": (3.5, 1e6, 1.7e9)}
 
 

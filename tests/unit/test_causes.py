@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.causes import AS_WANTED, NOTHING_GREW, Causes, attribute
+from scaletest.analysis.cause import AS_WANTED, NOTHING_GREW, Causes
+from scaletest.analysis.causes import attribute
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.judge import failed_doubling
 from scaletest.analysis.request_time import Cycle, RequestTime
@@ -50,29 +51,44 @@ def two_cores(index: int, workers: int) -> Sequence[Phase]:
 INJECTED = {
     "cores": (Injected(two_cores), State.CPU_WAIT, ""),
     "CPU limit": (Injected(two_cores, throttled=0.8), State.THROTTLED, ""),
-    "caches": (Injected(lambda _, n: [Phase(State.ON_CPU, 0.2 * (0.6 + 0.4 * n))]), State.ON_CPU, ""),
+    "caches": (
+        Injected(lambda _, n: [Phase(State.ON_CPU, 0.2 * (0.6 + 0.4 * n))]),
+        State.ON_CPU,
+        "",
+    ),
     "threads": (
-        Injected(lambda _, n: [Phase(State.ON_CPU, 0.3 * max(1, n / 2))], cpu=lambda n: 4 / max(1, n / 2)),
+        Injected(
+            lambda _, n: [Phase(State.ON_CPU, 0.3 * max(1, n / 2))], cpu=lambda n: 4 / max(1, n / 2)
+        ),
         State.CPU_WAIT,
         "",
     ),
     "file lock": (
         Injected(
-            lambda _, n: [Phase(State.ON_CPU, 0.3), Phase(State.SLEEP, 0.4, "lock", State.FILE_LOCK, LOCK)], {"lock": 1}
+            lambda _, n: [
+                Phase(State.ON_CPU, 0.3),
+                Phase(State.SLEEP, 0.4, "lock", State.FILE_LOCK, LOCK),
+            ],
+            {"lock": 1},
         ),
         State.FILE_LOCK,
         LOCK,
     ),
     "service": (
         Injected(
-            lambda _, n: [Phase(State.ON_CPU, 0.1), Phase(State.NETWORK, 0.4, "slot", State.NETWORK, SERVICE)],
+            lambda _, n: [
+                Phase(State.ON_CPU, 0.1),
+                Phase(State.NETWORK, 0.4, "slot", State.NETWORK, SERVICE),
+            ],
             {"slot": 2},
         ),
         State.NETWORK,
         SERVICE,
     ),
     "disk": (
-        Injected(lambda _, n: [Phase(State.ON_CPU, 0.2), Phase(State.DISK, 0.15 * n, object=WRITTEN)]),
+        Injected(
+            lambda _, n: [Phase(State.ON_CPU, 0.2), Phase(State.DISK, 0.15 * n, object=WRITTEN)]
+        ),
         State.DISK,
         WRITTEN,
     ),
@@ -81,7 +97,7 @@ INJECTED = {
         GAP,
         "",
     ),
-}  # fmt: skip
+}
 
 
 def attributed(
@@ -89,7 +105,9 @@ def attributed(
 ) -> tuple[Causes, dict[str, float]]:
     """The causes of one simulated run, and the true shares between the same two steps."""
     of = of or plan()
-    measurements, records, truth = run(injected, of.steps, seed=seed, mirrored=of.mirrored, **options)  # type: ignore[arg-type]
+    measurements, records, truth = run(
+        injected, of.steps, seed=seed, mirrored=of.mirrored, **options
+    )  # type: ignore[arg-type]
     steps = summarise(of, measurements, records)
     causes = attribute(steps, failed_doubling(of, steps), records, random.Random(seed))
     assert causes is not None
@@ -102,7 +120,10 @@ Outcomes = dict[str, list[tuple[Causes, dict[str, float]]]]
 @pytest.fixture(scope="module")
 def outcomes() -> Outcomes:
     """What is attributed, and what is true, in some runs of every workload."""
-    return {name: [attributed(injected, seed) for seed in range(6)] for name, (injected, _, _) in INJECTED.items()}
+    return {
+        name: [attributed(injected, seed) for seed in range(6)]
+        for name, (injected, _, _) in INJECTED.items()
+    }
 
 
 @pytest.mark.parametrize("name", INJECTED)
@@ -153,7 +174,11 @@ def test_a_linear_workload_never_gets_a_cause(scale: float) -> None:
     for seed in range(50):
         noisy = replace(linear, noise=0.05 * (1 + seed % 6))
         causes, _ = attributed(noisy, seed, plan(limit=2, scale=scale), requests=30)
-        assert causes.causes == () and causes.headline in (NOTHING_GREW, AS_WANTED) and not causes.sentence
+        assert (
+            causes.causes == ()
+            and causes.headline in (NOTHING_GREW, AS_WANTED)
+            and not causes.sentence
+        )
 
 
 def test_growth_within_chance_is_not_called_none() -> None:
@@ -187,21 +212,32 @@ def test_repeats_are_taken_together() -> None:
     for number in (1, 2):
         more, rows, _ = run(injected, requests=20, seed=number + 1)
         measurements += [replace(measurement, repeat=number) for measurement in more]
-        records.update({(n, number): [replace(row, repeat=number) for row in own] for (n, _), own in rows.items()})
+        records.update(
+            {
+                (n, number): [replace(row, repeat=number) for row in own]
+                for (n, _), own in rows.items()
+            }
+        )
     result = evaluate(plan(repeats=3), measurements, records, random.Random(1))
     assert result.causes is not None and result.causes.causes[0].state == place
 
 
 def test_a_run_that_compares_workers_per_device_is_attributed_from_the_least_to_the_most() -> None:
     shared = Injected(
-        lambda _, n: [Phase(State.ON_CPU, 0.1), Phase(State.DEVICE, 0.15 * n, object="/dev/dri/renderD128")]
+        lambda _, n: [
+            Phase(State.ON_CPU, 0.1),
+            Phase(State.DEVICE, 0.15 * n, object="/dev/dri/renderD128"),
+        ]
     )
     of = plan(limit=4, per_device=(1, 2, 4), devices=1, device_glob="/dev/dri/renderD*")
     measurements, records, _ = run(shared, of.steps)
     result = evaluate(of, measurements, records, random.Random(1))
     assert result.causes is not None
     assert (result.causes.before, result.causes.after) == (1, 4)
-    assert (result.causes.causes[0].state, result.causes.causes[0].object) == (State.DEVICE, "/dev/dri/renderD128")
+    assert (result.causes.causes[0].state, result.causes.causes[0].object) == (
+        State.DEVICE,
+        "/dev/dri/renderD128",
+    )
     assert [time.level for time in result.causes.times] == [1, 2, 4]
 
 
@@ -218,11 +254,19 @@ def test_a_load_beside_changes_nothing() -> None:
 
 
 def test_one_slow_worker_of_four_is_told_apart_from_something_shared() -> None:
-    slow = Injected(lambda index, _: [Phase(State.ON_CPU, 0.1), Phase(State.DISK, 0.9 if index == 3 else 0.1)])
+    slow = Injected(
+        lambda index, _: [Phase(State.ON_CPU, 0.1), Phase(State.DISK, 0.9 if index == 3 else 0.1)]
+    )
     causes, _ = attributed(slow)
     assert causes.causes[0].state == State.DISK
-    assert causes.slow is not None and (causes.slow.kind, causes.slow.name) == ("worker", "worker-3")
-    assert "only one worker is slow, worker-3: " in causes.sentence and "different about this worker" in causes.remedy
+    assert causes.slow is not None and (causes.slow.kind, causes.slow.name) == (
+        "worker",
+        "worker-3",
+    )
+    assert (
+        "only one worker is slow, worker-3: " in causes.sentence
+        and "different about this worker" in causes.remedy
+    )
 
 
 def test_one_slow_node_with_several_workers_is_told_apart() -> None:
@@ -249,14 +293,20 @@ def test_run_time_that_no_state_tells_of_was_not_observed() -> None:
     _, records, _ = run(injected)
     empty = {key: [_with(row, Activity({})) for row in rows] for key, rows in records.items()}
     causes = _attribute(empty)
-    assert causes is not None and causes.headline == "unknown: 100% of the added 0.15 s was not observed"
+    assert (
+        causes is not None
+        and causes.headline == "unknown: 100% of the added 0.15 s was not observed"
+    )
 
 
 def test_what_is_only_seen_at_last_is_no_cause() -> None:
     """Sleep that no look meets while requests are short, and a lock that makes them longer."""
 
     def phases(_: int, workers: int) -> Sequence[Phase]:
-        return [Phase(State.NOT_OBSERVED if workers == 1 else State.SLEEP, 0.1), Phase(State.FILE_LOCK, 0.2 * workers)]
+        return [
+            Phase(State.NOT_OBSERVED if workers == 1 else State.SLEEP, 0.1),
+            Phase(State.FILE_LOCK, 0.2 * workers),
+        ]
 
     causes, _ = attributed(Injected(phases))
     assert [cause.state for cause in causes.causes] == [State.FILE_LOCK]
@@ -280,9 +330,15 @@ def test_without_activity_nothing_is_said() -> None:
 def test_requests_of_older_workers_are_left_out_and_counted() -> None:
     injected, place, named = INJECTED["file lock"]
     _, records, _ = run(injected)
-    some = {key: [_old(row, row.reply.worker == "worker-1") for row in rows] for key, rows in records.items()}
+    some = {
+        key: [_old(row, row.reply.worker == "worker-1") for row in rows]
+        for key, rows in records.items()
+    }
     causes = _attribute(some)
-    assert causes is not None and (causes.causes[0].state, causes.causes[0].object) == (place, named)
+    assert causes is not None and (causes.causes[0].state, causes.causes[0].object) == (
+        place,
+        named,
+    )
     assert causes.covered == pytest.approx(0.5, abs=0.02)
     most = {
         key: [row if index % 5 == 0 else _of_older(row) for index, row in enumerate(rows)]
@@ -330,10 +386,16 @@ def test_an_object_is_named_only_when_it_holds_most_of_the_added_time() -> None:
     for rows in records.values():
         for index, row in enumerate(rows):
             assert row.reply.activity is not None
-            waits = tuple(replace(wait, object=f"/data/{index}.mkv") for wait in row.reply.activity.waits)
+            waits = tuple(
+                replace(wait, object=f"/data/{index}.mkv") for wait in row.reply.activity.waits
+            )
             rows[index] = _with(row, replace(row.reply.activity, waits=waits))
     causes = _attribute(records)
-    assert causes is not None and causes.causes[0].state == State.DISK and causes.causes[0].object == ""
+    assert (
+        causes is not None
+        and causes.causes[0].state == State.DISK
+        and causes.causes[0].object == ""
+    )
 
 
 def test_the_verdict_names_the_cause_and_what_to_try() -> None:
@@ -378,7 +440,9 @@ seconds = st.floats(0, 5, allow_nan=False)
 activities = st.none() | st.builds(
     Activity,
     st.dictionaries(st.sampled_from(State), seconds, max_size=4),
-    st.lists(st.builds(Wait, st.sampled_from(State), st.text(max_size=9), seconds), max_size=4).map(tuple),
+    st.lists(st.builds(Wait, st.sampled_from(State), st.text(max_size=9), seconds), max_size=4).map(
+        tuple
+    ),
     cpu_s=seconds,
     throttled_s=seconds,
 )
@@ -410,7 +474,9 @@ def _evaluated(name: str) -> Evaluation:
 
 def _attribute(records: Records) -> Causes | None:
     of = plan()
-    steps: list[Step] = summarise(of, [Measurement(n, 0, 0.1, 30.0, "precise") for n in of.steps], records)
+    steps: list[Step] = summarise(
+        of, [Measurement(n, 0, 0.1, 30.0, "precise") for n in of.steps], records
+    )
     return attribute(steps, failed_doubling(of, steps), records, random.Random(1))
 
 

@@ -1,4 +1,6 @@
-"""The bar of injected causes: which runs are missing, what a run is judged by, and what a summary says."""
+"""The bar of injected causes: which runs are missing, what a run is judged by, and what a summary
+says.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from scaletest.model import Outcome, Reply, State
 
 
 def row(name: str, seed: int, **right: bool | None) -> dict[str, Any]:
-    return {"injector": name, "seed": seed, "right": {"cause": None, "object": None, "share": None, **right}}
+    return {
+        "injector": name,
+        "seed": seed,
+        "right": {"cause": None, "object": None, "share": None, **right},
+    }
 
 
 def test_only_missing_runs_are_made_one_of_each_after_the_other() -> None:
@@ -23,15 +29,27 @@ def test_only_missing_runs_are_made_one_of_each_after_the_other() -> None:
     cases = list(causes.missing(["tcp", "unix"], 2, made, loaded=False))
     assert cases == [Case("unix", 1), Case("tcp", 2)]
     assert list(causes.missing(["tcp", "unix"], 2, made, loaded=True)) == [Case("tcp", 2)]
-    assert len(list(causes.missing(["linear", "cpu"], 0, [], loaded=False))) == causes.LINEAR_RUNS + causes.RUNS
-    assert sum(case.loaded for case in causes.missing(["cpu"], 0, [], loaded=False)) == causes.RUNS / 2
+    assert (
+        len(list(causes.missing(["linear", "cpu"], 0, [], loaded=False)))
+        == causes.LINEAR_RUNS + causes.RUNS
+    )
+    assert (
+        sum(case.loaded for case in causes.missing(["cpu"], 0, [], loaded=False)) == causes.RUNS / 2
+    )
 
 
 @pytest.mark.parametrize(("wrong", "met"), [(1, True), (2, False)])
 def test_19_of_20_causes_must_be_right(wrong: int, met: bool) -> None:
     rows = [row("tcp", seed, cause=seed > wrong, object=True) for seed in range(1, 21)]
     assert causes.summary([*rows, row("tcp", 21)]) == [
-        {"injector": "tcp", "runs": 21, "cause": [20 - wrong, 20], "object": [20, 20], "share": [0, 0], "met": met}
+        {
+            "injector": "tcp",
+            "runs": 21,
+            "cause": [20 - wrong, 20],
+            "object": [20, 20],
+            "share": [0, 0],
+            "met": met,
+        }
     ]
 
 
@@ -58,13 +76,27 @@ def test_a_slow_worker_is_named_by_its_device() -> None:
     injected = Injected((), State.SLEEP, slow="/dev/x3")
     named = {"state": "sleep", "object": "", "share": {"value": 1.0}}
     slow = {"name": "worker-1", "place": "device /dev/x3"}
-    assert _right(injected, {"truth": {"share": 1.0}, "named": named, "slow": slow})["object"] is True
-    assert _right(injected, {"truth": {"share": 1.0}, "named": named, "slow": None})["object"] is False
+    assert (
+        _right(injected, {"truth": {"share": 1.0}, "named": named, "slow": slow})["object"] is True
+    )
+    assert (
+        _right(injected, {"truth": {"share": 1.0}, "named": named, "slow": None})["object"] is False
+    )
 
 
 @pytest.mark.parametrize(("tells_cpu", "kept_s"), [(False, 0.2), (True, 0.1)])
-def test_what_commands_tell_is_joined_with_the_requests_of_their_worker(tells_cpu: bool, kept_s: float) -> None:
-    reply = Reply("r", Outcome.SUCCEEDED, exit_code=0, run_s=0.3, worker="vm-9-7-ab", started_s=10.0, ended_s=10.31)
+def test_what_commands_tell_is_joined_with_the_requests_of_their_worker(
+    tells_cpu: bool, kept_s: float
+) -> None:
+    reply = Reply(
+        "r",
+        Outcome.SUCCEEDED,
+        exit_code=0,
+        run_s=0.3,
+        worker="vm-9-7-ab",
+        started_s=10.0,
+        ended_s=10.31,
+    )
     told = {7: [(9.9, 5.0), (10.3, 0.2), (10.7, 6.0)], 8: [(10.3, 7.0)]}
     injected = dataclasses.replace(SERVICE, tells_cpu=tells_cpu)
     assert _kept_s(injected, [reply], told) == pytest.approx(kept_s)

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.cluster.capacity import NodeCapacity, limits, quantity, quota_room, requests, room, scarcest
+from scaletest.cluster.capacity import (
+    NodeCapacity,
+    limits,
+    quantity,
+    quota_room,
+    requests,
+    room,
+    scarcest,
+)
 from scaletest.cluster.connection import connect
 from scaletest.cluster.devices import Devices, Slice, of_slices, on_nodes, removed
 from scaletest.cluster.pod_state import first_failing, pod_state
@@ -19,7 +27,14 @@ from scaletest.cluster.pod_state import first_failing, pod_state
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("250m", "0.25"), ("1Gi", "1073741824"), ("2", "2"), ("1k", "1000"), ("1e3", "1000"), ("nonsense", "0")],
+    [
+        ("250m", "0.25"),
+        ("1Gi", "1073741824"),
+        ("2", "2"),
+        ("1k", "1000"),
+        ("1e3", "1000"),
+        ("nonsense", "0"),
+    ],
 )
 def test_quantities(text: str, value: str) -> None:
     assert quantity(text) == Decimal(value)
@@ -33,7 +48,10 @@ def test_any_text_is_some_quantity(text: str) -> None:
 def test_a_limit_counts_where_no_request_is_said() -> None:
     spec = {
         "initContainers": [{"resources": {"requests": {"cpu": "2"}}}],
-        "containers": [{"resources": {"limits": {"a/gpu": 1}, "requests": {"cpu": "500m"}}}, {"name": "bare"}],
+        "containers": [
+            {"resources": {"limits": {"a/gpu": 1}, "requests": {"cpu": "500m"}}},
+            {"name": "bare"},
+        ],
     }
     assert requests(spec) == {"cpu": 2, "a/gpu": 1, "pods": 1}
 
@@ -66,7 +84,11 @@ def test_what_ends_first_is_named() -> None:
     [
         ({"pods": "10"}, {"pods": "4"}, (6, "quota q: pods")),
         ({"count/pods": "2"}, {}, (2, "quota q: count/pods")),
-        ({"requests.cpu": "4", "limits.memory": "3Gi"}, {"requests.cpu": "1"}, (3, "quota q: limits.memory")),
+        (
+            {"requests.cpu": "4", "limits.memory": "3Gi"},
+            {"requests.cpu": "1"},
+            (3, "quota q: limits.memory"),
+        ),
         ({"cpu": "3"}, {"cpu": "5"}, (0, "quota q: cpu")),
         ({"requests.a/gpu": "5"}, {"requests.a/gpu": "1"}, (2, "quota q: requests.a/gpu")),
         ({"configmaps": "1", "requests.storage": "1Gi"}, {}, None),
@@ -77,7 +99,11 @@ def test_quotas_admit_what_is_left_of_them(
 ) -> None:
     resources = {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi", "a/gpu": 2}}
     spec = {"containers": [{"resources": resources}]}
-    row: dict[str, Any] = {"metadata": {"name": "q"}, "spec": {"hard": hard}, "status": {"used": used}}
+    row: dict[str, Any] = {
+        "metadata": {"name": "q"},
+        "spec": {"hard": hard},
+        "status": {"used": used},
+    }
     assert limits(spec) == {"memory": 1024**3, "a/gpu": 2}
     assert quota_room(spec, [row]) == expected
     row["spec"]["scopes"] = ["BestEffort"]
@@ -85,10 +111,17 @@ def test_quotas_admit_what_is_left_of_them(
 
 
 def test_devices_are_what_vendors_offer() -> None:
-    has = {"cpu": Decimal(8), "pods": Decimal(110), "nvidia.com/gpu": Decimal(4), "hugepages-2Mi": Decimal(1)}
+    has = {
+        "cpu": Decimal(8),
+        "pods": Decimal(110),
+        "nvidia.com/gpu": Decimal(4),
+        "hugepages-2Mi": Decimal(1),
+    }
     has |= {"batch.kubernetes.io/cpu": Decimal(9)}
     free = {**has, "nvidia.com/gpu": Decimal(-1)}
-    node = NodeCapacity("n", free, {"nvidia.com/gpu.product": "H100"}, schedulable=False, allocatable=has)
+    node = NodeCapacity(
+        "n", free, {"nvidia.com/gpu.product": "H100"}, schedulable=False, allocatable=has
+    )
     assert on_nodes([node]) == [Devices("n", "H100", "nvidia.com/gpu", 4, 0, False)]
 
 
@@ -111,7 +144,10 @@ def test_slices_count_by_product_and_only_the_newest_generation() -> None:
 
 def test_only_what_was_removed_is_warned_of() -> None:
     def spec(*names: str) -> dict[str, Any]:
-        return {"initContainers": [{}], "containers": [{"resources": {"requests": dict.fromkeys(names, "1")}}]}
+        return {
+            "initContainers": [{}],
+            "containers": [{"resources": {"requests": dict.fromkeys(names, "1")}}],
+        }
 
     assert removed("x", spec("gpu.intel.com/i915", "cpu")) == []
     (line,) = removed("deployment x", spec("gpu.intel.com/i915", "gpu.intel.com/memory.max"))
@@ -119,7 +155,11 @@ def test_only_what_was_removed_is_warned_of() -> None:
 
 
 def test_the_pod_that_restarts_is_looked_at_first() -> None:
-    waits = {"name": "worker", "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "m"}}}
+    waits = {
+        "name": "worker",
+        "restartCount": 3,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "m"}},
+    }
     rows = [
         {"metadata": {"name": "new"}, "status": {"phase": "Pending"}},
         {"metadata": {"name": "bad"}, "status": {"phase": "Running", "containerStatuses": [waits]}},
@@ -151,4 +191,7 @@ def test_a_kubeconfig_that_is_named_later_is_the_one_that_counts(
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / name))
         found = connect()
         # expect it, and its namespace
-        assert (found.client.configuration.host, found.namespace) == (f"http://{name}.invalid", f"of-{name}")
+        assert (found.client.configuration.host, found.namespace) == (
+            f"http://{name}.invalid",
+            f"of-{name}",
+        )

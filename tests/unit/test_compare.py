@@ -1,4 +1,6 @@
-"""Comparing two runs: what is slower is found, what is not is left alone, and the rest is said to be undecided."""
+"""Comparing two runs: what is slower is found, what is not is left alone, and the rest is said to
+be undecided.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ values = st.lists(st.integers(0, 20).map(float) | st.floats(0, 20), min_size=8, 
 def test_the_rank_test_is_scipys(first: list[float], second: list[float]) -> None:
     comparison = mann_whitney(first, second)
     assert comparison is not None
-    other = oracle("scipy.stats").mannwhitneyu(first, second, method="asymptotic", use_continuity=True)
+    other = oracle("scipy.stats").mannwhitneyu(
+        first, second, method="asymptotic", use_continuity=True
+    )
     assert comparison.u == pytest.approx(other.statistic)
     if len({*first, *second}) > 1:
         assert comparison.p == pytest.approx(other.pvalue, rel=1e-9)
@@ -66,7 +70,9 @@ def test_equal_runs_are_equivalent(repeats: int) -> None:
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_one_slower_step_is_found_and_fails(repeats: int) -> None:
     # given a candidate that is 10 % slower with 4 workers
-    comparison = compare(run(BASE, repeats=repeats), run({**BASE, 4: 0.11 / 0.9}, repeats=repeats, seed=2))
+    comparison = compare(
+        run(BASE, repeats=repeats), run({**BASE, 4: 0.11 / 0.9}, repeats=repeats, seed=2)
+    )
     assert changes(comparison) == [Change.EQUIVALENT, Change.EQUIVALENT, Change.REGRESSION]
     assert comparison.verdict.kind is VerdictKind.FAIL
     assert "slower by more than 3 % in 1 of 3 steps: 4 workers" in comparison.verdict.reason
@@ -82,7 +88,10 @@ def test_one_slower_step_is_found_and_fails(repeats: int) -> None:
 def test_a_faster_candidate_passes_and_is_said_to_be_faster() -> None:
     comparison = compare(run(BASE), run({1: 0.1, 2: 0.09, 4: 0.1}, seed=2))
     assert changes(comparison) == [Change.EQUIVALENT, Change.IMPROVEMENT, Change.IMPROVEMENT]
-    assert (comparison.verdict.kind, "2 faster" in comparison.verdict.reason) == (VerdictKind.PASS, True)
+    assert (comparison.verdict.kind, "2 faster" in comparison.verdict.reason) == (
+        VerdictKind.PASS,
+        True,
+    )
 
 
 def test_a_change_within_the_tolerance_is_no_regression() -> None:
@@ -105,11 +114,24 @@ def test_noise_decides_nothing() -> None:
     assert "--repeats" in comparison.verdict.remedy
 
 
-@given(st.integers(0, 10_000), st.floats(0.8, 1.25), st.sampled_from([1, 3]), st.sampled_from([0.0, 0.03, 0.1]))
-def test_exchanging_the_runs_mirrors_the_answer(seed: int, factor: float, repeats: int, tolerance: float) -> None:
+@given(
+    st.integers(0, 10_000),
+    st.floats(0.8, 1.25),
+    st.sampled_from([1, 3]),
+    st.sampled_from([0.0, 0.03, 0.1]),
+)
+def test_exchanging_the_runs_mirrors_the_answer(
+    seed: int, factor: float, repeats: int, tolerance: float
+) -> None:
     measured_runs: dict[str, Any] = {"count": 30, "repeats": repeats, "scatter": 0.1}
-    step, other = run({1: 0.1}, seed=seed, **measured_runs), run({1: 0.1 * factor}, seed=seed + 1, **measured_runs)
-    (forward,), (back,) = compare(step, other, tolerance).steps, compare(other, step, tolerance).steps
+    step, other = (
+        run({1: 0.1}, seed=seed, **measured_runs),
+        run({1: 0.1 * factor}, seed=seed + 1, **measured_runs),
+    )
+    (forward,), (back,) = (
+        compare(step, other, tolerance).steps,
+        compare(other, step, tolerance).steps,
+    )
     assert forward.ratio is not None
     assert back.ratio is not None
     assert forward.ratio.value == pytest.approx(1 / back.ratio.value)
@@ -122,7 +144,10 @@ def test_exchanging_the_runs_mirrors_the_answer(seed: int, factor: float, repeat
 def test_welch_on_repeats_is_scipys() -> None:
     base, candidate = (run({1: 0.1}, repeats=n, between=0.05, seed=n) for n in (3, 5))
     (step,) = compare(base, candidate).steps
-    logs = [[math.log(one.throughput.per_s) for one in run.steps[0].samples] for run in (candidate, base)]
+    logs = [
+        [math.log(one.throughput.per_s) for one in run.steps[0].samples]
+        for run in (candidate, base)
+    ]
     interval = oracle("scipy.stats").ttest_ind(*logs, equal_var=False).confidence_interval(0.95)
     assert step.ratio is not None
     assert math.log(step.ratio.low) == pytest.approx(interval.low, rel=1e-4)
@@ -135,7 +160,10 @@ def test_chance_flags_no_more_than_its_share_of_runs() -> None:
     flagged = 0
     for _ in range(100):
         measured_runs: dict[str, Any] = {"count": 10, "repeats": 4, "between": 0.02}
-        one, other = (run({1: 0.1, 2: 0.1, 4: 0.1}, seed=chance.randrange(10**9), **measured_runs) for _ in range(2))
+        one, other = (
+            run({1: 0.1, 2: 0.1, 4: 0.1}, seed=chance.randrange(10**9), **measured_runs)
+            for _ in range(2)
+        )
         flagged += any(step.significant for step in compare(one, other, 0.0).steps)
     # then 4 % have any step flagged, and 12 % had without the correction (1500 comparisons)
     assert flagged <= 8
@@ -153,11 +181,17 @@ def test_only_common_steps_are_compared() -> None:
     assert [step.workers for step in comparison.steps] == [1, 2]
     assert (comparison.only_base, comparison.only_candidate) == ((4,), (3,))
     nothing = compare(run({1: 0.1}), Side(Plan(), []))
-    assert (nothing.verdict.kind, nothing.verdict.reason) == (VerdictKind.INVALID, "the runs have no step in common")
+    assert (nothing.verdict.kind, nothing.verdict.reason) == (
+        VerdictKind.INVALID,
+        "the runs have no step in common",
+    )
 
 
 def test_different_workloads_are_compared_only_by_force() -> None:
-    base, candidate = run(BASE), run(BASE, plan={"command": ("true",), "device_glob": "/dev/x"}, seed=2)
+    base, candidate = (
+        run(BASE),
+        run(BASE, plan={"command": ("true",), "device_glob": "/dev/x"}, seed=2),
+    )
     comparison = compare(base, candidate)
     assert (comparison.verdict.kind, comparison.steps) == (VerdictKind.INVALID, ())
     assert "command differ" in comparison.verdict.reason
@@ -174,7 +208,12 @@ def test_what_was_wanted_makes_no_difference_and_what_ran_does() -> None:
     def fields(**changed: Any) -> list[str]:
         return [step.field for step in differences(Plan(), Plan(**changed)) if step.workload]
 
-    assert differences(Plan(), Plan(scale=1.2, limit=2, queue="other", thresholds=("ratio>1",), seed=3)) == ()
+    assert (
+        differences(
+            Plan(), Plan(scale=1.2, limit=2, queue="other", thresholds=("ratio>1",), seed=3)
+        )
+        == ()
+    )
     assert fields(seconds=2) == ["seconds"]
     assert fields(seconds=2, command=("x",)) == ["command"]
     assert fields(background=(Background("other"),)) == ["background"]
@@ -182,7 +221,8 @@ def test_what_was_wanted_makes_no_difference_and_what_ran_does() -> None:
 
 
 def test_a_candidate_that_was_not_measured_to_its_end_does_not_pass() -> None:
-    # given equal runs, the second without its last step, and then with one that was cut short, expect INVALID
+    # given equal runs, the second without its last step, and then with one that was cut short,
+    # expect INVALID
     plan = {"limit": 4}
     comparison = compare(run(BASE), run({1: 0.1, 2: 0.1}, plan=plan, seed=2))
     assert comparison.verdict.kind is VerdictKind.INVALID
@@ -191,7 +231,8 @@ def test_a_candidate_that_was_not_measured_to_its_end_does_not_pass() -> None:
     measurements, records = measured(BASE, seed=2)
     measurements[-1] = replace(measurements[-1], stop="ended early")
     assert (
-        compare(run(BASE), Side(chosen, summarise(chosen, measurements, records))).verdict.kind is VerdictKind.INVALID
+        compare(run(BASE), Side(chosen, summarise(chosen, measurements, records))).verdict.kind
+        is VerdictKind.INVALID
     )
     # and a plan that never had that step compares at those that both have
     assert compare(run(BASE), run({1: 0.1, 2: 0.1}, seed=2)).verdict.kind is VerdictKind.PASS

@@ -1,4 +1,6 @@
-"""Definitions for Kubernetes: structural schemas, columns that exist, and documents that they accept."""
+"""Definitions for Kubernetes: structural schemas, columns that exist, and documents that they
+accept.
+"""
 
 from __future__ import annotations
 
@@ -63,10 +65,26 @@ def test_the_schema_accepts_what_we_write_and_refuses_what_we_refuse(kind: Any) 
 
 
 def test_columns_are_the_originals_and_more() -> None:
-    columns = [one["name"] for one in DEFINITIONS["IPerf"]["spec"]["versions"][0]["additionalPrinterColumns"]]
-    assert {"Host Network", "Duration", "Streams", "Status", "Started", "Finished", "Result"} <= set(columns)
-    counts = [one["name"] for one in DEFINITIONS["BenchmarkSet"]["spec"]["versions"][0]["additionalPrinterColumns"]]
-    assert {"Permutations", "Repetitions", "Count", "Succeeded", "Failed", "Finished"} <= set(counts)
+    columns = [
+        one["name"]
+        for one in DEFINITIONS["IPerf"]["spec"]["versions"][0]["additionalPrinterColumns"]
+    ]
+    assert {
+        "Host Network",
+        "Duration",
+        "Streams",
+        "Status",
+        "Started",
+        "Finished",
+        "Result",
+    } <= set(columns)
+    counts = [
+        one["name"]
+        for one in DEFINITIONS["BenchmarkSet"]["spec"]["versions"][0]["additionalPrinterColumns"]
+    ]
+    assert {"Permutations", "Repetitions", "Count", "Succeeded", "Failed", "Finished"} <= set(
+        counts
+    )
     assert DEFINITIONS["RDMALatency"]["spec"]["names"]["plural"] == "rdmalatencies"
 
 

@@ -36,24 +36,42 @@ def test_wanted(demand: QueueDemand, workers: int) -> None:
 
 
 def test_wanted_is_bounded() -> None:
-    assert wanted(QueueDemand(10**9, 0), TARGETS) == wanted(QueueDemand(10**9, 0, 1e6, 1e6), TARGETS) == 1_000_000
+    assert (
+        wanted(QueueDemand(10**9, 0), TARGETS)
+        == wanted(QueueDemand(10**9, 0, 1e6, 1e6), TARGETS)
+        == 1_000_000
+    )
 
 
-@pytest.mark.parametrize("bad", [{"utilisation": 0.0}, {"utilisation": 1.1}, {"wait_s": 0.0}, {"window_s": 1e4}])
+@pytest.mark.parametrize(
+    "bad", [{"utilisation": 0.0}, {"utilisation": 1.1}, {"wait_s": 0.0}, {"window_s": 1e4}]
+)
 def test_targets_are_checked(bad: dict[str, float]) -> None:
     with pytest.raises(InvalidValue):
         Targets(**bad)
 
 
-@given(st.integers(0, 10**6), st.integers(0, 1000), st.floats(0, 1e4), st.none() | st.floats(1e-6, 1e5))
-def test_more_demand_never_wants_fewer(waiting: int, running: int, rate: float, run_s: float | None) -> None:
-    less, more = QueueDemand(waiting, running, rate, run_s), QueueDemand(waiting + 1, running, rate * 1.1, run_s)
+@given(
+    st.integers(0, 10**6), st.integers(0, 1000), st.floats(0, 1e4), st.none() | st.floats(1e-6, 1e5)
+)
+def test_more_demand_never_wants_fewer(
+    waiting: int, running: int, rate: float, run_s: float | None
+) -> None:
+    less, more = (
+        QueueDemand(waiting, running, rate, run_s),
+        QueueDemand(waiting + 1, running, rate * 1.1, run_s),
+    )
     assert wanted(less, TARGETS) <= wanted(more, TARGETS)
     assert wanted(less, TARGETS) >= (1 if waiting + running else 0)
 
 
-@given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 50)), min_size=1, max_size=60), st.floats(1, 200))
-def test_desired_is_the_maximum_of_the_window(samples: list[tuple[float, int]], window_s: float) -> None:
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.integers(0, 50)), min_size=1, max_size=60),
+    st.floats(1, 200),
+)
+def test_desired_is_the_maximum_of_the_window(
+    samples: list[tuple[float, int]], window_s: float
+) -> None:
     history: tuple[tuple[float, int], ...] = ()
     now, seen = 0.0, []
     for step, value in samples:
@@ -85,7 +103,9 @@ def test_a_ring_of_anything_is_read_without_an_error(fields: dict[bytes, bytes])
 
 
 @given(st.lists(st.floats(), min_size=6, max_size=6), st.floats())
-def test_no_number_in_a_slot_keeps_the_wanted_workers_from_being_known(ended: list[float], came: float) -> None:
+def test_no_number_in_a_slot_keeps_the_wanted_workers_from_being_known(
+    ended: list[float], came: float
+) -> None:
     # given a slot of now with numbers that anybody may have written
     fields = {b"7": struct.pack("<dddddd", 7, *ended[1:]), b"a7": struct.pack("<dd", 7, came)}
     window = over(unpack(fields), 75.0, 60.0)

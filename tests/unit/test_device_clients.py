@@ -1,4 +1,6 @@
-"""What a request's processes did on devices, from trees as /proc has them: nothing counts twice or is made up."""
+"""What a request's processes did on devices, from trees as /proc has them: nothing counts twice or
+is made up.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,8 @@ def xe(cycles: int, clock: int, client: int = 1) -> str:
     )
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
+# -- files
+# --------------------------------------------------------------------------------------------------
 
 
 def test_i915_counts_nanoseconds() -> None:
@@ -116,27 +119,42 @@ def test_amdgpu_has_two_names_for_the_same_memory() -> None:
     assert old is not None and old.memory_bytes == 64 * MIB and set(old.engines) == {"gfx", "dec"}
 
 
-@pytest.mark.parametrize("text", ["", "pos:\t0\nflags:\t02\n", "drm-driver:\ti915\n", "drm-client-id:\t1\n", "drm-:\n"])
+@pytest.mark.parametrize(
+    "text", ["", "pos:\t0\nflags:\t02\n", "drm-driver:\ti915\n", "drm-client-id:\t1\n", "drm-:\n"]
+)
 def test_other_files_are_no_clients(text: str) -> None:
     assert parse_fdinfo(text) is None
 
 
 def test_odd_values_are_not_taken_for_numbers() -> None:
-    lines = "drm-engine-a:\t-1 ns\ndrm-engine-b:\t1 ms\ndrm-engine-c:\t²\ndrm-cycles-d:\tx\ndrm-engine-capacity-e:\t0\n"
-    client = parse_fdinfo(f"drm-driver: v3d\ndrm-client-id: 1\n{lines}drm-engine-e: 5 ns\ndrm-resident-m: 4 EiB\n")
+    lines = (
+        "drm-engine-a:\t-1 ns\ndrm-engine-b:\t1"
+        " ms\ndrm-engine-c:\t²\ndrm-cycles-d:\tx\ndrm-engine-capacity-e:\t0\n"
+    )
+    client = parse_fdinfo(
+        f"drm-driver: v3d\ndrm-client-id: 1\n{lines}drm-engine-e: 5 ns\ndrm-resident-m: 4 EiB\n"
+    )
     assert client is not None and client.device == "v3d"
-    assert {name: engine.busy_ns for name, engine in client.engines.items() if name != "e"} == dict.fromkeys("abcd")
+    assert {
+        name: engine.busy_ns for name, engine in client.engines.items() if name != "e"
+    } == dict.fromkeys("abcd")
     assert client.engines["e"] == Engine(5, None, None, 1)
     assert client.memory_bytes == 0
 
 
-@given(st.text() | st.lists(st.sampled_from(sample("i915").splitlines() + sample("xe").splitlines())).map("\n".join))
+@given(
+    st.text()
+    | st.lists(st.sampled_from(sample("i915").splitlines() + sample("xe").splitlines())).map(
+        "\n".join
+    )
+)
 def test_any_text_is_read_or_refused(text: str) -> None:
     client = parse_fdinfo(text)
     assert client is None or all(engine.capacity > 0 for engine in client.engines.values())
 
 
-# -- a request --------------------------------------------------------------------------------------------------------
+# -- a request
+# --------------------------------------------------------------------------------------------------
 
 
 def test_time_is_that_of_all_engines_of_a_kind(reader: Clients, processes: Processes) -> None:
@@ -153,7 +171,9 @@ def test_time_is_that_of_all_engines_of_a_kind(reader: Clients, processes: Proce
     assert reader.memory_bytes == 6044 * 1024 + 1048576
 
 
-def test_a_client_counts_once_whatever_its_descriptors_and_processes(reader: Clients, processes: Processes) -> None:
+def test_a_client_counts_once_whatever_its_descriptors_and_processes(
+    reader: Clients, processes: Processes
+) -> None:
     for pid in (10, 11):
         for number in (4, 5):
             processes.open(pid, number, i915(render_s=1.0, memory_kib=1024))
@@ -184,7 +204,9 @@ def test_a_process_that_ended_keeps_its_last_values(reader: Clients, processes: 
     assert reader.memory_bytes == 2 * MIB
 
 
-def test_a_client_goes_on_in_the_process_that_is_left(reader: Clients, processes: Processes) -> None:
+def test_a_client_goes_on_in_the_process_that_is_left(
+    reader: Clients, processes: Processes
+) -> None:
     for pid in (10, 11):
         processes.open(pid, 4, i915(render_s=1.0))
     reader.look([10, 11])
@@ -206,7 +228,9 @@ def test_a_device_that_is_opened_late_is_seen(reader: Clients, processes: Proces
     for _ in range(20):
         reader.look([10])
     processes.open(10, 4, i915(render_s=1.0))
-    for _ in range(13):  # 32 looks in all, however little the kernel says of the number of descriptors
+    for _ in range(
+        13
+    ):  # 32 looks in all, however little the kernel says of the number of descriptors
         reader.look([10])
     assert reader.busy_s()["0000:00:02.0 render"] == pytest.approx(1.0)
 
@@ -251,7 +275,9 @@ def test_processes_that_are_gone_are_no_error(reader: Clients) -> None:
     assert reader.busy_s() == {}
 
 
-def test_a_client_that_outlives_a_request_goes_on_from_where_it_was(reader: Clients, processes: Processes) -> None:
+def test_a_client_that_outlives_a_request_goes_on_from_where_it_was(
+    reader: Clients, processes: Processes
+) -> None:
     processes.open(10, 4, i915(render_s=5.0, memory_kib=1024))
     reader.look([10])
     reader.begin()
@@ -267,12 +293,15 @@ def test_a_client_that_outlives_a_request_goes_on_from_where_it_was(reader: Clie
     assert reader.busy_s()["0000:00:02.0 render"] == pytest.approx(0.25)
 
 
-# -- cycles -----------------------------------------------------------------------------------------------------------
+# -- cycles
+# --------------------------------------------------------------------------------------------------
 
 HERTZ = 19_200_000
 
 
-def test_cycles_are_seconds_by_the_clock_of_the_device(reader: Clients, processes: Processes, time: Time) -> None:
+def test_cycles_are_seconds_by_the_clock_of_the_device(
+    reader: Clients, processes: Processes, time: Time
+) -> None:
     for at_s, busy_s in ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5)):
         time.now_s = 100.0 + at_s
         processes.open(10, 4, xe(int(busy_s * HERTZ), int((1000 + at_s) * HERTZ)))
@@ -281,7 +310,9 @@ def test_cycles_are_seconds_by_the_clock_of_the_device(reader: Clients, processe
     assert reader.busy_s() == pytest.approx({"0000:03:00.0 vcs": 0.75})
 
 
-def test_cycles_are_left_out_while_the_clock_is_not_known(reader: Clients, processes: Processes, time: Time) -> None:
+def test_cycles_are_left_out_while_the_clock_is_not_known(
+    reader: Clients, processes: Processes, time: Time
+) -> None:
     processes.open(10, 4, xe(HERTZ, 1000 * HERTZ))
     reader.look([10])
     assert reader.busy_s() == {}
@@ -304,10 +335,13 @@ def test_a_clock_that_was_reset_begins_anew() -> None:
     assert clocks.rate("e") is None
 
 
-# -- where devices are ------------------------------------------------------------------------------------------------
+# -- where devices are
+# --------------------------------------------------------------------------------------------------
 
 
-def test_a_machine_without_devices_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_devices_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clients, "FOLDERS", (str(tmp_path / "dri"),))
     file = tmp_path / "file"
     file.touch()

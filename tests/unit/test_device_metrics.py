@@ -1,4 +1,6 @@
-"""Devices of which an exporter tells, over a real HTTP server: names, units, and all that an answer may be."""
+"""Devices of which an exporter tells, over a real HTTP server: names, units, and all that an answer
+may be.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class Exporter:
     """A server whose answer a test sets."""
 
     def __init__(self) -> None:
-        self.answer: Callable[[BaseHTTPRequestHandler], None] = lambda handler: handler.send_error(404)
+        self.answer: Callable[[BaseHTTPRequestHandler], None] = lambda handler: handler.send_error(
+            404
+        )
         self.asked = 0
         outer = self
 
@@ -90,7 +94,9 @@ class Exporter:
 def serving() -> Iterator[Exporter]:
     """A server that answers while the context lasts."""
     exporter = Exporter()
-    thread = threading.Thread(target=exporter.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=exporter.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     try:
         yield exporter
@@ -126,7 +132,8 @@ def reader(server: Exporter, tmp_path: Path, time: Time, told: list[str]) -> Dev
     return DeviceReader(lambda _, text: told.append(text), server.url, root=tmp_path, clock=time)
 
 
-# -- what exporters say -----------------------------------------------------------------------------------------------
+# -- what exporters say
+# --------------------------------------------------------------------------------------------------
 
 
 def test_dcgm(server: Exporter, reader: DeviceReader, told: list[str]) -> None:
@@ -140,7 +147,10 @@ def test_dcgm(server: Exporter, reader: DeviceReader, told: list[str]) -> None:
 def test_xpu_manager(server: Exporter, reader: DeviceReader) -> None:
     server.sample("xpumd")
     resources, sources = reader.read()
-    assert resources == {"device:0000:03:00.0": pytest.approx(INTEL), "device:0000:05:00.0": {"busy": 0.0}}
+    assert resources == {
+        "device:0000:03:00.0": pytest.approx(INTEL),
+        "device:0000:05:00.0": {"busy": 0.0},
+    }
     assert set(sources.values()) == {server.host}
     for figures in resources.values():
         assert {name for name in figures if not name.startswith("busy.")} <= FIGURES[DEVICE].keys()
@@ -173,13 +183,19 @@ def test_what_the_kernel_says_comes_first_and_the_rest_is_added(
 
 
 def rows(name: str, value: float, **labels: str) -> list[MetricSample]:
-    return [MetricSample(name, {"pci_bus_id": "00000000:31:00.0", "device": "nvidia0", **labels}, value)]
+    return [
+        MetricSample(name, {"pci_bus_id": "00000000:31:00.0", "device": "nvidia0", **labels}, value)
+    ]
 
 
 def test_instances_of_a_partitioned_device_say_nothing_of_it() -> None:
     whole = rows("DCGM_FI_DEV_FB_USED", 10) + rows("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.5)
-    part = rows("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.9, GPU_I_ID="1") + rows("DCGM_FI_DEV_FB_USED", 99, GPU_I_ID="1")
-    assert figures_of(whole + part, DeviceNames().of) == {"/dev/nvidia0": {"memory_used": 10.0 * MIB, "busy": 0.5}}
+    part = rows("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.9, GPU_I_ID="1") + rows(
+        "DCGM_FI_DEV_FB_USED", 99, GPU_I_ID="1"
+    )
+    assert figures_of(whole + part, DeviceNames().of) == {
+        "/dev/nvidia0": {"memory_used": 10.0 * MIB, "busy": 0.5}
+    }
     assert figures_of(part, DeviceNames().of) == {}
 
 
@@ -190,10 +206,15 @@ def test_a_device_that_several_pods_share_counts_once() -> None:
 
 def test_tiles_of_a_card_are_summed_where_the_card_has_no_counter() -> None:
     labels = {"pci_bdf": "0000:03:00.0", "hw_sensor_location": "gpu"}
-    tiles = [MetricSample("hw_energy_joules_total", {**labels, "com_intel_subdevice_id": tile}, 10.0) for tile in "01"]
+    tiles = [
+        MetricSample("hw_energy_joules_total", {**labels, "com_intel_subdevice_id": tile}, 10.0)
+        for tile in "01"
+    ]
     assert figures_of(tiles, DeviceNames().of) == {"0000:03:00.0": {"energy_j": 20.0}}
     card = [MetricSample("hw_energy_joules_total", labels, 25.0)]
-    assert figures_of([tiles[0], *card, tiles[1]], DeviceNames().of) == {"0000:03:00.0": {"energy_j": 25.0}}
+    assert figures_of([tiles[0], *card, tiles[1]], DeviceNames().of) == {
+        "0000:03:00.0": {"energy_j": 25.0}
+    }
 
 
 def test_rows_without_a_device_or_a_number_are_left_out() -> None:
@@ -205,7 +226,8 @@ def test_rows_without_a_device_or_a_number_are_left_out() -> None:
 def test_names_and_engines_are_bounded() -> None:
     labels = {"hw_id": "x\x1b" * 1000}
     many = [
-        MetricSample("hw_gpu_utilization_ratio", {**labels, "hw_gpu_task": f"t{number}"}, 0.5) for number in range(100)
+        MetricSample("hw_gpu_utilization_ratio", {**labels, "hw_gpu_task": f"t{number}"}, 0.5)
+        for number in range(100)
     ]
     ((name, figures),) = figures_of(many, DeviceNames().of).items()
     assert len(name) <= 160 - len("device:") and name.isprintable()
@@ -214,7 +236,9 @@ def test_names_and_engines_are_bounded() -> None:
 
 
 def test_older_exporters_tell_no_address() -> None:
-    row = MetricSample("DCGM_FI_DEV_GPU_UTIL", {"gpu": "0", "device": "nvidia0", "UUID": "GPU-1"}, 50.0)
+    row = MetricSample(
+        "DCGM_FI_DEV_GPU_UTIL", {"gpu": "0", "device": "nvidia0", "UUID": "GPU-1"}, 50.0
+    )
     assert figures_of([row], DeviceNames().of) == {"/dev/nvidia0": {"busy": 0.5}}
 
 
@@ -231,7 +255,8 @@ def test_addresses_are_written_as_sysfs_does(written: str, address: str) -> None
     assert pci_address(written) == address
 
 
-# -- what else an answer may be ---------------------------------------------------------------------------------------
+# -- what else an answer may be
+# --------------------------------------------------------------------------------------------------
 
 
 def test_it_asks_every_few_seconds(server: Exporter, reader: DeviceReader, time: Time) -> None:
@@ -275,17 +300,26 @@ def endless(handler: BaseHTTPRequestHandler) -> None:
 ANSWERS: dict[str, tuple[Callable[[Exporter], None], str]] = {
     "missing": (lambda server: None, "cannot be read: Not Found"),
     "not HTTP": (lambda server: setattr(server, "answer", not_http), "cannot be read: SSH-2.0"),
-    "cut short": (lambda server: setattr(server, "answer", cut_short), "cannot be read: the answer was cut short"),
+    "cut short": (
+        lambda server: setattr(server, "answer", cut_short),
+        "cannot be read: the answer was cut short",
+    ),
     "cut without length": (
         lambda server: setattr(server, "answer", cut_without_length),
         "has no known metrics of devices: it needs those of DCGM",
     ),
-    "endless": (lambda server: setattr(server, "answer", endless), "cannot be read: the answer has more than 4 MiB"),
+    "endless": (
+        lambda server: setattr(server, "answer", endless),
+        "cannot be read: the answer has more than 4 MiB",
+    ),
     "a page": (
         lambda server: server.text("<html>DCGM</html>"),
         "has no known metrics of devices: it needs those of DCGM",
     ),
-    "empty": (lambda server: server.text(""), "has no known metrics of devices: it needs those of DCGM"),
+    "empty": (
+        lambda server: server.text(""),
+        "has no known metrics of devices: it needs those of DCGM",
+    ),
     "others": (
         lambda server: server.text("node_load1 0.5\n"),
         "has no known metrics of devices: it needs those of DCGM",
@@ -318,7 +352,9 @@ def test_what_cannot_be_used_is_told_once_and_asked_for_again(
     assert reader.read()[0]
 
 
-def test_a_server_that_is_not_there_is_told_once(tmp_path: Path, told: list[str], time: Time) -> None:
+def test_a_server_that_is_not_there_is_told_once(
+    tmp_path: Path, told: list[str], time: Time
+) -> None:
     with socket.socket() as reserved:
         # bound, so that nobody else takes it, and not listening
         reserved.bind(("127.0.0.1", 0))
@@ -357,21 +393,36 @@ def test_an_answer_that_trickles_is_not_waited_for(
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        figures_of(exporter._rows(f"DCGM_FI_DEV_GPU_UTIL{text}\nhw_power_watts {text}"), DeviceNames().of)
+        figures_of(
+            exporter._rows(f"DCGM_FI_DEV_GPU_UTIL{text}\nhw_power_watts {text}"), DeviceNames().of
+        )
     except ValueError:
         pass
 
 
-# -- the option -------------------------------------------------------------------------------------------------------
+# -- the option
+# --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("url", ["http://localhost:9400/metrics", "https://[::1]/", "http://10.0.0.1"])
+@pytest.mark.parametrize(
+    "url", ["http://localhost:9400/metrics", "https://[::1]/", "http://10.0.0.1"]
+)
 def test_addresses_that_can_be_asked(url: str) -> None:
     assert checks.http_url(url, "it") == url
 
 
 @pytest.mark.parametrize(
-    "url", ["", "localhost:9400", "ftp://h/", "http://", "http://h:0/", "http://h:99999/", "http://a b/", "file:///etc"]
+    "url",
+    [
+        "",
+        "localhost:9400",
+        "ftp://h/",
+        "http://",
+        "http://h:0/",
+        "http://h:99999/",
+        "http://a b/",
+        "file:///etc",
+    ],
 )
 def test_addresses_that_cannot_be_asked(url: str) -> None:
     with pytest.raises(InvalidValue, match="not an HTTP URL"):

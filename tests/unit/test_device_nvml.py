@@ -1,4 +1,6 @@
-"""NVIDIA's devices by the real nvidia-ml-py, which loads a library that we compile in place of the driver's."""
+"""NVIDIA's devices by the real nvidia-ml-py, which loads a library that we compile in place of the
+driver's.
+"""
 
 from __future__ import annotations
 
@@ -52,10 +54,14 @@ NOT_SUPPORTED, FUNCTION_NOT_FOUND, GPU_IS_LOST, UNKNOWN = "3", "13", "15", "999"
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """Loaded under the name by which the module asks for it: the loader gives a library that it has already."""
+    """Loaded under the name by which the module asks for it: the loader gives a library that it has
+    already.
+    """
     path = tmp_path_factory.mktemp("nvml") / "stand-in.so"
     try:
-        shared_library(Path(__file__).with_name("nvml_stand_in.c"), path, "-Wl,-soname,libnvidia-ml.so.1")
+        shared_library(
+            Path(__file__).with_name("nvml_stand_in.c"), path, "-Wl,-soname,libnvidia-ml.so.1"
+        )
     except NoCompiler as error:
         missing(str(error))
     return ctypes.CDLL(str(path))
@@ -76,10 +82,16 @@ class Driver:
 
     def answer(self, *devices: dict[str, str], **changes: str) -> None:
         """Of one device, but for changes; or of several."""
-        rows = [(number, {**ANSWERS, **answers}) for number, answers in enumerate(devices or (changes,))]
+        rows = [
+            (number, {**ANSWERS, **answers}) for number, answers in enumerate(devices or (changes,))
+        ]
         whole = {"count": f"0 {len(rows)}", **changes}
         lines = [f"- {name} {whole.get(name, ANSWERS[name])}" for name in ("init", "count")]
-        lines += [f"{number} {name} {answer}" for number, answers in rows for name, answer in answers.items()]
+        lines += [
+            f"{number} {name} {answer}"
+            for number, answers in rows
+            for name, answer in answers.items()
+        ]
         (self.root / "answers").write_text("\n".join(lines) + "\n")
 
 
@@ -122,8 +134,8 @@ def test_the_module_loads_the_library_of_the_driver(driver: Driver, library: cty
     """In a process of its own, where the loader has to look for it."""
     (driver.root / "libnvidia-ml.so.1").symlink_to(library._name)
     code = (
-        "import json, sys; from pathlib import Path; from scaletest.system.devices.reader import DeviceReader\n"
-        "print(json.dumps(DeviceReader(root=Path(sys.argv[1])).read()[0]))"
+        "import json, sys; from pathlib import Path; from scaletest.system.devices.reader import"
+        " DeviceReader\nprint(json.dumps(DeviceReader(root=Path(sys.argv[1])).read()[0]))"
     )
     variables = {**os.environ, "LD_LIBRARY_PATH": str(driver.root)}
     line = [sys.executable, "-c", code, str(driver.root)]
@@ -143,9 +155,13 @@ def test_devices_have_the_names_of_replies(driver: Driver) -> None:
     assert set(reader.read()[0]) == {"device:/dev/accelerator"}
 
 
-def test_what_is_not_supported_is_left_out(driver: Driver, reader: DeviceReader, told: list[str]) -> None:
+def test_what_is_not_supported_is_left_out(
+    driver: Driver, reader: DeviceReader, told: list[str]
+) -> None:
     """As on a device that is partitioned (MIG)."""
-    driver.answer(utilization=NOT_SUPPORTED, encoder=NOT_SUPPORTED, decoder=NOT_SUPPORTED, clock=NOT_SUPPORTED)
+    driver.answer(
+        utilization=NOT_SUPPORTED, encoder=NOT_SUPPORTED, decoder=NOT_SUPPORTED, clock=NOT_SUPPORTED
+    )
     kept = {"memory_used", "memory_total", "energy_j", "power", "throttled", "temperature"}
     assert set(figures(reader)) == kept
     # nor is it asked again
@@ -158,22 +174,30 @@ def test_busy_engines_say_nothing_of_a_device_whose_utilisation_is_not_known(
     driver: Driver, reader: DeviceReader
 ) -> None:
     driver.answer(utilization=NOT_SUPPORTED)
-    assert {"busy.encoder", "busy.decoder"} == {name for name in figures(reader) if name.startswith("busy")}
+    assert {"busy.encoder", "busy.decoder"} == {
+        name for name in figures(reader) if name.startswith("busy")
+    }
 
 
-def test_a_passing_error_leaves_one_figure_of_one_sample_out(driver: Driver, reader: DeviceReader) -> None:
+def test_a_passing_error_leaves_one_figure_of_one_sample_out(
+    driver: Driver, reader: DeviceReader
+) -> None:
     driver.answer(power=UNKNOWN)
     assert figures(reader).keys() == FIGURES.keys() - {"power"}
     driver.answer()
     assert figures(reader).keys() == FIGURES.keys()
 
 
-def test_older_drivers_know_another_name_for_what_lowers_the_clock(driver: Driver, reader: DeviceReader) -> None:
+def test_older_drivers_know_another_name_for_what_lowers_the_clock(
+    driver: Driver, reader: DeviceReader
+) -> None:
     driver.answer(event_reasons=FUNCTION_NOT_FOUND, throttle_reasons="0 4")
     assert figures(reader)["throttled"] == 1.0
 
 
-@pytest.mark.parametrize(("reasons", "throttled"), [(0x0, 0), (0x3, 0), (0x100, 0), (0x4, 1), (0x21, 1), (0x80, 1)])
+@pytest.mark.parametrize(
+    ("reasons", "throttled"), [(0x0, 0), (0x3, 0), (0x100, 0), (0x4, 1), (0x21, 1), (0x80, 1)]
+)
 def test_idle_and_chosen_clocks_are_no_throttling(
     driver: Driver, reader: DeviceReader, reasons: int, throttled: int
 ) -> None:
@@ -232,10 +256,14 @@ def test_without_the_module_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert reader.read() == ({}, {})
-    assert told == ["there are NVIDIA devices, but nothing to read them with: pip install 'scaletest[nvidia]'"]
+    assert told == [
+        "there are NVIDIA devices, but nothing to read them with: pip install 'scaletest[nvidia]'"
+    ]
 
 
-def test_without_a_driver_nothing_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_driver_nothing_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
     assert DeviceReader(root=tmp_path).read() == ({}, {})
     assert "pynvml" not in sys.modules

@@ -1,4 +1,6 @@
-"""The devices of a node, from trees as sysfs has them: figures in the units of samples, and nothing made up."""
+"""The devices of a node, from trees as sysfs has them: figures in the units of samples, and nothing
+made up.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ from scaletest.system.devices.cards import Cards, parse_levels
 from scaletest.system.devices.reader import AGAIN_S, DeviceReader
 
 SAMPLES = Path(__file__).parent / "samples" / "devices"
-I915, XE, AMD = "device:/dev/dri/renderD128", "device:/dev/dri/renderD129", "device:/dev/dri/renderD130"
+I915, XE, AMD = (
+    "device:/dev/dri/renderD128",
+    "device:/dev/dri/renderD129",
+    "device:/dev/dri/renderD130",
+)
 CARD0 = "sys/devices/pci0000:00/0000:00:02.0"
 CARD1 = "sys/devices/pci0000:00/0000:00:01.0/0000:03:00.0"
 CARD2 = "sys/devices/pci0000:60/0000:65:00.0"
@@ -66,7 +72,9 @@ def only(reader: DeviceReader) -> dict[str, float]:
     resources, sources = reader.read()
     assert resources.keys() == sources.keys() and len(resources) == 1
     (figures,) = resources.values()
-    unknown = {name for name in figures if name not in FIGURES[DEVICE] and not name.startswith("busy.")}
+    unknown = {
+        name for name in figures if name not in FIGURES[DEVICE] and not name.startswith("busy.")
+    }
     assert not unknown
     return figures
 
@@ -75,7 +83,9 @@ def test_i915(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
     plant(tmp_path, "i915")
     resources, sources = reader.read()
     # the whole card's energy, and of both parts the busier one
-    assert resources == {I915: pytest.approx({"energy_j": 12.345678, "frequency": 0.5, "throttled": 1.0})}
+    assert resources == {
+        I915: pytest.approx({"energy_j": 12.345678, "frequency": 0.5, "throttled": 1.0})
+    }
     assert sources == {I915: "sysfs, hwmon"}
     time.now_s += 2.0
     put(tmp_path, f"{CARD0}/drm/card0/gt/gt0/rc6_residency_ms", "5500")
@@ -95,7 +105,10 @@ def test_i915_of_older_kernels(reader: DeviceReader, tmp_path: Path, time: Time)
     (tmp_path / CARD0 / "drm/card0/device").symlink_to("../..")
     (tmp_path / CARD0 / "driver").symlink_to("../../../bus/pci/drivers/i915")
     # without a render node it has its address
-    assert reader.read() == ({"device:0000:00:02.0": {"frequency": 0.25}}, {"device:0000:00:02.0": "sysfs"})
+    assert reader.read() == (
+        {"device:0000:00:02.0": {"frequency": 0.25}},
+        {"device:0000:00:02.0": "sysfs"},
+    )
     time.now_s += 1.0
     assert only(reader)["awake"] == 1.0
 
@@ -145,7 +158,9 @@ def test_figures_that_cannot_be_read_are_absent(reader: DeviceReader, tmp_path: 
     assert set(only(reader)) == {"memory_used", "memory_total", "power"}
 
 
-def test_a_card_that_is_gone_is_absent_and_comes_back(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
+def test_a_card_that_is_gone_is_absent_and_comes_back(
+    reader: DeviceReader, tmp_path: Path, time: Time
+) -> None:
     plant(tmp_path, "amdgpu")
     reader.read()
     (tmp_path / "sys").rename(tmp_path / "gone")
@@ -169,7 +184,9 @@ def test_a_card_that_sleeps_is_not_woken(reader: DeviceReader, tmp_path: Path, t
     assert "awake" not in only(reader)
 
 
-def test_counters_that_go_back_give_nothing(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
+def test_counters_that_go_back_give_nothing(
+    reader: DeviceReader, tmp_path: Path, time: Time
+) -> None:
     plant(tmp_path, "i915")
     reader.read()
     time.now_s += 1.0
@@ -193,7 +210,9 @@ def test_files_that_may_not_be_read_are_left_out(
 def test_other_cards_are_left_out(reader: DeviceReader, tmp_path: Path) -> None:
     put(tmp_path, "sys/class/drm/card0/uevent", "no device")
     put(tmp_path, "sys/devices/platform/simple-framebuffer.0/drm/card1/x", "")
-    (tmp_path / "sys/class/drm/card1").symlink_to("../../devices/platform/simple-framebuffer.0/drm/card1")
+    (tmp_path / "sys/class/drm/card1").symlink_to(
+        "../../devices/platform/simple-framebuffer.0/drm/card1"
+    )
     (tmp_path / "sys/devices/platform/simple-framebuffer.0/drm/card1/device").symlink_to("../..")
     put(tmp_path, f"{CARD0}/drm/card2/x", "")
     (tmp_path / "sys/class/drm/card2").symlink_to(f"../../../{CARD0}/drm/card2")
@@ -202,7 +221,9 @@ def test_other_cards_are_left_out(reader: DeviceReader, tmp_path: Path) -> None:
     assert reader.read() == ({}, {})
 
 
-def test_without_devices_it_looks_again_rarely(tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_devices_it_looks_again_rarely(
+    tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks: list[Path] = []
     monkeypatch.setattr(Cards, "find", lambda self: looks.append(self.root))
     reader = DeviceReader(root=tmp_path, clock=time)

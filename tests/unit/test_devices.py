@@ -1,4 +1,6 @@
-"""Devices: who they are by a made sysfs, which one a worker gets, and what is said when there is none."""
+"""Devices: who they are by a made sysfs, which one a worker gets, and what is said when there is
+none.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ NULL, NULL_NUMBER = "/dev/null", "1:3"
 
 
 def made_sysfs(root: Path, number: str, pci: str, vendor: str, **attributes: str) -> Path:
-    """A tree as the kernel's: dev/char/<number> is a link into the device's folder below its PCI function."""
+    """A tree as the kernel's: dev/char/<number> is a link into the device's folder below its PCI
+    function.
+    """
     function = root / "devices/pci0000:00" / pci
     folder = function / "drm/renderD128"
     folder.mkdir(parents=True)
@@ -41,18 +45,27 @@ def files(folder: Path, *names: str) -> str:
     return str(folder / "renderD*")
 
 
-# -- identity -------------------------------------------------------------------------------------------------------
+# -- identity
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_device_is_known_by_its_pci_address(tmp_path: Path) -> None:
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x8086", label="Flex 170")
     found = identify(NULL, sysfs, tmp_path)
     assert found == Device(NULL, "0000:03:00.0", "0000:03:00.0", "0x8086", "Intel", "Flex 170")
-    assert found.info() == {"id": "0000:03:00.0", "pci": "0000:03:00.0", "vendor": "Intel", "model": "Flex 170"}
+    assert found.info() == {
+        "id": "0000:03:00.0",
+        "pci": "0000:03:00.0",
+        "vendor": "Intel",
+        "model": "Flex 170",
+    }
 
 
 def test_without_a_name_the_pci_numbers_are_the_model(tmp_path: Path) -> None:
-    assert identify(NULL, made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x8086"), tmp_path).model == "8086:56c0"
+    assert (
+        identify(NULL, made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x8086"), tmp_path).model
+        == "8086:56c0"
+    )
 
 
 def test_without_sysfs_the_device_number_is_the_name(tmp_path: Path) -> None:
@@ -74,21 +87,27 @@ def test_nvidia_is_found_in_its_drivers_own_list(tmp_path: Path) -> None:
     folder = tmp_path / "driver/nvidia/gpus/0000:4F:00.0"
     folder.mkdir(parents=True)
     (folder / "information").write_text(
-        "Model: \t\t NVIDIA H200\nIRQ:   \t\t 321\nGPU UUID: \t GPU-6a5c1bd2-0000-1111-2222-333344445555\n"
-        "Bus Location: \t 0000:4f:00.0\nDevice Minor: \t 3\n"
+        "Model: \t\t NVIDIA H200\nIRQ:   \t\t 321\nGPU UUID: \t"
+        " GPU-6a5c1bd2-0000-1111-2222-333344445555\nBus Location: \t 0000:4f:00.0\nDevice Minor:"
+        " \t 3\n"
     )
     found = by_number("/dev/nvidia3", "195:3", tmp_path, tmp_path)
     assert (found.id, found.model, found.vendor) == ("0000:4f:00.0", "NVIDIA H200", "NVIDIA")
     assert found.unique == "GPU-6a5c1bd2-0000-1111-2222-333344445555"
 
 
-# -- choice without leases ------------------------------------------------------------------------------------------
+# -- choice without leases
+# --------------------------------------------------------------------------------------------------
 
 
 def test_devices_are_counted_round_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD9", "renderD10")
     names = [DeviceChooser(DeviceOptions(pattern, index)).choose() for index in range(3)]
-    assert [Path(one.device.path).name for one in names if one] == ["renderD9", "renderD10", "renderD9"]
+    assert [Path(one.device.path).name for one in names if one] == [
+        "renderD9",
+        "renderD10",
+        "renderD9",
+    ]
 
 
 def test_no_pattern_is_no_device() -> None:
@@ -104,7 +123,9 @@ def test_two_nodes_of_one_device_are_one_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"index": -1}, {"per_device": 0}, {"policy": "random"}, {"preset": "voodoo"}], ids=str
+    "options",
+    [{"index": -1}, {"per_device": 0}, {"policy": "random"}, {"preset": "voodoo"}],
+    ids=str,
 )
 def test_wrong_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidValue):
@@ -131,7 +152,9 @@ def test_a_preset_leaves_other_vendors_out_and_names_them(tmp_path: Path) -> Non
     options = DeviceOptions(NULL, preset="intel", sysfs=sysfs)
     with pytest.raises(NoDevice, match="/dev/null of AMD"):
         DeviceChooser(options).devices()
-    assert DeviceChooser(DeviceOptions(NULL, preset="amd", sysfs=sysfs)).devices()[0].vendor == "AMD"
+    assert (
+        DeviceChooser(DeviceOptions(NULL, preset="amd", sysfs=sysfs)).devices()[0].vendor == "AMD"
+    )
 
 
 def test_permission_denied_names_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +192,8 @@ def test_an_open_that_fails_says_which_setting(
     assert todo in error.value.hint
 
 
-# -- choice with leases ---------------------------------------------------------------------------------------------
+# -- choice with leases
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -236,7 +260,8 @@ def test_none_free_says_how_many_and_which_option_shares_one(tmp_path: Path) -> 
     assert leases.claims == 3
 
 
-# -- presets and the workload's environment -------------------------------------------------------------------------
+# -- presets and the workload's environment
+# --------------------------------------------------------------------------------------------------
 
 
 def test_presets_know_pattern_resource_groups_and_variable() -> None:
@@ -257,7 +282,9 @@ def test_presets_know_pattern_resource_groups_and_variable() -> None:
         ("nvidia", "0x10de", {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}),
     ],
 )
-def test_the_workload_sees_one_device_only(tmp_path: Path, name: str, vendor: str, expected: dict[str, str]) -> None:
+def test_the_workload_sees_one_device_only(
+    tmp_path: Path, name: str, vendor: str, expected: dict[str, str]
+) -> None:
     more = {"unique_id": "1234abcd"} if name == "amd" else {}
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", vendor, **more)
     chooser = DeviceChooser(DeviceOptions(NULL, preset=name, sysfs=sysfs))
@@ -267,12 +294,15 @@ def test_the_workload_sees_one_device_only(tmp_path: Path, name: str, vendor: st
     assert told == {"SCALETEST_DEVICE": NULL, "SCALETEST_DEVICE_ID": "0000:03:00.0", **expected}
 
 
-# -- in replies -----------------------------------------------------------------------------------------------------
+# -- in replies
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_reply_says_the_device_also_of_sleep(tmp_path: Path) -> None:
     wake = Wake()
-    runtime = Runtime(Settings(command=("sleep", "0"), device_glob=files(tmp_path, "renderD128")), wake)
+    runtime = Runtime(
+        Settings(command=("sleep", "0"), device_glob=files(tmp_path, "renderD128")), wake
+    )
     result, run_s = runtime.run((), 0.0)
     text, _ = runtime.reply_json("r", "w", result, run_s, 0, 0, 1)
     assert f'"device":"{tmp_path}/renderD128"' in text
@@ -283,7 +313,9 @@ def test_every_reply_says_the_device_also_of_sleep(tmp_path: Path) -> None:
 def test_a_device_that_goes_away_during_a_run_is_the_reason(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128")
     wake = Wake()
-    runtime = Runtime(Settings(command=("sh", "-c", "rm FILENAME; exit 1"), device_glob=pattern), wake)
+    runtime = Runtime(
+        Settings(command=("sh", "-c", "rm FILENAME; exit 1"), device_glob=pattern), wake
+    )
     result, _ = runtime.run((), 0.0)
     runtime.close()
     wake.close()

@@ -1,4 +1,6 @@
-"""What ended in a queue, in a row of numbers: written by the scripts, read beside what earlier versions counted."""
+"""What ended in a queue, in a row of numbers: written by the scripts, read beside what earlier
+versions counted.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,20 @@ from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis
 
 
-def test_every_request_is_counted_once_in_each_way(redis: VirtualRedis, queues: Queues, client: Client) -> None:
+def test_every_request_is_counted_once_in_each_way(
+    redis: VirtualRedis, queues: Queues, client: Client
+) -> None:
     # given a request of each outcome that a worker tells, with the shortest and the longest times
     lane = lane_of(redis)
     buckets = ((0, LAST_BUCKET), (LAST_BUCKET, 0), (bucket(0.5), bucket(2.0)))
     client.submit([Request(client.new_id(), "q") for _ in buckets])
     for outcome, (wait, run) in zip(("succeeded", "failed", "timed_out"), buckets, strict=True):
         taken = lane.cycle(None)
-        lane.cycle(done(taken, Outcome(outcome))._replace(wait_bucket=wait, run_bucket=run), take=False)
-    # expect them in outcomes and histograms, the balance kept, and the row no longer than documented
+        lane.cycle(
+            done(taken, Outcome(outcome))._replace(wait_bucket=wait, run_bucket=run), take=False
+        )
+    # expect them in outcomes and histograms, the balance kept, and the row no longer than
+    # documented
     (queue,) = snapshot(redis).queues
     assert queue.wait == {wait: 1 for wait, _ in buckets}
     assert queue.run == {run: 1 for _, run in buckets}
@@ -40,7 +47,8 @@ def test_every_request_is_counted_once_in_each_way(redis: VirtualRedis, queues: 
 def test_old_workers_beside_new_ones_are_in_the_same_books(
     client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
-    # given a worker of ours, and one of an earlier version that ended a request with a longer run in the same slot
+    # given a worker of ours, and one of an earlier version that ended a request with a longer run
+    # in the same slot
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
     lane = lane_of(redis)
     lane.cycle(done(lane.cycle(None))._replace(wait_bucket=bucket(1.0), run_bucket=bucket(2.0)))
@@ -57,7 +65,13 @@ def test_old_workers_beside_new_ones_are_in_the_same_books(
     assert queue.run == {bucket(2.0): 1, bucket(5.0): 1}
     assert queues.state("q").balance == 0
     (both,) = queue.slots
-    assert (both.number, both.submitted, both.ended, both.node, both.pod) == (slot, 2, 2, "node-9", "pod-9")
+    assert (both.number, both.submitted, both.ended, both.node, both.pod) == (
+        slot,
+        2,
+        2,
+        "node-9",
+        "pod-9",
+    )
     assert both.run_sum_s == pytest.approx(7.0, rel=0.01)
     assert (both.max_run_s, both.max_total_s) == (5.0, 6.0)
 
@@ -78,7 +92,9 @@ def test_a_row_longer_than_any_of_ours_is_refused() -> None:
         read(bytes(LONGEST_ROW + 1))
 
 
-def test_a_row_that_nobody_of_us_wrote_hides_no_other_queue(redis: VirtualRedis, queues: Queues) -> None:
+def test_a_row_that_nobody_of_us_wrote_hides_no_other_queue(
+    redis: VirtualRedis, queues: Queues
+) -> None:
     queues.add("bad")
     redis.set(keys.ended("bad"), struct.pack(">q", -1))
     view = snapshot(redis)

@@ -1,4 +1,6 @@
-"""What resources say of a cause: for it, against it, or nothing; and devices that hide behind a lock."""
+"""What resources say of a cause: for it, against it, or nothing; and devices that hide behind a
+lock.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.causes import Causes
+from scaletest.analysis.cause import Causes
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.model import Measurement, Plan, State, VerdictKind
 from scaletest.model.node_sample import FIGURES, NodeSample
@@ -40,7 +42,9 @@ def evaluated(injected: Injected, read: Read, nodes: Sequence[str] = ("node-a",)
     return _judged(records, measurements, samples_of(records, read, nodes))
 
 
-def _judged(records: Records, measurements: Sequence[Measurement], samples: Sequence[NodeSample]) -> Evaluation:
+def _judged(
+    records: Records, measurements: Sequence[Measurement], samples: Sequence[NodeSample]
+) -> Evaluation:
     return evaluate(PLAN, measurements, records, random.Random(1), samples=samples)
 
 
@@ -67,12 +71,19 @@ def causes_of(injected: Injected, read: Read, nodes: Sequence[str] = ("node-a",)
     return causes
 
 
-# cause, resources in the two steps that are compared, whether they confirm it, and how the first line begins
+# cause, resources in the two steps that are compared, whether they confirm it, and how the first
+# line begins
 TRUTH: list[tuple[str, Resources, Resources, bool | None, str]] = [
     ("cores", cpu(1.0), cpu(2.0), True, "2.0 of 2 cores are busy ("),
     ("cores", cpu(1.0, 16), cpu(2.0, 16), False, "but only 2.0 of 16 cores are busy ("),
     ("cores", cpu(1.0), cpu(1.5), None, "1.5 of 2 cores are busy ("),
-    ("cores", cpu(1.0), {**cpu(1.5), "pressure": {"cpu_some": 0.5}}, True, "1.5 of 2 cores are busy ("),
+    (
+        "cores",
+        cpu(1.0),
+        {**cpu(1.5), "pressure": {"cpu_some": 0.5}},
+        True,
+        "1.5 of 2 cores are busy (",
+    ),
     ("cores", cpu(1.0), cpu(1.0, steal=0.9), True, "1.0 of 2 cores are busy ("),
     ("cores", {}, {"pressure": {"cpu_some": 0.84}}, True, "pressure 84%"),
     ("cores", {}, {"memory": {"total": 1.0}}, None, ""),
@@ -83,41 +94,129 @@ TRUTH: list[tuple[str, Resources, Resources, bool | None, str]] = [
         True,
         "the container's limit is 0.2 cores, throttled in 95% of its periods (0% before)",
     ),
-    ("CPU limit", {}, {"container": {"throttled_periods": 0.45}}, True, "the container is throttled in 45% of"),
+    (
+        "CPU limit",
+        {},
+        {"container": {"throttled_periods": 0.45}},
+        True,
+        "the container is throttled in 45% of",
+    ),
     ("CPU limit", {}, {"container": {"memory_used": 1e9}}, None, ""),
-    ("disk", {"disk:sda": {"busy": 0.4}}, {"disk:sda": {"busy": 0.97}}, True, "sda is busy for 97% of the time (40"),
-    ("disk", {}, {"disk:sda": {"busy": 0.02}}, False, "but no disk is busy for more than 2% of the time"),
-    ("disk", {}, {"disk:sda": {"busy": 0.1}, "pressure": {"io_some": 0.6}}, True, "sda is busy for 10% of the time"),
+    (
+        "disk",
+        {"disk:sda": {"busy": 0.4}},
+        {"disk:sda": {"busy": 0.97}},
+        True,
+        "sda is busy for 97% of the time (40",
+    ),
+    (
+        "disk",
+        {},
+        {"disk:sda": {"busy": 0.02}},
+        False,
+        "but no disk is busy for more than 2% of the time",
+    ),
+    (
+        "disk",
+        {},
+        {"disk:sda": {"busy": 0.1}, "pressure": {"io_some": 0.6}},
+        True,
+        "sda is busy for 10% of the time",
+    ),
     ("disk", {}, {"disk:sda": {"busy": 0.5}}, None, "sda is busy for 50% of the time"),
     ("disk", {}, {"pressure": {"io_some": 0.1}}, None, "pressure 10%"),
     ("memory", {}, {"pressure": {"memory_some": 0.4}}, True, "pressure 40%"),
-    ("memory", {}, {"container": {"reclaims": 12.0}}, True, "memory is reclaimed 12.0 times a second"),
-    ("memory", {}, {"memory": {"swap_in": 2e6, "swap_out": 0.0}}, True, "swap: 2 MB/s in, 0 B/s out"),
     (
         "memory",
         {},
-        {"pressure": {"memory_some": 0.0}, "container": {"reclaims": 0.0}, "memory": {"swap_in": 0.0, "swap_out": 0.0}},
+        {"container": {"reclaims": 12.0}},
+        True,
+        "memory is reclaimed 12.0 times a second",
+    ),
+    (
+        "memory",
+        {},
+        {"memory": {"swap_in": 2e6, "swap_out": 0.0}},
+        True,
+        "swap: 2 MB/s in, 0 B/s out",
+    ),
+    (
+        "memory",
+        {},
+        {
+            "pressure": {"memory_some": 0.0},
+            "container": {"reclaims": 0.0},
+            "memory": {"swap_in": 0.0, "swap_out": 0.0},
+        },
         False,
         "but pressure 0%",
     ),
     ("memory", {}, {"pressure": {"memory_some": 0.0}}, None, "pressure 0%"),
-    ("service", {}, {"network:eth0": {"sent": 1.2e8, "received": 0.0, "speed": 1.25e8}}, True, "eth0 moves 120 MB/s"),
-    ("service", {}, {"network:eth0": {"sent": 1e6, "speed": 1.25e8}}, None, "eth0 moves 1 MB/s of 125 MB/s, so "),
+    (
+        "service",
+        {},
+        {"network:eth0": {"sent": 1.2e8, "received": 0.0, "speed": 1.25e8}},
+        True,
+        "eth0 moves 120 MB/s",
+    ),
+    (
+        "service",
+        {},
+        {"network:eth0": {"sent": 1e6, "speed": 1.25e8}},
+        None,
+        "eth0 moves 1 MB/s of 125 MB/s, so ",
+    ),
     ("service", {}, {"network:eth0": {"sent": 1e6}}, None, ""),
-    ("device", {DEVICE: {"busy": 0.5}}, {DEVICE: {"busy": 0.98}}, True, f"{RENDER} is busy for 98% of the time (50"),
-    ("device", {}, {DEVICE: {"busy": 0.2}}, False, f"but {RENDER} is busy for only 20% of the time"),
+    (
+        "device",
+        {DEVICE: {"busy": 0.5}},
+        {DEVICE: {"busy": 0.98}},
+        True,
+        f"{RENDER} is busy for 98% of the time (50",
+    ),
+    (
+        "device",
+        {},
+        {DEVICE: {"busy": 0.2}},
+        False,
+        f"but {RENDER} is busy for only 20% of the time",
+    ),
     ("device", {}, {DEVICE: {"busy": 0.7}}, None, f"{RENDER} is busy for 70% of the time"),
-    ("device", {}, {DEVICE: {"throttled": 1.0, "busy": 0.9}}, True, "heat, power or another limit lowers the clock of"),
-    ("device", {}, {DEVICE: {"frequency": 0.4}, OTHER: {"frequency": 0.9}}, True, f"the clock of {RENDER} is at 40%"),
+    (
+        "device",
+        {},
+        {DEVICE: {"throttled": 1.0, "busy": 0.9}},
+        True,
+        "heat, power or another limit lowers the clock of",
+    ),
+    (
+        "device",
+        {},
+        {DEVICE: {"frequency": 0.4}, OTHER: {"frequency": 0.9}},
+        True,
+        f"the clock of {RENDER} is at 40%",
+    ),
     ("device", {}, {DEVICE: {"temperature": 40.0}}, None, ""),
-    ("caches", cpu(1, 16, frequency=0.98), cpu(4, 16, frequency=0.7), True, "clocks fell to 70% of the highest (98%"),
+    (
+        "caches",
+        cpu(1, 16, frequency=0.98),
+        cpu(4, 16, frequency=0.7),
+        True,
+        "clocks fell to 70% of the highest (98%",
+    ),
     ("caches", cpu(1, 16), cpu(4, 16, steal=2.0), True, "the hypervisor takes 2.0 of 16 cores"),
-    ("caches", cpu(1, 16), cpu(4, 16, heat_throttled=3.0), True, "heat lowered a clock 3.0 times a second"),
+    (
+        "caches",
+        cpu(1, 16),
+        cpu(4, 16, heat_throttled=3.0),
+        True,
+        "heat lowered a clock 3.0 times a second",
+    ),
     ("caches", cpu(1, 16), cpu(4, 16, frequency=0.9, steal=0.0), None, "4.0 of 16 cores are busy"),
     ("idle workers", cpu(1.0), cpu(2.0), True, "2.0 of 2 cores are busy"),
     ("idle workers", cpu(1.0, 16), cpu(2.0, 16), None, "2.0 of 16 cores are busy"),
     ("file lock", cpu(1.0), cpu(2.0), None, ""),
-]  # fmt: skip
+]
 WORKLOADS = {name: injected for name, (injected, _, _) in INJECTED.items()} | {
     "memory": waiting(State.MEMORY),
     "device": waiting(State.DEVICE, RENDER),
@@ -153,8 +252,13 @@ def test_what_others_use_of_the_busy_cores_is_said_where_it_is_much() -> None:
 
 
 def test_where_others_use_most_of_the_busy_cores_the_verdict_says_so_and_to_free_them() -> None:
-    result = compared(WORKLOADS["cores"], cpu(7.5, 8), {**cpu(7.5, 8), "pressure": {"cpu_some": 0.9}})
-    assert re.search(r"; 7\.5 of 8 cores are busy \(7\.5 before\), \d\.\d of them by other", result.verdict.reason)
+    result = compared(
+        WORKLOADS["cores"], cpu(7.5, 8), {**cpu(7.5, 8), "pressure": {"cpu_some": 0.9}}
+    )
+    assert re.search(
+        r"; 7\.5 of 8 cores are busy \(7\.5 before\), \d\.\d of them by other",
+        result.verdict.reason,
+    )
     assert result.verdict.remedy.startswith("free the cores that other programs or the tester use")
     assert result.causes is not None
     assert result.causes.causes[0].evidence[1:] == ("pressure 90%",)
@@ -163,7 +267,10 @@ def test_where_others_use_most_of_the_busy_cores_the_verdict_says_so_and_to_free
 def test_a_contradicted_cause_says_so_and_where_to_look() -> None:
     result = compared(WORKLOADS["cores"], cpu(0.2, 16), cpu(0.4, 16))
     assert "; but only 0.4 of 16 cores are busy" in result.verdict.reason
-    assert result.verdict.remedy == "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit"
+    assert (
+        result.verdict.remedy
+        == "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit"
+    )
 
 
 def test_a_full_link_changes_what_to_try() -> None:
@@ -177,7 +284,12 @@ def test_a_full_device_behind_a_lock_is_the_cause(state: State) -> None:
     result = compared(waiting(state), {DEVICE: {"busy": 0.6}}, {DEVICE: {"busy": 0.97}})
     assert result.causes is not None
     cause = result.causes.causes[0]
-    assert (cause.state, cause.object, cause.label, cause.confirmed) == (State.DEVICE, RENDER, "device", True)
+    assert (cause.state, cause.object, cause.label, cause.confirmed) == (
+        State.DEVICE,
+        RENDER,
+        "device",
+        True,
+    )
     assert result.causes.sentence.startswith(f"Cause: waiting for a device ({RENDER}), ")
     assert result.verdict.remedy == "more devices, or fewer workers on each of them"
 
@@ -190,7 +302,9 @@ def test_a_full_device_behind_a_lock_is_the_cause(state: State) -> None:
         (State.LOCK, 0.88, 0.91),  # it did not do more
     ],
 )
-def test_a_lock_stays_a_lock_where_the_device_does_not_explain_it(state: State, first: float, later: float) -> None:
+def test_a_lock_stays_a_lock_where_the_device_does_not_explain_it(
+    state: State, first: float, later: float
+) -> None:
     result = compared(waiting(state), {DEVICE: {"busy": first}}, {DEVICE: {"busy": later}})
     assert result.causes is not None and result.causes.causes[0].state == state
 
@@ -202,11 +316,14 @@ def test_a_device_that_no_request_ran_on_is_not_the_cause() -> None:
 
 
 @pytest.mark.parametrize(("named", "place"), [(True, State.DEVICE), (False, State.LOCK)])
-def test_a_device_that_is_always_full_is_the_cause_only_where_requests_name_it(named: bool, place: State) -> None:
+def test_a_device_that_is_always_full_is_the_cause_only_where_requests_name_it(
+    named: bool, place: State
+) -> None:
     measurements, records, _ = _run(waiting(State.LOCK))
     if not named:
         records = {
-            key: [replace(row, reply=replace(row.reply, device="")) for row in rows] for key, rows in records.items()
+            key: [replace(row, reply=replace(row.reply, device="")) for row in rows]
+            for key, rows in records.items()
         }
     samples = samples_of(records, lambda node, workers, at_s: {DEVICE: {"busy": 1.0}})
     causes = _judged(records, measurements, samples).causes
@@ -214,12 +331,17 @@ def test_a_device_that_is_always_full_is_the_cause_only_where_requests_name_it(n
 
 
 def test_a_slow_device_among_several_is_told_with_what_is_different_about_it() -> None:
-    slow = Injected(lambda index, _: [Phase(State.ON_CPU, 0.1), Phase(State.DEVICE, 0.8 if index % 2 else 0.2)])
+    slow = Injected(
+        lambda index, _: [Phase(State.ON_CPU, 0.1), Phase(State.DEVICE, 0.8 if index % 2 else 0.2)]
+    )
     first, second = {"frequency": 0.95}, {"frequency": 0.4, "throttled": 1.0}
     causes = causes_of(slow, lambda node, n, at_s: {DEVICE: first, OTHER: second})
     assert causes.slow is not None
     assert "lowers the clock of /dev/dri/renderD129 for 100% of the time" in causes.slow.sentence
-    assert "the clock of /dev/dri/renderD129 is at 40% of its highest, at 95% elsewhere" in causes.slow.sentence
+    assert (
+        "the clock of /dev/dri/renderD129 is at 40% of its highest, at 95% elsewhere"
+        in causes.slow.sentence
+    )
 
 
 def test_a_node_that_differs_is_named_and_one_full_node_is_enough() -> None:
@@ -248,8 +370,17 @@ def test_samples_of_one_step_alone_are_compared_with_nothing() -> None:
 
 figure = st.floats(0, 1e12, allow_nan=False)
 resources = st.dictionaries(
-    st.sampled_from([kind if kind in ("cpu", "memory", "pressure", "container") else f"{kind}:x" for kind in FIGURES]),
-    st.dictionaries(st.sampled_from([name for figures in FIGURES.values() for name in figures]), figure, max_size=5),
+    st.sampled_from(
+        [
+            kind if kind in ("cpu", "memory", "pressure", "container") else f"{kind}:x"
+            for kind in FIGURES
+        ]
+    ),
+    st.dictionaries(
+        st.sampled_from([name for figures in FIGURES.values() for name in figures]),
+        figure,
+        max_size=5,
+    ),
     max_size=4,
 )
 
@@ -266,7 +397,9 @@ def test_whatever_nodes_say_a_cause_stays_one_and_the_result_fits_its_schema(
 
 
 def held(part: float) -> Resources:
-    """A container that its CPU limit holds back in this part of its periods, on a node whose cores are all busy."""
+    """A container that its CPU limit holds back in this part of its periods, on a node whose cores
+    are all busy.
+    """
     return {**cpu(2.0), "container": {"throttled_periods": part, "cpu_limit": 0.5}}
 
 
@@ -295,8 +428,11 @@ def test_a_limit_that_holds_a_container_back_most_of_the_time_is_the_cause(
 
 
 @pytest.mark.parametrize(("part", "state"), [(0.05, State.CPU_WAIT), (0.45, State.THROTTLED)])
-def test_throttled_seconds_of_many_cpus_are_no_more_than_the_periods(part: float, state: State) -> None:
-    # given throttled seconds that are four fifths of the added wait, since they are those of many CPUs together
+def test_throttled_seconds_of_many_cpus_are_no_more_than_the_periods(
+    part: float, state: State
+) -> None:
+    # given throttled seconds that are four fifths of the added wait, since they are those of many
+    # CPUs together
     causes = compared(replace(INJECTED["cores"][0], throttled=0.8), held(0.0), held(part)).causes
     assert causes is not None and causes.causes[0].state == state
 
@@ -314,12 +450,16 @@ def test_a_limit_is_doubted_where_one_node_of_two_tells_of_its_periods(
     def read(node: str, workers: int, at_s: float) -> Resources:
         return {"container": container} if node == "node-a" else {"container": {"memory_used": 1e9}}
 
-    (cause, *_) = causes_of(INJECTED["CPU limit"][0], read, ("node-a", "node-b")).causes
-    assert (cause.state, cause.confirmed) == (State.THROTTLED, confirmed) and cause.evidence[0].startswith(line)
+    cause, *_ = causes_of(INJECTED["CPU limit"][0], read, ("node-a", "node-b")).causes
+    assert (cause.state, cause.confirmed) == (State.THROTTLED, confirmed) and cause.evidence[
+        0
+    ].startswith(line)
 
 
 def test_a_limit_of_one_node_of_two_is_not_that_of_both() -> None:
     causes = causes_of(
-        BARELY_COUNTED, lambda node, workers, at_s: held(0.9) if node == "node-a" else cpu(2.0), ("node-a", "node-b")
+        BARELY_COUNTED,
+        lambda node, workers, at_s: held(0.9) if node == "node-a" else cpu(2.0),
+        ("node-a", "node-b"),
     )
     assert causes.causes[0].state == State.CPU_WAIT

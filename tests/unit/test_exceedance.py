@@ -1,4 +1,6 @@
-"""Whether a latency limit holds: the exact binomial test against scipy, and what few requests can and cannot say."""
+"""Whether a latency limit holds: the exact binomial test against scipy, and what few requests can
+and cannot say.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,16 @@ COUNTS = [1, 2, 5, 20, 58, 59, 298, 299, 1000, 20_000]
 def test_both_tails_are_those_of_the_binomial_distribution(name: str, count: int) -> None:
     binom, share = oracle("scipy.stats").binom, 1.0 - QUANTILES[name]
     expected = round(share * count)
-    for over in sorted({0, 1, expected // 2, expected, expected + 1, 2 * expected, count - 1, count}):
+    for over in sorted(
+        {0, 1, expected // 2, expected, expected + 1, 2 * expected, count - 1, count}
+    ):
         if 0 <= over <= count:
-            assert at_least(count, over, share) == pytest.approx(binom.sf(over - 1, count, share), rel=1e-9, abs=1e-15)
-            assert at_most(count, over, share) == pytest.approx(binom.cdf(over, count, share), rel=1e-9, abs=1e-15)
+            assert at_least(count, over, share) == pytest.approx(
+                binom.sf(over - 1, count, share), rel=1e-9, abs=1e-15
+            )
+            assert at_most(count, over, share) == pytest.approx(
+                binom.cdf(over, count, share), rel=1e-9, abs=1e-15
+            )
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -30,7 +38,9 @@ def test_a_limit_is_refuted_and_shown_where_the_one_sided_bounds_of_clopper_and_
     name: str, count: int
 ) -> None:
     test, share = oracle("scipy.stats").binomtest, 1.0 - QUANTILES[name]
-    for over in sorted({0, 1, 2, count // 100, count // 50, count // 20, count // 10, count // 2, count}):
+    for over in sorted(
+        {0, 1, 2, count // 100, count // 50, count // 20, count // 10, count // 2, count}
+    ):
         if over > count:
             continue
         exceedance = Exceedance(name, 0.05, over, count)
@@ -60,7 +70,9 @@ def test_more_requests_are_worth_while_only_where_they_may_decide() -> None:
 
 
 @pytest.mark.parametrize(("share", "wrong"), [(0.05, "refuted"), (0.0501, "shown")])
-def test_at_the_limit_itself_a_look_is_wrong_in_one_of_twenty_runs(share: float, wrong: str) -> None:
+def test_at_the_limit_itself_a_look_is_wrong_in_one_of_twenty_runs(
+    share: float, wrong: str
+) -> None:
     # given 2,000 runs of 400 requests of which p95's share takes longer
     chance, mistakes = random.Random(1), 0
     for _ in range(2000):

@@ -33,28 +33,58 @@ OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 
 
 NODE = NodeSample(
-    "n\"1", "a", 1e9, 1.0, {
-        "cpu": {"cores": 4.0, "user": 1.5, "system": 0.5}, "memory": {"available": 5e9},
-        "pressure": {"cpu_some": 0.25, "memory_some": 0.0, "io_some": 0.5}, "container": {"throttled_periods": 0.75},
-        "device:/dev/dri/renderD128": {"busy": 0.5, "memory_used": 1e6, "energy_j": 123.5}, "device:nvidia0": {},
-    }, {},
-)  # fmt: skip
+    'n"1',
+    "a",
+    1e9,
+    1.0,
+    {
+        "cpu": {"cores": 4.0, "user": 1.5, "system": 0.5},
+        "memory": {"available": 5e9},
+        "pressure": {"cpu_some": 0.25, "memory_some": 0.0, "io_some": 0.5},
+        "container": {"throttled_periods": 0.75},
+        "device:/dev/dri/renderD128": {"busy": 0.5, "memory_used": 1e6, "energy_j": 123.5},
+        "device:nvidia0": {},
+    },
+    {},
+)
 
 
 def queue(name: str = "q", **given: Any) -> QueueSnapshot:
     values: dict[str, Any] = {
-        "at_s": 1e9, "maximum": 0, "note": "", "waiting": 3, "running": 2, "paused": False, "oldest_waiting_s": 1.5,
-        "counters": {"submitted": 20, "succeeded": 9, "failed": 2, "timed_out": 1, "client_gone": 3, "undelivered": 1,
-                     "rejected": 4, "requeued": 5},
-        "wait": {100: 9}, "run": {700: 9}, "slots": (), "workers": (
-            WorkerState("a", True, False), WorkerState("b", False, False), WorkerState("c", False, True)),
-    }  # fmt: skip
+        "at_s": 1e9,
+        "maximum": 0,
+        "note": "",
+        "waiting": 3,
+        "running": 2,
+        "paused": False,
+        "oldest_waiting_s": 1.5,
+        "counters": {
+            "submitted": 20,
+            "succeeded": 9,
+            "failed": 2,
+            "timed_out": 1,
+            "client_gone": 3,
+            "undelivered": 1,
+            "rejected": 4,
+            "requeued": 5,
+        },
+        "wait": {100: 9},
+        "run": {700: 9},
+        "slots": (),
+        "workers": (
+            WorkerState("a", True, False),
+            WorkerState("b", False, False),
+            WorkerState("c", False, True),
+        ),
+    }
     return QueueSnapshot(name, **{**values, **given})
 
 
 def view(*queues: QueueSnapshot) -> ExporterView:
     window = RecentWindow(2.0, 9, 1.0, 4.0, 1.5, 5.0, "node-1", "pod-1")
-    return ExporterView(1e9, 0.001, 1, tuple(QueueView(row, window, 5, 6, (NODE,)) for row in queues or (queue(),)))
+    return ExporterView(
+        1e9, 0.001, 1, tuple(QueueView(row, window, 5, 6, (NODE,)) for row in queues or (queue(),))
+    )
 
 
 def client_of(what: ExporterView | None, **options: Any) -> Any:
@@ -69,7 +99,9 @@ def client_of(what: ExporterView | None, **options: Any) -> Any:
 def samples(text: str, openmetrics: bool = False) -> dict[tuple[str, ...], float]:
     families = (parse_openmetrics if openmetrics else parse)(text)
     rows = [sample for family in families for sample in family.samples]
-    return {(row.name, *(f"{k}={v}" for k, v in sorted(row.labels.items()))): row.value for row in rows}
+    return {
+        (row.name, *(f"{k}={v}" for k, v in sorted(row.labels.items()))): row.value for row in rows
+    }
 
 
 @pytest.mark.parametrize("openmetrics", [False, True])
@@ -111,7 +143,12 @@ def test_the_api_and_what_is_not_there() -> None:
     client = client_of(view(queue(), queue("other", waiting=0, oldest_waiting_s=None)))
     assert [row["name"] for row in client.get("/api/v1/queues").json["queues"]] == ["q", "other"]
     row = client.get("/api/v1/queues/q").json
-    assert (row["waiting"], row["demand"], row["desired_workers"], row["oldest_waiting_s"]) == (3, 5, 6, 1.5)
+    assert (row["waiting"], row["demand"], row["desired_workers"], row["oldest_waiting_s"]) == (
+        3,
+        5,
+        6,
+        1.5,
+    )
     assert client.get("/api/v1/queues/other").json["oldest_waiting_s"] == 0.0
     answer = client.get("/api/v1/queues/typo")
     assert answer.status_code == 404
@@ -136,7 +173,9 @@ def test_a_version_that_is_none_in_an_accept_header() -> None:
 
 def test_a_queue_that_cannot_be_read_is_named_and_the_others_are_given() -> None:
     seen = view(queue("good"))
-    client = client_of(ExporterView(seen.at_s, seen.read_s, 1, seen.queues, (("<bad>", "no number"),)))
+    client = client_of(
+        ExporterView(seen.at_s, seen.read_s, 1, seen.queues, (("<bad>", "no number"),))
+    )
     assert samples(client.get("/metrics").text)[("scaletest_queues_unreadable",)] == 1
     assert client.get("/api/v1/queues").json["unreadable"] == ["<bad>"]
     assert client.get("/api/v1/queues/good").status_code == 200
@@ -154,7 +193,9 @@ def test_probes_are_answered_while_redis_hangs_and_everybody_asks() -> None:
         return view()
 
     app = make_app(read, lambda: True)
-    scrapers = [threading.Thread(target=app.test_client().get, args=("/metrics",)) for _ in range(READS)]
+    scrapers = [
+        threading.Thread(target=app.test_client().get, args=("/metrics",)) for _ in range(READS)
+    ]
     for scraper in scrapers:
         scraper.start()
         assert entered.acquire(timeout=120)
@@ -181,7 +222,10 @@ def test_what_is_unknown_is_missing_and_null() -> None:
     row = view(queue(oldest_waiting_s=None)).queues[0]
     unknown = ExporterView(1.0, 0.1, 0, (QueueView(row.queue, RecentWindow(), 5, 5),))
     names = {name[0] for name in samples(client_of(unknown).get("/metrics").text)}
-    assert not names & {"scaletest_queue_oldest_waiting_seconds", "scaletest_queue_run_mean_seconds"}
+    assert not names & {
+        "scaletest_queue_oldest_waiting_seconds",
+        "scaletest_queue_run_mean_seconds",
+    }
     shown = client_of(unknown).get("/api/v1/queues/q").json
     assert (shown["oldest_waiting_s"], shown["mean_run_s"]) == (None, None)
     assert "unknown" in client_of(unknown).get("/").text
@@ -199,7 +243,9 @@ def test_labels_and_the_page_are_escaped() -> None:
 def test_old_names_with_their_meaning() -> None:
     found = samples(client_of(view(), intel_names=True).get("/metrics").text)
     assert {
-        name: value for (name, *rest), value in found.items() if name.startswith("hpa_") and rest in (["name=q"], [])
+        name: value
+        for (name, *rest), value in found.items()
+        if name.startswith("hpa_") and rest in (["name=q"], [])
     } == {
         "hpa_client_connections_total": 24.0,
         "hpa_worker_connections_total": 17.0,
@@ -219,21 +265,39 @@ def test_old_names_with_their_meaning() -> None:
 
 @pytest.mark.parametrize(
     ("interval_s", "label", "longest_wait_s"),
-    [(5, "interval=10s", 0.5), (10, "interval=10s", 0.5), (15, "interval=20s", 8.0), (30, "interval=30s", 9.0)],
+    [
+        (5, "interval=10s", 0.5),
+        (10, "interval=10s", 0.5),
+        (15, "interval=20s", 8.0),
+        (30, "interval=30s", 9.0),
+    ],
 )
 def test_old_maxima_are_of_the_interval_that_their_label_names(
     interval_s: int, label: str, longest_wait_s: float
 ) -> None:
-    # given a request that waited long in the slot before the present one, and one that waited longer before that
-    slots = tuple(TimeSlot(100_000_000 - age, ended=1, max_wait_s=wait) for age, wait in ((2, 9.0), (1, 8.0), (0, 0.5)))
-    page = client_of(view(queue(slots=slots)), intel_names=True, log_interval_s=interval_s).get("/metrics").text
-    rows = {row: value for row, value in samples(page).items() if row[0].startswith("hpa_queue_max")}
+    # given a request that waited long in the slot before the present one, and one that waited
+    # longer before that
+    slots = tuple(
+        TimeSlot(100_000_000 - age, ended=1, max_wait_s=wait)
+        for age, wait in ((2, 9.0), (1, 8.0), (0, 0.5))
+    )
+    page = (
+        client_of(view(queue(slots=slots)), intel_names=True, log_interval_s=interval_s)
+        .get("/metrics")
+        .text
+    )
+    rows = {
+        row: value for row, value in samples(page).items() if row[0].startswith("hpa_queue_max")
+    }
     assert {row[1:] for row in rows} == {(label, "name=q")}
     assert rows["hpa_queue_maxwait_seconds", label, "name=q"] == longest_wait_s
     assert ("hpa_queue_all", "name=q") in samples(page)
 
 
-@given(st.dictionaries(st.integers(0, histogram.LAST_BUCKET), st.integers(0, 10**9)), st.integers(0, 1500))
+@given(
+    st.dictionaries(st.integers(0, histogram.LAST_BUCKET), st.integers(0, 10**9)),
+    st.integers(0, 1500),
+)
 def test_a_histogram_adds_up_and_never_goes_down(counts: dict[int, int], more: int) -> None:
     before, sum_before = cumulative(counts)
     index = min(more, histogram.LAST_BUCKET)
@@ -254,12 +318,20 @@ def test_a_duration_lies_in_the_right_bucket(bound: float) -> None:
         assert bool(rows[label]) is wanted
 
 
-def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away(monkeypatch: Any) -> None:
+def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away(
+    monkeypatch: Any,
+) -> None:
     # given a queue with two workers, at a reader that has just started
     now = [100.0]
-    calm = queue(waiting=0, running=0, workers=(WorkerState("a", False, False), WorkerState("b", False, False)))
+    calm = queue(
+        waiting=0,
+        running=0,
+        workers=(WorkerState("a", False, False), WorkerState("b", False, False)),
+    )
     seen = [calm]
-    monkeypatch.setattr("scaletest.exporter.reader.snapshot", lambda redis: Snapshot(1e9 + now[0], 0, (seen[-1],)))
+    monkeypatch.setattr(
+        "scaletest.exporter.reader.snapshot", lambda redis: Snapshot(1e9 + now[0], 0, (seen[-1],))
+    )
     reader = ViewReader("redis://nowhere", Targets(window_s=60.0), clock=lambda: now[0])
 
     def look(at: float) -> tuple[int, int]:
@@ -282,7 +354,17 @@ def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away
 def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) -> None:
     now = [0.0]
     lines = LogLines(10.0, clock=lambda: now[0])
-    slots = (TimeSlot(100_000_000, ended=4, max_wait_s=0.5, max_run_s=2.0, max_total_s=2.25, node="n\n1", pod="p"),)
+    slots = (
+        TimeSlot(
+            100_000_000,
+            ended=4,
+            max_wait_s=0.5,
+            max_run_s=2.0,
+            max_total_s=2.25,
+            node="n\n1",
+            pod="p",
+        ),
+    )
     with caplog.at_level("INFO", "scaletest.exporter"):
         lines(view(queue(slots=slots)))
         now[0] = 9.0
@@ -291,9 +373,9 @@ def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) 
         now[0] = 10.0
         lines(view(queue(slots=slots, counters={"succeeded": 13, "failed": 2, "undelivered": 2})))
     assert caplog.messages == [
-        "queue q: 4 succeeded, 0 failed, 0 timed out, 0 rejected, 0 requeued, 0 abandoned in 10 s; "
-        "3 waiting, 2 running, workers 3, wanted 6; longest of the last 10 s: wait 0.5 s, run 2 s (pod p on n\\n1), "
-        "total 2.25 s"
+        "queue q: 4 succeeded, 0 failed, 0 timed out, 0 rejected, 0 requeued, 0 abandoned in 10 s;"
+        " 3 waiting, 2 running, workers 3, wanted 6; longest of the last 10 s: wait 0.5 s, run 2 s"
+        " (pod p on n\\n1), total 2.25 s"
     ]
 
 
@@ -352,7 +434,13 @@ def test_nothing_is_read_under_a_name_that_may_be_a_strangers(path: str) -> None
     assert refused.status_code == 403
     assert "--allow-host" in refused.json["hint"]
     assert "q" not in refused.json
-    for host in ("10.1.2.3:9998", "[::1]:9998", "localhost", "exporter", "exporter.ns.svc.cluster.local:9998"):
+    for host in (
+        "10.1.2.3:9998",
+        "[::1]:9998",
+        "localhost",
+        "exporter",
+        "exporter.ns.svc.cluster.local:9998",
+    ):
         assert client.get(path, headers={"Host": host}).status_code != 403
     assert client.get(path, headers={"Host": "metrics.example.com"}).status_code != 403
 

@@ -14,7 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.kinds.fakedev import ActivityPhase, Annotated, FakeWork, Use, annotated, exposition, from_words
+from scaletest.kinds.fakedev import (
+    ActivityPhase,
+    Annotated,
+    FakeWork,
+    Use,
+    annotated,
+    exposition,
+    from_words,
+)
 from scaletest.model import Outcome
 from scaletest.model.errors import InvalidValue
 from scaletest.system.waiting import Wake
@@ -66,9 +74,20 @@ def test_activity_goes_through_its_phases() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["--law cubic", "--law capped:0", "--law usl:1", "--law linear:1", "--seconds -1", "--jitter 2", "--activity x",
-     "--activity 1:2:3:4", "--device-memory 0", "--failure-rate nan", "--unknown"],
-)  # fmt: skip
+    [
+        "--law cubic",
+        "--law capped:0",
+        "--law usl:1",
+        "--law linear:1",
+        "--seconds -1",
+        "--jitter 2",
+        "--activity x",
+        "--activity 1:2:3:4",
+        "--device-memory 0",
+        "--failure-rate nan",
+        "--unknown",
+    ],
+)
 def test_what_cannot_be_simulated_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         from_words(text.split())
@@ -83,11 +102,18 @@ def test_any_words_are_read_or_refused(words: list[str]) -> None:
 
 
 def test_metrics_have_the_names_of_the_vendors_exporters() -> None:
-    rows = [Use("/dev/fake0", 60, 100, 1000, "n1", "p1"), Use("/dev/fake0", 70, 200, 1000, "n1", 'p"2')]
+    rows = [
+        Use("/dev/fake0", 60, 100, 1000, "n1", "p1"),
+        Use("/dev/fake0", 70, 200, 1000, "n1", 'p"2'),
+    ]
     text = exposition(rows)
     assert 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-fake-0",device="/dev/fake0"' in text
     assert 'pod="p\\"2"} 100' in text
-    values = {line.split("{")[0]: float(line.split()[-1]) for line in text.splitlines() if not line.startswith("#")}
+    values = {
+        line.split("{")[0]: float(line.split()[-1])
+        for line in text.splitlines()
+        if not line.startswith("#")
+    }
     assert values["DCGM_FI_DEV_FB_USED"] == 300
     assert values["DCGM_FI_DEV_FB_FREE"] == 700
     assert values["xpum_engine_group_ratio"] == 1
@@ -136,7 +162,17 @@ def test_memory_that_does_not_fit_fails_the_run(wake: Wake, place: Path) -> None
 
 
 def test_a_killed_run_is_not_counted(place: Path) -> None:
-    line = [sys.executable, "-m", "scaletest", "worker", "--once", "--", "fakedev", "--seconds", "600"]
+    line = [
+        sys.executable,
+        "-m",
+        "scaletest",
+        "worker",
+        "--once",
+        "--",
+        "fakedev",
+        "--seconds",
+        "600",
+    ]
     process = subprocess.Popen(line, env=dict(os.environ))
     eventually(lambda: uses(place))
     assert list(place.iterdir())
@@ -153,7 +189,9 @@ def test_metrics_are_served(place: Path) -> None:
     with server("127.0.0.1", 0, ["nvidia"]) as made:
         thread = threading.Thread(target=made.serve_forever)
         thread.start()
-        with urllib.request.urlopen(f"http://127.0.0.1:{made.server_address[1]}/metrics", timeout=60) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{made.server_address[1]}/metrics", timeout=60
+        ) as answer:
             text = answer.read().decode()
         made.shutdown()
         thread.join()
@@ -164,11 +202,13 @@ def test_metrics_are_served(place: Path) -> None:
     assert "xpum" not in text
 
 
-# -- annotations ----------------------------------------------------------------------------------------------------
+# -- annotations
+# --------------------------------------------------------------------------------------------------
 
 # as the downward API writes them, with others' around
 ANNOTATIONS = (
-    'kubernetes.io/config="a \\"quoted\\" one"\nrun.ai/simulated-gpu-utilization="20-35"\ngpu-fraction="0.5"\n'
+    'kubernetes.io/config="a \\"quoted\\"'
+    ' one"\nrun.ai/simulated-gpu-utilization="20-35"\ngpu-fraction="0.5"\n'
 )
 
 
@@ -182,7 +222,9 @@ def test_annotations_of_the_fake_gpu_operator_are_read() -> None:
     assert (nothing.activity(98, 1), nothing.memory_mib(100, 1000)) == (98, 100)
 
 
-@pytest.mark.parametrize("value", ["high", "101", "-5", "35-20", "1-2-3", "", "nan", "1e999", "\\x41"])
+@pytest.mark.parametrize(
+    "value", ["high", "101", "-5", "35-20", "1-2-3", "", "nan", "1e999", "\\x41"]
+)
 def test_an_annotation_that_is_no_number_is_named(value: str) -> None:
     with pytest.raises(InvalidValue, match="simulated-gpu-utilization"):
         annotated(f'run.ai/simulated-gpu-utilization="{value}"')
@@ -203,7 +245,9 @@ def test_annotations_drive_what_the_exporter_says(
     # given a pod with annotations, and a run in it
     podinfo = tmp_path / "podinfo"
     podinfo.mkdir()
-    (podinfo / "annotations").write_text('run.ai/simulated-gpu-utilization="40"\ngpu-fraction="0.25"\n')
+    (podinfo / "annotations").write_text(
+        'run.ai/simulated-gpu-utilization="40"\ngpu-fraction="0.25"\n'
+    )
     (podinfo / "namespace").write_text("bench")
     monkeypatch.setenv(PODINFO_VARIABLE, str(podinfo))
     other = Wake()
@@ -212,14 +256,25 @@ def test_annotations_drive_what_the_exporter_says(
         eventually(lambda: [use.activity for use in uses(place)] == [40])
         text = exposition(uses(place), ["nvidia"])
         assert 'namespace="bench"' in text
-        values = {line.split("{")[0]: float(line.split()[-1]) for line in text.splitlines() if line[0] != "#"}
-        assert values == {"DCGM_FI_DEV_GPU_UTIL": 40, "DCGM_FI_DEV_FB_USED": 250, "DCGM_FI_DEV_FB_FREE": 750}
+        values = {
+            line.split("{")[0]: float(line.split()[-1])
+            for line in text.splitlines()
+            if line[0] != "#"
+        }
+        assert values == {
+            "DCGM_FI_DEV_GPU_UTIL": 40,
+            "DCGM_FI_DEV_FB_USED": 250,
+            "DCGM_FI_DEV_FB_FREE": 750,
+        }
         # when somebody changes them, expect the new ones; nonsense changes nothing
         (podinfo / "annotations").write_text('run.ai/simulated-gpu-utilization="80"\n')
         eventually(lambda: [use.activity for use in uses(place)] == [80])
         (podinfo / "annotations").write_text('run.ai/simulated-gpu-utilization="much"\n')
         refused = run(wake, "--seconds", "0")
-        assert (refused.outcome, "'much' (write it as 20 or 20-35)" in refused.error) == (Outcome.FAILED, True)
+        assert (refused.outcome, "'much' (write it as 20 or 20-35)" in refused.error) == (
+            Outcome.FAILED,
+            True,
+        )
     finally:
         other.set()
         thread.join()

@@ -13,7 +13,8 @@ from scaletest.model import Plan
 
 
 def test_steady_requests_need_the_least_that_counts() -> None:
-    # given sleeps of 2 s up to 4 workers: 8, 4 and 3 completions a worker, a drain of 2 s each, 4 starts of 0.3 s
+    # given sleeps of 2 s up to 4 workers: 8, 4 and 3 completions a worker, a drain of 2 s each, 4
+    # starts of 0.3 s
     forecasted = forecast(Plan(limit=4, seconds=2.0), 0.0)
     assert forecasted.seconds == pytest.approx(16 + 8 + 6 + 3 * 2 + 4 * 0.3)
     assert forecasted.half_widths == (0, 0, 0)

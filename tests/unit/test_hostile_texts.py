@@ -1,4 +1,6 @@
-"""Texts that a terminal would obey, from Redis and from runs of somebody else: none of them reaches it."""
+"""Texts that a terminal would obey, from Redis and from runs of somebody else: none of them reaches
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from scaletest.cli.main import run
 from scaletest.model.checks import printable
 from tests.unit.virtual_redis import VirtualRedis
 
-# The title of the window, colours, clear, an eight-bit control sequence, right to left, another line.
+# The title of the window, colours, clear, an eight-bit control sequence, right to left, another
+# line.
 EVIL = "\x1b]0;PWNED\x07\x1b[31m\x1b[2J\x9b31m\u202e\rWORD"
 NAME = EVIL + "name"
 # What may stand in an argument: an eight-bit control sequence is text there.
@@ -41,7 +44,9 @@ Program = Callable[..., Done]
 
 
 @pytest.fixture
-def program(redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Program:
+def program(
+    redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Program:
     """Runs a command of the program in this process, with a Redis in it."""
     monkeypatch.setattr("scaletest.broker.connect", lambda *_, **__: redis)
 
@@ -80,7 +85,9 @@ def hostile(redis: VirtualRedis, queues: Queues) -> None:
     ids=" ".join,
 )
 @pytest.mark.usefixtures("hostile")
-def test_what_others_wrote_into_redis_commands_no_terminal(program: Program, line: list[str]) -> None:
+def test_what_others_wrote_into_redis_commands_no_terminal(
+    program: Program, line: list[str]
+) -> None:
     done = program(*line)
     assert "Traceback" not in done.err
     assert "WORD" in done.out + done.err
@@ -108,7 +115,8 @@ def test_an_entry_that_is_no_queue_keeps_nobody_from_others(
 ) -> None:
     # given a foreign entry in the list of queues
     redis.hset(keys.QUEUES, name, entry)
-    # when queues are listed, expect ours, and one warning that names the entry and says how to remove it
+    # when queues are listed, expect ours, and one warning that names the entry and says how to
+    # remove it
     listed = program("queue", "list", "-o", "json")
     assert [row["name"] for row in json.loads(listed.out)] == ["q"]
     assert listed.err.count("is not a queue") == 1 and obeyed(listed.err) == []
@@ -133,7 +141,9 @@ def test_a_queue_whose_keys_are_something_else_keeps_nobody_from_others(
     assert checked.code == 3 and "q: the books balance" in checked.out
 
 
-def test_nothing_is_submitted_to_a_queue_whose_entry_is_foreign(redis: VirtualRedis, program: Program) -> None:
+def test_nothing_is_submitted_to_a_queue_whose_entry_is_foreign(
+    redis: VirtualRedis, program: Program
+) -> None:
     redis.hset(keys.QUEUES, "bad", '{"maximum": "x"}')
     done = program("queue", "submit", "bad", "--no-wait", "--", "0")
     assert done.code == 2
@@ -153,7 +163,14 @@ def archive(path: Path, name: str, files: dict[str, Any]) -> Path:
 
 
 PLANS = {
-    "validation": {"limit": 2, "scale": 1.8, "seconds": 1.0, "queue": "q", "command": ["echo", QUIET], "kind": EVIL},
+    "validation": {
+        "limit": 2,
+        "scale": 1.8,
+        "seconds": 1.0,
+        "queue": "q",
+        "command": ["echo", QUIET],
+        "kind": EVIL,
+    },
     "benchmark": {
         "kind": "benchmark",
         "name": EVIL,
@@ -172,14 +189,29 @@ def test_a_run_of_somebody_else_commands_no_terminal(
 ) -> None:
     # given an imported run that is full of escapes
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    where = {"schema_version": 1, "began": EVIL, "command_line": ["scaletest", EVIL], "host": EVIL, "processor": EVIL}
+    where = {
+        "schema_version": 1,
+        "began": EVIL,
+        "command_line": ["scaletest", EVIL],
+        "host": EVIL,
+        "processor": EVIL,
+    }
     plan = {"schema_version": 1, **PLANS[kind]}
-    file = archive(tmp_path / "run.tar.gz", "theirs", {"plan.json": plan, "environment.json": where})
+    file = archive(
+        tmp_path / "run.tar.gz", "theirs", {"plan.json": plan, "environment.json": where}
+    )
     imported = program("runs", "import", str(file))
     assert imported.code == 0, imported.err
     # when it is shown in every way, expect its words and no escape
-    lines = [["runs", "list"], ["runs", "list", "-o", "yaml"], ["runs", "show", "theirs"], ["runs", "delete", "theirs"]]
-    lines += [["report", "theirs", "-t", form] for form in ("text", "md", "csv", "junit", "html", "json")]
+    lines = [
+        ["runs", "list"],
+        ["runs", "list", "-o", "yaml"],
+        ["runs", "show", "theirs"],
+        ["runs", "delete", "theirs"],
+    ]
+    lines += [
+        ["report", "theirs", "-t", form] for form in ("text", "md", "csv", "junit", "html", "json")
+    ]
     lines += [["bench", "list"], ["bench", "show", "theirs"], ["compare", "theirs", "theirs"]]
     texts = []
     for line in lines:

@@ -17,7 +17,14 @@ def test_any_header_is_a_time_or_none(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("0.012", 0.012), ("12", 0.012), ("12ms", 0.012), ("0.5s", 0.5), ("800us", 0.0008), ("app;dur=12.5, db", 0.0125)],
+    [
+        ("0.012", 0.012),
+        ("12", 0.012),
+        ("12ms", 0.012),
+        ("0.5s", 0.5),
+        ("800us", 0.0008),
+        ("app;dur=12.5, db", 0.0125),
+    ],
 )
 def test_times_of_services_are_understood(text: str, seconds: float) -> None:
     assert server_time(text) == pytest.approx(seconds)

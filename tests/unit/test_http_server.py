@@ -32,7 +32,16 @@ PIECES = [
     b"Host: x",
     b": ",
 ]
-PIECES += [b"Content-Length: 5", b"Transfer-Encoding: chunked", b"\xff\xfe", b"\0", b"%00", b"%ff", b"?", b"a" * 3000]
+PIECES += [
+    b"Content-Length: 5",
+    b"Transfer-Encoding: chunked",
+    b"\xff\xfe",
+    b"\0",
+    b"%00",
+    b"%ff",
+    b"?",
+    b"a" * 3000,
+]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +58,9 @@ def server() -> Iterator[Server]:
 
 
 def ask(server: Server, data: bytes, *, whole: bool = False) -> bytes:
-    """What comes back, perhaps nothing; unless the request is `whole` the server is told that no more comes."""
+    """What comes back, perhaps nothing; unless the request is `whole` the server is told that no
+    more comes.
+    """
     with socket.create_connection((server.host, int(server.port)), timeout=60) as peer:
         peer.sendall(data)
         if not whole:
@@ -79,9 +90,15 @@ def test_no_bytes_make_a_500_or_stop_the_server(server: Server, data: bytes) -> 
 def test_a_body_of_unknown_length_is_refused_and_ends_the_connection(server: Server) -> None:
     for length in (b"", b"Content-Length: 4\r\n"):
         head = (
-            b"POST /parallel?value=1 HTTP/1.1\r\nHost: localhost\r\n" + length + b"Transfer-Encoding: chunked\r\n\r\n"
+            b"POST /parallel?value=1 HTTP/1.1\r\nHost: localhost\r\n"
+            + length
+            + b"Transfer-Encoding: chunked\r\n\r\n"
         )
-        answer = ask(server, head + b"0\r\n\r\nGET /fails?type=plain HTTP/1.1\r\nHost: localhost\r\n\r\n", whole=True)
+        answer = ask(
+            server,
+            head + b"0\r\n\r\nGET /fails?type=plain HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            whole=True,
+        )
         assert answer.startswith(b"HTTP/1.1 400")
         assert answer.count(b"HTTP/1.1") == 1
 
@@ -113,7 +130,9 @@ def test_a_request_that_never_gets_whole_is_dropped(monkeypatch: pytest.MonkeyPa
     server.close()
 
 
-def test_a_peer_that_does_not_read_is_dropped_and_its_thread_set_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_does_not_read_is_dropped_and_its_thread_set_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ended = threading.Event()
 
     def app(_: Any, start: Any) -> Iterator[bytes]:
@@ -138,13 +157,17 @@ def healthy(_: Any, start: Any) -> list[bytes]:
 
 def slow_peers(server: Server, count: int) -> list[socket.socket]:
     """Connections that began a request and do not end it."""
-    peers = [socket.create_connection((server.host, int(server.port)), timeout=60) for _ in range(count)]
+    peers = [
+        socket.create_connection((server.host, int(server.port)), timeout=60) for _ in range(count)
+    ]
     for peer in peers:
         peer.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX: ")
     return peers
 
 
-def test_silent_connections_make_room_for_new_ones_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_connections_make_room_for_new_ones_oldest_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # given a server on which nobody is dropped for being slow
     monkeypatch.setattr("scaletest.http.server.IDLE_S", 10_000)
     monkeypatch.setattr("scaletest.http.server.CONNECTIONS", 10)
@@ -187,8 +210,12 @@ def test_who_waits_for_an_answer_keeps_its_connection(monkeypatch: pytest.Monkey
 
 def test_a_large_body_is_refused_before_it_comes() -> None:
     called, refused = threading.Event(), []
-    server = Server(lambda *_: called.set(), "127.0.0.1:0", headers={"X-Ours": "yes"}, refused=refused.append)
-    answer = ask(server, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n", whole=True)
+    server = Server(
+        lambda *_: called.set(), "127.0.0.1:0", headers={"X-Ours": "yes"}, refused=refused.append
+    )
+    answer = ask(
+        server, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n", whole=True
+    )
     assert answer.startswith(b"HTTP/1.1 413")
     assert b"X-Ours: yes" in answer
     assert refused == [413]
@@ -210,7 +237,8 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "9996", "host", "host:", "host:x", "host:-1", "host:65536", "host:\u0663", "::1:80"]
+    "text",
+    ["", "9996", "host", "host:", "host:x", "host:-1", "host:65536", "host:\u0663", "::1:80"],
 )
 def test_wrong_addresses(text: str) -> None:
     with pytest.raises(InvalidValue):
@@ -235,7 +263,9 @@ def test_ipv6_where_there_is_some() -> None:
     statistics, counts = Statistics("q"), HttpCounts()
     loop = ClosedLoop(client, "q", statistics.add)
     try:
-        server = Server(make_app(Steering(loop, statistics, load="closed", maximum=4), counts), "[::1]:0")
+        server = Server(
+            make_app(Steering(loop, statistics, load="closed", maximum=4), counts), "[::1]:0"
+        )
     except UsageError as error:
         pytest.skip(str(error))
     with urllib.request.urlopen(f"{server.url}/fails?type=plain", timeout=60) as answer:

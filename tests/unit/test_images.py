@@ -14,14 +14,21 @@ from scaletest.kinds.registry import KINDS
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-DOCKERFILES = sorted([*(ROOT / "dockerfiles").glob("*Dockerfile"), *(ROOT / "hack/stand-ins").glob("*Dockerfile")])
+DOCKERFILES = sorted(
+    [*(ROOT / "dockerfiles").glob("*Dockerfile"), *(ROOT / "hack/stand-ins").glob("*Dockerfile")]
+)
 
 
 def pins(name: str) -> dict[str, tuple[str, int]]:
     """Version and number of hashes by package."""
-    blocks = re.findall(r"^(\S+)==(\S+) \\\n((?: {4}--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text(name), re.M)
+    blocks = re.findall(
+        r"^(\S+)==(\S+) \\\n((?: {4}--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text(name), re.M
+    )
     assert len(blocks) == text(name).count("=="), "something is not pinned with hashes"
-    return {canonicalize_name(package): (version, hashes.count("--hash")) for package, version, hashes in blocks}
+    return {
+        canonicalize_name(package): (version, hashes.count("--hash"))
+        for package, version, hashes in blocks
+    }
 
 
 def text(name: str) -> str:
@@ -41,7 +48,9 @@ def test_pins_fit_what_the_project_asks_for(name: str, wanted: list[str]) -> Non
     pinned = pins(name)
     for requirement in map(Requirement, wanted):
         version, _ = pinned[canonicalize_name(requirement.name)]
-        assert version in requirement.specifier, f"{requirement}, but {name} has {version}: hack/images lock"
+        assert version in requirement.specifier, (
+            f"{requirement}, but {name} has {version}: hack/images lock"
+        )
 
 
 def test_pins_name_no_place() -> None:
@@ -78,4 +87,7 @@ def test_every_image_of_ours_is_a_stage_of_its_own_with_all_labels() -> None:
         # without the `title`, all say the same
         labels = re.findall(r"org\.opencontainers\.image\.(\w+)=", stages_by_name[name])
         assert labels == ["title", "description", "licenses", "version", "revision"], name
-        assert f"image.title={'scaletest' if name == 'scaletest' else f'scaletest-{name}'} " in stages_by_name[name]
+        assert (
+            f"image.title={'scaletest' if name == 'scaletest' else f'scaletest-{name}'} "
+            in stages_by_name[name]
+        )

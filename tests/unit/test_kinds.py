@@ -1,4 +1,6 @@
-"""Kinds: what their parsers make of real output, of half of it, of anything else; what specs take and refuse."""
+"""Kinds: what their parsers make of real output, of half of it, of anything else; what specs take
+and refuse.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,12 @@ GOOD: list[tuple[str, dict[str, Any], str, dict[str, float]]] = [
         {"bandwidth": 20138901913.63003, "retransmits": 21},
     ),
     ("IPerf", {"direction": "reverse", "duration": 2}, "iperf3-tcp-reverse.json", {}),
-    ("IPerf", {"direction": "both", "duration": 2}, "iperf3-tcp-bidir.json", {"reverseBandwidth": 15935880948.690746}),
+    (
+        "IPerf",
+        {"direction": "both", "duration": 2},
+        "iperf3-tcp-bidir.json",
+        {"reverseBandwidth": 15935880948.690746},
+    ),
     ("IPerf", {"tool": "iperf", "duration": 3}, "iperf2-1stream.txt", {"bandwidth": 23775008e3}),
     (
         "IPerf",
@@ -64,7 +71,12 @@ GOOD: list[tuple[str, dict[str, Any], str, dict[str, float]]] = [
         {"readBandwidth": 110885448, "readIops": 27071.642786},
     ),
     ("Fio", {"rw": "rw", **_JOBS}, "fio-client-1worker-2jobs.out", {"readBandwidth": 134213950}),
-    ("Fio", {"rw": "randrw", **_JOBS}, "fio-local-json.json", {"readBandwidth": 75644289 + 75166581}),
+    (
+        "Fio",
+        {"rw": "randrw", **_JOBS},
+        "fio-local-json.json",
+        {"readBandwidth": 75644289 + 75166581},
+    ),
 ]
 # kind, spec, sample, exit code, why it fails, a word of the lines that say so
 BAD: list[tuple[str, dict[str, Any], str, int, Failure, str]] = [
@@ -72,13 +84,34 @@ BAD: list[tuple[str, dict[str, Any], str, int, Failure, str]] = [
     ("Fio", {}, "fio-error.out", 1, Failure.EXIT, "No such file or directory"),
     ("RDMABandwidth", {}, "perftest-no-device.txt", 1, Failure.NO_DEVICE, "Unable to find"),
     ("RDMALatency", {}, "perftest-no-device.txt", 1, Failure.NO_DEVICE, "Unable to find"),
-    ("RDMABandwidth", {}, "perftest-synthetic-out_json-v6.06.txt", 0, Failure.BAD_OUTPUT, "MsgRate"),
-    ("MPIPingPong", {}, "imb-mpi1-rdma-transport-no-device.txt", 1, Failure.NO_DEVICE, "PML ucx cannot be selected"),
+    (
+        "RDMABandwidth",
+        {},
+        "perftest-synthetic-out_json-v6.06.txt",
+        0,
+        Failure.BAD_OUTPUT,
+        "MsgRate",
+    ),
+    (
+        "MPIPingPong",
+        {},
+        "imb-mpi1-rdma-transport-no-device.txt",
+        1,
+        Failure.NO_DEVICE,
+        "PML ucx cannot be selected",
+    ),
     ("IPerf", {"streams": 3}, "iperf3-tcp-2streams.json", 0, Failure.BAD_OUTPUT, "start"),
     ("MPIPingPong", {"maxlog": 23}, "imb-mpi1-pingpong-tcp.txt", 0, Failure.BAD_OUTPUT, "4194304"),
     ("MPIPingPong", {"maxlog": 8}, "imb-mpi1-collectives.txt", 0, Failure.MISMATCH, ""),
     ("OpenFOAM", {"numProcs": 2}, "openfoam-icofoam-2procs.log", 0, Failure.BAD_OUTPUT, ""),
-    ("OpenFOAM", {"numProcs": 4}, "openfoam-icofoam-2procs.log", 0, Failure.BAD_OUTPUT, "nProcs : 2"),
+    (
+        "OpenFOAM",
+        {"numProcs": 4},
+        "openfoam-icofoam-2procs.log",
+        0,
+        Failure.BAD_OUTPUT,
+        "nProcs : 2",
+    ),
     ("PyTorch", {}, "gnu-time-verbose.txt", 0, Failure.BAD_OUTPUT, ""),
 ]
 # what other tools, or the same ones asked for help, say
@@ -88,7 +121,7 @@ GPU Time per batch:    7.123 milliseconds
 CPU Wall Time per batch:  7.456 milliseconds
 CPU Peak Memory:                1.5000 GB
 GPU 0 Peak Memory:              2.2500 GB
-"""
+"""  # noqa: E501
 
 
 def text_of(name: str) -> str:
@@ -125,16 +158,35 @@ def test_what_is_no_result_fails_with_the_lines_that_say_why(
 @pytest.mark.parametrize(
     ("kind", "errors", "code"),
     [
-        ("PyTorch", "bash: line 1: python3: command not found\nreal 0.00\nuser 0.00\nsys 0.00\n", 127),
+        (
+            "PyTorch",
+            "bash: line 1: python3: command not found\nreal 0.00\nuser 0.00\nsys 0.00\n",
+            127,
+        ),
         ("IPerf", "taskset: failed to execute iperf3: No such file or directory\n", 127),
-        ("OpenFOAM", "mpirun was unable to find the specified executable file, and therefore\ndid not launch", 1),
-        ("MPIPingPong", "mpirun was unable to launch the specified application as it could not access\nor", 134),
+        (
+            "OpenFOAM",
+            (
+                "mpirun was unable to find the specified executable file, and therefore\ndid not"
+                " launch"
+            ),
+            1,
+        ),
+        (
+            "MPIPingPong",
+            "mpirun was unable to launch the specified application as it could not access\nor",
+            134,
+        ),
     ],
 )
-def test_a_program_that_is_missing_where_it_is_started_is_classed_as_that(kind: str, errors: str, code: int) -> None:
+def test_a_program_that_is_missing_where_it_is_started_is_classed_as_that(
+    kind: str, errors: str, code: int
+) -> None:
     with pytest.raises(BenchmarkFailed) as error:
         parse(kind, {}, ToolOutput("", errors, code))
-    assert error.value.failure is Failure.NO_BINARY and error.value.lines == (errors.splitlines()[0],)
+    assert error.value.failure is Failure.NO_BINARY and error.value.lines == (
+        errors.splitlines()[0],
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -169,9 +221,13 @@ def test_output_that_was_cut_off_never_passes_for_a_whole_one(row: Any, part: fl
         assert found.headlines == parse(kind, spec, ToolOutput(whole)).headlines
 
 
-@given(st.sampled_from(sorted(KINDS)), st.text(max_size=400), st.sampled_from([0, 1, -9]), st.data())
+@given(
+    st.sampled_from(sorted(KINDS)), st.text(max_size=400), st.sampled_from([0, 1, -9]), st.data()
+)
 @settings(max_examples=300)
-def test_foreign_output_fails_and_never_raises_anything_else(kind: str, text: str, code: int, data: Any) -> None:
+def test_foreign_output_fails_and_never_raises_anything_else(
+    kind: str, text: str, code: int, data: Any
+) -> None:
     sample = data.draw(st.sampled_from([*(row[2] for row in GOOD), ""]))
     mixed = text + (text_of(sample) if sample else "")
     try:
@@ -184,10 +240,22 @@ def test_foreign_output_fails_and_never_raises_anything_else(kind: str, text: st
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4)
+    ),
     max_leaves=20,
 )
-KEYS = ["end", "start", "sum_received", "client_stats", "jobs", "read", "bits_per_second", "streams", "figures"]
+KEYS = [
+    "end",
+    "start",
+    "sum_received",
+    "client_stats",
+    "jobs",
+    "read",
+    "bits_per_second",
+    "streams",
+    "figures",
+]
 KEYS += ["verdict", "kind", "steps", "throughput", "torch_device"]
 
 
@@ -202,7 +270,9 @@ def test_json_of_another_shape_fails(kind: str, data: dict[str, Any]) -> None:
 
 
 def test_torchbench_is_read_in_both_of_its_forms() -> None:
-    found = parse("PyTorch", {"device": "cuda"}, ToolOutput(TORCHBENCH, text_of("gnu-time-verbose.txt")))
+    found = parse(
+        "PyTorch", {"device": "cuda"}, ToolOutput(TORCHBENCH, text_of("gnu-time-verbose.txt"))
+    )
     assert found.headlines["batchTime"] == pytest.approx(7.456e-3)
     assert found.headlines["gpuBatchTime"] == pytest.approx(7.123e-3)
     assert found.result["time"] == {"user": 0.0, "sys": 0.0, "real": 0.2}
@@ -216,7 +286,12 @@ def test_torchbench_is_read_in_both_of_its_forms() -> None:
 
 
 def test_pytorch_is_marked_as_no_torchbench_and_checks_its_device() -> None:
-    figures = {"batch_wall_ms": 12.5, "samples_per_s": 5120.0, "cpu_peak_mib": 100, "torch_device": "cpu"}
+    figures = {
+        "batch_wall_ms": 12.5,
+        "samples_per_s": 5120.0,
+        "cpu_peak_mib": 100,
+        "torch_device": "cpu",
+    }
     figures |= {"samples": 640, "batches": 10}
     answer = ToolOutput(json.dumps({"figures": figures}), text_of("gnu-time-posix.txt"))
     found = parse("PyTorch", {"resources": {"limits": {"nvidia.com/gpu": 2}}}, answer)
@@ -227,20 +302,29 @@ def test_pytorch_is_marked_as_no_torchbench_and_checks_its_device() -> None:
         parse("PyTorch", {"device": "cuda"}, answer)
     with pytest.raises(BenchmarkFailed) as error:
         parse(
-            "PyTorch", {"device": "cuda"}, ToolOutput('{"error": "torch finds no CUDA device here", "no_device": true}')
+            "PyTorch",
+            {"device": "cuda"},
+            ToolOutput('{"error": "torch finds no CUDA device here", "no_device": true}'),
         )
     assert error.value.failure is Failure.NO_DEVICE
 
 
 @pytest.mark.parametrize(
-    ("model", "mode"), [("alexnet", "train"), ("resnet50", "train"), ("llama", "eval"), ("matmul", "eval")]
+    ("model", "mode"),
+    [("alexnet", "train"), ("resnet50", "train"), ("llama", "eval"), ("matmul", "eval")],
 )
 def test_the_torch_workload_takes_the_words_of_the_kind(model: str, mode: str) -> None:
     spec = {"model": model, "benchmarkType": mode, "inputBatchSize": 8, "batches": 3}
     one = benchmark.read({"kind": "PyTorch", "spec": spec})
     (task,) = one.kind.tasks(one.spec, ExecutionSite({}))
     work = torch.from_words(json.loads(task.argv[4]))
-    assert (work.model, work.train, work.device, work.batch, work.batches) == (model, mode == "train", "cpu", 8, 3)
+    assert (work.model, work.train, work.device, work.batch, work.batches) == (
+        model,
+        mode == "train",
+        "cpu",
+        8,
+        3,
+    )
     assert find_spec(pytorch.MODULE) is not None
 
 
@@ -253,8 +337,15 @@ def test_an_own_result_without_a_verdict_or_invalid_is_no_measurement() -> None:
     }
     for verdict in ({"kind": "INVALID", "reason": "too few", "remedy": "wait"}, {}, None):
         with pytest.raises(BenchmarkFailed):
-            parse("Validation", {}, ToolOutput(json.dumps({**good, "verdict": verdict}), exit_code=4))
-    rate = {"kind": "lifecycle", "verdict": {"kind": "PASS"}, "throughput": {"per_s": 7.5}, "steps": []}
+            parse(
+                "Validation", {}, ToolOutput(json.dumps({**good, "verdict": verdict}), exit_code=4)
+            )
+    rate = {
+        "kind": "lifecycle",
+        "verdict": {"kind": "PASS"},
+        "throughput": {"per_s": 7.5},
+        "steps": [],
+    }
     rate["books"] = {"planned": 10}
     assert parse("Lifecycle", {}, ToolOutput(json.dumps(rate))).headlines == {"podsPerSecond": 7.5}
 
@@ -284,7 +375,9 @@ def test_an_own_result_without_a_verdict_or_invalid_is_no_measurement() -> None:
         ("Iperf4", {}, "no kind"),
     ],
 )
-def test_a_spec_that_cannot_work_is_refused_with_what_to_do(kind: str, spec: Any, words: str) -> None:
+def test_a_spec_that_cannot_work_is_refused_with_what_to_do(
+    kind: str, spec: Any, words: str
+) -> None:
     with pytest.raises(InvalidValue, match=words) as error:
         benchmark.read({"kind": kind, "spec": spec if spec != [] else [1]})
     assert error.value.hint
@@ -309,7 +402,9 @@ def test_every_kind_has_one_part_that_measures_and_a_task_for_it(kind: Any) -> N
         )
     tasks = kind.tasks(spec, ExecutionSite(peers))
     assert tasks[-1].role == kind.measures
-    assert all(task.port or task.ready_text for task in tasks[:-1]), "a server must say when it is ready"
+    assert all(task.port or task.ready_text for task in tasks[:-1]), (
+        "a server must say when it is ready"
+    )
     assert all(isinstance(word, str) and word for task in tasks for word in task.argv)
     assert kind.limit_s(spec) > 0
 
@@ -319,7 +414,9 @@ def test_the_original_arguments_are_what_the_tools_get() -> None:
         "server": [PartAddress("server", 0, "a", "198.18.0.1")],
         "client": [PartAddress("client", 0, "b", "198.18.0.2")],
     }
-    spec = benchmark.read({"kind": "RDMABandwidth", "spec": {"qps": 4, "extraArgs": ["--tclass=96"]}})
+    spec = benchmark.read(
+        {"kind": "RDMABandwidth", "spec": {"qps": 4, "extraArgs": ["--tclass=96"]}}
+    )
     server, client = spec.kind.tasks(spec.spec, ExecutionSite(peers))
     assert " ".join(server.argv) == "ib_read_bw -a -F -R -n 1000 --report_gbits -q 4 --tclass=96"
     assert client.argv == (*server.argv, "198.18.0.1")
@@ -329,8 +426,22 @@ def test_the_original_arguments_are_what_the_tools_get() -> None:
 def test_fio_defaults_are_those_of_the_original_crd() -> None:
     one = benchmark.read({"kind": "Fio"})
     rows = dict(line.split("=") for line in fio.job_file(one.spec).splitlines()[1:])  # type: ignore[arg-type]
-    wanted = {"rw": "read", "bs": "4M", "iodepth": "1", "ioengine": "libaio", "nrfiles": "1", "numjobs": "1"}
-    wanted |= {"rwmixread": "50", "direct": "1", "runtime": "30s", "size": "10G", "time_based": "1", "thread": "0"}
+    wanted = {
+        "rw": "read",
+        "bs": "4M",
+        "iodepth": "1",
+        "ioengine": "libaio",
+        "nrfiles": "1",
+        "numjobs": "1",
+    }
+    wanted |= {
+        "rwmixread": "50",
+        "direct": "1",
+        "runtime": "30s",
+        "size": "10G",
+        "time_based": "1",
+        "thread": "0",
+    }
     assert wanted.items() <= rows.items()
     assert fio.bytes_of("10G") == 10 * 1024**3 and fio.bytes_of("512") == 512
     assert fio.seconds("90s") == 90 and fio.seconds("2m") == 120 and fio.seconds("500ms") == 0.5
@@ -365,17 +476,30 @@ def test_the_network_that_was_used_must_be_the_one_asked_for() -> None:
 
 def test_a_framed_result_is_found_in_any_log() -> None:
     ended = BenchmarkResult(
-        "one", BenchmarkPhase.FAILED, failure=Failure.NO_DEVICE, message="none\nhere", lines=("a",), repetition=2
+        "one",
+        BenchmarkPhase.FAILED,
+        failure=Failure.NO_DEVICE,
+        message="none\nhere",
+        lines=("a",),
+        repetition=2,
     )
     log = f"noise\n{MARK}{{broken\n{frame(ended)}\nmore noise\n{MARK}"
     assert unframe(log) == ended
     assert unframe("nothing") is None
-    # separators of lines, spaces and directions that a terminal must not get are part of what tools say
+    # separators of lines, spaces and directions that a terminal must not get are part of what tools
+    # say
     foreign = replace(ended, message="1\u00a0234 \u2028\u0085\u202e\x7f", lines=("\u200b",))
     assert unframe(printable(frame(foreign))) == foreign
-    large = frame(BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"a": 1.0}, {"rows": ["x" * 1000] * 1000}))
+    large = frame(
+        BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"a": 1.0}, {"rows": ["x" * 1000] * 1000})
+    )
     found = unframe(large)
-    assert len(large) < 10_000 and found and found.headlines == {"a": 1.0} and "too many" in found.notes[0]
+    assert (
+        len(large) < 10_000
+        and found
+        and found.headlines == {"a": 1.0}
+        and "too many" in found.notes[0]
+    )
 
 
 @given(

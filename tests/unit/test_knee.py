@@ -26,7 +26,10 @@ def measured(
     law: Law, workers: Sequence[int] = DOUBLINGS, noise: float = 0.0, seed: int = 0
 ) -> list[MeasuredThroughput]:
     chance = random.Random(seed)
-    return [MeasuredThroughput(n, law.at(n) * math.exp(chance.gauss(0, noise)), 1.96 * noise) for n in workers]
+    return [
+        MeasuredThroughput(n, law.at(n) * math.exp(chance.gauss(0, noise)), 1.96 * noise)
+        for n in workers
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +46,27 @@ def expected(locator: Any, rows: Sequence[MeasuredThroughput]) -> int | None:
 
 
 @given(
-    st.sampled_from([HARD, LINEAR, Law("amdahl", 1.0, 0.08), Law("usl", 1.0, 0.02, 0.01), Law("usl", 1.0, 0.0, 0.002)]),
-    st.sampled_from([(1, 2, 4, 8), DOUBLINGS, (1, 2, 4, 8, 16, 32, 64), tuple(range(1, 9)), tuple(range(1, 17))]),
+    st.sampled_from(
+        [
+            HARD,
+            LINEAR,
+            Law("amdahl", 1.0, 0.08),
+            Law("usl", 1.0, 0.02, 0.01),
+            Law("usl", 1.0, 0.0, 0.002),
+        ]
+    ),
+    st.sampled_from(
+        [(1, 2, 4, 8), DOUBLINGS, (1, 2, 4, 8, 16, 32, 64), tuple(range(1, 9)), tuple(range(1, 17))]
+    ),
     st.floats(0.001, 0.1),
     st.integers(0, 10**6),
 )
-def test_kneedle_is_that_of_kneed(locator: Any, law: Law, workers: tuple[int, ...], noise: float, seed: int) -> None:
+def test_kneedle_is_that_of_kneed(
+    locator: Any, law: Law, workers: tuple[int, ...], noise: float, seed: int
+) -> None:
     rows = measured(law, workers, noise, seed)
-    # kneed takes the first point itself for a knee when the curve begins below its chord; an end is no knee here
+    # kneed takes the first point itself for a knee when the curve begins below its chord; an end is
+    # no knee here
     first, second, last = rows[0], rows[1], max(rows, key=lambda row: row.per_s)
     slope = (last.per_s - first.per_s) / (workers[-1] - first.workers)
     assume((second.per_s - first.per_s) / (second.workers - first.workers) > slope)
@@ -58,8 +74,12 @@ def test_kneedle_is_that_of_kneed(locator: Any, law: Law, workers: tuple[int, ..
 
 
 def test_published_example_of_kneedle() -> None:
-    # Satopaa et al., figure 2: y = 5 - 1 / (x + 0.1) at ten x from 0 to 1 has its knee at the third, x = 0.22
-    rows = [MeasuredThroughput(number, 11 - 1 / ((number - 1) / 9 + 0.1), 0.0) for number in range(1, 11)]
+    # Satopaa et al., figure 2: y = 5 - 1 / (x + 0.1) at ten x from 0 to 1 has its knee at the
+    # third, x = 0.22
+    rows = [
+        MeasuredThroughput(number, 11 - 1 / ((number - 1) / 9 + 0.1), 0.0)
+        for number in range(1, 11)
+    ]
     assert kneedle(rows).workers == 3
 
 
@@ -97,21 +117,27 @@ def test_efficiency_that_holds_to_the_end_was_not_left() -> None:
 def test_intervals_say_between_which_steps_the_efficiency_falls() -> None:
     # given 81 % at 4 and 79 % at 8 with 5 % half-widths each, expect 4, surely 2, at most 8
     rows = [
-        MeasuredThroughput(n, n * share, 0.05) for n, share in ((1, 1.0), (2, 0.95), (4, 0.81), (8, 0.79), (16, 0.5))
+        MeasuredThroughput(n, n * share, 0.05)
+        for n, share in ((1, 1.0), (2, 0.95), (4, 0.81), (8, 0.79), (16, 0.5))
     ]
     knee = efficiency_knee(rows)
     assert (knee.workers, knee.low, knee.high, knee.reached) == (4, 2, 8, True)
 
 
 def test_a_gain_that_is_not_surely_below_half_is_no_marginal_knee() -> None:
-    rows = [MeasuredThroughput(1, 1.0, 0.05), MeasuredThroughput(2, 1.45, 0.05), MeasuredThroughput(4, 1.6, 0.05)]
+    rows = [
+        MeasuredThroughput(1, 1.0, 0.05),
+        MeasuredThroughput(2, 1.45, 0.05),
+        MeasuredThroughput(4, 1.6, 0.05),
+    ]
     knee = marginal_knee(rows)
     assert (knee.workers, knee.low) == (2, 1)
     assert marginal_knee(rows[:2]).workers is None
 
 
 @pytest.mark.parametrize(
-    "rows", [[], [MeasuredThroughput(1, 1.0, 0.0)], [MeasuredThroughput(n, 1.0, 0.0) for n in (1, 2)]]
+    "rows",
+    [[], [MeasuredThroughput(1, 1.0, 0.0)], [MeasuredThroughput(n, 1.0, 0.0) for n in (1, 2)]],
 )
 def test_too_few_points_have_no_kneedle(rows: list[MeasuredThroughput]) -> None:
     assert kneedle(rows).workers is None

@@ -21,7 +21,9 @@ class FakeDeployment:
         self.wanted = replicas
         self.calls: list[str] = []
         self.fail: Callable[[str], None] = lambda call: None
-        self.made: Callable[[int], list[PodState]] = lambda count: [pod(f"p-{n}") for n in range(count)]
+        self.made: Callable[[int], list[PodState]] = lambda count: [
+            pod(f"p-{n}") for n in range(count)
+        ]
 
     def _call(self, text: str) -> None:
         self.calls.append(text)
@@ -63,7 +65,9 @@ class Time:
         self.now += seconds
 
 
-def made(deployment: FakeDeployment, time: Time | None = None, **options: object) -> KubernetesBackend:
+def made(
+    deployment: FakeDeployment, time: Time | None = None, **options: object
+) -> KubernetesBackend:
     time = time or Time()
     return KubernetesBackend(deployment, clock=time, sleep=time.sleep, **options)  # type: ignore[arg-type]
 
@@ -117,7 +121,9 @@ def test_what_was_never_changed_is_not_put_back() -> None:
         ([], 0),
     ],
 )
-def test_only_pods_that_are_ready_count_and_none_while_others_go(pods: list[PodState], ready: int) -> None:
+def test_only_pods_that_are_ready_count_and_none_while_others_go(
+    pods: list[PodState], ready: int
+) -> None:
     deployment = FakeDeployment()
     deployment.made = lambda count: pods
     backend = made(deployment)
@@ -203,7 +209,9 @@ def test_a_pause_without_an_answer_is_taken_back() -> None:
     assert deployment.calls[-2:] == ["scale 2", "resume a"]
 
 
-def test_what_cannot_be_put_back_is_said_and_the_rest_is_put_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_put_back_is_said_and_the_rest_is_put_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def fail(text: str) -> None:
         if text == "scale 5":
             raise Refused("no more")

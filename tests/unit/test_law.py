@@ -23,7 +23,9 @@ def noisy(law: Law, noise: float, repeats: int, seed: int) -> list[tuple[float, 
     st.floats(0, 0.5),
     st.floats(0, 0.05),
 )
-def test_usl_comes_back_exactly_without_noise(rate: float, contention: float, coherency: float) -> None:
+def test_usl_comes_back_exactly_without_noise(
+    rate: float, contention: float, coherency: float
+) -> None:
     truth = Law("usl", rate, contention, coherency)
     law = fit("usl", [(n, truth.at(n)) for n in WORKERS])
     assert law.rate == pytest.approx(rate, rel=1e-6)
@@ -74,7 +76,9 @@ def test_the_peak_is_where_throughput_is_highest() -> None:
 
 def test_a_loss_of_one_per_cent_at_the_last_step_is_no_ceiling() -> None:
     # given two exact repeats of linear growth that falls 1 % short at the end, expect no ceiling
-    points = [(n, g * n * (0.99 if n == 5 else 1.0)) for g in (9.80, 9.82) for n in (1.0, 2.0, 4.0, 5.0)]
+    points = [
+        (n, g * n * (0.99 if n == 5 else 1.0)) for g in (9.80, 9.82) for n in (1.0, 2.0, 4.0, 5.0)
+    ]
     choice = choose(points)
     assert choice is not None
     assert choice.law.name != "capped"

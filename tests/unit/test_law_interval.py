@@ -1,4 +1,6 @@
-"""Intervals of a fitted law and of its peak: they cover the truth, and claim no more than the data carry."""
+"""Intervals of a fitted law and of its peak: they cover the truth, and claim no more than the data
+carry.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,22 @@ FOUR, FIVE = (1, 2, 4, 8), (1, 2, 4, 8, 16)
 Points = list[tuple[float, float]]
 
 
-def points(law: Law, workers: Sequence[int], repeats: int, noise: float, chance: random.Random) -> Points:
-    return [(float(n), law.at(n) * (1 + chance.gauss(0, noise))) for n in workers for _ in range(repeats)]
+def points(
+    law: Law, workers: Sequence[int], repeats: int, noise: float, chance: random.Random
+) -> Points:
+    return [
+        (float(n), law.at(n) * (1 + chance.gauss(0, noise)))
+        for n in workers
+        for _ in range(repeats)
+    ]
 
 
-def intervals(law: Law, workers: Sequence[int], repeats: int, noise: float, known: float) -> list[LawInterval]:
-    """Of many runs; known: how much of the noise the half-widths of the points tell, 0 for no half-widths."""
+def intervals(
+    law: Law, workers: Sequence[int], repeats: int, noise: float, known: float
+) -> list[LawInterval]:
+    """Of many runs; known: how much of the noise the half-widths of the points tell, 0 for no
+    half-widths.
+    """
     found = []
     for seed in range(RUNS):
         chance = random.Random(seed)
@@ -51,7 +63,9 @@ def intervals(law: Law, workers: Sequence[int], repeats: int, noise: float, know
         (LINEAR, FOUR, 1, 0.0, 0.05), (LINEAR, FOUR, 1, 1.0, 0.05),
     ],
 )  # fmt: skip
-def test_intervals_cover_the_truth(law: Law, workers: Sequence[int], repeats: int, known: float, noise: float) -> None:
+def test_intervals_cover_the_truth(
+    law: Law, workers: Sequence[int], repeats: int, known: float, noise: float
+) -> None:
     found = intervals(law, workers, repeats, noise, known)
     for name in ("rate", "contention", "coherency", "ceiling", "peak"):
         estimates = [getattr(interval, name) for interval in found]
@@ -63,10 +77,15 @@ def test_intervals_cover_the_truth(law: Law, workers: Sequence[int], repeats: in
 
 
 @pytest.mark.parametrize(("repeats", "known", "error"), [(5, 0.0, 0.00026), (1, 1.0, 0.00059)])
-def test_intervals_are_no_wider_than_the_noise_makes_them(repeats: int, known: float, error: float) -> None:
-    # given the standard error of the coherency that theory gives, expect a width of about four of them
+def test_intervals_are_no_wider_than_the_noise_makes_them(
+    repeats: int, known: float, error: float
+) -> None:
+    # given the standard error of the coherency that theory gives, expect a width of about four of
+    # them
     widths = sorted(
-        row.coherency.high - row.coherency.low for row in intervals(USL, FIVE, repeats, 0.02, known) if row.coherency
+        row.coherency.high - row.coherency.low
+        for row in intervals(USL, FIVE, repeats, 0.02, known)
+        if row.coherency
     )
     assert 3 * error < widths[RUNS // 2] < 5 * error
 
@@ -102,16 +121,21 @@ def peak_of(law: Law, workers: Sequence[int], repeats: int, noise: float, seed: 
     rows = points(law, workers, repeats, noise, chance)
     choice = choose(rows)
     assert choice is not None
-    interval = law_interval(choice.law, rows, chance, relative=[1.96 * noise] * len(rows), draws=DRAWS)
+    interval = law_interval(
+        choice.law, rows, chance, relative=[1.96 * noise] * len(rows), draws=DRAWS
+    )
     joined = [
-        MeasuredThroughput(n, sum(x for m, x in rows if m == n) / repeats, 1.96 * noise / math.sqrt(repeats))
+        MeasuredThroughput(
+            n, sum(x for m, x in rows if m == n) / repeats, 1.96 * noise / math.sqrt(repeats)
+        )
         for n in workers
     ]
     return find_peak(joined, choice.law, interval)
 
 
 def test_a_throughput_that_fell_has_its_peak_found() -> None:
-    # given a truth that peaks at 5 and steps up to 16, expect a peak inside in every run, and the truth enclosed
+    # given a truth that peaks at 5 and steps up to 16, expect a peak inside in every run, and the
+    # truth enclosed
     enclosed = 0
     for seed in range(30):
         interval = peak_of(FALLING, FIVE, 1, 0.02, seed)
@@ -153,7 +177,10 @@ def test_why_there_is_no_peak() -> None:
     rows = points(AMDAHL, FIVE, 3, 0.05, random.Random(2))
     assert "amdahl" in find_peak(steps, AMDAHL, law_interval(AMDAHL, rows, random.Random(1))).reason
     unsure = fit("usl", rows)
-    assert "includes 0" in find_peak(steps, unsure, law_interval(unsure, rows, random.Random(1))).reason
+    assert (
+        "includes 0"
+        in find_peak(steps, unsure, law_interval(unsure, rows, random.Random(1))).reason
+    )
 
 
 def test_a_measured_peak_needs_no_law_and_no_fall_within_the_noise() -> None:

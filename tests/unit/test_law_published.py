@@ -1,8 +1,10 @@
-"""Published scalability data: our fit beside the coefficients that the R package `usl` publishes for them.
+"""Published scalability data: our fit beside the coefficients that the R package `usl` publishes
+for them.
 
-Both data sets come with `usl` (Gunther, Guerrilla Capacity Planning, 2007). Version 3 minimises squares of the
-throughput itself and so lets large throughputs decide; version 1 fitted a parabola with X(1) as the rate. We minimise
-relative errors, which gives the small throughputs the same say, and lands between or beside the two.
+Both data sets come with `usl` (Gunther, Guerrilla Capacity Planning, 2007). Version 3 minimises
+squares of the throughput itself and so lets large throughputs decide; version 1 fitted a parabola
+with X(1) as the rate. We minimise relative errors, which gives the small throughputs the same say,
+and lands between or beside the two.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from tests.unit.oracle import oracle
 
 @dataclass(frozen=True)
 class Published:
-    """Workers, throughputs; version 3's coefficients with the half-widths of their 95 % intervals; version 1's."""
+    """Workers, throughputs; version 3's coefficients with the half-widths of their 95 % intervals;
+    version 1's.
+    """
 
     workers: tuple[float, ...]
     rates: tuple[float, ...]
@@ -61,7 +65,8 @@ def test_our_coefficients_lie_in_the_published_intervals(data: Published) -> Non
 
 
 def test_next_to_the_published_values() -> None:
-    # 2 % in contention and rate where the fit is good; 5 % in the peak, which the data of the other enclose
+    # 2 % in contention and rate where the fit is good; 5 % in the peak, which the data of the other
+    # enclose
     fitted = fit("usl", RAY_TRACER.points)
     assert fitted.contention == pytest.approx(0.0578, rel=0.02)
     assert fitted.rate == pytest.approx(21.8488, rel=0.02)
@@ -73,11 +78,17 @@ def test_next_to_the_published_values() -> None:
 
 @EVERY
 def test_the_data_are_those_that_were_published(data: Published) -> None:
-    # given the published objective, when scipy fits it, expect the published coefficients: no figure was mistyped
+    # given the published objective, when scipy fits it, expect the published coefficients: no
+    # figure was mistyped
     numpy = oracle("numpy")
     workers, rates = numpy.array(data.workers), numpy.array(data.rates)
     fitted, _ = oracle("scipy.optimize").curve_fit(
-        curve, workers, rates, p0=[max(rates / workers), 0.01, 0.0001], bounds=(0, [numpy.inf, 1, 1]), xtol=1e-12
+        curve,
+        workers,
+        rates,
+        p0=[max(rates / workers), 0.01, 0.0001],
+        bounds=(0, [numpy.inf, 1, 1]),
+        xtol=1e-12,
     )
     assert fitted[0] == pytest.approx(data.rate[0], abs=0.0005)
     assert fitted[1] == pytest.approx(data.contention[0], abs=0.00005)
@@ -97,9 +108,16 @@ def test_scipy_agrees_when_it_weighs_as_we_do(data: Published) -> None:
         return rates / curve(n, rate, contention, coherency)
 
     best, _ = oracle("scipy.optimize").curve_fit(
-        relative, workers, numpy.ones_like(rates), p0=[rates[0], 0.02, 0.0001], bounds=(0, numpy.inf),
-        x_scale=[rates[0], 0.01, 0.0001], xtol=1e-14, ftol=1e-14, gtol=1e-14,
-    )  # fmt: skip
+        relative,
+        workers,
+        numpy.ones_like(rates),
+        p0=[rates[0], 0.02, 0.0001],
+        bounds=(0, numpy.inf),
+        x_scale=[rates[0], 0.01, 0.0001],
+        xtol=1e-14,
+        ftol=1e-14,
+        gtol=1e-14,
+    )
     fitted = fit("usl", data.points)
     assert fitted.rate == pytest.approx(best[0], rel=1e-5)
     assert fitted.contention == pytest.approx(best[1], rel=1e-4)

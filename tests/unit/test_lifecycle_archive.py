@@ -20,7 +20,9 @@ COUNT = 3
 
 
 @pytest.fixture
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Store:
+def stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Store:
     """A run that is complete, where `lifecycle run` keeps its own."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     store = Store(root(default_root({"XDG_DATA_HOME": str(tmp_path)})) / "2026-11-21T100000Z-aaaa")
@@ -41,17 +43,26 @@ def test_every_file_fits_its_schema(stored: Store) -> None:
     assert fits(stored.path) == set(FILES)
 
 
-def test_it_is_listed_with_its_kind_and_verdict(stored: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_listed_with_its_kind_and_verdict(
+    stored: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["runs", "list", "-o", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["run"], row["kind"], row["verdict"], row["problem"]) == (stored.path.name, "lifecycle", "PASS", "")
+    assert (row["run"], row["kind"], row["verdict"], row["problem"]) == (
+        stored.path.name,
+        "lifecycle",
+        "PASS",
+        "",
+    )
     assert row["workload"] == "lifecycle of 3 Jobs in namespace n"
     assert run(["runs", "list"]) == 0
     assert "lifecycle  PASS" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["report"], ["runs", "show"]])
-def test_it_is_shown_by_any_name(stored: Store, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_shown_by_any_name(
+    stored: Store, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("LAST", "aaaa", str(stored.path)):
         assert run([*words, name]) == 0
         assert "3 of 3 workloads reached finished" in capsys.readouterr().out
@@ -59,17 +70,23 @@ def test_it_is_shown_by_any_name(stored: Store, words: list[str], capsys: pytest
     assert "a lifecycle has no md here" in capsys.readouterr().err
 
 
-def test_what_is_for_validations_says_where_to_look(stored: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_for_validations_says_where_to_look(
+    stored: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["compare", "LAST", "LAST"]) == 2
     assert "it is a lifecycle run" in capsys.readouterr().err
     before = sorted(stored.path.iterdir())
     for words in (["validate", "--local", "--resume"], ["bench", "run", "--resume"]):
         assert run([*words, "LAST"]) == 2
         assert "it is a lifecycle run" in capsys.readouterr().err
-    assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(LifecycleFolder.locks)
+    assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(
+        LifecycleFolder.locks
+    )
 
 
-def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_comes_back_from_a_file_as_it_was(
+    stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = [tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"]
     assert run(["runs", "export", "LAST", str(files[0])]) == 0
     assert run(["runs", "import", str(files[0]), "--name", "theirs"]) == 0
@@ -79,7 +96,10 @@ def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path, caps
     assert (back.plan(), back.workloads()) == (stored.plan(), stored.workloads())
     assert back.submissions() == stored.submissions()
     # and LAST is what began last, whatever an older one is called here
-    stored.write("environment.json", json.dumps({**stored.environment(), "began": "2099-01-01T00:00:00+00:00"}))
+    stored.write(
+        "environment.json",
+        json.dumps({**stored.environment(), "began": "2099-01-01T00:00:00+00:00"}),
+    )
     capsys.readouterr()
     assert run(["lifecycle", "report", "--output-dir", "LAST", "-t", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["folder"] == str(stored.path)
@@ -92,7 +112,9 @@ def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path, caps
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_a_broken_one_is_not_taken(stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_one_is_not_taken(
+    stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "a.tar.gz"
     assert run(["runs", "export", "LAST", str(file)]) == 0
     (stored.path / "records.jsonl").write_text('{"record": "pod"}\n')
@@ -100,7 +122,9 @@ def test_a_broken_one_is_not_taken(stored: Store, tmp_path: Path, capsys: pytest
     assert "lacks something" in capsys.readouterr().err
 
 
-def test_it_is_deleted_when_nobody_works_on_it(stored: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_deleted_when_nobody_works_on_it(
+    stored: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
     with (stored.path / ".sampler.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert run(["runs", "delete", "LAST", "--yes"]) == 2

@@ -25,7 +25,12 @@ def test_the_originals_files_are_read_and_written() -> None:
     # a time that only repeats another one is no time of its own
     assert "evicted" not in back.stamps and "backend_job_created" not in back.stamps
     written = classic.submitted([submission("j-00aa11"), submission("j-2", False)])
-    assert list(json.loads(written)[0]) == ["jobName", "projectName", "jobNamespace", "submitTimestamp"]
+    assert list(json.loads(written)[0]) == [
+        "jobName",
+        "projectName",
+        "jobNamespace",
+        "submitTimestamp",
+    ]
     assert classic.read_submitted(written) == [submission("j-00aa11")]
 
 

@@ -27,7 +27,9 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     # given nothing but its two files, one workload of which the other has no record
     names = [f"j-00000{index}" for index in range(5)]
     rows = [workload(name, submitted=float(index)) for index, name in enumerate(names)]
-    (tmp_path / "submitted.json").write_text(classic.submitted([submission(name) for name in names]))
+    (tmp_path / "submitted.json").write_text(
+        classic.submitted([submission(name) for name in names])
+    )
     (tmp_path / "sampled.json").write_text(classic.sampled(rows[:4], "p"))
     assert run(["lifecycle", "plot", "-o", str(tmp_path), "--plot", "detailed", "--tail", "3"]) == 0
     assert len(list(csv.DictReader((tmp_path / "times.csv").read_text().splitlines()))) == 3
@@ -39,10 +41,26 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
 
 
 @pytest.mark.parametrize("form", ["text", "html", "csv", "junit"])
-def test_every_form_of_a_report(tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_form_of_a_report(
+    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "submitted.json").write_text(classic.submitted([submission("j-000001")]))
     (tmp_path / "sampled.json").write_text(classic.sampled([workload("j-000001")], "<script>"))
-    assert run(["lifecycle", "report", "--output-dir", str(tmp_path), "-t", form, "-o", str(tmp_path / "out")]) == 0
+    assert (
+        run(
+            [
+                "lifecycle",
+                "report",
+                "--output-dir",
+                str(tmp_path),
+                "-t",
+                form,
+                "-o",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 0
+    )
     text = (tmp_path / "out").read_text()
     assert "decided" in text or "Decision" in text or "verdict" in text
     assert "<script>" not in text or form == "csv"
@@ -76,7 +94,17 @@ def test_a_dry_run_prints_the_object_and_needs_no_cluster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    words = ["lifecycle", "submit", "-t", "scaledjob", "-n", "1", "--dry-run", "-o", str(tmp_path / "out")]
+    words = [
+        "lifecycle",
+        "submit",
+        "-t",
+        "scaledjob",
+        "-n",
+        "1",
+        "--dry-run",
+        "-o",
+        str(tmp_path / "out"),
+    ]
     assert run(words) == 0
     body = yaml.safe_load(capsys.readouterr().out)
     assert body["spec"]["maxReplicaCount"] == 1
@@ -84,16 +112,31 @@ def test_a_dry_run_prints_the_object_and_needs_no_cluster(
     assert not (tmp_path / "out").exists()
 
 
-def test_who_waits_for_the_end_of_what_has_none_is_warned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_waits_for_the_end_of_what_has_none_is_warned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["lifecycle", "submit", "-n", "1", "--dry-run", "-o", str(tmp_path), "--run-seconds"]
-    for more, warned in ((["infinity"], True), (["infinity", "--until", "ready"], False), (["60"], False)):
+    for more, warned in (
+        (["infinity"], True),
+        (["infinity", "--until", "ready"], False),
+        (["60"], False),
+    ):
         assert run([*words, *more]) == 0
         assert ("never finish" in capsys.readouterr().err) == warned
 
 
-def test_options_that_would_be_ignored_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_would_be_ignored_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Store(tmp_path).begin(
-        plan(count=5, workers=3, api_version="batch/v1", object_kind="Job", template=text_of("job", None)), []
+        plan(
+            count=5,
+            workers=3,
+            api_version="batch/v1",
+            object_kind="Job",
+            template=text_of("job", None),
+        ),
+        [],
     )
     words = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
     assert run([*words, "--num-workers", "3", "-t", "training", "-p", "2"]) == 0

@@ -52,9 +52,15 @@ def test_pages_then_a_watch_and_one_request_for_each() -> None:
             assert (query["resourceVersion"], query["allowWatchBookmarks"]) == ("10", "true")
             # the second event arrives in two pieces
             second = event("MODIFIED", thing("two", "12"))
-            return 200, {}, held(event("ADDED", thing("three", "11")) + second[:30], second[30:], until=done)
+            return (
+                200,
+                {},
+                held(event("ADDED", thing("three", "11")) + second[:30], second[30:], until=done),
+            )
         assert query["limit"] == "500"
-        return page([thing("two")]) if query.get("continue") == "t" else page([thing("one")], "9", "t")
+        return (
+            page([thing("two")]) if query.get("continue") == "t" else page([thing("one")], "9", "t")
+        )
 
     with api(act) as (cluster, asked):
         feeds = Feeds(Raw(cluster), [PODS], iter(itertools.count(1000.0)).__next__)
@@ -77,7 +83,11 @@ def test_a_watch_that_ends_goes_on_from_the_bookmark_without_a_list() -> None:
             return page([])
         watches.append(query["resourceVersion"])
         if len(watches) == 1:
-            return 200, {}, iter([event("ADDED", thing("one", "11")), event("BOOKMARK", thing("", "77"))])
+            return (
+                200,
+                {},
+                iter([event("ADDED", thing("one", "11")), event("BOOKMARK", thing("", "77"))]),
+            )
         return 200, {}, held(event("ADDED", thing("two", "78")), until=done)
 
     with api(act) as (cluster, asked):
@@ -115,7 +125,9 @@ def test_forgotten_versions_lead_to_a_new_list(inside: bool) -> None:
 
 def test_what_happened_unwatched_has_no_arrival() -> None:
     done = threading.Event()
-    clock = itertools.count(1000.0, 0.2)  # every look at the clock is 0.2 s later: each gap is too long
+    clock = itertools.count(
+        1000.0, 0.2
+    )  # every look at the clock is 0.2 s later: each gap is too long
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         if "watch" not in query:
@@ -132,7 +144,8 @@ def test_what_happened_unwatched_has_no_arrival() -> None:
 
 @pytest.mark.parametrize(("refused", "code"), [("list", 429), ("watch", 429), ("watch", 503)])
 def test_a_watch_comes_again_when_the_server_says(refused: str, code: int) -> None:
-    # given a server that refuses a list or a watch: once with a time, then with one in the far future, then without
+    # given a server that refuses a list or a watch: once with a time, then with one in the far
+    # future, then without
     after = [{"Retry-After": "7"}, {"Retry-After": "999999"}, {}]
     done = threading.Event()
     rested: list[float] = []
@@ -213,7 +226,11 @@ def test_a_server_that_says_when_is_obeyed_beyond_our_own_patience() -> None:
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         if method == "GET":
             return resources(JOBS)
-        return (503, {"Retry-After": str(left.pop(0))}, status(503, "later")) if left else (201, {}, {})
+        return (
+            (503, {"Retry-After": str(left.pop(0))}, status(503, "later"))
+            if left
+            else (201, {}, {})
+        )
 
     with api(act) as (cluster, _):
         objects = Objects(Raw(cluster), patience_s=60, clock=lambda: now[0], sleep=sleep)
@@ -245,7 +262,9 @@ def test_patience_ends() -> None:
         return resources(JOBS) if method == "GET" else (500, {}, status(500, "broken"))
 
     with api(act) as (cluster, _):
-        answer = Objects(Raw(cluster), patience_s=5, clock=lambda: now[0], sleep=sleep).apply(BODY, "n")
+        answer = Objects(Raw(cluster), patience_s=5, clock=lambda: now[0], sleep=sleep).apply(
+            BODY, "n"
+        )
     assert not answer.accepted
     assert answer.tries > 1
     assert now[0] <= 5
@@ -274,10 +293,16 @@ def test_a_server_that_says_at_once_is_not_asked_in_a_loop() -> None:
         now[0] += seconds
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        return resources(JOBS) if method == "GET" else (429, {"Retry-After": "0"}, status(429, "slow down"))
+        return (
+            resources(JOBS)
+            if method == "GET"
+            else (429, {"Retry-After": "0"}, status(429, "slow down"))
+        )
 
     with api(act) as (cluster, _):
-        answer = Objects(Raw(cluster), patience_s=5, clock=lambda: now[0], sleep=sleep).apply(BODY, "n")
+        answer = Objects(Raw(cluster), patience_s=5, clock=lambda: now[0], sleep=sleep).apply(
+            BODY, "n"
+        )
     assert not answer.accepted
     assert waited and min(waited) > 0.1
 
@@ -297,7 +322,10 @@ def test_many_are_in_flight_at_once() -> None:
 
 
 def test_an_unknown_kind_says_what_to_install() -> None:
-    with api(lambda *asked: resources()) as (cluster, _), pytest.raises(Missing, match="does not know Job") as raised:
+    with (
+        api(lambda *asked: resources()) as (cluster, _),
+        pytest.raises(Missing, match="does not know Job") as raised,
+    ):
         Objects(Raw(cluster)).resource("batch/v1", "Job")
     assert isinstance(raised.value, ScaletestError) and "CRD" in raised.value.hint
 

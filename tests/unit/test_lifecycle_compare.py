@@ -18,11 +18,17 @@ def test_a_slower_step_is_found_and_noise_is_not() -> None:
         rows = [workload(f"j-{index:03}", step=1.0 + 0.2 * chance.random()) for index in range(100)]
         for row in rows:
             each = row.pods[f"{row.name}-0"]
-            each.stamps["ready"] = Stamp(watch_s=(each.stamps["scheduled"].watch_s or 0) + 2 + slower)
+            each.stamps["ready"] = Stamp(
+                watch_s=(each.stamps["scheduled"].watch_s or 0) + 2 + slower
+            )
         return of(*rows)
 
     base = run(0.0)
     assert compare(base, run(0.0), 0.1).verdict.kind is VerdictKind.PASS
     found = compare(base, run(1.0), 0.1)
     assert found.verdict.kind is VerdictKind.FAIL
-    assert {one.name for one in found.steps if one.change == "slower"} == {"ready", "pod_ready", "total_ready"}
+    assert {one.name for one in found.steps if one.change == "slower"} == {
+        "ready",
+        "pod_ready",
+        "total_ready",
+    }

@@ -9,16 +9,31 @@ from tests.unit.lifecycles import of, workload
 
 
 def test_rows_are_steps_with_averages_and_percentiles() -> None:
-    rows = [workload(f"j-{index}", submitted=float(index), step=1.0 + index / 100) for index in range(30)]
+    rows = [
+        workload(f"j-{index}", submitted=float(index), step=1.0 + index / 100)
+        for index in range(30)
+    ]
     found = of(*rows)
-    assert [one.step.step.name for one in panels(found, GENERAL)] == ["total_decided", "total_ready", "total_finished"]
+    assert [one.step.step.name for one in panels(found, GENERAL)] == [
+        "total_decided",
+        "total_ready",
+        "total_finished",
+    ]
     first = panels(found, DETAILED)[0]
     assert "time between submission and workload creation" in first.title
     for part in ("average 1.1", "p50 1.1", "p95 n/a", "p99 n/a"):
         assert part in first.shares
     # with values enough, all of them
-    many = of(*(workload(f"j-{index}", submitted=float(index), step=1.0 + index / 1000) for index in range(300)))
-    assert "p95 1.28" in panels(many, DETAILED)[0].shares and "p99 1.3" in panels(many, DETAILED)[0].shares
+    many = of(
+        *(
+            workload(f"j-{index}", submitted=float(index), step=1.0 + index / 1000)
+            for index in range(300)
+        )
+    )
+    assert (
+        "p95 1.28" in panels(many, DETAILED)[0].shares
+        and "p99 1.3" in panels(many, DETAILED)[0].shares
+    )
     assert sum(first.counts) == 30
     left, right = charts(first)
     assert "<path" in str(left.svg()) and str(right.svg()).count("<rect") > 20

@@ -25,9 +25,14 @@ from tests.unit.lifecycles import of, workload
     ],
 )
 def test_thresholds(text: str, kind: VerdictKind) -> None:
-    rows = [workload(f"j-{index}", submitted=float(index), step=1.0 if index % 2 else 0.999) for index in range(20)]
+    rows = [
+        workload(f"j-{index}", submitted=float(index), step=1.0 if index % 2 else 0.999)
+        for index in range(20)
+    ]
     for row in rows:
-        row.pods[f"{row.name}-0"].stamps["ready"] = row.pods[f"{row.name}-0"].stamps["scheduled"].merged(Stamp())
+        row.pods[f"{row.name}-0"].stamps["ready"] = (
+            row.pods[f"{row.name}-0"].stamps["scheduled"].merged(Stamp())
+        )
         at = row.pods[f"{row.name}-0"].stamps["scheduled"].watch_s or 0.0
         row.pods[f"{row.name}-0"].stamps["ready"] = Stamp(watch_s=at + 0.5)
     found = of(*rows, thresholds=[text])
@@ -37,11 +42,15 @@ def test_thresholds(text: str, kind: VerdictKind) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("ready.p99", "cannot be read"), ("redy.p99<1s", "not measured"), ("ready.p98<1s", "asks for p98"),
-        ("ready<1s", "asks for nothing"), ("failed<1s", "unit s"), ("throughput>1%", "unit %"),
+        ("ready.p99", "cannot be read"),
+        ("redy.p99<1s", "not measured"),
+        ("ready.p98<1s", "asks for p98"),
+        ("ready<1s", "asks for nothing"),
+        ("failed<1s", "unit s"),
+        ("throughput>1%", "unit %"),
         ("x" * 300, "cannot be read"),
     ],
-)  # fmt: skip
+)
 def test_bad_thresholds_are_explained(text: str, what: str) -> None:
     with pytest.raises(InvalidValue, match=what):
         judge.parse(text)

@@ -22,7 +22,10 @@ def test_records_come_back_as_they_were() -> None:
     assert found == tracker.workloads
 
 
-@given(st.text(max_size=60) | st.sampled_from(['{"record":"pod","workload":"x"}', '{"stamps":{"a":1}}', "[]", "{}"]))
+@given(
+    st.text(max_size=60)
+    | st.sampled_from(['{"record":"pod","workload":"x"}', '{"stamps":{"a":1}}', "[]", "{}"])
+)
 def test_foreign_records_are_refused_cleanly(line: str) -> None:
     for read_one in (lambda: read_line(line, {}), lambda: Submission.from_json(line)):
         with pytest.raises(InvalidValue):

@@ -69,7 +69,9 @@ def test_pods_that_run_and_do_not_end_are_said_to() -> None:
 
 def test_head_and_tail_and_errors() -> None:
     rows = [workload(f"j-{index}", submitted=float(index)) for index in range(6)]
-    rows[2].mark("pod_group_created", Stamp(watch_s=BEGAN - 100))  # older than its pod: the pod was replaced
+    rows[2].mark(
+        "pod_group_created", Stamp(watch_s=BEGAN - 100)
+    )  # older than its pod: the pod was replaced
 
     def shown(view: WorkloadSelection) -> list[str]:
         return [one.workload.name for one in of(*rows, view=view).courses]

@@ -32,7 +32,8 @@ def test_missing_values_are_counted_and_are_no_zero() -> None:
 
 
 def test_a_failed_pod_keeps_no_workload_of_unknown_size_from_finishing() -> None:
-    # given a workload that does not say how many pods it has, one of which finished while the other failed
+    # given a workload that does not say how many pods it has, one of which finished while the other
+    # failed
     pods = {
         "uid-0": LifecyclePod("uid-0", "j-0", stamps={"finished": Stamp(9.0)}),
         "uid-1": LifecyclePod("uid-1", "j-1", stamps={"evicted": Stamp(8.0)}, failed=True),

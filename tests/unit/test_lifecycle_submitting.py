@@ -20,11 +20,19 @@ def test_defect_14_a_second_run_in_the_folder_takes_nothing_away(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # given a folder in which a submit was interrupted after two of five
-    made = plan(count=5, processes=2, api_version="batch/v1", object_kind="Job", template=text_of("job", None))
+    made = plan(
+        count=5,
+        processes=2,
+        api_version="batch/v1",
+        object_kind="Job",
+        template=text_of("job", None),
+    )
     store, tool = Store(tmp_path), Stopping(2)
     store.begin(made, [])
     Submitter(made, store, tool, lambda: BEGAN, fresh=True, stop=tool.stop).run()
-    assert [row["jobName"] for row in json.loads((tmp_path / "submitted.json").read_text())] == tool.names
+    assert [
+        row["jobName"] for row in json.loads((tmp_path / "submitted.json").read_text())
+    ] == tool.names
     # then the next one goes on, and the one after that has nothing to do
     for expected in (5, 5):
         Submitter(made, store, tool, lambda: BEGAN + 9).run()

@@ -25,9 +25,13 @@ def test_defect_02_every_type_has_a_template_that_works(name: str) -> None:
 
 
 def test_defect_15_a_claim_touches_nothing_but_the_pods() -> None:
-    text = text_of("job", None).replace("backoffLimit: 0", "backoffLimit: 0\n  # status:\n  suspend: false")
+    text = text_of("job", None).replace(
+        "backoffLimit: 0", "backoffLimit: 0\n  # status:\n  suspend: false"
+    )
     text = text.replace("  name: ${name}", '  name: ${name}\n  annotations: {note: "status: here"}')
-    made = Workloads(text, plan().values(), "r", Extras(pvc=True, storage_class="fast", claim_template="gpu"))
+    made = Workloads(
+        text, plan().values(), "r", Extras(pvc=True, storage_class="fast", claim_template="gpu")
+    )
     body = made.make("j-1")
     assert body["metadata"]["annotations"] == {"note": "status: here"}
     assert body["spec"]["suspend"] is False
@@ -53,7 +57,11 @@ spec:
       template: {spec: {containers: [{name: c, command: ["echo", "$${HOME} ${gpus}"]}]}}
 """
     body = Workloads(text, plan(workers=4).values(), "r").make("j-1")
-    assert body["metadata"]["labels"] == {"team": "a", "scaletest/run": "r", "scaletest/workload": "j-1"}
+    assert body["metadata"]["labels"] == {
+        "team": "a",
+        "scaletest/run": "r",
+        "scaletest/workload": "j-1",
+    }
     task = body["spec"]["tasks"][0]
     assert (body["spec"]["queue"], task["replicas"], task["note"]) == ("gold", 4, "4")
     assert task["template"]["spec"]["containers"][0]["command"] == ["echo", "${HOME} 1"]
@@ -85,7 +93,13 @@ def test_no_devices_asks_for_no_kind_of_device() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "workers", "pods"),
-    [("indexed-job", 7, 7), ("jobset", 7, 7), ("pytorchjob", 7, 8), ("deployment", 3, 3), ("runai-distributed", 7, 8)],
+    [
+        ("indexed-job", 7, 7),
+        ("jobset", 7, 7),
+        ("pytorchjob", 7, 8),
+        ("deployment", 3, 3),
+        ("runai-distributed", 7, 8),
+    ],
 )
 def test_the_pods_of_a_gang_are_known(kind: str, workers: int, pods: int) -> None:
     made = plan(workers=workers)
@@ -93,9 +107,15 @@ def test_the_pods_of_a_gang_are_known(kind: str, workers: int, pods: int) -> Non
     assert kinds.expected(body) == pods
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-                    max_leaves=8))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+        ),
+        max_leaves=8,
+    )
+)
 def test_any_object_has_some_number_of_pods(spec: object) -> None:
     for kind in ("Job", "JobSet", "PyTorchJob", "Deployment", "DistributedWorkload"):
         found = kinds.expected({"kind": kind, "spec": spec if isinstance(spec, dict) else {}})

@@ -50,7 +50,8 @@ def test_what_was_listed_gets_no_arrival_from_a_later_event() -> None:
 
 
 def test_a_job_is_finished_when_it_says_so_and_not_when_a_pod_is() -> None:
-    # given a Job whose first pod failed and is tried again, and one with more pods in all than at once
+    # given a Job whose first pod failed and is tried again, and one with more pods in all than at
+    # once
     tracker = Tracker({"j", "k"})
     for name in ("j", "k"):
         tracker.see(seen("workload", "ADDED", job(name), 0.0))
@@ -82,7 +83,9 @@ def test_finished_pods_that_are_collected_stay_measured() -> None:
     del body["metadata"]["ownerReferences"]
     tracker.see(seen("pod", "MODIFIED", body, 3.5))
     tracker.see(seen("pod", "DELETED", body, 4.0))
-    found = books([timeline(one) for one in tracker.workloads.values()], [submission("j")], "finished")
+    found = books(
+        [timeline(one) for one in tracker.workloads.values()], [submission("j")], "finished"
+    )
     assert (found.measured, found.lost, found.balanced) == (1, 0, True)
 
 
@@ -112,14 +115,20 @@ def test_what_vanishes_unseen_is_lost_and_not_dropped() -> None:
     tracker.submitted("j", "n", BEGAN, BEGAN)
     tracker.submitted("k", "n", BEGAN, BEGAN + 50)  # accepted after the list was asked for
     tracker.see(seen("workload", "SYNCED", {"uids": set()}, 10.0))
-    found = books([timeline(one) for one in tracker.workloads.values()], [submission("j"), submission("k")], "finished")
+    found = books(
+        [timeline(one) for one in tracker.workloads.values()],
+        [submission("j"), submission("k")],
+        "finished",
+    )
     assert (found.lost, found.pending, found.balanced) == (1, 1, True)
 
 
 def test_defect_07_foreign_pods_and_groups_are_counted_and_left_alone() -> None:
     tracker = Tracker({"j"})
     tracker.see(seen("pod", "ADDED", {"metadata": {"name": "stranger", "uid": "u"}}, 1.0))
-    tracker.see(seen("podgroup", "ADDED", {"metadata": {"name": "x", "uid": "v", "labels": {}}}, 1.0))
+    tracker.see(
+        seen("podgroup", "ADDED", {"metadata": {"name": "x", "uid": "v", "labels": {}}}, 1.0)
+    )
     assert tracker.workloads == {}
     assert tracker.foreign == {"pod": 1, "podgroup": 1}
 
@@ -141,7 +150,12 @@ def test_defect_05_the_bind_of_a_claim_is_measured_from_its_request() -> None:
 
 def device_claim(name: str, pod_name: str, **status: Any) -> dict[str, Any]:
     owner = {"kind": "Pod", "name": pod_name, "uid": f"uid-{pod_name}"}
-    made = {"name": name, "uid": f"uid-{name}", "creationTimestamp": iso(BEGAN), "ownerReferences": [owner]}
+    made = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "creationTimestamp": iso(BEGAN),
+        "ownerReferences": [owner],
+    }
     return {"metadata": made, "status": status}
 
 
@@ -153,7 +167,9 @@ def test_devices_are_allocated_when_all_claims_of_a_pod_have_theirs() -> None:
     mine["spec"]["resourceClaims"] = [*rows, {"name": "c", "resourceClaimName": "shared"}]
     tracker = Tracker({name})
     tracker.see(seen("claim", "ADDED", device_claim("a", f"{name}-x"), 1.0))
-    tracker.see(seen("claim", "MODIFIED", device_claim("a", f"{name}-x", allocation={"devices": {}}), 2.0))
+    tracker.see(
+        seen("claim", "MODIFIED", device_claim("a", f"{name}-x", allocation={"devices": {}}), 2.0)
+    )
     tracker.see(seen("pod", "ADDED", mine, 2.5))
     tracker.see(seen("claim", "ADDED", device_claim("b", f"{name}-x"), 3.0))
     stamps = tracker.workloads[name].pods[f"uid-{name}-x"].stamps
@@ -161,7 +177,9 @@ def test_devices_are_allocated_when_all_claims_of_a_pod_have_theirs() -> None:
     assert "claim_allocated" not in stamps
     # when the second has its devices, expect its time, the API's too where there is one of all
     with_time = {"devices": {}, "allocationTimestamp": iso(BEGAN + 5)}
-    tracker.see(seen("claim", "MODIFIED", device_claim("b", f"{name}-x", allocation=with_time), 5.25))
+    tracker.see(
+        seen("claim", "MODIFIED", device_claim("b", f"{name}-x", allocation=with_time), 5.25)
+    )
     assert stamps["claim_allocated"] == Stamp(None, BEGAN + 5.25)
     found = of(*tracker.workloads.values(), until="scheduled").step("claim_allocated")
     assert found is not None and (found.values, found.sources) == ((4.25,), {"watch": 1})
@@ -169,7 +187,9 @@ def test_devices_are_allocated_when_all_claims_of_a_pod_have_theirs() -> None:
 
 def test_a_claim_that_nobody_saw_allocated_gets_no_time() -> None:
     name = "j-00aa11"
-    mine = pod(f"{name}-x", name) | {"spec": {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}]}}
+    mine = pod(f"{name}-x", name) | {
+        "spec": {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}]}
+    }
     allocated = device_claim("a", f"{name}-x", allocation={"devices": {}})
     for kind, at_s in (("LISTED", None), ("DELETED", 9.0)):
         tracker = Tracker({name})
@@ -179,7 +199,11 @@ def test_a_claim_that_nobody_saw_allocated_gets_no_time() -> None:
         assert stamps["claim_allocated"] == Stamp()
     # and one that was made by hand, or for somebody else, is nobody's
     tracker = Tracker({name})
-    tracker.see(seen("claim", "ADDED", {"metadata": {"name": f"{name}-hand", "uid": "u"}, "status": {}}, 1.0))
+    tracker.see(
+        seen(
+            "claim", "ADDED", {"metadata": {"name": f"{name}-hand", "uid": "u"}, "status": {}}, 1.0
+        )
+    )
     tracker.see(seen("claim", "ADDED", device_claim("a", "stranger"), 1.0))
     assert (tracker.workloads, tracker.foreign) == ({}, {"claim": 1})
 
@@ -196,7 +220,12 @@ def happening(reason: str, name: str, at_s: float) -> dict[str, Any]:
 def test_defect_06_evictions_and_claims_of_one_workload_do_not_mix() -> None:
     name = "j-00aa11"
     tracker = Tracker({name})
-    for reason, at_s in (("Evict", 9), ("ExternalProvisioning", 2), ("ProvisioningSucceeded", 5), ("Evict", 30)):
+    for reason, at_s in (
+        ("Evict", 9),
+        ("ExternalProvisioning", 2),
+        ("ProvisioningSucceeded", 5),
+        ("Evict", 30),
+    ):
         tracker.see(seen("event", "ADDED", happening(reason, f"{name}-claim", at_s), at_s))
     stamps = tracker.workloads[name].stamps
     assert {key: stamp.api_s for key, stamp in stamps.items()} == {

@@ -57,10 +57,13 @@ def test_a_delay_keeps_each_slot_empty_for_so_long() -> None:
 
 
 def test_single_failures_do_not_slow_the_load_down() -> None:
-    # given a clock that stands still and requests of which every second fails, expect no pause after any of them
+    # given a clock that stands still and requests of which every second fails, expect no pause
+    # after any of them
     count = itertools.count()
     client: Any = FakeClient(
-        lambda request: replied(request.id, outcome=(Outcome.FAILED if next(count) % 2 else Outcome.SUCCEEDED))
+        lambda request: replied(
+            request.id, outcome=(Outcome.FAILED if next(count) % 2 else Outcome.SUCCEEDED)
+        )
     )
     loop = ClosedLoop(client, "q", lambda _: None, total=40, clock=Clock())
     loop.set_parallel(1)
@@ -106,7 +109,9 @@ def test_open_load_measures_from_the_intended_start() -> None:
     assert loop.wait_idle(120)
     loop.close()
     # expect the stall in every request that should have started meanwhile
-    assert [record.total_s for record in records] == pytest.approx([3.0 - number / 10 for number in range(10)])
+    assert [record.total_s for record in records] == pytest.approx(
+        [3.0 - number / 10 for number in range(10)]
+    )
 
 
 def test_open_load_does_not_wait_for_replies_but_for_room() -> None:
@@ -126,7 +131,9 @@ def test_open_load_has_an_end_that_nobody_can_notice_late() -> None:
     # given 10 requests a second for a second, of which 3 may be in flight
     clock = Clock()
     client: Any = FakeClient()
-    loop = OpenLoop(client, "q", lambda _: None, pace.constant(10), maximum=3, ends_s=1.0, clock=clock)
+    loop = OpenLoop(
+        client, "q", lambda _: None, pace.constant(10), maximum=3, ends_s=1.0, clock=clock
+    )
     # when nobody looks before two seconds have passed
     clock.now = 2.0
     eventually(lambda: len(client.submitted) == 3)
@@ -140,7 +147,9 @@ def test_open_load_has_an_end_that_nobody_can_notice_late() -> None:
 def test_open_load_submits_nothing_that_is_due_after_its_end() -> None:
     clock = Clock()
     client: Any = FakeClient()
-    loop = OpenLoop(client, "q", lambda _: None, pace.constant(10), maximum=100, ends_s=1.0, clock=clock)
+    loop = OpenLoop(
+        client, "q", lambda _: None, pace.constant(10), maximum=100, ends_s=1.0, clock=clock
+    )
     clock.now = 2.0
     eventually(lambda: len(client.submitted) == 10)
     before = len(client.waits)
@@ -154,7 +163,9 @@ def test_what_a_full_queue_refused_keeps_its_intended_start_and_order() -> None:
     clock, records = Clock(), []
     client: Any = FakeClient(lambda request: replied(request.id, wait_s=0.0, run_s=0.0), room=2)
     clock.now = 1.0
-    loop = OpenLoop(client, "q", records.append, iter([0.0, 0.0, 0.0, 0.1, 2.0]), maximum=100, clock=clock)
+    loop = OpenLoop(
+        client, "q", records.append, iter([0.0, 0.0, 0.0, 0.1, 2.0]), maximum=100, clock=clock
+    )
     eventually(lambda: loop.refused == 1)
     client.room = 100
     clock.now = 2.0
@@ -212,7 +223,9 @@ def test_failures_are_counted_as_their_outcome() -> None:
     assert statistics.snapshot().outcomes["timed_out"] == 1
 
 
-def test_a_reply_that_comes_while_a_step_ends_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_that_comes_while_a_step_ends_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # given three requests in flight, of which the first is answered while the loop is closed
     client: Any = FakeClient()
     real = OpenLoop.close

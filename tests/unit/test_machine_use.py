@@ -33,7 +33,10 @@ from scaletest.system.sockets import CLIENTS
 QUIET = MachineUse(cores=4, busy=0.6, tester=0.3, service=0.2)
 OTHERS = MachineUse(cores=4, busy=3.9, tester=0.3, service=0.2)
 SERVICE = MachineUse(cores=4, busy=3.9, tester=0.5, service=3.2)
-LATE = [Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
+LATE = [
+    Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK)
+    for n in range(1000)
+]
 
 
 def step(around: MachineUse | None, **more: float) -> SaturationStep:
@@ -43,7 +46,11 @@ def step(around: MachineUse | None, **more: float) -> SaturationStep:
 @pytest.mark.parametrize(
     ("around", "cpu", "blamed"),
     [
-        (OTHERS, 0.3, "the machine was busy: other programs used 3.4 of 4 cores: requests were sent"),
+        (
+            OTHERS,
+            0.3,
+            "the machine was busy: other programs used 3.4 of 4 cores: requests were sent",
+        ),
         # it computed much itself, and the machine was full of others all the same
         (OTHERS, 0.6, "the machine was busy: other programs used 3.4 of 4 cores"),
         (SERVICE, 0.5, "the machine was full: the service used 3.2 and the tester 0.5 of 4 cores"),
@@ -52,7 +59,9 @@ def step(around: MachineUse | None, **more: float) -> SaturationStep:
         (None, 0.9, "the tester was the bottleneck"),
     ],
 )
-def test_a_late_step_blames_who_had_the_cores(around: MachineUse | None, cpu: float, blamed: str) -> None:
+def test_a_late_step_blames_who_had_the_cores(
+    around: MachineUse | None, cpu: float, blamed: str
+) -> None:
     assert assess(SaturationPlan("t"), step(around, cpu=cpu), LATE).tester.startswith(blamed)
 
 
@@ -74,13 +83,17 @@ def test_nobody_filled_a_machine_with_free_cores() -> None:
 
 
 def test_a_step_is_read_as_it_was_written() -> None:
-    activity = Activity({State.FILE_LOCK: 9.0, State.ON_CPU: 1.0}, (Wait(State.FILE_LOCK, "/l", 9.0),))
+    activity = Activity(
+        {State.FILE_LOCK: 9.0, State.ON_CPU: 1.0}, (Wait(State.FILE_LOCK, "/l", 9.0),)
+    )
     made = step(replace(OTHERS, activities=(activity,)))
     assert SaturationStep.from_json(made.to_json()) == made
     assert SaturationStep.from_json(step(None).to_json()) == step(None)
 
 
-@pytest.mark.parametrize("text", ['"x"', '{"cores": -1}', '{"cores": 1}', '{"cores": 1, "busy": "x"}'])
+@pytest.mark.parametrize(
+    "text", ['"x"', '{"cores": -1}', '{"cores": 1}', '{"cores": 1, "busy": "x"}']
+)
 def test_a_wrong_one_is_refused(text: str) -> None:
     line = step(None).to_json()[:-1] + f',"around":{text}}}'
     with pytest.raises(InvalidValue):
@@ -89,38 +102,58 @@ def test_a_wrong_one_is_refused(text: str) -> None:
 
 def test_the_report_says_what_limits_the_service() -> None:
     # given a rate that holds, and one at which the backlog grows while the service waits for a lock
-    plan = SaturationPlan("t", mode="sweep", start=100.0, maximum=200.0, increment=100.0, warm_s=0.0)
+    plan = SaturationPlan(
+        "t", mode="sweep", start=100.0, maximum=200.0, increment=100.0, warm_s=0.0
+    )
     lock = Activity({State.FILE_LOCK: 9.0, State.ON_CPU: 1.0}, (Wait(State.FILE_LOCK, "/l", 9.0),))
     idle = Activity({State.IDLE: 10.0})
     held = [Attempt(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(1000)]
     late = [Attempt(n, 1, True, n / 200, n / 200, n / 200, n / 100 + 0.01, OK) for n in range(2000)]
     first = replace(step(replace(QUIET, activities=(idle,))), phase="sweep")
-    second = replace(first, number=1, level=200.0, requests=2000, around=replace(QUIET, activities=(lock,)))
+    second = replace(
+        first, number=1, level=200.0, requests=2000, around=replace(QUIET, activities=(lock,))
+    )
     result = evaluate(plan, [first, second], {0: held, 1: late})
     assert result.steps[-1].saturated
     told = words.ceiling(result)
-    assert told == (
-        "at 200/s the service's time: file lock 90% (/l), on a CPU 10%; of 4 cores it used 0.20, the tester 0.30, "
-        "other programs 0.10"
+    assert (
+        told
+        == "at 200/s the service's time: file lock 90% (/l), on a CPU 10%; of 4 cores it used 0.20,"
+        " the tester 0.30, other programs 0.10"
     )
     assert told in words.told(result)
     # what others took of a busy machine is a warning
     busy = replace(OTHERS, activities=(lock,))
     result = evaluate(plan, [first, replace(second, around=busy)], {0: held, 1: late})
-    assert any(line.startswith("the machine was busy: other programs used 3.4") for line in result.warnings)
+    assert any(
+        line.startswith("the machine was busy: other programs used 3.4") for line in result.warnings
+    )
 
 
 def test_a_service_that_waits_for_its_clients_is_idle() -> None:
     waits = (Wait(State.NETWORK, CLIENTS, 6.0), Wait(State.NETWORK, "127.0.0.1:6379", 1.0))
-    activity = idle_between_requests(Activity({State.NETWORK: 7.5, State.IDLE: 0.5, State.ON_CPU: 2.0}, waits))
+    activity = idle_between_requests(
+        Activity({State.NETWORK: 7.5, State.IDLE: 0.5, State.ON_CPU: 2.0}, waits)
+    )
     assert activity.seconds == {State.NETWORK: 1.5, State.IDLE: 6.5, State.ON_CPU: 2.0}
     around = replace(QUIET, activities=(activity,))
-    result = evaluate(SaturationPlan("t", mode="sweep", start=100.0), [replace(step(around), phase="sweep")], {0: []})
-    assert "idle 65% (waiting for requests), on a CPU 20%, network 15% (127.0.0.1:6379)" in words.ceiling(result)
+    result = evaluate(
+        SaturationPlan("t", mode="sweep", start=100.0),
+        [replace(step(around), phase="sweep")],
+        {0: []},
+    )
+    assert (
+        "idle 65% (waiting for requests), on a CPU 20%, network 15% (127.0.0.1:6379)"
+        in words.ceiling(result)
+    )
 
 
 def test_nothing_is_said_of_a_service_elsewhere() -> None:
-    result = evaluate(SaturationPlan("t", mode="sweep", start=100.0), [replace(step(QUIET), phase="sweep")], {0: LATE})
+    result = evaluate(
+        SaturationPlan("t", mode="sweep", start=100.0),
+        [replace(step(QUIET), phase="sweep")],
+        {0: LATE},
+    )
     assert words.ceiling(result) == ""
 
 
@@ -180,7 +213,9 @@ def test_nobody_serves_a_free_port() -> None:
         assert listeners.servers(port) == []
 
 
-@pytest.mark.parametrize(("host", "here"), [("127.0.0.1", True), ("localhost", True), ("192.0.2.7", False)])
+@pytest.mark.parametrize(
+    ("host", "here"), [("127.0.0.1", True), ("localhost", True), ("192.0.2.7", False)]
+)
 def test_addresses_of_this_machine(host: str, here: bool) -> None:
     assert listeners.is_here(host) is here
 
@@ -191,7 +226,9 @@ class Waits:
     def __init__(self, until: Callable[[], bool], begin: Callable[[], object] = bool) -> None:
         self._until, self._begin = until, begin
 
-    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
         self._begin()
         while not self._until():
             pass
@@ -203,10 +240,14 @@ class Waits:
 
 def test_tester_and_service_are_told_apart() -> None:
     # given a service that computes when it is asked to, and then sleeps
-    code = "import sys, time\nsys.stdin.read()\nwhile time.process_time() < 0.6: pass\ntime.sleep(600)"
+    code = (
+        "import sys, time\nsys.stdin.read()\nwhile time.process_time() < 0.6: pass\ntime.sleep(600)"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
-        load = Watched(Waits(lambda: used_s([process.pid]) >= 0.4, process.stdin.close), lambda: [process.pid])
+        load = Watched(
+            Waits(lambda: used_s([process.pid]) >= 0.4, process.stdin.close), lambda: [process.pid]
+        )
         try:
             around = load.measure(LoadOrder(1.0), lambda: False, lambda ended, failed: None).around
         finally:

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from scaletest.analysis.completions import Ends
 from scaletest.analysis.doubling import WAYS, StepPart, doubling, judged, run_course, together
-from scaletest.analysis.machine_trend import MachineTrend, UpAndDown, chi_square_limit, machine_trend
+from scaletest.analysis.machine_trend import (
+    MachineTrend,
+    UpAndDown,
+    chi_square_limit,
+    machine_trend,
+)
 from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair
 from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.tails import Tail, tail, usual
@@ -25,15 +30,24 @@ LENGTH_S = 10.0
 
 
 def part(
-    workers: int, repeat: int, per_s: float, relative: float = 0.01, sound: bool = True, at_s: float = 0.0
+    workers: int,
+    repeat: int,
+    per_s: float,
+    relative: float = 0.01,
+    sound: bool = True,
+    at_s: float = 0.0,
 ) -> StepPart:
     rate = Throughput(per_s, per_s * relative, 100 * workers, 99 * workers, True)
     usual = Tail(99 * workers, workers / per_s, relative / 2, ())
     return StepPart(workers, repeat, LENGTH_S, at_s, rate, usual, sound)
 
 
-def measured(speed: dict[float, float], ratio: float = 2.0, relative: float = 0.01) -> list[list[StepPart]]:
-    """Steps of 1, 2 and 4 workers up and down, each in the middle of its 10 s; speed: by those six times."""
+def measured(
+    speed: dict[float, float], ratio: float = 2.0, relative: float = 0.01
+) -> list[list[StepPart]]:
+    """Steps of 1, 2 and 4 workers up and down, each in the middle of its 10 s; speed: by those six
+    times.
+    """
     times = sorted(speed)
     steps: list[list[StepPart]] = []
     for index, workers in enumerate((1, 2, 4)):
@@ -95,7 +109,9 @@ def test_two_steps_cannot_tell_a_trend_from_a_jump() -> None:
 
 
 def test_chi_square_is_that_of_the_tables() -> None:
-    assert [chi_square_limit(freedom, 0.01) for freedom in (1, 2, 5)] == pytest.approx([6.63, 9.21, 15.09], rel=0.02)
+    assert [chi_square_limit(freedom, 0.01) for freedom in (1, 2, 5)] == pytest.approx(
+        [6.63, 9.21, 15.09], rel=0.02
+    )
 
 
 def test_a_run_that_is_decided_is_not_measured_again() -> None:
@@ -120,7 +136,8 @@ def test_a_part_that_was_unsteady_is_replaced_by_another_pair() -> None:
     again = [*unsteady, part(1, 2, 1.0, at_s=65.0), part(1, 3, 1.0, at_s=95.0)]
     assert [pair.repeat for pair in judged(again)] == [2, 3]
     assert together(judged(again)).per_s == pytest.approx(1.0)
-    # and then says nothing of the machine either, or every ratio of the run would stay open for its sake
+    # and then says nothing of the machine either, or every ratio of the run would stay open for its
+    # sake
     second = [*steps[1], part(2, 2, 2.0, at_s=75.0), part(2, 3, 2.0, at_s=85.0)]
     measured_again = [again, second, steps[2]]
     assert run_course(measured_again).shaken == 1.0
@@ -144,9 +161,16 @@ def test_what_one_step_leaves_of_its_time_another_may_use() -> None:
 
 def test_parts_without_any_length_end_the_run() -> None:
     empty = [
-        StepPart(workers, repeat, 0.0, 0.0, NOTHING, tail({}), False) for workers in PLAN.steps for repeat in (0, 1)
+        StepPart(workers, repeat, 0.0, 0.0, NOTHING, tail({}), False)
+        for workers in PLAN.steps
+        for repeat in (0, 1)
     ]
-    assert further_pair(PLAN, [[each for each in empty if each.workers == workers] for workers in PLAN.steps]) == []
+    assert (
+        further_pair(
+            PLAN, [[each for each in empty if each.workers == workers] for workers in PLAN.steps]
+        )
+        == []
+    )
 
 
 def test_ways_that_chance_cannot_explain_widen_every_ratio() -> None:
@@ -155,7 +179,9 @@ def test_ways_that_chance_cannot_explain_widen_every_ratio() -> None:
     along = run_course(steps)
     assert along.per_s == 0.0
     assert along.shaken > 5.0
-    plain, shaken = (doubling(steps[0], steps[1], PLAN, course=each) for each in (MachineTrend(), along))
+    plain, shaken = (
+        doubling(steps[0], steps[1], PLAN, course=each) for each in (MachineTrend(), along)
+    )
     assert plain is not None
     assert shaken is not None
     assert shaken.low < plain.low
@@ -173,13 +199,17 @@ def test_a_doubling_that_is_below_one_way_only_does_not_fail() -> None:
 
 
 NOTHING = Throughput(0.0, math.inf, 0, 0, False)
-CYCLES = st.lists(st.one_of(st.sampled_from([0.0, 1e-6, 0.01, 1.0, 1000.0]), st.floats(0.0, 100.0)), max_size=20)
+CYCLES = st.lists(
+    st.one_of(st.sampled_from([0.0, 1e-6, 0.01, 1.0, 1000.0]), st.floats(0.0, 100.0)), max_size=20
+)
 BEGIN_S = 1.7e9
 
 
 @st.composite
 def completions(draw: st.DrawFn) -> Ends:
-    """What up to three workers completed, none of them perhaps, on a clock that tells the time of day."""
+    """What up to three workers completed, none of them perhaps, on a clock that tells the time of
+    day.
+    """
     ends: dict[str, list[float]] = {}
     for worker in range(draw(st.integers(0, 3))):
         now = BEGIN_S + draw(st.floats(0.0, 10.0))
@@ -201,7 +231,10 @@ def parts(draw: st.DrawFn, workers: int, repeat: int) -> StepPart:
 
 
 def is_an_interval(found: Ratio) -> bool:
-    return 0.0 <= found.low <= found.value * (1 + 1e-9) and found.value <= found.high * (1 + 1e-9) <= math.inf
+    return (
+        0.0 <= found.low <= found.value * (1 + 1e-9)
+        and found.value <= found.high * (1 + 1e-9) <= math.inf
+    )
 
 
 @settings(max_examples=50, deadline=None)
@@ -213,13 +246,17 @@ def test_slow_requests_of_any_completions_are_counted(ends: Ends) -> None:
     assert slow.error >= 0.0
     assert all(math.isfinite(value) and value > -1.0 for value in slow.excess)
     filled = usual(ends)
-    assert {worker: times[:1] for worker, times in filled.items()} == {key: times[:1] for key, times in ends.items()}
+    assert {worker: times[:1] for worker, times in filled.items()} == {
+        key: times[:1] for key, times in ends.items()
+    }
     assert all(sorted(times) == list(times) for times in filled.values())
 
 
 @settings(max_examples=50, deadline=None)
 @given(data=st.data(), limit=st.integers(1, 4), max_step_s=st.sampled_from([0.0, 0.001, 1.0, 1e6]))
-def test_any_parts_have_a_ratio_with_an_interval_and_an_end(data: st.DataObject, limit: int, max_step_s: float) -> None:
+def test_any_parts_have_a_ratio_with_an_interval_and_an_end(
+    data: st.DataObject, limit: int, max_step_s: float
+) -> None:
     plan = Plan(limit=limit, order="mirrored", max_step_s=max_step_s)
     steps = [[data.draw(parts(workers, repeat)) for repeat in (0, 1)] for workers in plan.steps]
     for _ in range(100):

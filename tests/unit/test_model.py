@@ -78,7 +78,9 @@ replies = st.builds(
 records = st.builds(Record, names, st.integers(0, 1000), replies, durations)
 anything = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
+    ),
 )
 
 
@@ -103,23 +105,36 @@ def test_an_activity_is_at_most_1_kb_and_reads_back(activity: Activity) -> None:
     assert len(wire.dump(row).encode()) <= 1024
     back = Activity.from_dict(row)
     assert back.to_dict() == row
-    assert {state: seconds for state, seconds in activity.seconds.items() if seconds} == back.seconds
-    assert (back.cpu_s, back.switches, back.memory_bytes) == (activity.cpu_s, activity.switches, activity.memory_bytes)
+    assert {
+        state: seconds for state, seconds in activity.seconds.items() if seconds
+    } == back.seconds
+    assert (back.cpu_s, back.switches, back.memory_bytes) == (
+        activity.cpu_s,
+        activity.switches,
+        activity.memory_bytes,
+    )
 
 
 @pytest.mark.parametrize("length", [1, 80, 400])
 def test_an_activity_keeps_both_ends_of_its_objects(length: int) -> None:
     path = f"/begin{'/é' * length}/end"
     seconds = dict.fromkeys(State, 1234567.1234)
-    activity = Activity(seconds, tuple(Wait(State.NOT_OBSERVED, path, 1e6) for _ in range(4)), cpu_s=1e6)
+    activity = Activity(
+        seconds, tuple(Wait(State.NOT_OBSERVED, path, 1e6) for _ in range(4)), cpu_s=1e6
+    )
     row = activity.to_dict()
     assert len(wire.dump(row).encode()) <= 1024
-    assert all(wait["object"].startswith("/begi") and wait["object"].endswith("/end") for wait in row["waits"])
+    assert all(
+        wait["object"].startswith("/begi") and wait["object"].endswith("/end")
+        for wait in row["waits"]
+    )
 
 
 def test_the_busiest_engines_are_kept() -> None:
     engines = {f"0000:03:00.0 {number}": number / 2 for number in range(12)}
-    row = Activity({State.DEVICE: 1.0}, (Wait(State.DEVICE, "/dev/dri/renderD128", 1.0),), engines=engines).to_dict()
+    row = Activity(
+        {State.DEVICE: 1.0}, (Wait(State.DEVICE, "/dev/dri/renderD128", 1.0),), engines=engines
+    ).to_dict()
     assert row["engines"] == {f"0000:03:00.0 {number}": number / 2 for number in range(11, 3, -1)}
     assert Activity.from_dict(row).engines == row["engines"] and row["waits"]
 
@@ -197,7 +212,9 @@ def test_garbage_is_an_invalid_value_and_nothing_else(kind: type, text: str | by
     )
 )
 @pytest.mark.parametrize("kind", [Request, Reply, Record])
-def test_wrong_types_in_right_places_are_an_invalid_value(kind: type, row: dict[str, object]) -> None:
+def test_wrong_types_in_right_places_are_an_invalid_value(
+    kind: type, row: dict[str, object]
+) -> None:
     try:
         kind.from_json(json.dumps(row))  # type: ignore[attr-defined]
     except InvalidValue:
@@ -206,7 +223,24 @@ def test_wrong_types_in_right_places_are_an_invalid_value(kind: type, row: dict[
 
 @pytest.mark.parametrize(
     "name",
-    ["", "-a", ".a", "a b", "/a", "a/", "a//b", "a/../b", "a/-b", "a/" * 50, "a\n", "ä", "a" * 101, "a:b", None, 7],
+    [
+        "",
+        "-a",
+        ".a",
+        "a b",
+        "/a",
+        "a/",
+        "a//b",
+        "a/../b",
+        "a/-b",
+        "a/" * 50,
+        "a\n",
+        "ä",
+        "a" * 101,
+        "a:b",
+        None,
+        7,
+    ],
 )
 def test_bad_queue_names_are_refused(name: object) -> None:
     with pytest.raises(InvalidValue, match="queue name"):
@@ -218,7 +252,9 @@ def test_queue_names_may_have_parts(name: str) -> None:
     assert Request("r", name).queue == name
 
 
-@pytest.mark.parametrize("limit", [-1, math.nan, math.inf, checks.MAX_TIME_LIMIT_S * 2, "1", True, None])
+@pytest.mark.parametrize(
+    "limit", [-1, math.nan, math.inf, checks.MAX_TIME_LIMIT_S * 2, "1", True, None]
+)
 def test_bad_time_limits_are_refused(limit: object) -> None:
     with pytest.raises(InvalidValue, match="time limit"):
         Request("r", "q", (), limit)  # type: ignore[arg-type]
@@ -243,7 +279,9 @@ def test_histogram_is_within_one_percent(seconds: float) -> None:
 
 
 @given(st.lists(st.floats(1e-6, 3600), min_size=1, max_size=60), st.floats(0, 1))
-def test_quantiles_of_the_histogram_are_those_of_the_values(values: list[float], share: float) -> None:
+def test_quantiles_of_the_histogram_are_those_of_the_values(
+    values: list[float], share: float
+) -> None:
     counts: dict[int, int] = {}
     for value in values:
         counts[histogram.bucket(value)] = counts.get(histogram.bucket(value), 0) + 1
@@ -258,14 +296,23 @@ def test_histogram_ends_hold_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "steps"), [(1, (1,)), (2, (1, 2)), (3, (1, 2, 3)), (8, (1, 2, 4, 8)), (12, (1, 2, 4, 8, 12))]
+    ("limit", "steps"),
+    [(1, (1,)), (2, (1, 2)), (3, (1, 2, 3)), (8, (1, 2, 4, 8)), (12, (1, 2, 4, 8, 12))],
 )
 def test_plan_doubles_up_to_its_limit(limit: int, steps: tuple[int, ...]) -> None:
     assert Plan(limit=limit).steps == steps
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"limit": 0}, {"scale": 0.5}, {"scale": 2.1}, {"scale": math.nan}, {"seconds": -1}, {"queue": "a b"}]
+    "wrong",
+    [
+        {"limit": 0},
+        {"scale": 0.5},
+        {"scale": 2.1},
+        {"scale": math.nan},
+        {"seconds": -1},
+        {"queue": "a b"},
+    ],
 )
 def test_plan_refuses_what_cannot_be_run(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidValue):
@@ -273,11 +320,15 @@ def test_plan_refuses_what_cannot_be_run(wrong: dict[str, object]) -> None:
 
 
 def test_plan_reads_back() -> None:
-    plan = Plan(limit=6, command=("ffmpeg", "-i", "x"), device_glob="/dev/dri/*", tolerate_failures=2)
+    plan = Plan(
+        limit=6, command=("ffmpeg", "-i", "x"), device_glob="/dev/dri/*", tolerate_failures=2
+    )
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
-@pytest.mark.parametrize(("worker", "request_", "limit"), [(0, 0, 0), (2, 0, 2), (0, 3, 3), (2, 3, 2), (4, 3, 3)])
+@pytest.mark.parametrize(
+    ("worker", "request_", "limit"), [(0, 0, 0), (2, 0, 2), (0, 3, 3), (2, 3, 2), (4, 3, 3)]
+)
 def test_the_smaller_non_zero_limit_counts(worker: float, request_: float, limit: float) -> None:
     assert effective_limit(worker, request_) == limit
 
@@ -285,7 +336,11 @@ def test_the_smaller_non_zero_limit_counts(worker: float, request_: float, limit
 def test_verdicts_have_their_exit_codes() -> None:
     codes = {str(kind): kind.exit_code for kind in VerdictKind}
     assert codes == {"PASS": 0, "FAIL": 3, "INVALID": 4, "RUNNING": 4}
-    assert Verdict(VerdictKind.FAIL, "why", "what").to_dict() == {"kind": "FAIL", "reason": "why", "remedy": "what"}
+    assert Verdict(VerdictKind.FAIL, "why", "what").to_dict() == {
+        "kind": "FAIL",
+        "reason": "why",
+        "remedy": "what",
+    }
 
 
 def test_every_error_has_a_message_and_an_exit_code() -> None:

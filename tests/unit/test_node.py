@@ -1,4 +1,6 @@
-"""The resources of a node: recorded files give their figures, and what is absent, denied or strange gives none."""
+"""The resources of a node: recorded files give their figures, and what is absent, denied or strange
+gives none.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from hypothesis import strategies as st
 
 from scaletest.model import NodeSample
 from scaletest.model.node_sample import FIGURES
-from scaletest.system import control_groups, node_container, node_cpu, node_disks, node_memory, node_networks, proc
+from scaletest.system import (
+    control_groups,
+    node_container,
+    node_cpu,
+    node_disks,
+    node_memory,
+    node_networks,
+    proc,
+)
 from scaletest.system.node import MOST_DISKS, MOST_NETWORKS, NodeReader
 from scaletest.system.node_reading import ResourceReading, figures
 
@@ -38,7 +48,7 @@ DISKS = """   7       0 loop0 9 0 9 9 9 0 9 9 0 9 9 0 0 0 0 0 0
  253       0 dm-0 90 0 900 90 0 0 0 0 0 90 90 0 0 0 0 0 0
  253       0 zram0 9 0 9 9 0 0 0 0 0 0 0 0 0 0 0 0 0
    8       0 sda 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
-"""
+"""  # noqa: E501
 NETWORKS = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
     lo: 53031779475 8040076    0    0    0     0          0         0 53031779475 8040076    0    0    0     0       0          0
@@ -67,10 +77,16 @@ class Node:
 
     def counters(self, grown: int = 0) -> None:
         """What grows, 0 or 1 times."""
-        self.write("proc/stat", STAT.format(user=1000 + 150 * grown, iowait=100 + 10 * grown, steal=8 + 4 * grown))
+        self.write(
+            "proc/stat",
+            STAT.format(user=1000 + 150 * grown, iowait=100 + 10 * grown, steal=8 + 4 * grown),
+        )
         self.write("proc/vmstat", VMSTAT.format(swapped=10 + 2 * grown))
         for name, part in (("cpu", 900_000), ("memory", 100_000), ("io", 3_000_000)):
-            self.write(f"proc/pressure/{name}", PRESSURE.format(some=7_870_263_640 + part * grown, full=5 + grown))
+            self.write(
+                f"proc/pressure/{name}",
+                PRESSURE.format(some=7_870_263_640 + part * grown, full=5 + grown),
+            )
         rows = {
             "reads": 100 + 60 * grown,
             "sectors": 800 + 2000 * grown,
@@ -78,7 +94,9 @@ class Node:
             "busy": 9 + 700 * grown,
         }
         self.write("proc/diskstats", DISKS.format(**rows))
-        self.write("proc/net/dev", NETWORKS.format(received=3578738518 + 5000 * grown, dropped=3 * grown))
+        self.write(
+            "proc/net/dev", NETWORKS.format(received=3578738518 + 5000 * grown, dropped=3 * grown)
+        )
 
     def version_2(self, grown: int = 0) -> None:
         for folder in ("", "kubepods/", "kubepods/pod1/"):
@@ -90,7 +108,10 @@ class Node:
             "nr_throttled": 4 + 15 * grown,
         }
         rows["throttled_usec"] = 700_000 + 800_000 * grown
-        self.write("cgroup/kubepods/pod1/cpu.stat", "".join(f"{name} {value}\n" for name, value in rows.items()))
+        self.write(
+            "cgroup/kubepods/pod1/cpu.stat",
+            "".join(f"{name} {value}\n" for name, value in rows.items()),
+        )
         self.write("cgroup/kubepods/memory.max", "max\n")
         self.write("cgroup/kubepods/pod1/memory.max", "1073741824\n")
         self.write("cgroup/kubepods/pod1/memory.current", "4096000\n")
@@ -98,20 +119,26 @@ class Node:
         self.write("cgroup/kubepods/pod1/memory.events", events)
 
     def version_1(self, grown: int = 0) -> None:
-        self.write("proc/self/cgroup", "4:memory:/pod/c1\n3:cpu,cpuacct:/pod/c1\n1:name=systemd:/x\n0::/\n")
+        self.write(
+            "proc/self/cgroup", "4:memory:/pod/c1\n3:cpu,cpuacct:/pod/c1\n1:name=systemd:/x\n0::/\n"
+        )
         for controller in ("cpu,cpuacct", "memory"):
             self.write(f"cgroup/{controller}/cgroup.procs", "")
         cpu, memory = "cgroup/cpu,cpuacct", "cgroup/memory"
         self.write(f"{cpu}/cpu.cfs_quota_us", "20000\n")
         self.write(f"{cpu}/cpu.cfs_period_us", "100000\n")
         held = 700_000_000 + 800_000_000 * grown
-        rows = f"nr_periods {10 + 20 * grown}\nnr_throttled {4 + 15 * grown}\nthrottled_time {held}\n"
+        rows = (
+            f"nr_periods {10 + 20 * grown}\nnr_throttled {4 + 15 * grown}\nthrottled_time {held}\n"
+        )
         self.write(f"{cpu}/cpu.stat", rows)
         self.write(f"{cpu}/cpuacct.usage", f"{5_000_000_000 + 190_000_000 * grown}\n")
         self.write(f"{memory}/memory.limit_in_bytes", "1073741824\n")
         self.write(f"{memory}/memory.usage_in_bytes", "4096000\n")
         self.write(f"{memory}/memory.failcnt", f"{4 + 6 * grown}\n")
-        self.write(f"{memory}/memory.oom_control", f"oom_kill_disable 0\nunder_oom 0\noom_kill {grown}\n")
+        self.write(
+            f"{memory}/memory.oom_control", f"oom_kill_disable 0\nunder_oom 0\noom_kill {grown}\n"
+        )
 
     def cpu(self, number: int, clock: int, heat: int) -> None:
         folder = f"sys/devices/system/cpu/cpu{number}"
@@ -120,7 +147,11 @@ class Node:
         self.write(f"{folder}/thermal_throttle/core_throttle_count", f"{heat}\n")
 
     def reader(self) -> NodeReader:
-        roots = {"procfs": self.root / "proc", "sysfs": self.root / "sys", "cgroups": self.root / "cgroup"}
+        roots = {
+            "procfs": self.root / "proc",
+            "sysfs": self.root / "sys",
+            "cgroups": self.root / "cgroup",
+        }
         return NodeReader(lambda: self.now, **roots, own_cgroup=self.root / "proc/self/cgroup")
 
 
@@ -129,7 +160,9 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def test_the_first_reading_gives_levels_and_the_second_the_rates_of_its_interval(node: Node) -> None:
+def test_the_first_reading_gives_levels_and_the_second_the_rates_of_its_interval(
+    node: Node,
+) -> None:
     reader = node.reader()
     first = reader.read()
     assert first == {
@@ -145,14 +178,29 @@ def test_the_first_reading_gives_levels_and_the_second_the_rates_of_its_interval
     hertz = proc.TICKS_PER_S
     rates = {"user": 75 / hertz, "system": 0.0, "iowait": 5 / hertz, "steal": 2 / hertz}
     assert second["cpu"] == pytest.approx({"cores": 2.0, "load": 1.5, **rates})
-    assert second["memory"] == {**first["memory"], "swap_in": float(node_memory.PAGE_BYTES), "swap_out": 0.0}
+    assert second["memory"] == {
+        **first["memory"],
+        "swap_in": float(node_memory.PAGE_BYTES),
+        "swap_out": 0.0,
+    }
     # io: three seconds of stalls in two: the clocks differ
-    half = {"cpu_some": 0.45, "memory_some": 0.05, "memory_full": 5e-7, "io_some": 1.0, "io_full": 5e-7}
+    half = {
+        "cpu_some": 0.45,
+        "memory_some": 0.05,
+        "memory_full": 5e-7,
+        "io_some": 1.0,
+        "io_full": 5e-7,
+    }
     assert second["pressure"] == pytest.approx(half)
     disk = {"busy": 0.35, "read": 512_000.0, "written": 0.0, "wait_s": 0.0005}
     assert {name for name in second if name.startswith("disk:")} == {"disk:nvme0n1"}
     assert second["disk:nvme0n1"] == pytest.approx(disk)
-    assert second["network:eth0"] == {"received": 2500.0, "sent": 0.0, "dropped": 1.5, "speed": 1.25e9}
+    assert second["network:eth0"] == {
+        "received": 2500.0,
+        "sent": 0.0,
+        "dropped": 1.5,
+        "speed": 1.25e9,
+    }
 
 
 @pytest.mark.parametrize("version", [Node.version_1, Node.version_2])
@@ -163,7 +211,13 @@ def test_the_container_is_read_by_both_versions(node: Node, version: Callable[..
     assert reader.read()["container"] == levels
     version(node, 1)
     node.now += 2.0
-    rates = {"cpu_used": 0.095, "throttled": 0.4, "throttled_periods": 0.75, "reclaims": 3.0, "oom_kills": 0.5}
+    rates = {
+        "cpu_used": 0.095,
+        "throttled": 0.4,
+        "throttled_periods": 0.75,
+        "reclaims": 3.0,
+        "oom_kills": 0.5,
+    }
     assert reader.read()["container"] == pytest.approx({**levels, **rates})
 
 
@@ -186,7 +240,9 @@ def test_without_a_limit_a_container_has_none(node: Node) -> None:
 def test_what_a_container_uses_is_told_of_the_group_that_has_the_limit(
     node: Node, group: str, used: float | None
 ) -> None:
-    """Version 1 may count CPU time in a hierarchy of its own: there the root holds all programs of the machine."""
+    """Version 1 may count CPU time in a hierarchy of its own: there the root holds all programs of
+    the machine.
+    """
     node.write("proc/self/cgroup", f"3:cpu:/pod/c1\n2:cpuacct:{group}\n")
     for controller in ("cpu", "cpuacct"):
         node.write(f"cgroup/{controller}/cgroup.procs", "")
@@ -291,7 +347,9 @@ def test_a_disk_that_is_plugged_in_later_is_read_from_its_second_reading_on(node
     (node.root / "sys/block/sdb").mkdir()
     seen = []
     for reads in (100, 200):
-        node.write("proc/diskstats", DISKS.format(reads=1, sectors=1, ms=1, busy=1) + more.format(reads))
+        node.write(
+            "proc/diskstats", DISKS.format(reads=1, sectors=1, ms=1, busy=1) + more.format(reads)
+        )
         node.now += 1.0
         seen.append(reader.read().get("disk:sdb"))
     assert seen == [None, {"busy": 0.1, "read": 51200.0, "written": 0.0, "wait_s": 0.001}]
@@ -305,11 +363,18 @@ def test_only_the_busiest_are_told(node: Node) -> None:
     reader = node.reader()
     for grown in (0, 1):
         rows = [(number, 1 + grown * number) for number in range(20)]
-        node.write("proc/diskstats", "".join(disk.format(name=f"sd{n}", busy=busy) for n, busy in rows))
-        node.write("proc/net/dev", "".join(network.format(name=f"eth{n}", received=size) for n, size in rows))
+        node.write(
+            "proc/diskstats", "".join(disk.format(name=f"sd{n}", busy=busy) for n, busy in rows)
+        )
+        node.write(
+            "proc/net/dev",
+            "".join(network.format(name=f"eth{n}", received=size) for n, size in rows),
+        )
         sample = reader.read()
         node.now += 1.0
-    assert {name for name in sample if name.startswith("disk:")} == {f"disk:sd{n}" for n in range(20 - MOST_DISKS, 20)}
+    assert {name for name in sample if name.startswith("disk:")} == {
+        f"disk:sd{n}" for n in range(20 - MOST_DISKS, 20)
+    }
     networks = {name for name in sample if name.startswith("network:")}
     assert networks == {f"network:eth{n}" for n in range(20 - MOST_NETWORKS, 20)}
 
@@ -320,7 +385,9 @@ def test_this_machine_gives_known_figures_only() -> None:
         resources = reader.read()
     for name, row in resources.items():
         kind = name.partition(":")[0]
-        assert row.keys() <= FIGURES[kind].keys() and all(math.isfinite(value) and value >= 0 for value in row.values())
+        assert row.keys() <= FIGURES[kind].keys() and all(
+            math.isfinite(value) and value >= 0 for value in row.values()
+        )
     assert resources["cpu"]["cores"] >= 1 and resources["memory"]["total"] > 0
     sample = NodeSample("n", "w", 0.0, reader.interval_s, resources, {})
     assert NodeSample.from_dict(sample.to_dict()).resources.keys() == resources.keys()
@@ -337,7 +404,12 @@ PARSERS: list[Callable[[str], Any]] = [
     *(node_cpu.parse_stat, node_cpu.parse_load, node_memory.parse_memory, node_memory.parse_swap),
     *(node_memory.parse_pressure, node_container.parse_cpu, node_container.parse_memory_events),
     *(node_disks.parse_disks, node_networks.parse_networks, node_networks.parse_speed),
-    *(control_groups.parse_cpu_limit, control_groups.parse_memory_limit, proc.parse_number, proc.parse_table),
+    *(
+        control_groups.parse_cpu_limit,
+        control_groups.parse_memory_limit,
+        proc.parse_number,
+        proc.parse_table,
+    ),
 ]
 LINES = [
     STAT,
@@ -351,8 +423,12 @@ LINES = [
     "nr_periods 1\nnr_throttled 2\n",
     "-1",
 ]
-WORDS = sorted({word for text in LINES for word in text.split()} | {"٣", "1e9", "9" * 5000, "-3", "\x00", "²"})
-TEXTS = st.text(max_size=80) | st.lists(st.sampled_from([*WORDS, "\n", "\n", ":"]), max_size=60).map(" ".join)
+WORDS = sorted(
+    {word for text in LINES for word in text.split()} | {"٣", "1e9", "9" * 5000, "-3", "\x00", "²"}
+)
+TEXTS = st.text(max_size=80) | st.lists(
+    st.sampled_from([*WORDS, "\n", "\n", ":"]), max_size=60
+).map(" ".join)
 
 
 @pytest.mark.parametrize("parse", PARSERS)
@@ -378,8 +454,12 @@ def _numbers(value: Any) -> Iterator[float]:
     st.dictionaries(st.sampled_from("ab"), st.floats(0, 1e18)),
     st.just(0.0) | st.floats(1e-3, 1e6),
 )
-def test_a_rate_is_growth_by_time(before: dict[str, float], now: dict[str, float], interval_s: float) -> None:
+def test_a_rate_is_growth_by_time(
+    before: dict[str, float], now: dict[str, float], interval_s: float
+) -> None:
     rates = figures(ResourceReading(counters=before), ResourceReading(counters=now), interval_s)
-    told = {name for name in before.keys() & now.keys() if now[name] >= before[name] and interval_s > 0}
+    told = {
+        name for name in before.keys() & now.keys() if now[name] >= before[name] and interval_s > 0
+    }
     assert rates.keys() == told
     assert all(rates[name] * interval_s == pytest.approx(now[name] - before[name]) for name in told)

@@ -17,8 +17,18 @@ FIGURES = st.dictionaries(NAMES, st.floats(0, 1e30), max_size=5)
 
 
 def sample(**changes: Any) -> NodeSample:
-    resources = {"cpu": {"cores": 2.0, "user": 1.5}, "disk:sda": {"busy": 0.5}, "disk:sdb": {"busy": 0.1}}
-    fields: dict[str, Any] = {"node": "n1", "worker": "w1", "at_s": 10.0, "interval_s": 1.0, "resources": resources}
+    resources = {
+        "cpu": {"cores": 2.0, "user": 1.5},
+        "disk:sda": {"busy": 0.5},
+        "disk:sdb": {"busy": 0.1},
+    }
+    fields: dict[str, Any] = {
+        "node": "n1",
+        "worker": "w1",
+        "at_s": 10.0,
+        "interval_s": 1.0,
+        "resources": resources,
+    }
     return NodeSample(**{**fields, "sources": {}, **changes})
 
 
@@ -37,7 +47,9 @@ def test_figures_are_found_by_kind_and_by_name() -> None:
 
 
 def test_figures_below_zero_are_unknown_but_for_temperatures() -> None:
-    row = sample(resources={"cpu": {"cores": -1.0, "user": 0.0}, "device:x": {"temperature": -4.0}}).to_dict()
+    row = sample(
+        resources={"cpu": {"cores": -1.0, "user": 0.0}, "device:x": {"temperature": -4.0}}
+    ).to_dict()
     read = NodeSample.from_dict(row)
     assert read.resources == {"cpu": {"user": 0.0}, "device:x": {"temperature": -4.0}}
 

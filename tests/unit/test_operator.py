@@ -1,4 +1,6 @@
-"""The Kubernetes executor and the operator on an API server in memory, which can end the operator at any request."""
+"""The Kubernetes executor and the operator on an API server in memory, which can end the operator
+at any request.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,18 @@ def without_nulls(value: Any, inside: bool = False) -> Any:
     if isinstance(value, list):
         return [without_nulls(one, inside=True) for one in value]
     if isinstance(value, dict):
-        return {key: without_nulls(one, inside) for key, one in value.items() if one is not None or not inside}
+        return {
+            key: without_nulls(one, inside)
+            for key, one in value.items()
+            if one is not None or not inside
+        }
     return value
 
 
 class FakeCluster:
-    """Documents by resource and name; Jobs get pods that run. fatal: the request after which the operator is dead."""
+    """Documents by resource and name; Jobs get pods that run. fatal: the request after which the
+    operator is dead.
+    """
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Document] = {}
@@ -68,13 +76,17 @@ class FakeCluster:
         self._count()
         return found
 
-    def list(self, what: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[Document]:
+    def list(
+        self, what: Resource, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> list[Document]:
         wanted = dict(one.split("=") for one in labels.split(",") if one)
         rows = [one for (plural, _), one in self.objects.items() if plural == what.plural]
         found = [one for one in rows if wanted.items() <= one["metadata"].get("labels", {}).items()]
         about = dict(one.split("=") for one in fields.split(",") if one)
         if about:
-            found = [one for one in found if one["involvedObject"]["uid"] == about["involvedObject.uid"]]
+            found = [
+                one for one in found if one["involvedObject"]["uid"] == about["involvedObject.uid"]
+            ]
         self._count()
         return copy.deepcopy(found)
 
@@ -93,12 +105,17 @@ class FakeCluster:
     def put(self, what: Resource, body: Document) -> Document:
         made = copy.deepcopy(body)
         made["metadata"] |= {"namespace": "ns", "generation": 1}
-        made["metadata"] |= {"uid": f"u{next(self._uids)}", "creationTimestamp": status.stamp(self.now),
-                             "resourceVersion": "1"}  # fmt: skip
+        made["metadata"] |= {
+            "uid": f"u{next(self._uids)}",
+            "creationTimestamp": status.stamp(self.now),
+            "resourceVersion": "1",
+        }
         self.objects[what.plural, made["metadata"]["name"]] = made
         return made
 
-    def patch(self, what: Resource, namespace: str, name: str, body: Document, part: str = "") -> Document:
+    def patch(
+        self, what: Resource, namespace: str, name: str, body: Document, part: str = ""
+    ) -> Document:
         if (what.plural, name) not in self.objects:
             raise Missing(name)
         old = self.objects[what.plural, name]
@@ -106,14 +123,21 @@ class FakeCluster:
         if version and version != old["metadata"]["resourceVersion"]:
             raise Conflict(name)
         new = dict(merged(old, without_nulls(body)))
-        new["metadata"] = {**new["metadata"], "resourceVersion": str(int(old["metadata"]["resourceVersion"]) + 1)}
+        new["metadata"] = {
+            **new["metadata"],
+            "resourceVersion": str(int(old["metadata"]["resourceVersion"]) + 1),
+        }
         self.objects[what.plural, name] = new
         self._count()
         return copy.deepcopy(new)
 
     def delete(self, what: Resource, namespace: str, name: str, uid: str = "") -> None:
         found = self.objects.get((what.plural, name))
-        gone = found and (not uid or found["metadata"]["uid"] == uid) and self.objects.pop((what.plural, name))
+        gone = (
+            found
+            and (not uid or found["metadata"]["uid"] == uid)
+            and self.objects.pop((what.plural, name))
+        )
         if gone and what is JOBS:
             for key in [key for key, one in self.objects.items() if one.get("job") == name]:
                 del self.objects[key]
@@ -135,17 +159,31 @@ class FakeCluster:
         template, name = job["spec"]["template"], job["metadata"]["name"]
         for index in range(job["spec"]["completions"]):
             meta = {**template["metadata"], "name": f"{name}-{index}"}
-            meta["annotations"] = {**meta["annotations"], manifests.INDEX: str(index), **self.annotations}
+            meta["annotations"] = {
+                **meta["annotations"],
+                manifests.INDEX: str(index),
+                **self.annotations,
+            }
             pod = self.put(PODS, {"metadata": meta, "spec": {"nodeName": f"n{index}"}})
             pod["job"] = name
             ready = [{"type": "Ready", "status": str(self.ready)}]
             ips = [{"ip": one} for one in self.ips]
-            pod["status"] = {"phase": "Running", "conditions": ready, "podIPs": ips, "podIP": self.ips[0]}
+            pod["status"] = {
+                "phase": "Running",
+                "conditions": ready,
+                "podIPs": ips,
+                "podIP": self.ips[0],
+            }
             pod["status"]["containerStatuses"] = [{"imageID": "sha256:abc"}]
             if meta["labels"][manifests.ROLE] in ("client", "master"):
                 label = meta["labels"][manifests.BENCHMARK]
                 ended = BenchmarkResult(
-                    label, BenchmarkPhase.COMPLETED, {"bandwidth": 5e9}, {"some": 1}, started_s=1.0, finished_s=2.0
+                    label,
+                    BenchmarkPhase.COMPLETED,
+                    {"bandwidth": 5e9},
+                    {"some": 1},
+                    started_s=1.0,
+                    finished_s=2.0,
                 )
                 self.logs[f"{name}-{index}"] = f"noise\n{frame(ended)}\n"
 
@@ -171,7 +209,12 @@ def look_at_set(cluster: FakeCluster, kept: ReconcileSettings | None = None) -> 
     rows = [one for (plural, _), one in cluster.objects.items() if plural == "iperfs"]
 
     def children(namespace: str, uid: str) -> list[Document]:
-        return [said for one in rows for (_, owner), said in set_reconciler.child(one).items() if owner == uid]
+        return [
+            said
+            for one in rows
+            for (_, owner), said in set_reconciler.child(one).items()
+            if owner == uid
+        ]
 
     set_reconciler.reconcile(cluster, "ns", "set", kept or settings(cluster), children)
     found: Mapping[str, Any] = cluster.objects["benchmarksets", "set"].get("status", {})
@@ -203,7 +246,8 @@ def test_killed_after_any_request_a_benchmark_is_measured_exactly_once(fatal: in
         until_ended(cluster)
     # when another goes on
     found = until_ended(cluster)
-    # expect one measurement, its result kept, everything else gone, and the lock free for the next one
+    # expect one measurement, its result kept, everything else gone, and the lock free for the next
+    # one
     assert (found["phase"], found["summary"]) == ("Completed", "5.000 Gbit/s")
     assert cluster.made.count("jobs/one-client") == cluster.made.count("configmaps/one-result") == 1
     uid = cluster.objects["iperfs", "one"]["metadata"]["uid"]
@@ -216,7 +260,10 @@ def test_killed_after_any_request_a_benchmark_is_measured_exactly_once(fatal: in
 
 
 def test_a_set_killed_after_any_request_makes_each_benchmark_once() -> None:
-    spec = {"template": {"kind": "IPerf", "spec": {}}, "permutations": {"product": {"streams": [1, 2]}}}
+    spec = {
+        "template": {"kind": "IPerf", "spec": {}},
+        "permutations": {"product": {"streams": [1, 2]}},
+    }
 
     def turn(cluster: FakeCluster) -> bool:
         look_at_set(cluster)
@@ -234,8 +281,15 @@ def test_a_set_killed_after_any_request_makes_each_benchmark_once() -> None:
             break
         except Killed:
             assert any(turn(cluster) for _ in range(40)), fatal
-        counted = [one for one in cluster.made if one.endswith("-client") or one.startswith("iperfs")]
-        assert sorted(counted) == ["iperfs/set-1", "iperfs/set-2", "jobs/set-1-client", "jobs/set-2-client"], fatal
+        counted = [
+            one for one in cluster.made if one.endswith("-client") or one.startswith("iperfs")
+        ]
+        assert sorted(counted) == [
+            "iperfs/set-1",
+            "iperfs/set-2",
+            "jobs/set-1-client",
+            "jobs/set-2-client",
+        ], fatal
         found = cluster.objects["benchmarksets", "set"]["status"]
         assert (found["phase"], found["succeeded"], found["count"]) == ("Completed", 2, 2)
     assert fatal > 50
@@ -259,7 +313,11 @@ def test_what_a_server_says_of_its_failure_is_the_benchmarks() -> None:
     asked(cluster)
     look(cluster)
     said = BenchmarkResult(
-        "one", BenchmarkPhase.FAILED, failure=Failure.NO_DEVICE, message="no RDMA device", lines=("rdma_cm: none",)
+        "one",
+        BenchmarkPhase.FAILED,
+        failure=Failure.NO_DEVICE,
+        message="no RDMA device",
+        lines=("rdma_cm: none",),
     )
     cluster.logs["one-server-0"] = frame(said)
     cluster.objects["pods", "one-server-0"]["status"]["phase"] = "Failed"
@@ -301,7 +359,10 @@ def test_11_a_failed_benchmark_keeps_no_objects_and_no_lock() -> None:
 
 
 def test_13_peers_have_addresses_of_the_family_and_the_network_that_were_asked_for() -> None:
-    told = [{"name": "cni", "ips": ["10.1.0.1"], "default": True}, {"name": "fast/ib", "ips": ["10.9.0.7", "fd09::7"]}]
+    told = [
+        {"name": "cni", "ips": ["10.1.0.1"], "default": True},
+        {"name": "fast/ib", "ips": ["10.9.0.7", "fd09::7"]},
+    ]
     for spec, expected in (
         ({}, "10.1.0.1"),
         ({"ipFamily": "IPv6"}, "fd00::1"),
@@ -311,7 +372,9 @@ def test_13_peers_have_addresses_of_the_family_and_the_network_that_were_asked_f
         cluster = FakeCluster()
         cluster.annotations = {manifests.MULTUS_STATUS: json.dumps(told)}
         asked(cluster, **spec)
-        while manifests.MEASURING not in cluster.objects.get(("configmaps", "one-peers"), {}).get("data", {}):
+        while manifests.MEASURING not in cluster.objects.get(("configmaps", "one-peers"), {}).get(
+            "data", {}
+        ):
             look(cluster)
         data = cluster.objects["configmaps", "one-peers"]["data"]
         assert [one["address"] for one in json.loads(data[manifests.PEERS])] == [expected]
@@ -321,8 +384,16 @@ def test_13_peers_have_addresses_of_the_family_and_the_network_that_were_asked_f
 @pytest.mark.parametrize(
     ("network", "said", "fits"),
     [
-        ({"interface": "net1", "address": "198.18.7.2"}, [{"name": "default/fast", "ips": ["198.18.7.2"]}], True),
-        ({"interface": "eth0", "address": "10.1.0.1"}, [{"name": "default/fast", "ips": ["198.18.7.2"]}], False),
+        (
+            {"interface": "net1", "address": "198.18.7.2"},
+            [{"name": "default/fast", "ips": ["198.18.7.2"]}],
+            True,
+        ),
+        (
+            {"interface": "eth0", "address": "10.1.0.1"},
+            [{"name": "default/fast", "ips": ["198.18.7.2"]}],
+            False,
+        ),
         ({}, [{"name": "default/fast", "ips": ["198.18.7.2"]}], False),
         ({"interface": "net1", "address": "198.18.7.2"}, "no list", False),
     ],
@@ -331,17 +402,28 @@ def test_a_peer_that_was_reached_from_elsewhere_is_a_mismatch(
     network: dict[str, str], said: object, fits: bool
 ) -> None:
     cluster = FakeCluster()
-    cluster.annotations = {manifests.MULTUS_STATUS: json.dumps([{"name": "default/fast", "ips": ["198.18.7.1"]}])}
+    cluster.annotations = {
+        manifests.MULTUS_STATUS: json.dumps([{"name": "default/fast", "ips": ["198.18.7.1"]}])
+    }
     asked(cluster, networkName="default/fast")
     while "one-client-0" not in cluster.logs:
         look(cluster)
-    cluster.objects["pods", "one-client-0"]["metadata"]["annotations"][manifests.MULTUS_STATUS] = json.dumps(said)
+    cluster.objects["pods", "one-client-0"]["metadata"]["annotations"][manifests.MULTUS_STATUS] = (
+        json.dumps(said)
+    )
     ended = BenchmarkResult(
-        "one", BenchmarkPhase.COMPLETED, {"bandwidth": 5e9}, network=network, started_s=1.0, finished_s=2.0
+        "one",
+        BenchmarkPhase.COMPLETED,
+        {"bandwidth": 5e9},
+        network=network,
+        started_s=1.0,
+        finished_s=2.0,
     )
     cluster.logs["one-client-0"] = frame(ended)
     found = until_ended(cluster)
-    assert (found["phase"], found["failure"]) == (("Completed", "") if fits else ("Failed", "mismatch"))
+    assert (found["phase"], found["failure"]) == (
+        ("Completed", "") if fits else ("Failed", "mismatch")
+    )
 
 
 def test_14_the_client_is_made_when_the_server_is_ready_and_not_before() -> None:
@@ -351,19 +433,28 @@ def test_14_the_client_is_made_when_the_server_is_ready_and_not_before() -> None
     for _ in range(5):
         assert look(cluster)["phase"] == "Preparing"
     assert ("jobs", "one-client") not in cluster.objects
-    cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [
+        {"type": "Ready", "status": "True"}
+    ]
     assert until_ended(cluster)["phase"] == "Completed"
 
 
 def test_15_a_status_is_bounded() -> None:
     one = benchmark.read({"kind": "IPerf"})
     pods = tuple(
-        {"metadata": {"name": "x" * 250, "labels": {manifests.ROLE: "server"}}, "spec": {"nodeName": "y" * 250},
-         "status": {}}
+        {
+            "metadata": {"name": "x" * 250, "labels": {manifests.ROLE: "server"}},
+            "spec": {"nodeName": "y" * 250},
+            "status": {},
+        }
         for _ in range(1000)
-    )  # fmt: skip
+    )
     why = BenchmarkResult(
-        "one", BenchmarkPhase.FAILED, message="m" * 100_000, lines=("l" * 100_000,) * 100, network={"peer": "p" * 9000}
+        "one",
+        BenchmarkPhase.FAILED,
+        message="m" * 100_000,
+        lines=("l" * 100_000,) * 100,
+        network={"peer": "p" * 9000},
     )
     found = status.of(one, Observation(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
     assert len(json.dumps(found).encode()) <= status.MOST_BYTES
@@ -374,25 +465,42 @@ def test_18_a_set_says_what_was_measured_over_its_repetitions_and_whether_that_i
     cluster = FakeCluster()
     template = {"kind": "IPerf", "spec": {"duration": 1}}
     values = {"product": {"streams": [1, 2]}}
-    asked(cluster, "set", "BenchmarkSet", template=template, permutations=values, repetitions=2,
-          thresholds=["bandwidth>=6Gbit/s"])  # fmt: skip
+    asked(
+        cluster,
+        "set",
+        "BenchmarkSet",
+        template=template,
+        permutations=values,
+        repetitions=2,
+        thresholds=["bandwidth>=6Gbit/s"],
+    )
     for _ in range(40):
         look_at_set(cluster)
         for plural, name in list(cluster.objects):
             if plural == "iperfs":
                 look(cluster, name)
     found = cluster.objects["benchmarksets", "set"]["status"]
-    assert (found["phase"], found["verdict"], found["summary"]) == ("Completed", "FAIL", "5.000 Gbit/s to 5.000 Gbit/s")
+    assert (found["phase"], found["verdict"], found["summary"]) == (
+        "Completed",
+        "FAIL",
+        "5.000 Gbit/s to 5.000 Gbit/s",
+    )
     assert "bandwidth>=6Gbit/s" in found["verdictReason"]
     row = found["results"][1]
     assert (row["permutation"], row["succeeded"], row["failed"]) == ("streams 2", 2, 0)
-    assert row["headlines"]["bandwidth"]["mean"] == 5e9 and row["headlines"]["bandwidth"]["half_width"] == 0
+    assert (
+        row["headlines"]["bandwidth"]["mean"] == 5e9
+        and row["headlines"]["bandwidth"]["half_width"] == 0
+    )
     assert len(json.dumps(found)) < status.MOST_BYTES
 
 
 @pytest.mark.parametrize(("count", "numbers"), [(8, True), (40, False), (5000, None)])
 def test_15_the_results_of_a_set_are_bounded(count: int, numbers: bool | None) -> None:
-    spec = {"template": {"kind": "IPerf"}, "permutations": {"explicit": [{"duration": 1 + n} for n in range(count)]}}
+    spec = {
+        "template": {"kind": "IPerf"},
+        "permutations": {"explicit": [{"duration": 1 + n} for n in range(count)]},
+    }
     plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     said = {"phase": "Completed", "values": {"bandwidth": 1.23456789e9}}
     found = set_results.of(plan, {one.name: {"status": said} for one in plan.benchmarks}, over=True)
@@ -421,7 +529,9 @@ def test_a_right_that_is_missing_is_named_and_has_a_deadline_too() -> None:
 
     def forbidden(what: Resource, namespace: str, body: Document) -> None:
         if what is JOBS:
-            raise Unreachable("Kubernetes does not let us make jobs", hint="give the right to create jobs")
+            raise Unreachable(
+                "Kubernetes does not let us make jobs", hint="give the right to create jobs"
+            )
 
     made = cluster.create
     cluster.create = lambda *given: forbidden(*given) or made(*given)  # type: ignore[method-assign]
@@ -443,7 +553,13 @@ def test_one_of_that_name_that_is_going_is_waited_for() -> None:
 
 def test_a_lock_of_one_that_is_gone_is_taken_over() -> None:
     cluster = FakeCluster()
-    cluster.put(LEASES, {"metadata": {"name": "scaletest-benchmarks"}, "spec": {"holderIdentity": "iperfs/gone/u9"}})
+    cluster.put(
+        LEASES,
+        {
+            "metadata": {"name": "scaletest-benchmarks"},
+            "spec": {"holderIdentity": "iperfs/gone/u9"},
+        },
+    )
     asked(cluster)
     assert until_ended(cluster)["phase"] == "Completed"
 
@@ -456,15 +572,23 @@ def pod_of(one: benchmark.Benchmark, role: str) -> Document:
 
 @pytest.mark.parametrize(
     ("placement", "rule"),
-    [("sameNode", "podAffinity"), ("differentNodes", "podAntiAffinity"), ("spread", "podAntiAffinity")],
+    [
+        ("sameNode", "podAffinity"),
+        ("differentNodes", "podAntiAffinity"),
+        ("spread", "podAntiAffinity"),
+    ],
 )
 def test_placement(placement: str, rule: str) -> None:
     one = benchmark.read({"kind": "IPerf", "spec": {"placement": placement, "nodes": ["a", "b"]}})
     found = pod_of(one, "client")["affinity"]
     ((strength, _),) = found[rule].items()
     assert strength.startswith("preferred" if placement == "spread" else "required")
-    terms = found["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert terms[0]["matchExpressions"][0]["values"] == (["a"] if placement == "sameNode" else ["b"])
+    terms = found["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert terms[0]["matchExpressions"][0]["values"] == (
+        ["a"] if placement == "sameNode" else ["b"]
+    )
 
 
 def test_claims_of_fio() -> None:
@@ -475,7 +599,10 @@ def test_claims_of_fio() -> None:
 
     many, once = {"accessModes": ["ReadWriteMany"]}, {"accessModes": ["ReadWriteOnce"]}
     shared, made = scratch(volumeClaimTemplate=many)
-    assert made is not None and shared["persistentVolumeClaim"]["claimName"] == made["metadata"]["name"]
+    assert (
+        made is not None
+        and shared["persistentVolumeClaim"]["claimName"] == made["metadata"]["name"]
+    )
     own, made = scratch(volumeClaimTemplate=once)
     assert made is None and own["ephemeral"]["volumeClaimTemplate"]["spec"] == once
     there, made = scratch(volume={"hostPath": {"path": "/data"}})
@@ -487,12 +614,18 @@ def test_an_executor_has_the_operator_measure_and_leaves_nothing() -> None:
     # given an operator that looks whenever the executor waits
     cluster, phases = FakeCluster(), list[BenchmarkPhase]()
     one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
-    executor = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None)
+    executor = OperatorExecutor(
+        cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None
+    )
     # when it runs one
     found = executor.run(one, phases.append)
     # expect the phases as they come, the result, and no object
     assert found.ok and found.headlines == {"bandwidth": 5e9}
-    assert phases == [BenchmarkPhase.PREPARING, BenchmarkPhase.SUMMARISING, BenchmarkPhase.COMPLETED]
+    assert phases == [
+        BenchmarkPhase.PREPARING,
+        BenchmarkPhase.SUMMARISING,
+        BenchmarkPhase.COMPLETED,
+    ]
     assert ("iperfs", "one") not in cluster.objects
     # and one of another run is left alone
     asked(cluster)
@@ -508,7 +641,9 @@ def test_an_executor_without_an_operator_says_so() -> None:
         cluster.now += seconds
 
     one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
-    found = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep).run(one, lambda phase: None)
+    found = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep).run(
+        one, lambda phase: None
+    )
     assert (found.failure, found.message) == ("timed_out", "no operator takes care of it")
     assert ("iperfs", "one") not in cluster.objects
 
@@ -521,7 +656,9 @@ def test_an_executor_that_was_killed_finds_its_benchmark_again() -> None:
     look(cluster)
     # when the run goes on
     one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
-    executor = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None)
+    executor = OperatorExecutor(
+        cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None
+    )
     # expect the result of that one measurement
     assert executor.run(one, lambda phase: None).ok
     assert cluster.made.count("jobs/one-client") == 1

@@ -1,4 +1,6 @@
-"""What the operator asks of the API server, and what it says to who asks too much: load, refusals, late changes."""
+"""What the operator asks of the API server, and what it says to who asks too much: load, refusals,
+late changes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ from tests.unit.test_operator import (
     until_ended,
 )
 
-DENIED = 'Error creating: pods "one-server-0-x" is forbidden: violates PodSecurity "restricted:latest": hostNetwork'
+DENIED = (
+    'Error creating: pods "one-server-0-x" is forbidden: violates PodSecurity "restricted:latest":'
+    " hostNetwork"
+)
 
 
 def requests_of_a_set(count: int) -> int:
@@ -86,11 +91,17 @@ def test_16_of_those_that_wait_only_the_oldest_asks() -> None:
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 60), (10, 600), (300, 900)])
-def test_16_those_that_wait_in_queues_are_looked_at_the_more_seldom_the_more_they_are(count: int, most: int) -> None:
+def test_16_those_that_wait_in_queues_are_looked_at_the_more_seldom_the_more_they_are(
+    count: int, most: int
+) -> None:
     # given so many that were told to wait in a queue
     said = {"phase": "Pending", "message": "waits in queue team until all parts are admitted"}
     everyone = [
-        {"metadata": {"uid": f"u{number}", "namespace": "ns"}, "spec": {"gang": "kueue"}, "status": said}
+        {
+            "metadata": {"uid": f"u{number}", "namespace": "ns"},
+            "spec": {"gang": "kueue"},
+            "status": said,
+        }
         for number in range(count)
     ]
     now = 0.0
@@ -101,17 +112,25 @@ def test_16_those_that_wait_in_queues_are_looked_at_the_more_seldom_the_more_the
         now = float(second)
         for number, one in enumerate(everyone):
             looks[number] += not turns.checked_recently(one)
-    # expect all together to be looked at no more than ten times a second, and nobody to be forgotten
+    # expect all together to be looked at no more than ten times a second, and nobody to be
+    # forgotten
     assert sum(looks.values()) <= most and min(looks.values()) >= 1
     # and one that is admitted, or changed, or has to go, at once
     first = everyone[0]
     assert turns.checked_recently({**first, "status": {"phase": "Preparing"}}) is False
-    assert turns.checked_recently({**first, "metadata": {**first["metadata"], "deletionTimestamp": "now"}}) is False
+    assert (
+        turns.checked_recently(
+            {**first, "metadata": {**first["metadata"], "deletionTimestamp": "now"}}
+        )
+        is False
+    )
 
 
 def until_ready(cluster: FakeCluster) -> None:
     cluster.ready = True
-    cluster.objects["pods", "first-server-0"]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    cluster.objects["pods", "first-server-0"]["status"]["conditions"] = [
+        {"type": "Ready", "status": "True"}
+    ]
     assert until_ended(cluster, "first")["phase"] == "Completed"
 
 
@@ -128,9 +147,14 @@ def test_who_is_paused_is_not_looked_at_until_something_changes() -> None:
 
 @pytest.mark.parametrize(
     ("message", "fails_after"),
-    [(DENIED, preflight.REFUSED_S), ('pods "x" is forbidden: exceeded quota: few', preflight.QUOTA_S)],
+    [
+        (DENIED, preflight.REFUSED_S),
+        ('pods "x" is forbidden: exceeded quota: few', preflight.QUOTA_S),
+    ],
 )
-def test_pods_that_admission_refuses_fail_the_benchmark_with_its_words(message: str, fails_after: float) -> None:
+def test_pods_that_admission_refuses_fail_the_benchmark_with_its_words(
+    message: str, fails_after: float
+) -> None:
     # given a Job whose pods may not be made
     cluster = FakeCluster()
     cluster.runs = False
@@ -138,8 +162,13 @@ def test_pods_that_admission_refuses_fail_the_benchmark_with_its_words(message: 
     look(cluster)
     job = cluster.objects["jobs", "one-server"]
     for number, text in enumerate(("an older word", message)):
-        event = {"metadata": {"name": f"e{number}"}, "involvedObject": {"uid": job["metadata"]["uid"]}}
-        cluster.put(EVENTS, {**event, "message": text, "lastTimestamp": f"2026-01-01T00:00:0{number}Z"})
+        event = {
+            "metadata": {"name": f"e{number}"},
+            "involvedObject": {"uid": job["metadata"]["uid"]},
+        }
+        cluster.put(
+            EVENTS, {**event, "message": text, "lastTimestamp": f"2026-01-01T00:00:0{number}Z"}
+        )
     # expect its words at once, and the end as soon as trying again is no use
     found = look(cluster)
     assert (found["phase"], found["message"]) == ("Preparing", message)
@@ -158,7 +187,11 @@ def test_the_spec_says_how_long_parts_may_take_to_start() -> None:
     cluster.ready = False
     asked(cluster, startLimit=30)
     look(cluster)
-    why = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient memory."}
+    why = {
+        "type": "PodScheduled",
+        "status": "False",
+        "message": "0/3 nodes are available: 3 Insufficient memory.",
+    }
     cluster.objects["pods", "one-server-0"]["status"] = {"phase": "Pending", "conditions": [why]}
     assert "3 Insufficient memory" in look(cluster)["message"]
     cluster.now += 31
@@ -175,7 +208,9 @@ def test_a_name_that_cannot_be_is_refused_at_once_and_can_go(name: str) -> None:
     asked(cluster, name)
     # expect it refused by the first look, and nothing asked for by that name when it goes
     found = look(cluster, name)
-    assert (found["phase"], found["failure"]) == ("Failed", "refused") and "40 characters" in found["remedy"]
+    assert (found["phase"], found["failure"]) == ("Failed", "refused") and "40 characters" in found[
+        "remedy"
+    ]
     cluster.list = lambda *_: pytest.fail("a label cannot have that value")  # type: ignore[method-assign, assignment]
     benchmark_reconciler.before_deletion(IPERF, cluster, "ns", cluster.objects["iperfs", name])
 
@@ -190,7 +225,9 @@ def late(found: Any) -> list[str]:
     return [one["message"] for one in found["conditions"] if one["type"] == status.EDITED]
 
 
-@pytest.mark.parametrize("spec", [{"streams": 7}, {"hostNetwork": True, "mtu": 9000}], ids=["other", "impossible"])
+@pytest.mark.parametrize(
+    "spec", [{"streams": 7}, {"hostNetwork": True, "mtu": 9000}], ids=["other", "impossible"]
+)
 def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) -> None:
     # given one that is being prepared
     cluster, said = FakeCluster(), list[str]()
@@ -200,13 +237,17 @@ def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) 
     # when its spec is changed
     change(cluster, "iperfs", "one", **spec)
     kept = ReconcileSettings(
-        "image", lambda: cluster.now, lambda _, kind, reason, message: said.append(f"{kind} {reason}")
+        "image",
+        lambda: cluster.now,
+        lambda _, kind, reason, message: said.append(f"{kind} {reason}"),
     )
     for _ in range(3):
         benchmark_reconciler.reconcile(IPERF, cluster, "ns", "one", kept)
     # expect to be told once, and what was asked for first to be measured
     assert said == [f"Warning {status.EDITED}"]
-    cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [
+        {"type": "Ready", "status": "True"}
+    ]
     found = until_ended(cluster)
     assert found["phase"] == "Completed" and "ignored" in late(found)[0]
     assert found["observedGeneration"] == 2
@@ -219,7 +260,14 @@ def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) 
 def test_a_set_that_is_changed_after_its_plan_says_so() -> None:
     # given a set with a plan
     cluster = FakeCluster()
-    asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=2, paused=True)
+    asked(
+        cluster,
+        "set",
+        "BenchmarkSet",
+        template={"kind": "IPerf", "spec": {}},
+        repetitions=2,
+        paused=True,
+    )
     assert not late(look_at_set(cluster))
     # when it goes on
     change(cluster, "benchmarksets", "set", paused=False)
@@ -235,14 +283,20 @@ def test_a_set_that_is_changed_after_its_plan_says_so() -> None:
 
 
 def test_a_document_of_an_older_operator_is_not_taken_for_a_changed_one() -> None:
-    document = {"apiVersion": API_VERSION, "metadata": {"generation": 5}, "status": {"phase": "Completed"}}
+    document = {
+        "apiVersion": API_VERSION,
+        "metadata": {"generation": 5},
+        "status": {"phase": "Completed"},
+    }
     assert not status.changed(document)
 
 
 LIFECYCLE = KINDS["Lifecycle"]
 
 
-def act(cluster: FakeCluster, kind: Kind, defaults: Mapping[str, str] | None = None) -> dict[str, Any]:
+def act(
+    cluster: FakeCluster, kind: Kind, defaults: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     kept = ReconcileSettings("image", lambda: cluster.now, lambda *_: None, defaults or {})
     benchmark_reconciler.reconcile(kind, cluster, "ns", "one", kept)
     return dict(cluster.objects[kind.plural, "one"]["status"])
@@ -250,20 +304,28 @@ def act(cluster: FakeCluster, kind: Kind, defaults: Mapping[str, str] | None = N
 
 def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account_or_right() -> None:
     cluster, ours = FakeCluster(), {"Lifecycle": "tester"}
-    # given one that names no service account: refused, as when that account is not there, or lacks a right
+    # given one that names no service account: refused, as when that account is not there, or lacks
+    # a right
     for defaults, forbidden, words in (
         ({}, [], "names no service account"),
         (ours, [], "no service account tester in namespace ns"),
-        (ours, ["patch jobs.batch", "watch pods"], "tester may not patch jobs.batch, watch pods in namespace ns"),
+        (
+            ours,
+            ["patch jobs.batch", "watch pods"],
+            "tester may not patch jobs.batch, watch pods in namespace ns",
+        ),
     ):
         if forbidden:
             cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
         cluster.forbidden = {*forbidden}
         asked(cluster, kind="Lifecycle")
         found = act(cluster, LIFECYCLE, defaults)
-        assert (found["phase"], found["failure"]) == ("Failed", "refused") and words in found["message"], found
+        assert (found["phase"], found["failure"]) == ("Failed", "refused") and words in found[
+            "message"
+        ], found
     assert not [name for name in cluster.made if name.startswith(("jobs", "configmaps"))]
-    # expect its pod to have the token of that account when nothing is missing, and the same spec later
+    # expect its pod to have the token of that account when nothing is missing, and the same spec
+    # later
     cluster.forbidden = set()
     asked(cluster, kind="Lifecycle")
     act(cluster, LIFECYCLE, ours)
@@ -292,7 +354,10 @@ def test_rights_that_cannot_be_told_now_are_asked_for_again() -> None:
 
     def forbidden(what: Resource, namespace: str, name: str) -> Any:
         if what is ACCOUNTS:
-            raise Unreachable("Kubernetes does not let us read tester", hint="give the right to get serviceaccounts")
+            raise Unreachable(
+                "Kubernetes does not let us read tester",
+                hint="give the right to get serviceaccounts",
+            )
         return find(cluster, what, namespace, name)
 
     cluster.find = forbidden  # type: ignore[method-assign]
@@ -309,9 +374,15 @@ def test_what_acts_on_nothing_gets_no_token() -> None:
     assert "serviceAccountName" not in pod and pod["automountServiceAccountToken"] is False
     # and one that scales a Deployment needs what validate needs
     one = benchmark.read({"kind": "Validation", "spec": {"deployment": "bench-sleep"}})
-    assert {*map(str, accounts.rights(one))} >= {"patch deployments/scale.apps", "get services/proxy"}
+    assert {*map(str, accounts.rights(one))} >= {
+        "patch deployments/scale.apps",
+        "get services/proxy",
+    }
     queueing = one.kind.tasks(one.spec, ExecutionSite({}))[0].argv
-    assert queueing[queueing.index("--client") + 1] == "svc/bench-sleep-client" and "--local" not in queueing
+    assert (
+        queueing[queueing.index("--client") + 1] == "svc/bench-sleep-client"
+        and "--local" not in queueing
+    )
 
 
 def test_19_every_result_says_on_what_it_was_measured() -> None:
@@ -322,7 +393,10 @@ def test_19_every_result_says_on_what_it_was_measured() -> None:
     assert found is not None
     assert found.environment["kubernetes"] == "v1.37.1"
     assert found.environment["nodes"] == {"one-server-0": "n0", "one-client-0": "n0"}
-    assert found.environment["images"] == {"one-server-0": "sha256:abc", "one-client-0": "sha256:abc"}
+    assert found.environment["images"] == {
+        "one-server-0": "sha256:abc",
+        "one-client-0": "sha256:abc",
+    }
 
 
 def test_20_what_is_made_is_of_kubernetes_alone_and_no_priority_is_touched() -> None:

@@ -1,4 +1,6 @@
-"""ConfigMaps that somebody has changed by hand: repaired where that can be, else the end, with the reason."""
+"""ConfigMaps that somebody has changed by hand: repaired where that can be, else the end, with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,18 @@ PEERS = [
     {"data": {manifests.DOCUMENT: "no JSON"}},
     {"data": {manifests.DOCUMENT: "[]"}},
     {"data": {manifests.DOCUMENT: json.dumps({"kind": "Nothing"})}},
-    {"data": {manifests.DOCUMENT: json.dumps({"kind": "IPerf", "metadata": {"name": "other"}, "spec": {}})}},
-    {"data": {manifests.DOCUMENT: json.dumps({"kind": "Fio", "metadata": {"name": "one"}, "spec": {}})}},
+    {
+        "data": {
+            manifests.DOCUMENT: json.dumps(
+                {"kind": "IPerf", "metadata": {"name": "other"}, "spec": {}}
+            )
+        }
+    },
+    {
+        "data": {
+            manifests.DOCUMENT: json.dumps({"kind": "Fio", "metadata": {"name": "one"}, "spec": {}})
+        }
+    },
 ]
 RESULTS = [
     {},
@@ -67,7 +79,9 @@ def test_peers_that_cannot_be_read_end_the_benchmark(change: dict[str, Any], rea
     # expect the end and why, nothing left, and the next one measured
     found = until_ended(cluster)
     assert (found["phase"], found["failure"]) == ("Failed", "interrupted")
-    assert found["message"].startswith("the ConfigMap one-peers was changed by somebody and cannot be read: ")
+    assert found["message"].startswith(
+        "the ConfigMap one-peers was changed by somebody and cannot be read: "
+    )
     assert not [key for key in cluster.objects if key[0] in ("jobs", "pods", "services")]
     cluster.ready = True
     asked(cluster, "two")
@@ -94,7 +108,9 @@ def test_the_start_of_measuring_that_is_taken_away_is_written_again() -> None:
     # when that is taken out of its peers; expect it measured by the pods that are there
     del cluster.objects["configmaps", "one-peers"]["data"][manifests.MEASURING]
     assert until_ended(cluster)["phase"] == "Completed"
-    assert [one for one in cluster.made if one.startswith("jobs")] == [one for one in made if one.startswith("jobs")]
+    assert [one for one in cluster.made if one.startswith("jobs")] == [
+        one for one in made if one.startswith("jobs")
+    ]
 
 
 def test_what_held_the_parts_together_goes_though_nothing_says_any_more_what_it_was() -> None:
@@ -132,7 +148,9 @@ def test_a_result_that_cannot_be_read_is_read_again_from_the_pods(change: dict[s
     # expect the same result, and no second measurement
     found = until_ended(cluster)
     assert (found["phase"], found["summary"]) == ("Completed", "5.000 Gbit/s")
-    assert [one for one in cluster.made if one.startswith("jobs")] == [one for one in made if one.startswith("jobs")]
+    assert [one for one in cluster.made if one.startswith("jobs")] == [
+        one for one in made if one.startswith("jobs")
+    ]
 
 
 @pytest.mark.parametrize("change", RESULTS)
@@ -147,13 +165,17 @@ def test_a_result_that_nobody_can_tell_any_more_is_the_end(change: dict[str, Any
     found = until_ended(cluster)
     # expect it not to be measured again
     assert (found["phase"], found["failure"]) == ("Failed", "interrupted")
-    assert found["message"].startswith("the ConfigMap one-result was changed by somebody and cannot be read: ")
+    assert found["message"].startswith(
+        "the ConfigMap one-result was changed by somebody and cannot be read: "
+    )
     # and whoever asks for it to get the same words
     with pytest.raises(Damaged, match="one-result"):
         stored(cluster, "ns", "one", before["metadata"]["uid"])
 
 
-@pytest.mark.parametrize("change", [{}, {"binaryData": {"plan.json.gz": "eA=="}}, packed(gzip.compress(b"{}"))])
+@pytest.mark.parametrize(
+    "change", [{}, {"binaryData": {"plan.json.gz": "eA=="}}, packed(gzip.compress(b"{}"))]
+)
 def test_a_plan_that_cannot_be_read_ends_the_set(change: dict[str, Any]) -> None:
     cluster = FakeCluster()
     asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf"}, paused=True)
@@ -180,7 +202,8 @@ def test_a_gang_that_is_damaged_while_it_measures_keeps_no_place_in_the_queue() 
 def test_a_log_that_has_gone_with_its_node_is_not_waited_for_without_end(
     phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # given one that measures, whose node is gone: the API server cannot read the log, and says so for ever
+    # given one that measures, whose node is gone: the API server cannot read the log, and says so
+    # for ever
     cluster = FakeCluster()
     asked(cluster)
     look(cluster)
@@ -200,7 +223,9 @@ def test_a_log_that_has_gone_with_its_node_is_not_waited_for_without_end(
     assert look(cluster, "two")["phase"] == "Preparing"
 
 
-def test_a_server_that_failed_on_a_node_that_is_gone_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_failed_on_a_node_that_is_gone_ends_the_benchmark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = FakeCluster()
     cluster.ready = False
     asked(cluster)
@@ -214,7 +239,9 @@ def test_a_server_that_failed_on_a_node_that_is_gone_ends_the_benchmark(monkeypa
     assert until_ended(cluster)["failure"] == "exit"
 
 
-@pytest.mark.parametrize("change", [{"labels": {manifests.ROLE: None}}, {"annotations": {manifests.INDEX: "x"}}])
+@pytest.mark.parametrize(
+    "change", [{"labels": {manifests.ROLE: None}}, {"annotations": {manifests.INDEX: "x"}}]
+)
 def test_a_pod_that_does_not_say_which_part_it_is_does_not_count(change: dict[str, Any]) -> None:
     # given one that starts, and a copy of its server without all of our marks
     cluster = FakeCluster()
@@ -224,7 +251,13 @@ def test_a_pod_that_does_not_say_which_part_it_is_does_not_count(change: dict[st
     copy = cluster.objects["pods", "one-server-0"]
     cluster.create(PODS, "ns", {**copy, "metadata": {**copy["metadata"], "name": "copy", **change}})
     meta = cluster.objects["pods", "copy"]["metadata"]
-    meta["labels"] = {key: value for key, value in {**copy["metadata"]["labels"], **meta["labels"]}.items() if value}
+    meta["labels"] = {
+        key: value
+        for key, value in {**copy["metadata"]["labels"], **meta["labels"]}.items()
+        if value
+    }
     # expect it to be nobody's
-    cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [
+        {"type": "Ready", "status": "True"}
+    ]
     assert until_ended(cluster)["phase"] == "Completed"

@@ -1,4 +1,6 @@
-"""Parts that are admitted together: what is made and waited for, and that a cluster that cannot says so at once."""
+"""Parts that are admitted together: what is made and waited for, and that a cluster that cannot
+says so at once.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ def admit(cluster: FakeCluster, name: str = "one") -> None:
     """What Kueue does, and then JobSet."""
     found = cluster.objects["jobsets", name]
     found["spec"]["suspend"] = False
-    resumed = {"type": "Suspended", "status": "False", "lastTransitionTime": status.stamp(cluster.now)}
+    resumed = {
+        "type": "Suspended",
+        "status": "False",
+        "lastTransitionTime": status.stamp(cluster.now),
+    }
     found["status"] = {"conditions": [resumed]}
     for job in found["spec"]["replicatedJobs"]:
         body = {"metadata": {"name": f"{name}-{job['name']}-0"}, "spec": job["template"]["spec"]}
@@ -58,7 +64,11 @@ def drop_jobs(cluster: FakeCluster) -> None:
 def test_kueue_gets_one_job_set_with_all_parts() -> None:
     one = benchmark.read({"kind": "MPIPingPong", "spec": KUEUE})
     ((what, found),) = gang_scheduling.manifests_of(one, {"uid": "u"}, "image")
-    assert (what, found["kind"], found["spec"]["suspend"]) == (gang_scheduling.JOBSETS, "JobSet", True)
+    assert (what, found["kind"], found["spec"]["suspend"]) == (
+        gang_scheduling.JOBSETS,
+        "JobSet",
+        True,
+    )
     assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
     jobs = {row["name"]: row["template"]["spec"] for row in found["spec"]["replicatedJobs"]}
     assert {role: job["completions"] for role, job in jobs.items()} == {"worker": 2, "master": 1}
@@ -72,11 +82,17 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
     one = benchmark.read({"kind": "MPIPingPong", "spec": {"gang": "volcano", "queueName": "fast"}})
     (what, group), *jobs = gang_scheduling.manifests_of(one, {"uid": "u"}, "image")
     assert (what, group["spec"]) == (gang_scheduling.POD_GROUPS, {"minMember": 3, "queue": "fast"})
-    assert [job["metadata"]["name"] for _, job in jobs] == [f"{one.name}-worker", f"{one.name}-master"]
+    assert [job["metadata"]["name"] for _, job in jobs] == [
+        f"{one.name}-worker",
+        f"{one.name}-master",
+    ]
     for _, job in jobs:
         template = job["spec"]["template"]
         assert template["spec"]["schedulerName"] == "volcano"
-        assert template["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == group["metadata"]["name"]
+        assert (
+            template["metadata"]["annotations"]["scheduling.k8s.io/group-name"]
+            == group["metadata"]["name"]
+        )
 
 
 def test_without_a_gang_nothing_of_it_is_made() -> None:
@@ -90,13 +106,21 @@ def test_a_queue_is_waited_for_longer_than_pods_are() -> None:
     cluster = queued()
     cluster.now += manifests.START_S + 1
     found = look(cluster)
-    assert (found["phase"], found["message"]) == ("Pending", "waits in queue team until all parts are admitted")
+    assert (found["phase"], found["message"]) == (
+        "Pending",
+        "waits in queue team until all parts are admitted",
+    )
     assert "startedAt" not in found
     # when it is admitted; expect it measured, and all of it gone
     admit(cluster)
     assert until_ended(cluster)["phase"] == "Completed"
     drop_jobs(cluster)
-    assert {plural for plural, _ in cluster.objects} == {"iperfs", "configmaps", "leases", "localqueues"}
+    assert {plural for plural, _ in cluster.objects} == {
+        "iperfs",
+        "configmaps",
+        "leases",
+        "localqueues",
+    }
 
 
 def test_17_a_queue_that_admits_nothing_is_not_waited_for_without_end() -> None:
@@ -175,17 +199,26 @@ def test_volcano_says_why_it_waits() -> None:
     assert {plural for plural, _ in cluster.objects} == {"iperfs", "configmaps", "leases"}
 
 
-@pytest.mark.parametrize(("spec", "missing"), [
-    (KUEUE, "no LocalQueue team"), ({"gang": "jobset"}, "needs JobSet"), ({"gang": "volcano"}, "needs Volcano"),
-])  # fmt: skip
-@pytest.mark.parametrize("error", [Missing("cannot make it: there is none"), Unreachable("Kubernetes does not let us")])
+@pytest.mark.parametrize(
+    ("spec", "missing"),
+    [
+        (KUEUE, "no LocalQueue team"),
+        ({"gang": "jobset"}, "needs JobSet"),
+        ({"gang": "volcano"}, "needs Volcano"),
+    ],
+)
+@pytest.mark.parametrize(
+    "error", [Missing("cannot make it: there is none"), Unreachable("Kubernetes does not let us")]
+)
 def test_a_cluster_that_cannot_says_so_at_once(
     spec: dict[str, str], missing: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a cluster without the definitions, or an operator without the rights
     cluster, made = FakeCluster(), FakeCluster.create
 
-    def create(self: FakeCluster, what: Resource, namespace: str, body: Document) -> Document | None:
+    def create(
+        self: FakeCluster, what: Resource, namespace: str, body: Document
+    ) -> Document | None:
         if what in (gang_scheduling.JOBSETS, gang_scheduling.POD_GROUPS):
             raise error
         return made(self, what, namespace, body)
@@ -216,8 +249,16 @@ def test_a_kind_without_servers_is_admitted_too() -> None:
     assert manifests.MEASURING in cluster.objects["configmaps", "one-peers"]["data"]
 
 
-@pytest.mark.parametrize("spec", [{"gang": "kueue"}, {"queueName": "team"}, {"gang": "jobset", "queueName": "team"},
-                                  {"gang": "slurm"}, {"queueLimit": 60}])  # fmt: skip
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"gang": "kueue"},
+        {"queueName": "team"},
+        {"gang": "jobset", "queueName": "team"},
+        {"gang": "slurm"},
+        {"queueLimit": 60},
+    ],
+)
 def test_a_queue_that_would_queue_nothing_is_refused(spec: dict[str, str]) -> None:
     with pytest.raises(InvalidValue):
         benchmark.read({"kind": "IPerf", "spec": spec})
@@ -257,11 +298,17 @@ def test_one_that_is_admitted_while_another_measures_waits_for_its_turn_and_is_n
     # and to be before those that hold nothing
     places = {name: turn_of(cluster.objects["iperfs", name]) for name in ("one", "two", "three")}
     assert places["two"] is None
-    assert places["one"] is not None and places["three"] is not None and places["one"] < places["three"]
+    assert (
+        places["one"] is not None
+        and places["three"] is not None
+        and places["one"] < places["three"]
+    )
     # and to have the usual time to start from its turn on
     cluster.delete(JOBS, "ns", "two-client")
     assert until_ended(cluster, "two")["failure"] == "interrupted"
-    cluster.logs["one-client-0-0"] = frame(BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"bandwidth": 5e9}))
+    cluster.logs["one-client-0-0"] = frame(
+        BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"bandwidth": 5e9})
+    )
     assert until_ended(cluster)["phase"] == "Completed"
 
 
@@ -276,7 +323,10 @@ def test_what_is_taken_back_before_its_turn_is_queued_again() -> None:
     assert look(cluster)["message"] == benchmark_reconciler.ADMITTED
     cluster.objects["jobsets", "one"]["spec"]["suspend"] = True
     found = look(cluster)
-    assert (found["phase"], found["message"]) == ("Pending", "waits in queue team until all parts are admitted")
+    assert (found["phase"], found["message"]) == (
+        "Pending",
+        "waits in queue team until all parts are admitted",
+    )
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -285,7 +335,10 @@ def test_kueue_says_why_it_waits(version: int) -> None:
     cluster = queued()
     uid = cluster.objects["jobsets", "one"]["metadata"]["uid"]
     meta = {"name": "jobset-one-1a2b3", "labels": {gang_scheduling.JOB_UID: uid}}
-    why = "couldn't assign flavors to pod set server: insufficient unused quota for cpu in flavor any, 1 more needed"
+    why = (
+        "couldn't assign flavors to pod set server: insufficient unused quota for cpu in flavor"
+        " any, 1 more needed"
+    )
     status = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": why}]}
     cluster.put(gang_scheduling.WORKLOADS[version], {"metadata": meta, "status": status})
     assert look(cluster)["message"] == f"waits in queue team until all parts are admitted: {why}"
@@ -298,7 +351,10 @@ def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
     look(cluster)
     cluster.now += 61
     found = until_ended(cluster)
-    assert (found["failure"], found["message"].partition(":")[0]) == ("timed_out", "not admitted in 60 s")
+    assert (found["failure"], found["message"].partition(":")[0]) == (
+        "timed_out",
+        "not admitted in 60 s",
+    )
 
 
 @pytest.mark.parametrize("spec", [KUEUE, {}])
@@ -311,10 +367,13 @@ def test_servers_that_are_admitted_wait_for_their_turn(
     def sleep(seconds: float) -> None:
         now[0] += 60.0
         if now[0] > 10 * manifests.START_S:
-            (tmp_path / manifests.PEERS).write_text('[{"role": "worker", "index": 0, "host": "h", "address": "a"}]')
+            (tmp_path / manifests.PEERS).write_text(
+                '[{"role": "worker", "index": 0, "host": "h", "address": "a"}]'
+            )
 
     monkeypatch.setattr(pod_main, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    # then it has waited where it is part of a gang; else it is told as soon as all are ready, or never
+    # then it has waited where it is part of a gang; else it is told as soon as all are ready, or
+    # never
     if spec:
         assert pod_main._site(one, tmp_path, tmp_path).peers["worker"][0].address == "a"
     else:
@@ -329,7 +388,9 @@ def test_no_job_ends_before_its_queue_was_waited_for(queue: dict[str, str]) -> N
     one = benchmark.read({"kind": "MPIPingPong", "spec": {**queue, "queueLimit": week}})
     # then its Jobs, which run while Volcano has no place for their pods, last longer
     (_, first), *rest = gang_scheduling.manifests_of(one, {"uid": "u"}, "image")
-    jobs = [job["spec"] for _, job in rest] or [row["template"]["spec"] for row in first["spec"]["replicatedJobs"]]
+    jobs = [job["spec"] for _, job in rest] or [
+        row["template"]["spec"] for row in first["spec"]["replicatedJobs"]
+    ]
     assert len(jobs) == 2 and all(job["activeDeadlineSeconds"] > week + one.limit_s for job in jobs)
 
 
@@ -357,6 +418,11 @@ def test_killed_after_any_request_two_in_queues_are_measured_one_at_a_time(fatal
     # expect never both at once, and each once
     for turn in range(40):
         tried(("one", "two")[turn % 2])
-        maps = [cluster.objects.get(("configmaps", f"{name}-peers"), {"data": {}}) for name in ("one", "two")]
+        maps = [
+            cluster.objects.get(("configmaps", f"{name}-peers"), {"data": {}})
+            for name in ("one", "two")
+        ]
         assert sum(manifests.MEASURING in one["data"] for one in maps) < 2
-    assert [cluster.objects["iperfs", name]["status"]["phase"] for name in ("one", "two")] == ["Completed"] * 2
+    assert [cluster.objects["iperfs", name]["status"]["phase"] for name in ("one", "two")] == [
+        "Completed"
+    ] * 2

@@ -34,7 +34,9 @@ def test_metrics_and_health_are_there_on_both_families(port: int) -> None:
     # and then the health, of a loop
     async def asked() -> list[bytes]:
         async with http_endpoints.health(port):
-            return [await asyncio.to_thread(get, f"http://{host}:{port}/healthz") for host in FAMILIES]
+            return [
+                await asyncio.to_thread(get, f"http://{host}:{port}/healthz") for host in FAMILIES
+            ]
 
     assert asyncio.run(asked()) == [b"{}"] * len(FAMILIES)
     # expect the port free again each time

@@ -1,4 +1,6 @@
-"""Benchmarks whose parts start processes on each other: one key, who has it, and that nothing is left of it."""
+"""Benchmarks whose parts start processes on each other: one key, who has it, and that nothing is
+left of it.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,13 @@ ADDRESSES = ("10.1.0.7", "10.1.0.8")
 
 
 def site(folder: str = "/scratch/master-0", ssh: str = "") -> ExecutionSite:
-    workers = [PartAddress("worker", at, f"one-worker-{at}", address) for at, address in enumerate(ADDRESSES)]
-    return ExecutionSite({"worker": workers, "master": [PartAddress("master", 0, "", "", folder)]}, ssh=ssh)
+    workers = [
+        PartAddress("worker", at, f"one-worker-{at}", address)
+        for at, address in enumerate(ADDRESSES)
+    ]
+    return ExecutionSite(
+        {"worker": workers, "master": [PartAddress("master", 0, "", "", folder)]}, ssh=ssh
+    )
 
 
 def until_ended(cluster: FakeCluster, kind: str) -> Mapping[str, Any]:
@@ -69,7 +76,9 @@ def test_only_parts_that_need_it_have_a_key() -> None:
         pod = pod_of(one, role)
         (volume,) = [row for row in pod["volumes"] if "secret" in row]
         assert volume["secret"]["secretName"] == ssh.secret_name(one.name, "u")
-        assert {"name": "ssh", "mountPath": ssh.MOUNT, "readOnly": True} in pod["containers"][0]["volumeMounts"]
+        assert {"name": "ssh", "mountPath": ssh.MOUNT, "readOnly": True} in pod["containers"][0][
+            "volumeMounts"
+        ]
     other = benchmark.read({"kind": "IPerf"})
     assert not [row for row in pod_of(other, "client")["volumes"] if "secret" in row]
 
@@ -77,7 +86,9 @@ def test_only_parts_that_need_it_have_a_key() -> None:
 def test_two_benchmarks_of_one_name_have_two_keys() -> None:
     one = benchmark.read({"kind": "MPIPingPong"})
     first, second = (manifests.secret(one, {"uid": uid}) for uid in ("3f0a1b2c-1", "99999999-2"))
-    assert first["metadata"]["name"] != second["metadata"]["name"] and first["data"] != second["data"]
+    assert (
+        first["metadata"]["name"] != second["metadata"]["name"] and first["data"] != second["data"]
+    )
 
 
 @pytest.fixture
@@ -97,12 +108,16 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh.shutil, "which", lambda name: f"/usr/sbin/{name}")
 
 
-def test_a_server_lets_in_this_key_alone_on_the_measured_address(keys: Path, tmp_path: Path) -> None:
+def test_a_server_lets_in_this_key_alone_on_the_measured_address(
+    keys: Path, tmp_path: Path
+) -> None:
     one = benchmark.read({"kind": "OpenFOAM", "spec": {"sshPort": 2345}})
     task = ssh.server(one, site(), 1, keys, tmp_path / "ssh")
     told = (tmp_path / "ssh" / "sshd_config").read_text("utf-8")
     assert (task.port, task.argv[0]) == (2345, "/usr/sbin/sshd")
-    assert {"Port 2345", "ListenAddress 10.1.0.8", "AuthenticationMethods publickey"} <= set(told.splitlines())
+    assert {"Port 2345", "ListenAddress 10.1.0.8", "AuthenticationMethods publickey"} <= set(
+        told.splitlines()
+    )
     public = (keys / ssh.PUBLIC).read_text("utf-8")
     assert (tmp_path / "ssh" / "authorized_keys").read_text("utf-8") == f"restrict {public}"
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "ssh").iterdir()} == {0o600}
@@ -113,9 +128,15 @@ def test_the_master_talks_to_the_servers_of_this_key_alone(keys: Path, tmp_path:
     path = ssh.client(benchmark.read({"kind": "MPIPingPong"}), keys, tmp_path / "ssh")
     if not SSH:
         missing("ssh and ssh-keygen (apt install openssh-client)")
-    done = subprocess.run(["ssh", "-G", "-F", path, "one-worker-1"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["ssh", "-G", "-F", path, "one-worker-1"], capture_output=True, text=True, check=True
+    )
     told = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert (told["port"], told["stricthostkeychecking"], told["batchmode"]) == ("2222", "true", "yes")
+    assert (told["port"], told["stricthostkeychecking"], told["batchmode"]) == (
+        "2222",
+        "true",
+        "yes",
+    )
     known = (tmp_path / "ssh" / "known_hosts").read_text("utf-8")
     assert known == "* " + (keys / ssh.PUBLIC).read_text("utf-8")
     # and expect that ssh-keygen takes the pair for one
@@ -134,10 +155,14 @@ def test_mpirun_gets_the_configuration_and_starts_every_daemon_itself() -> None:
 
 def test_the_case_is_copied_to_every_worker_when_there_are_several_processes() -> None:
     for processes, wanted in ((1, False), (2, True)):
-        one = benchmark.read({"kind": "OpenFOAM", "spec": {"problemSize": "XS", "numProcs": processes}})
+        one = benchmark.read(
+            {"kind": "OpenFOAM", "spec": {"problemSize": "XS", "numProcs": processes}}
+        )
         (task,) = one.kind.tasks(one.spec, site())
         assert task.shared is wanted
-    lines = [argv[-1] for argv in ssh.copies(site(ssh="/tmp/ssh/ssh_config"), Path("/scratch/master-0"))]
+    lines = [
+        argv[-1] for argv in ssh.copies(site(ssh="/tmp/ssh/ssh_config"), Path("/scratch/master-0"))
+    ]
     assert len(lines) == 2 and "one-worker-0" in lines[0] and "one-worker-1" in lines[1]
 
 
@@ -146,10 +171,17 @@ def test_a_copy_puts_files_where_they_were(tmp_path: Path) -> None:
     folder = tmp_path / "a case"
     (folder / "system").mkdir(parents=True)
     (folder / "system" / "controlDict").write_text("x")
-    (command,) = set(ssh.copies(ExecutionSite({"worker": [PartAddress("worker", 0, "w", "")]}, ssh="cfg"), folder))
+    (command,) = set(
+        ssh.copies(
+            ExecutionSite({"worker": [PartAddress("worker", 0, "w", "")]}, ssh="cfg"), folder
+        )
+    )
     fake = tmp_path / "bin" / "ssh"
     fake.parent.mkdir()
-    fake.write_text(f'#!/bin/sh\ncd {tmp_path} && cat >packed && mv "a case" kept; shift 3; sh -c "$*" <packed\n')
+    fake.write_text(
+        f'#!/bin/sh\ncd {tmp_path} && cat >packed && mv "a case" kept; shift 3; sh -c "$*"'
+        " <packed\n"
+    )
     fake.chmod(0o755)
     subprocess.run(command, check=True, env={"PATH": f"{fake.parent}:/usr/bin:/bin"})
     assert (folder / "system" / "controlDict").read_text() == "x"

@@ -1,4 +1,6 @@
-"""Objects of other benchmarks under the same name: of one that is gone and was made again, or of another kind."""
+"""Objects of other benchmarks under the same name: of one that is gone and was made again, or of
+another kind.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ def leave_a_pod(cluster: FakeCluster, role: str, phase: str = "Running") -> None
     pod = cluster.put(PODS, {"metadata": meta, "spec": {"nodeName": "n0"}})
     pod["status"] = {"phase": phase, "podIPs": [{"ip": "10.9.9.9"}], "conditions": []}
     ended = BenchmarkResult(
-        "one", BenchmarkPhase.COMPLETED, {"bandwidth": 1e9}, {"of": "another"}, started_s=1.0, finished_s=2.0
+        "one",
+        BenchmarkPhase.COMPLETED,
+        {"bandwidth": 1e9},
+        {"of": "another"},
+        started_s=1.0,
+        finished_s=2.0,
     )
     cluster.logs[meta["name"]] = frame(ended)
 
@@ -44,7 +51,10 @@ def test_the_result_of_one_that_is_gone_is_not_that_of_its_successor() -> None:
     found = until_ended(cluster)
     # expect its own result, from its own pods
     assert (found["phase"], found["summary"]) == ("Completed", "5.000 Gbit/s")
-    assert {row["name"] for rows in found["pods"].values() for row in rows} <= {"one-client-0", "one-server-0"}
+    assert {row["name"] for rows in found["pods"].values() for row in rows} <= {
+        "one-client-0",
+        "one-server-0",
+    }
     kept = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
     assert kept is not None and kept.result == {"some": 1}
 
@@ -58,7 +68,9 @@ def test_one_of_another_kind_that_goes_takes_nothing_away() -> None:
     asked(cluster, kind="Fio")
     before = {key: one["metadata"]["uid"] for key, one in cluster.objects.items()}
     # when that is deleted
-    benchmark_reconciler.before_deletion(KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"])
+    benchmark_reconciler.before_deletion(
+        KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"]
+    )
     # expect everything to be there
     assert {key: one["metadata"]["uid"] for key, one in cluster.objects.items()} == before
 
@@ -78,7 +90,10 @@ def test_a_result_that_has_no_place_is_not_waited_for_without_end() -> None:
     # and to fail in the end, so that others may measure
     cluster.now += manifests.START_S + 1
     found = look(cluster)
-    assert (found["phase"], found["failure"]) == ("Failed", "refused") and "resultConfigMap" not in found
+    assert (found["phase"], found["failure"]) == (
+        "Failed",
+        "refused",
+    ) and "resultConfigMap" not in found
     asked(cluster, "two")
     assert until_ended(cluster, "two")["phase"] == "Completed"
 
@@ -94,7 +109,9 @@ def test_a_queued_benchmark_cannot_be_paused_and_a_paused_one_keeps_nobody_waiti
     # and one that had the lock, and was paused before anything was made, to give it back
     asked(cluster, "two", paused=True)
     uid = cluster.objects["iperfs", "two"]["metadata"]["uid"]
-    cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] = f"iperfs/two/{uid}"
+    cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] = (
+        f"iperfs/two/{uid}"
+    )
     assert look(cluster, "two")["message"] == benchmark_reconciler.PAUSED
     assert cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] == ""
 
@@ -108,8 +125,15 @@ def test_a_job_that_was_suspended_has_its_time_to_make_pods() -> None:
     message = 'Error creating: pods "x" is forbidden: exceeded quota: gpus'
     for name in ("one-server-0", "one-client-0"):
         job = cluster.objects["jobs", name]
-        job["metadata"]["creationTimestamp"], job["status"] = made_at, {"startTime": status.stamp(cluster.now)}
-        event = {"metadata": {"name": name}, "involvedObject": {"uid": job["metadata"]["uid"]}, "message": message}
+        job["metadata"]["creationTimestamp"], job["status"] = (
+            made_at,
+            {"startTime": status.stamp(cluster.now)},
+        )
+        event = {
+            "metadata": {"name": name},
+            "involvedObject": {"uid": job["metadata"]["uid"]},
+            "message": message,
+        }
         cluster.put(EVENTS, event)
     # expect it to be waited for as long as for any other
     found = look(cluster)
@@ -126,7 +150,11 @@ def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
     look(cluster)
     del cluster.objects["pods", "one-server-0"]
     assert look(cluster)["message"] == "pods are being created"
-    why = {"type": "Failed", "status": "True", "message": "Job has reached the specified backoff limit"}
+    why = {
+        "type": "Failed",
+        "status": "True",
+        "message": "Job has reached the specified backoff limit",
+    }
     cluster.objects["jobs", "one-server"]["status"] = {"conditions": [why]}
     # expect the end at once, as its Job makes no other
     found = until_ended(cluster)
@@ -134,7 +162,8 @@ def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
 
 
 def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
-    # given an object that an interrupted run has deleted, and an operator that still cleans up after it
+    # given an object that an interrupted run has deleted, and an operator that still cleans up
+    # after it
     cluster = FakeCluster()
     asked(cluster)
     cluster.objects["iperfs", "one"]["metadata"] |= {
@@ -161,7 +190,9 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
             del cluster.objects["configmaps", "one-result"]
 
     del cluster.objects["configmaps", "one-result"]
-    found = OperatorExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(one, lambda phase: None)
+    found = OperatorExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(
+        one, lambda phase: None
+    )
     assert (found.failure, found.message) == ("interrupted", "its result is gone")
 
 
@@ -169,7 +200,10 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
     ("image", "expected"),
     [
         ("scaletest-benchmarks:0.1.0", "scaletest-torch:0.1.0"),
-        ("host:5000/scaletest-benchmarks/scaletest-benchmarks", "host:5000/scaletest-benchmarks/scaletest-torch"),
+        (
+            "host:5000/scaletest-benchmarks/scaletest-benchmarks",
+            "host:5000/scaletest-benchmarks/scaletest-torch",
+        ),
         ("host/scaletest-benchmarks@sha256:1234", "host/scaletest-benchmarks@sha256:1234"),
         ("host/mine:1", "host/mine:1"),
     ],

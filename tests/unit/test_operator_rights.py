@@ -1,7 +1,8 @@
-"""The roles of the chart: every right has a user in the code, and everything that is asked for has a right.
+"""The roles of the chart: every right has a user in the code, and everything that is asked for has
+a right.
 
-The templates' rules are read as they are written, since no Helm is needed for that; a test of a cluster compares what
-is installed to the pages, and works with these rights alone.
+The templates' rules are read as they are written, since no Helm is needed for that; a test of a
+cluster compares what is installed to the pages, and works with these rights alone.
 """
 
 from __future__ import annotations
@@ -32,15 +33,22 @@ RULE = re.compile(r"^ *- (\{apiGroups: .*\})$", re.MULTILINE)
 PLURALS = {kind.plural for kind in KINDS.values()}
 # API group, resource and verb.
 Rights = set[tuple[str, str, str]]
-# kopf, for whom no call of ours speaks: it lists and watches, puts its finalizer on, and posts events.
-KOPF: Rights = {(GROUP, plural, verb) for plural in (*PLURALS, "benchmarksets") for verb in ("list", "watch", "patch")}
+# kopf, for whom no call of ours speaks: it lists and watches, puts its finalizer on, and posts
+# events.
+KOPF: Rights = {
+    (GROUP, plural, verb)
+    for plural in (*PLURALS, "benchmarksets")
+    for verb in ("list", "watch", "patch")
+}
 KOPF |= {("", "events", "create")}
 
 
 def role(file: str, kind: str, name: str) -> Rights:
     """The rights that a role of a template has always."""
     documents = (TEMPLATES / file).read_text("utf-8").split("\n---\n")
-    (text,) = [text for text in documents if f"\nkind: {kind}\n" in text and f"\n  name: {name}\n" in text]
+    (text,) = [
+        text for text in documents if f"\nkind: {kind}\n" in text and f"\n  name: {name}\n" in text
+    ]
     return granted(text.partition("\nrules:\n")[2].partition("$gang :=")[0])
 
 
@@ -91,8 +99,14 @@ class Recording(FakeCluster):
             return partial(self._asked, name, attribute)
         return attribute
 
-    def _asked(self, name: str, ask: Any, resource: Resource, *arguments: Any, **options: Any) -> Any:
-        group = resource.api.removeprefix("/apis/").rpartition("/")[0] if resource.api.startswith("/apis/") else ""
+    def _asked(
+        self, name: str, ask: Any, resource: Resource, *arguments: Any, **options: Any
+    ) -> Any:
+        group = (
+            resource.api.removeprefix("/apis/").rpartition("/")[0]
+            if resource.api.startswith("/apis/")
+            else ""
+        )
         part = f"/{arguments[3]}" if name == "patch" and len(arguments) > 3 else ""
         self.used.add((group, resource.plural + part, "get" if name == "find" else name))
         return ask(resource, *arguments, **options)
@@ -104,8 +118,14 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
     plural = KINDS[kind].plural
     for _ in range(20):
         benchmark_reconciler.reconcile(KINDS[kind], cluster, "ns", name, settings(cluster))
-        for pod in [pod for (resource, pod) in cluster.objects if resource == "pods" and KINDS[kind].measures in pod]:
-            cluster.logs[pod] = frame(BenchmarkResult(name, BenchmarkPhase.COMPLETED, started_s=1.0, finished_s=2.0))
+        for pod in [
+            pod
+            for (resource, pod) in cluster.objects
+            if resource == "pods" and KINDS[kind].measures in pod
+        ]:
+            cluster.logs[pod] = frame(
+                BenchmarkResult(name, BenchmarkPhase.COMPLETED, started_s=1.0, finished_s=2.0)
+            )
         if ("jobsets", name) in cluster.objects:
             admit(cluster, name)
         if ("podgroups", name) in cluster.objects:
@@ -114,7 +134,9 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
         if status.get("phase") in ("Completed", "Failed"):
             break
     assert status["phase"] == "Completed", status
-    benchmark_reconciler.before_deletion(KINDS[kind], cluster, "ns", cluster.objects.pop((plural, name)))
+    benchmark_reconciler.before_deletion(
+        KINDS[kind], cluster, "ns", cluster.objects.pop((plural, name))
+    )
 
 
 def everything(cluster: FakeCluster) -> None:
@@ -124,7 +146,9 @@ def everything(cluster: FakeCluster) -> None:
     for kind in KINDS:
         more = {"serviceAccountName": "tester", **acting[kind]} if kind in acting else {}
         measured_and_deleted(cluster, kind, kind.lower(), **more)
-    measured_and_deleted(cluster, "Fio", "disk", volumeClaimTemplate={"accessModes": ["ReadWriteMany"]})
+    measured_and_deleted(
+        cluster, "Fio", "disk", volumeClaimTemplate={"accessModes": ["ReadWriteMany"]}
+    )
     asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=1)
     while "finishedAt" not in look_at_set(cluster):
         for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
@@ -150,22 +174,37 @@ def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     ("name", "holder", "more"),
-    [("kueue", "jobsets", {"queueName": "team"}), ("jobset", "jobsets", {}), ("volcano", "podgroups", {})],
+    [
+        ("kueue", "jobsets", {"queueName": "team"}),
+        ("jobset", "jobsets", {}),
+        ("volcano", "podgroups", {}),
+    ],
 )
-def test_what_admits_together_has_rights_of_its_own(name: str, holder: str, more: dict[str, str]) -> None:
+def test_what_admits_together_has_rights_of_its_own(
+    name: str, holder: str, more: dict[str, str]
+) -> None:
     cluster = Recording()
     cluster.put(gang_scheduling.LOCAL_QUEUES[1], {"metadata": {"name": "team"}})
     measured_and_deleted(cluster, "MPIPingPong", "one", gang=name, **more)
     assert f"{holder}/one" in cluster.made
     text = (TEMPLATES / "operator.yaml").read_text("utf-8").partition("$gang :=")[2]
     blocks = re.findall(r"\{\{- if ([^}]*) \}\}\n(.*?)\{\{- end \}\}", text, re.DOTALL)
-    allowed = set().union(*(granted(rules) for condition, rules in blocks if f'has "{name}" $gang' in condition))
+    allowed = set().union(
+        *(granted(rules) for condition, rules in blocks if f'has "{name}" $gang' in condition)
+    )
     plain = role("operator.yaml", "{{ .kind }}", "{{ .name }}")
     assert cluster.used - plain == allowed
 
 
 def test_a_validation_may_do_what_is_declared_and_nothing_else() -> None:
-    needed = (*rights.NEEDED, rights.PROXY, rights.KEDA, rights.PAUSE, *rights.EXPLAIN, *rights.QUOTA)
+    needed = (
+        *rights.NEEDED,
+        rights.PROXY,
+        rights.KEDA,
+        rights.PAUSE,
+        *rights.EXPLAIN,
+        *rights.QUOTA,
+    )
     allowed = role("rbac.yaml", "Role", "{{ $name }}-validate")
     assert allowed == declared(needed) == documented("kubernetes.md", "## Rights")
     everywhere = role("rbac.yaml", "ClusterRole", "{{ .Release.Namespace }}-{{ $name }}-read")
@@ -176,7 +215,9 @@ def test_a_lifecycle_may_do_what_its_plain_workloads_need() -> None:
     allowed = role("operator.yaml", "Role", "{{ $fullname }}-lifecycle")
     needed: Rights = set()
     for name in ("job", "indexed-job", "deployment", "statefulset", "pod"):
-        needed |= declared(accounts.rights(benchmark.read({"kind": "Lifecycle", "spec": {"workloadType": name}})))
+        needed |= declared(
+            accounts.rights(benchmark.read({"kind": "Lifecycle", "spec": {"workloadType": name}}))
+        )
     assert allowed == needed
 
 

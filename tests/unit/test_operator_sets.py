@@ -1,4 +1,6 @@
-"""Sets: what hinders one is said, and not waited for without end; a look costs little, and the status is bounded."""
+"""Sets: what hinders one is said, and not waited for without end; a look costs little, and the
+status is bounded.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,17 @@ def end_all(cluster: FakeCluster, kept: benchmark_reconciler.Settings) -> Mappin
     ("error", "words"),
     [
         (
-            Unreachable("Kubernetes does not let us list nodes", hint="give the right to list nodes"),
+            Unreachable(
+                "Kubernetes does not let us list nodes", hint="give the right to list nodes"
+            ),
             "right to list nodes",
         ),
         (Missing("cannot list nodes: there is none", hint="look at its name"), "cannot list nodes"),
     ],
 )
-def test_a_set_that_is_hindered_says_why_and_goes_on_when_that_is_mended(error: Exception, words: str) -> None:
+def test_a_set_that_is_hindered_says_why_and_goes_on_when_that_is_mended(
+    error: Exception, words: str
+) -> None:
     # given a set that chooses nodes, which the operator may not list
     cluster = FakeCluster()
     listed = cluster.list
@@ -60,7 +66,9 @@ def test_a_set_that_is_hindered_says_why_and_goes_on_when_that_is_mended(error: 
     assert look_at_set(cluster) == found
     cluster.now += 2
     found = look_at_set(cluster)
-    assert (found["phase"], found["verdict"]) == ("Failed", "INVALID") and words in found["verdictReason"]
+    assert (found["phase"], found["verdict"]) == ("Failed", "INVALID") and words in found[
+        "verdictReason"
+    ]
 
 
 def test_an_api_server_that_is_busy_hinders_nothing() -> None:
@@ -86,7 +94,10 @@ def test_a_set_that_was_deleted_and_made_again_waits_until_the_old_benchmarks_ar
     del cluster.objects["iperfs", "set-1"]
     # expect it to be measured when that is gone
     found = end_all(cluster, settings(cluster))
-    assert (found["phase"], [one["type"] for one in found["conditions"]]) == ("Completed", ["Complete", "Failed"])
+    assert (found["phase"], [one["type"] for one in found["conditions"]]) == (
+        "Completed",
+        ["Complete", "Failed"],
+    )
     # and the same of its plan
     asked(cluster, "set", "BenchmarkSet", template=IPERF)
     assert "set-plan exists" in look_at_set(cluster)["conditions"][-1]["message"]
@@ -101,7 +112,11 @@ def test_a_set_that_stopped_when_its_warm_up_failed_has_failed() -> None:
     cluster = FakeCluster()
     asked(cluster, "set", "BenchmarkSet", template=IPERF, warmUp=1, onFailure="stop")
     look_at_set(cluster)
-    cluster.objects["iperfs", "set-warm-up-1"]["status"] = {"phase": "Failed", "failure": "exit", "message": "no"}
+    cluster.objects["iperfs", "set-warm-up-1"]["status"] = {
+        "phase": "Failed",
+        "failure": "exit",
+        "message": "no",
+    }
     found = look_at_set(cluster)
     assert (found["phase"], found["succeeded"], found["verdict"]) == ("Failed", 0, "INVALID")
 
@@ -109,8 +124,19 @@ def test_a_set_that_stopped_when_its_warm_up_failed_has_failed() -> None:
 def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> None:
     # given three benchmarks, of which the first two use one node each and the third both
     cluster = FakeCluster()
-    rows = [{"nodes": ["a"], "placement": "sameNode"}, {"nodes": ["a", "b"]}, {"nodes": ["b"], "placement": "sameNode"}]
-    asked(cluster, "set", "BenchmarkSet", template=IPERF, parallelism="nodeDisjoint", permutations={"explicit": rows})
+    rows = [
+        {"nodes": ["a"], "placement": "sameNode"},
+        {"nodes": ["a", "b"]},
+        {"nodes": ["b"], "placement": "sameNode"},
+    ]
+    asked(
+        cluster,
+        "set",
+        "BenchmarkSet",
+        template=IPERF,
+        parallelism="nodeDisjoint",
+        permutations={"explicit": rows},
+    )
     kept = settings(cluster)
     set_reconciler.reconcile(cluster, "ns", "set", kept, lambda *_: [])
     assert {name for plural, name in cluster.objects if plural == "iperfs"} == {"set-1", "set-3"}
@@ -132,15 +158,28 @@ def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> Non
 
 @pytest.mark.parametrize("character", ["a", "é", "漢", "\U0001f600"])
 def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: str) -> None:
-    # given permutations as large as they may be in a status, results of all, and long words about a failure
+    # given permutations as large as they may be in a status, results of all, and long words about a
+    # failure
     cluster = FakeCluster()
-    values = [{"pods": {"annotations": {"a": f"{number:02}{character * 219}"}}} for number in range(32)]
+    values = [
+        {"pods": {"annotations": {"a": f"{number:02}{character * 219}"}}} for number in range(32)
+    ]
     template = {"kind": "IPerf", "spec": {"duration": 1}}
-    asked(cluster, "set", "BenchmarkSet", template=template, permutations={"explicit": values}, repetitions=2)
+    asked(
+        cluster,
+        "set",
+        "BenchmarkSet",
+        template=template,
+        permutations={"explicit": values},
+        repetitions=2,
+    )
     kept = settings(cluster)
     look_at_set(cluster, kept)
     plan = next(iter(kept.plans.values()))
-    good = {"phase": "Completed", "values": {one.name: 1.23456789e9 for one in KINDS["IPerf"].headlines}}
+    good = {
+        "phase": "Completed",
+        "values": {one.name: 1.23456789e9 for one in KINDS["IPerf"].headlines},
+    }
     bad = {"phase": "Failed", "failure": "exit", "message": character * 2000}
     rows = [{"metadata": {"name": one.name}, "status": good} for one in plan.benchmarks]
     rows[-1]["status"] = bad
@@ -152,7 +191,9 @@ def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: st
     assert len(json.dumps(found)) <= status.MOST_BYTES
 
 
-def test_16_results_are_told_again_only_when_there_are_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_16_results_are_told_again_only_when_there_are_new_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster, told = FakeCluster(), list[int]()
     asked(cluster, "set", "BenchmarkSet", template=IPERF, repetitions=3)
     of = set_results.of
@@ -170,7 +211,8 @@ def test_16_results_are_told_again_only_when_there_are_new_ones(monkeypatch: pyt
 
 
 def test_16_values_that_are_null_are_not_written_again_and_again() -> None:
-    # given a permutation that takes a field back, and results of one repetition, which have no interval
+    # given a permutation that takes a field back, and results of one repetition, which have no
+    # interval
     cluster = FakeCluster()
     template = {"kind": "IPerf", "spec": {"mtu": 9000}}
     values = [{"mtu": None, "streams": 2}, {"streams": 4}]

@@ -1,4 +1,6 @@
-"""Two operators in one namespace, by mistake or because one of them is on a node that nobody reaches any more."""
+"""Two operators in one namespace, by mistake or because one of them is on a node that nobody
+reaches any more.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ ORDER = ("Preparing", "Running", "Summarising", "Completed")
 
 
 class Shared(FakeCluster):
-    """A cluster in which the other operator looks `looks` times after a request of the first one."""
+    """A cluster in which the other operator looks `looks` times after a request of the first
+    one.
+    """
 
     at = looks = 0
 
@@ -57,7 +61,9 @@ def test_a_note_on_the_object_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> 
     asked(cluster)
     patch, notes = cluster.patch, iter(range(3))
 
-    def noted(what: Resource, namespace: str, name: str, body: Document, part: str = "") -> Document:
+    def noted(
+        what: Resource, namespace: str, name: str, body: Document, part: str = ""
+    ) -> Document:
         if part == "status" and (note := next(notes, None)) is not None:
             patch(what, namespace, name, {"metadata": {"annotations": {"note": str(note)}}})
         return patch(what, namespace, name, body, part)

@@ -76,7 +76,13 @@ def test_of_rq_only_its_colours_pass(log: io.StringIO) -> None:
 
 
 def test_entries_are_sorted_out() -> None:
-    rows = {b"q": b'{"maximum": 5, "note": "n"}', b"old": b"{}", b"\xff": b"{}", b"a b": b"{}", b"bad": b"nonsense"}
+    rows = {
+        b"q": b'{"maximum": 5, "note": "n"}',
+        b"old": b"{}",
+        b"\xff": b"{}",
+        b"a b": b"{}",
+        b"bad": b"nonsense",
+    }
     queues, foreign = sorted_out(rows)
     assert {name: entry.maximum for name, entry in queues.items()} == {"q": 5, "old": 0}
     assert foreign.keys() == {b"\xff", b"a b", b"bad"}
@@ -91,7 +97,9 @@ def test_an_entry_of_somebody_else_is_an_error(value: str) -> None:
         read_entry(value)
 
 
-def test_a_page_is_written_as_it_is(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+def test_a_page_is_written_as_it_is(
+    capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
     page = "µ\u00a0%\r\n"
     write(page, Path("-"))
     write(page, tmp_path / "page")

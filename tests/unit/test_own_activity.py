@@ -28,8 +28,12 @@ def test_sleep_is_asleep_unless_it_waits_for_a_cpu(wake: Wake) -> None:
     assert sum(activity.seconds.values()) == pytest.approx(run_s, rel=0.1)
 
 
-@pytest.mark.parametrize("settings", [Settings(("sleep", "0")), Settings(("sleep", "0.02"), no_causes=True)])
-def test_empty_requests_and_those_without_sampling_say_nothing(settings: Settings, wake: Wake) -> None:
+@pytest.mark.parametrize(
+    "settings", [Settings(("sleep", "0")), Settings(("sleep", "0.02"), no_causes=True)]
+)
+def test_empty_requests_and_those_without_sampling_say_nothing(
+    settings: Settings, wake: Wake
+) -> None:
     result, _ = Runtime(settings, wake).run((), 0.0)
     assert (result.outcome, result.activity) == (Outcome.SUCCEEDED, None)
 

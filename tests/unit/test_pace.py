@@ -32,7 +32,9 @@ def test_steps_end_and_pause() -> None:
     assert times == [0, 0.5, 6, 6.25]
 
 
-@pytest.mark.parametrize("text", ["", "10", "10:", ":5", "a:b", "10:0", "-1:5", "10:5,", "nan:5", "5:inf", "1e9:1"])
+@pytest.mark.parametrize(
+    "text", ["", "10", "10:", ":5", "a:b", "10:0", "-1:5", "10:5,", "nan:5", "5:inf", "1e9:1"]
+)
 def test_wrong_steps_are_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         pace.parse_steps(text)

@@ -75,7 +75,9 @@ def test_it_gives_up_when_keda_does_not_and_takes_the_mark_away() -> None:
 
 
 class Slow(Scaled):
-    """One whose answer to being scaled to two is given up by a signal, and comes when the number is being put back."""
+    """One whose answer to being scaled to two is given up by a signal, and comes when the number is
+    being put back.
+    """
 
     def __init__(self) -> None:
         super().__init__(looks=0)

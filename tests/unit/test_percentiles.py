@@ -39,15 +39,20 @@ def test_the_median_is_the_median(ordered: list[float]) -> None:
     assert quantile(ordered, 0.5) == pytest.approx(statistics.median(ordered))
 
 
-@pytest.mark.parametrize(("p", "needed"), [(0.5, 5), (0.9, 29), (0.95, 59), (0.99, 299), (0.999, 2995), (0.1, 29)])
-def test_a_percentile_is_given_from_the_sample_size_on_that_carries_it(p: float, needed: int) -> None:
+@pytest.mark.parametrize(
+    ("p", "needed"), [(0.5, 5), (0.9, 29), (0.95, 59), (0.99, 299), (0.999, 2995), (0.1, 29)]
+)
+def test_a_percentile_is_given_from_the_sample_size_on_that_carries_it(
+    p: float, needed: int
+) -> None:
     assert samples_needed(p) == needed
     assert percentile(normal(needed - 1, 1), p) is None
     assert percentile(normal(needed, 1), p) is not None
 
 
 def test_five_values_have_a_median_and_no_interval() -> None:
-    # given 5 values, all on one side of the median in 1 of 16 samples, expect no 95 % interval, and one from 6 on
+    # given 5 values, all on one side of the median in 1 of 16 samples, expect no 95 % interval, and
+    # one from 6 on
     five = percentile([1, 2, 3, 4, 5], 0.5)
     assert five is not None
     assert (five.value, five.low, five.high) == (3, None, None)
@@ -59,7 +64,8 @@ def test_five_values_have_a_median_and_no_interval() -> None:
 @pytest.mark.parametrize("count", [60, 300, 1000, 12_345, 200_000])
 @pytest.mark.parametrize("p", [*SHARES, 0.05])
 def test_ranks_are_those_of_the_binomial_distribution(count: int, p: float) -> None:
-    # given the ranks themselves as values, expect ends that enclose the quantile with 95 %, and none narrower by one
+    # given the ranks themselves as values, expect ends that enclose the quantile with 95 %, and
+    # none narrower by one
     binom = oracle("scipy.stats").binom
     estimate = percentile(range(1, count + 1), p)
     if count < samples_needed(p):
@@ -80,7 +86,9 @@ def test_ranks_are_those_of_the_binomial_distribution(count: int, p: float) -> N
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=400).map(sorted), st.floats(0.01, 0.99))
-def test_the_value_lies_in_its_interval_and_the_interval_in_the_sample(ordered: list[float], p: float) -> None:
+def test_the_value_lies_in_its_interval_and_the_interval_in_the_sample(
+    ordered: list[float], p: float
+) -> None:
     estimate = percentile(ordered, p)
     if estimate is not None and estimate.low is not None and estimate.high is not None:
         assert ordered[0] <= estimate.low <= estimate.high <= ordered[-1]
@@ -89,7 +97,8 @@ def test_the_value_lies_in_its_interval_and_the_interval_in_the_sample(ordered: 
 
 @pytest.mark.parametrize(("count", "p"), [(20, 0.5), (100, 0.9), (300, 0.99), (1000, 0.99)])
 def test_intervals_cover_the_truth(count: int, p: float) -> None:
-    # given normal values, over 400 seeds, expect the interval to cover the true quantile in 95 % or a little more
+    # given normal values, over 400 seeds, expect the interval to cover the true quantile in 95 % or
+    # a little more
     truth = statistics.NormalDist().inv_cdf(p)
     covered = 0
     for seed in range(400):

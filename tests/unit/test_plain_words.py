@@ -107,7 +107,9 @@ def thousands_of_lines(paths: dict[str, ast.Module]) -> float:
 
 
 def assigned(node: ast.AST) -> str | None:
-    """The name that a node assigns: to a variable, a parameter, a function, a class or an import."""
+    """The name that a node assigns: to a variable, a parameter, a function, a class or an
+    import.
+    """
     match node:
         case ast.Name(id=name, ctx=ast.Store()):
             return name
@@ -142,11 +144,20 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
 def branches(function: ast.AST) -> int:
     """How many choices a reader follows in a function.
 
-    Each `if`, `elif`, `for`, `while`, `except`, `case` and conditional expression is one; so is each
-    `and` and `or` between two operands, and each `for` of a comprehension. A straight line has none.
+    Each `if`, `elif`, `for`, `while`, `except`, `case` and conditional expression is one; so is
+    each `and` and `or` between two operands, and each `for` of a comprehension. A straight line has
+    none.
     """
     count = 0
-    single = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case, ast.IfExp)
+    single = (
+        ast.If,
+        ast.For,
+        ast.AsyncFor,
+        ast.While,
+        ast.ExceptHandler,
+        ast.match_case,
+        ast.IfExp,
+    )
     for node in own_nodes(function):
         if isinstance(node, (*single, ast.comprehension)):
             count += 1
@@ -174,14 +185,18 @@ def nested(trees: dict[str, ast.Module]) -> Iterator[Place]:
                 yield Place(path, node.lineno, "a comprehension with two for")
             inner = [child for child in ast.walk(node) if child is not node]
             if any(isinstance(child, (*COMPREHENSIONS, ast.IfExp)) for child in inner):
-                yield Place(path, node.lineno, "a comprehension or conditional expression inside another")
+                yield Place(
+                    path, node.lineno, "a comprehension or conditional expression inside another"
+                )
 
 
 def docstrings(trees: dict[str, ast.Module]) -> Iterator[Place]:
     """First lines of all docstrings."""
     for path, tree in trees.items():
         for node in ast.walk(tree):
-            if isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module)) and (text := ast.get_docstring(node)):
+            if isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module)) and (
+                text := ast.get_docstring(node)
+            ):
                 yield Place(path, node.body[0].lineno, text.splitlines()[0])
 
 
@@ -216,7 +231,11 @@ def test_a_class_name_means_one_thing() -> None:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(Place(path, node.lineno, node.name))
     repeated = {name: uses for name, uses in places.items() if len(uses) > 1}
-    new = [place for name in sorted(repeated.keys() - set(DEFINED_TWICE.split())) for place in repeated[name]]
+    new = [
+        place
+        for name in sorted(repeated.keys() - set(DEFINED_TWICE.split()))
+        for place in repeated[name]
+    ]
     assert not new, f"class names with two meanings:\n{listed(new)}"
 
 
@@ -252,7 +271,9 @@ def test_the_formatter_is_not_turned_off() -> None:
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    places = [place for place in docstrings(plain_sources()) if place.word.startswith(BAD_BEGINNINGS)]
+    places = [
+        place for place in docstrings(plain_sources()) if place.word.startswith(BAD_BEGINNINGS)
+    ]
     assert not places, f"begin with a verb or a noun:\n{listed(places)}"
 
 

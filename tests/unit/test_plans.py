@@ -1,4 +1,6 @@
-"""Plan files: every setting can be given in one, mistakes are named, and the order of origins holds."""
+"""Plan files: every setting can be given in one, mistakes are named, and the order of origins
+holds.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ repeats: 3
 seed: 9
 thresholds: ["efficiency(4)>=0.8", "failures<1%"]
 background:
-  - {name: noise, workers: 2, parallel: 3, seconds: 0.5, command: [cat], device_glob: "", time_limit: 5}
+  - {name: noise, workers: 2, parallel: 3, seconds: 0.5, command: [cat], device_glob: "",
+     time_limit: 5}
 """
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
 good: dict[str, st.SearchStrategy[Any]] = {
@@ -64,16 +67,23 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "tolerate_failures": st.integers(0, 1000),
     "repeats": st.integers(1, 10),
     "seed": st.integers(0, 1000),
-    "thresholds": st.lists(st.sampled_from(["failures<1%", "ratio>=1.5", "run.p99<2s"]), max_size=3),
+    "thresholds": st.lists(
+        st.sampled_from(["failures<1%", "ratio>=1.5", "run.p99<2s"]), max_size=3
+    ),
 }
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9) | st.integers(), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=9) | st.integers(), inner, max_size=3)
+    ),
 )
 
 
 def context(*arguments: str) -> click.Context:
-    return validate.command.make_context("validate", list(arguments), auto_envvar_prefix="SCALETEST_VALIDATE")
+    return validate.command.make_context(
+        "validate", list(arguments), auto_envvar_prefix="SCALETEST_VALIDATE"
+    )
 
 
 def made(*arguments: str) -> Plan:
@@ -109,7 +119,8 @@ def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
     assert {schemas.KEYS.get(field, field) for field in fields} == set(SCHEMA["properties"])
     options = {one.name for one in validate.command.params}
     assert set(SCHEMA["properties"]) - options == {"background"}
-    # and the program's defaults are the plan's, but for the order: stored plans without one are ascending
+    # and the program's defaults are the plan's, but for the order: stored plans without one are
+    # ascending
     assert made() == Plan(queue="q", order="mirrored")
 
 
@@ -123,7 +134,12 @@ def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
         ("-f", file, "--per-device", "5"): (5,),
     }.items():
         assert made(*arguments).per_device == expected
-    for text in ("--per-device=x", "--per-device=1;2", "--set=per_device=1,a", "--set=per_device=1.5"):
+    for text in (
+        "--per-device=x",
+        "--per-device=1;2",
+        "--set=per_device=1,a",
+        "--set=per_device=1.5",
+    ):
         with pytest.raises((click.BadParameter, InvalidValue)):
             made("--preset", "intel", text)
 
@@ -135,7 +151,10 @@ def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
         ({"per_device": (1, 1), "preset": "intel"}, "per device are 1 1"),
         ({"per_device": (0,), "preset": "intel"}, "workers per device"),
         ({"per_device": (1, 2)}, "no device to share"),
-        ({"per_device": (2,), "preset": "intel", "devices": 2, "limit": 8}, "8 workers do not fit into 4 slots"),
+        (
+            {"per_device": (2,), "preset": "intel", "devices": 2, "limit": 8},
+            "8 workers do not fit into 4 slots",
+        ),
         ({"per_device": (1, 2), "preset": "intel", "thresholds": ("ratio>1",)}, "has no ratio"),
         ({"preset": "acme"}, "unknown preset"),
         ({"device_policy": "random"}, "unknown device policy"),
@@ -149,7 +168,11 @@ def test_shares_that_cannot_be_are_refused(settings: dict[str, Any], text: str) 
 def test_several_numbers_per_device_are_the_steps_and_need_all_devices(tmp_path: Path) -> None:
     arguments = ("--per-device", "1,2,3", "--preset", "intel")
     plan = plans.plan(context(*arguments), "q", lambda values: 4)
-    assert (plan.steps, plan.limit, [plan.share(workers) for workers in plan.steps]) == ((4, 8, 12), 12, [1, 2, 3])
+    assert (plan.steps, plan.limit, [plan.share(workers) for workers in plan.steps]) == (
+        (4, 8, 12),
+        12,
+        [1, 2, 3],
+    )
     with pytest.raises(UsageError, match="limit is 8, fewer than 3 workers on each of 4 devices"):
         plans.plan(context(*arguments, "--limit", "8"), "q", lambda values: 4)
     # one number is how the workers of an ordinary run share
@@ -187,7 +210,9 @@ def test_garbage_is_a_usage_error_and_nothing_else(tmp_path: Path, data: str | b
 
 @given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "typo"]), anything, max_size=3))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_wrong_values_under_right_keys_are_a_usage_error(tmp_path: Path, values: dict[str, Any]) -> None:
+def test_wrong_values_under_right_keys_are_a_usage_error(
+    tmp_path: Path, values: dict[str, Any]
+) -> None:
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     try:
         made("-f", str(tmp_path / "p.yaml"))
@@ -248,7 +273,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         made("-f", str(tmp_path / "long"))
 
 
-def test_flag_then_set_then_environment_then_file_then_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flag_then_set_then_environment_then_file_then_default(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given_file = ("-f", str(file))
     assert origin("limit") == (8, "default")
     assert origin("limit", *given_file) == (6, f"file {file}")
@@ -311,7 +338,10 @@ def test_set_refuses_the_rest(text: str) -> None:
     assert caught.value.hint
 
 
-@given(st.text(max_size=40) | st.builds("{}={}".format, st.sampled_from([*SCHEMA["properties"]]), st.text(max_size=20)))
+@given(
+    st.text(max_size=40)
+    | st.builds("{}={}".format, st.sampled_from([*SCHEMA["properties"]]), st.text(max_size=20))
+)
 def test_any_set_is_read_or_a_usage_error(text: str) -> None:
     try:
         key, value = plans.parse_set(text, SCHEMA)
@@ -331,8 +361,12 @@ def test_a_run_that_goes_on_keeps_its_plan(file: Path, capsys: pytest.CaptureFix
         assert f"{option} cannot be given with --resume" in capsys.readouterr().err
 
 
-def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"limit: 3\nthresholds: ['ratio(3)>1']")))
+def test_standard_input_is_a_file_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"limit: 3\nthresholds: ['ratio(3)>1']"))
+    )
     assert program(["validate", "--dry-run", "-f", "-", "-o", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["limit"], shown["thresholds"], shown["steps"]) == (3, ["ratio(3)>1"], [1, 2, 3])
@@ -342,10 +376,18 @@ def test_view_shows_every_setting_and_hides_passwords(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SCALETEST_REDIS_URL", "redis://me:secret@host:1")
-    assert program(["config", "view", "-f", str(file), "--set", "seed=1", "--repeats", "2", "-o", "json"]) == 0
+    assert (
+        program(
+            ["config", "view", "-f", str(file), "--set", "seed=1", "--repeats", "2", "-o", "json"]
+        )
+        == 0
+    )
     shown = json.loads(capsys.readouterr().out)
     assert set(SCHEMA["properties"]) | {"local", "redis_url", "run_dir"} <= set(shown)
-    assert shown["redis_url"] == {"value": "redis://me:***@host:1", "origin": "environment SCALETEST_REDIS_URL"}
+    assert shown["redis_url"] == {
+        "value": "redis://me:***@host:1",
+        "origin": "environment SCALETEST_REDIS_URL",
+    }
     assert (shown["seed"], shown["repeats"]["origin"]) == ({"value": 1, "origin": "--set"}, "flag")
     assert shown["limit"] == {"value": 6, "origin": f"file {file}"}
     assert program(["config", "view", "--no-such"]) == 2
@@ -356,17 +398,25 @@ def test_view_shows_every_setting_and_hides_passwords(
 def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
     folder = Path(__file__).parents[2] / "docs" / "how-to"
     pages = [folder / "plans.md", folder / "validate.md"]
-    blocks = [block for page in pages for block in re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)]
+    blocks = [
+        block
+        for page in pages
+        for block in re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    ]
     assert len(blocks) >= 2
     for block in blocks:
         (tmp_path / "p.yaml").write_text(block)
         assert made("-f", str(tmp_path / "p.yaml")).command
     (page,) = [page for page in pages if page.name == "plans.md"]
     shown = re.findall(r"^\| `([^`]+)`", page.read_text("utf-8"), re.MULTILINE)
-    assert {parse(text).metric.partition(".")[0] for text in shown} == {name.partition(".")[0] for name in METRICS}
+    assert {parse(text).metric.partition(".")[0] for text in shown} == {
+        name.partition(".")[0] for name in METRICS
+    }
 
 
-@pytest.mark.parametrize("sets", [("step_time=1", "warmup=5"), ("max_step=3", "warmup=3"), ("warmup=60",)])
+@pytest.mark.parametrize(
+    "sets", [("step_time=1", "warmup=5"), ("max_step=3", "warmup=3"), ("warmup=60",)]
+)
 def test_a_warm_up_that_leaves_nothing_of_a_step_is_refused(sets: tuple[str, ...]) -> None:
     with pytest.raises(InvalidValue, match="leaves nothing of a step"):
         made("--set", "seconds=0.1", *(word for text in sets for word in ("--set", text)))

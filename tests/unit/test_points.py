@@ -23,7 +23,10 @@ def test_what_single_points_lack() -> None:
 
 def test_repeats_do_not_replace_steps() -> None:
     plan = lacking([1, 2] * 10)
-    assert {name: (lack.steps, lack.repeats) for name, lack in plan.items()} == {"usl": (1, None), "capped": (1, None)}
+    assert {name: (lack.steps, lack.repeats) for name, lack in plan.items()} == {
+        "usl": (1, None),
+        "capped": (1, None),
+    }
     assert plan["usl"].remedy == "measure 1 more step"
     choice = choose([(1, 1.0), (1, 1.1), (2, 1.6), (2, 1.5), (2, 1.55)])
     assert choice is not None
@@ -74,7 +77,8 @@ def test_what_would_do_does() -> None:
 
 
 def test_single_points_that_the_law_is_not_fitted_to_separate_nothing() -> None:
-    # given four single points with little noise, when the law needs five, expect no, and two repeats to do
+    # given four single points with little noise, when the law needs five, expect no, and two
+    # repeats to do
     plan = separability((1, 2, 4, 8), 1, 0.01)
     assert plan.coherency_error < REFERENCE.coherency / 4
     assert not plan.separable
@@ -103,22 +107,41 @@ def test_separable_plans_name_the_law_and_others_seldom_do(
     chance = random.Random(1)
     named = 0
     for _ in range(100):
-        points = [(n, REFERENCE.at(n) * (1 + chance.gauss(0, noise))) for n in workers for _ in range(repeats)]
+        points = [
+            (n, REFERENCE.at(n) * (1 + chance.gauss(0, noise)))
+            for n in workers
+            for _ in range(repeats)
+        ]
         choice = choose(points, [noise] * len(points) if repeats == 1 else None)
         named += choice is not None and choice.law.name == "usl"
     assert named / 100 == pytest.approx(share, abs=0.12)
     assert separability(workers, repeats, noise).separable is (share > 0.5)
 
 
-@pytest.mark.parametrize(("workers", "repeats", "noise"), [(range(1, 9), 3, 0.02), ((1, 2, 4, 8, 16), 5, 0.05)])
-def test_computed_errors_are_those_of_simulated_fits(workers: tuple[int, ...], repeats: int, noise: float) -> None:
+@pytest.mark.parametrize(
+    ("workers", "repeats", "noise"), [(range(1, 9), 3, 0.02), ((1, 2, 4, 8, 16), 5, 0.05)]
+)
+def test_computed_errors_are_those_of_simulated_fits(
+    workers: tuple[int, ...], repeats: int, noise: float
+) -> None:
     chance = random.Random(3)
     laws = [
-        fit("usl", [(n, REFERENCE.at(n) * (1 + chance.gauss(0, noise))) for n in workers for _ in range(repeats)])
+        fit(
+            "usl",
+            [
+                (n, REFERENCE.at(n) * (1 + chance.gauss(0, noise)))
+                for n in workers
+                for _ in range(repeats)
+            ],
+        )
         for _ in range(400)
     ]
     plan = separability(workers, repeats, noise)
-    assert statistics.stdev(law.contention for law in laws) == pytest.approx(plan.contention_error, rel=0.15)
-    assert statistics.stdev(law.coherency for law in laws) == pytest.approx(plan.coherency_error, rel=0.15)
+    assert statistics.stdev(law.contention for law in laws) == pytest.approx(
+        plan.contention_error, rel=0.15
+    )
+    assert statistics.stdev(law.coherency for law in laws) == pytest.approx(
+        plan.coherency_error, rel=0.15
+    )
     both = statistics.correlation([law.contention for law in laws], [law.coherency for law in laws])
     assert both == pytest.approx(plan.correlation, abs=0.05)

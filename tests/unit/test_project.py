@@ -30,11 +30,15 @@ def test_files_and_functions_are_short(path: Path) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             length = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-            assert length <= LONGEST_FUNCTION, f"{path}:{node.lineno} {node.name} has {length} lines"
+            assert length <= LONGEST_FUNCTION, (
+                f"{path}:{node.lineno} {node.name} has {length} lines"
+            )
 
 
 GLOSSARY = re.findall(
-    r"^\| ([a-z ]+) \| .* \| `([\w.]+)` \|$", (ROOT / "docs/architecture.md").read_text("utf-8"), re.M
+    r"^\| ([a-z ]+) \| .* \| `([\w.]+)` \|$",
+    (ROOT / "docs/architecture.md").read_text("utf-8"),
+    re.M,
 )
 
 
@@ -46,7 +50,18 @@ def test_a_word_of_the_glossary_names_a_class(word: str, path: str) -> None:
 
 def test_the_glossary_has_every_word_of_the_request_and_the_run() -> None:
     words = {word for word, _ in GLOSSARY}
-    assert words >= {"request", "reply", "record", "queue", "worker", "workload", "step", "sample", "cause", "verdict"}
+    assert words >= {
+        "request",
+        "reply",
+        "record",
+        "queue",
+        "worker",
+        "workload",
+        "step",
+        "sample",
+        "cause",
+        "verdict",
+    }
     assert len(words) == len(GLOSSARY)
 
 
@@ -56,7 +71,11 @@ def test_the_architecture_page_is_short() -> None:
 
 def test_the_reference_is_up_to_date() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "hack.reference", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "hack.reference", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
 
@@ -67,9 +86,12 @@ def test_the_changelog_knows_the_version() -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from scaletest.cli.main import run; run(['--help']); print(sorted(sys.modules), file=sys.stderr)"
+        "import sys; from scaletest.cli.main import run; run(['--help']);"
+        " print(sorted(sys.modules), file=sys.stderr)"
     )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stderr
     for name in (
         "aiohttp",
         "redis",
@@ -88,7 +110,11 @@ def test_help_imports_nothing_heavy() -> None:
 def declared(*extras: str) -> set[str]:
     """Names of the distributions that these extras bring, and of the core's where none is named."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    rows = [project["optional-dependencies"][extra] for extra in extras] if extras else [project["dependencies"]]
+    rows = (
+        [project["optional-dependencies"][extra] for extra in extras]
+        if extras
+        else [project["dependencies"]]
+    )
     return {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0] for row in rows for line in row}
 
 
@@ -113,7 +139,9 @@ NAMED = re.compile(r"\b(?:import_module|find_spec|oracle)\(\"(\w+)")
 
 @cache
 def imported(folder: str) -> set[str]:
-    """Modules that the files of a folder import, also those that they look for or import by name."""
+    """Modules that the files of a folder import, also those that they look for or import by
+    name.
+    """
     text = "\n".join(path.read_text("utf-8") for path in (ROOT / folder).rglob("*.py"))
     return {first or second for first, second in IMPORT.findall(text)} | set(NAMED.findall(text))
 
@@ -147,8 +175,12 @@ def test_keys_are_documented() -> None:
 
     page = (ROOT / "docs" / "reference" / "redis.md").read_text("utf-8")
     table = keys.__doc__ or ""
-    scripts = [path.read_text("utf-8") for path in (ROOT / "scaletest" / "broker" / "lua").glob("*.lua")]
-    in_scripts = {f"scaletest:{name}" for text in scripts for name in re.findall(r"OWN \.\. '([a-z]+)", text)}
+    scripts = [
+        path.read_text("utf-8") for path in (ROOT / "scaletest" / "broker" / "lua").glob("*.lua")
+    ]
+    in_scripts = {
+        f"scaletest:{name}" for text in scripts for name in re.findall(r"OWN \.\. '([a-z]+)", text)
+    }
     assert {"scaletest:replies", "scaletest:suspects", "scaletest:standstill"} <= in_scripts
     for key in in_scripts | set(re.findall(r"^(scaletest:[a-z]+)", table, re.MULTILINE)):
         assert re.search(rf"^{key}\b", table, re.MULTILINE), key
@@ -166,7 +198,9 @@ def test_what_a_call_of_every_script_may_cost_is_documented() -> None:
     scripts = {name for text in sources for name in re.findall(r'\bscript\("(\w+)"\)', text)}
     page = (ROOT / "docs" / "reference" / "redis.md").read_text("utf-8")
     table = page.split("| script |")[1].split("\n\n")[0]
-    documented = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    documented = {
+        name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
     assert len(scripts) > 15
     assert documented == scripts
 
@@ -181,15 +215,21 @@ def test_links_in_the_documentation_lead_somewhere() -> None:
 def test_every_peer_of_the_benchmark_is_pinned_and_says_how_it_runs() -> None:
     from hack.benchmarks.peers.catalogue import ADAPTERS, NAMES, load
 
-    assert {path.name for path in ADAPTERS.glob("with_*.py")} == {f"with_{name}.py" for name in NAMES}
+    assert {path.name for path in ADAPTERS.glob("with_*.py")} == {
+        f"with_{name}.py" for name in NAMES
+    }
     for peer in map(load, NAMES):
         assert all("==" in dependency for dependency in peer.dependencies)
         assert bool(peer.left) != bool(peer.done)
 
 
 def test_commands_print_through_one_function() -> None:
-    """It makes foreign texts harmless; what is printed past it would reach the terminal as it is."""
+    """It makes foreign texts harmless; what is printed past it would reach the terminal as it
+    is.
+    """
     past = re.compile(r"\bclick\.(echo|secho|confirm|prompt)\(|(?<![\w.])print\(|\bprint_exc\(")
     for path in (ROOT / "scaletest").rglob("*.py"):
         if path != ROOT / "scaletest" / "cli" / "output.py":
-            assert not past.search(path.read_text("utf-8")), f"{path} prints by itself: use scaletest.cli.output"
+            assert not past.search(path.read_text("utf-8")), (
+                f"{path} prints by itself: use scaletest.cli.output"
+            )

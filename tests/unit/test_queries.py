@@ -31,5 +31,15 @@ def test_the_five_queries_tell_the_seconds_of_different_steps_apart() -> None:
     assert seconds.columns == ("second", "messages", "mean_latency_s")
     assert seconds.rows == [(100, 1, 0.5), (101, 1, 1.5), (160, 1, 0.75)]
     assert clients.rows[0] == ("me-1", 100.5, 100.5, None, None, 1, 0, 1.0, 0.0)
-    assert clients.rows[1] == ("me-2", 101.5, 160.75, 161.9, 161.9, 2, 1, pytest.approx(2 / 3), pytest.approx(60.4))
+    assert clients.rows[1] == (
+        "me-2",
+        101.5,
+        160.75,
+        161.9,
+        161.9,
+        2,
+        1,
+        pytest.approx(2 / 3),
+        pytest.approx(60.4),
+    )
     assert messages.rows == [("me-1", 1), ("me-2", 3)]

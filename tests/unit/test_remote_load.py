@@ -1,4 +1,6 @@
-"""A client elsewhere as the load: what it is asked, whose records are whose, what is said when it does not answer."""
+"""A client elsewhere as the load: what it is asked, whose records are whose, what is said when it
+does not answer.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Clock:
 
 
 class FakeHttp:
-    """A client's HTTP. Its records are those that the test puts there; `answers` are given before its own."""
+    """A client's HTTP. Its records are those that the test puts there; `answers` are given before
+    its own.
+    """
 
     name = "svc/fake:9996"
 
@@ -148,9 +152,12 @@ def test_dropped_records_are_an_error_that_counts_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stats", "limit", "said"), [({"load": "10 requests/s"}, 1, "follows a schedule"), ({}, 9, "at most 8 requests")]
+    ("stats", "limit", "said"),
+    [({"load": "10 requests/s"}, 1, "follows a schedule"), ({}, 9, "at most 8 requests")],
 )
-def test_a_client_that_cannot_keep_the_load_is_refused(stats: dict[str, Any], limit: int, said: str) -> None:
+def test_a_client_that_cannot_keep_the_load_is_refused(
+    stats: dict[str, Any], limit: int, said: str
+) -> None:
     load, _ = made(FakeHttp(**stats))
     with pytest.raises(UsageError, match=said):
         load.check_limit(limit)
@@ -190,9 +197,15 @@ def test_a_proxy_that_stays_away_ends_it() -> None:
 
 @pytest.mark.parametrize(
     ("status", "kind", "hint"),
-    [(401, Unreachable, "SCALETEST_CLIENT_TOKEN"), (403, Unreachable, "services/proxy"), (404, UsageError, "name of")],
+    [
+        (401, Unreachable, "SCALETEST_CLIENT_TOKEN"),
+        (403, Unreachable, "services/proxy"),
+        (404, UsageError, "name of"),
+    ],
 )
-def test_refusals_say_what_to_do_at_once(status: int, kind: type[ScaletestError], hint: str) -> None:
+def test_refusals_say_what_to_do_at_once(
+    status: int, kind: type[ScaletestError], hint: str
+) -> None:
     http, clock = FakeHttp(), Clock()
     http.answers = [(status, b'{"message": "because"}', {})]
     with pytest.raises(kind, match=f"answered {status}: because") as error:

@@ -34,7 +34,8 @@ def test_durations_are_short(value: float | None, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (42, "42 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")]
+    ("value", "shown"),
+    [(0.04, "0.0 s"), (9.94, "9.9 s"), (42, "42 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
 )
 def test_long_durations_are_in_minutes_and_hours(value: float, shown: str) -> None:
     assert numbers.duration(value) == shown
@@ -65,8 +66,12 @@ def test_a_printed_interval_is_never_narrower_than_the_true_one(value: float, ha
 
 
 @given(values, st.floats(0, 5), st.floats(0, 5))
-def test_the_ends_of_an_interval_enclose_the_value_as_printed(value: float, below: float, above: float) -> None:
-    found = re.fullmatch(r"(\S+) \[(\S+), (\S+)\]", numbers.between(value, value / (1 + below), value * (1 + above)))
+def test_the_ends_of_an_interval_enclose_the_value_as_printed(
+    value: float, below: float, above: float
+) -> None:
+    found = re.fullmatch(
+        r"(\S+) \[(\S+), (\S+)\]", numbers.between(value, value / (1 + below), value * (1 + above))
+    )
     assert found
     middle, low, high = map(float, found.groups())
     assert low <= middle <= high
@@ -111,7 +116,11 @@ def test_an_axis_ends_at_a_mark_not_below_the_data(high: float, most: int) -> No
     assert high <= end <= 6 * high
 
 
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 20.0, 5000.0, 15000.0, 2.5e6]), min_size=1, unique=True))
+@given(
+    st.lists(
+        st.sampled_from([0.0, 0.5, 1.0, 20.0, 5000.0, 15000.0, 2.5e6]), min_size=1, unique=True
+    )
+)
 def test_labels_of_different_marks_differ(marks: list[float]) -> None:
     assert len(set(ticks.labels(marks))) == len(marks)
 
@@ -148,7 +157,10 @@ def test_elements_escape_what_is_no_markup() -> None:
     assert found == '<p title="&#34;" data-x="1">&lt;b&gt;<i>x</i></p>'
 
 
-@given(st.lists(st.tuples(st.floats(-10, 1e6), st.floats()), max_size=8), st.sampled_from(["linear", "log2"]))
+@given(
+    st.lists(st.tuples(st.floats(-10, 1e6), st.floats()), max_size=8),
+    st.sampled_from(["linear", "log2"]),
+)
 def test_any_data_makes_a_well_formed_chart(points: list[tuple[float, float]], kind: str) -> None:
     chart = Chart("c", "<t>", "d & e", Axis("x", 1.0, 64.0, kind), Axis("y", 1.0, 8.0, kind))
     chart.legend("<line>", "c-data")
@@ -158,7 +170,11 @@ def test_any_data_makes_a_well_formed_chart(points: list[tuple[float, float]], k
             chart.dot(x, y, "c-dot", "<tip>")
             chart.bar(x, x + 1, y, "c-bar")
     root = ElementTree.fromstring(chart.svg())
-    numbers_drawn = [float(n) for e in root.iter() for n in re.findall(r"-?\d+\.\d+", e.get("d", "") + e.get("cx", ""))]
+    numbers_drawn = [
+        float(n)
+        for e in root.iter()
+        for n in re.findall(r"-?\d+\.\d+", e.get("d", "") + e.get("cx", ""))
+    ]
     assert all(-400 <= number <= 1200 for number in numbers_drawn)
 
 

@@ -42,7 +42,9 @@ def test_the_better_side_is_the_headlines(factor: float, higher: bool, change: C
     row = comparison.rows[0]
     assert row.change is change
     assert row.ratio is not None and row.ratio.low <= row.ratio.value <= row.ratio.high
-    assert row.ratio.value == pytest.approx(factor), "the ratio is candidate over base, whichever side is better"
+    assert row.ratio.value == pytest.approx(factor), (
+        "the ratio is candidate over base, whichever side is better"
+    )
     wanted = VerdictKind.FAIL if change is Change.REGRESSION else VerdictKind.PASS
     assert comparison.verdict.kind is wanted
 
@@ -68,7 +70,10 @@ def test_equal_runs_are_seldom_called_worse_however_many_numbers_they_have() -> 
     wrong = 0
     for _ in range(200):
         pairs = [RepeatedPair(str(n), "h", True, values(), values()) for n in range(8)]
-        wrong += any(row.change in (Change.REGRESSION, Change.IMPROVEMENT) for row in compare(pairs, 0.0).rows)
+        wrong += any(
+            row.change in (Change.REGRESSION, Change.IMPROVEMENT)
+            for row in compare(pairs, 0.0).rows
+        )
     # 5 % of 200 is 10; more than 20 would be seen once in a thousand
     assert wrong <= 20
 

@@ -1,4 +1,6 @@
-"""What people see is compared with files; look at them when they change (REGENERATE=1 writes them anew)."""
+"""What people see is compared with files; look at them when they change (REGENERATE=1 writes them
+anew).
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,11 @@ def test_no_more_than_the_whole_request_is_said_to_wait(
     made: dict[str, Run], ends: tuple[float, float], text: str
 ) -> None:
     growth = made["peak"].result.growth
-    assert growth.choice is not None and growth.interval is not None and growth.interval.contention is not None
+    assert (
+        growth.choice is not None
+        and growth.interval is not None
+        and growth.interval.contention is not None
+    )
     contention = replace(growth.interval.contention, low=ends[0], high=ends[1])
     growth = replace(growth, interval=replace(growth.interval, contention=contention))
     assert text in words.law(replace(made["peak"].result, growth=growth))
@@ -106,15 +112,21 @@ def test_summary_is_as_agreed(made: dict[str, Run], case: str) -> None:
     assert f"next: scaletest {following}" in text.splitlines()[-1]
 
 
-@pytest.mark.parametrize("form", ["html", "md", "csv", "junit"])  # text: above; json: the result itself, below
-@pytest.mark.parametrize("case", ["pass", "fail", "limited", "sampled", "mirrored", "sharing", "hostile"])
+@pytest.mark.parametrize(
+    "form", ["html", "md", "csv", "junit"]
+)  # text: above; json: the result itself, below
+@pytest.mark.parametrize(
+    "case", ["pass", "fail", "limited", "sampled", "mirrored", "sharing", "hostile"]
+)
 def test_every_form_is_as_agreed(made: dict[str, Run], case: str, form: str) -> None:
     golden(f"report-{case}.{form}", formats.FORMATS[form](made[case]))
 
 
 @pytest.mark.parametrize("form", formats.FORMATS)
 @pytest.mark.parametrize("case", runs.CASES)
-def test_every_form_tells_every_case_in_valid_text(made: dict[str, Run], case: str, form: str) -> None:
+def test_every_form_tells_every_case_in_valid_text(
+    made: dict[str, Run], case: str, form: str
+) -> None:
     text = formats.FORMATS[form](made[case])
     assert text.endswith("\n")
     assert text.encode().decode() == text
@@ -123,8 +135,15 @@ def test_every_form_tells_every_case_in_valid_text(made: dict[str, Run], case: s
 
 
 def test_the_table_fits_into_80_columns_whatever_is_in_it() -> None:
-    columns = [Column("N", ["1024"]), Column("requests/s", ["123456 ± 1234"]), Column("ratio", ["1.234 ± 0.123"])]
-    columns += [Column(name, ["12.3 ms"]) for name in ("speed-up", "effic.", "wait p95", "run p95", "failed")]
+    columns = [
+        Column("N", ["1024"]),
+        Column("requests/s", ["123456 ± 1234"]),
+        Column("ratio", ["1.234 ± 0.123"]),
+    ]
+    columns += [
+        Column(name, ["12.3 ms"])
+        for name in ("speed-up", "effic.", "wait p95", "run p95", "failed")
+    ]
     assert max(map(len, aligned(columns, 80))) <= 80
 
 
@@ -137,20 +156,32 @@ def test_eight_steps_fit_on_a_screen_even_when_everything_is_wrong(tmp_path: Pat
 
 
 def limited(path: Path, plan: Plan, activity: Activity, workers: Sequence[int] = (1, 2, 4)) -> Run:
-    """A run whose last step took longer, and says so: see `activity` of all requests but those of the first step."""
+    """A run whose last step took longer, and says so: see `activity` of all requests but those of
+    the first step.
+    """
     steps = [runs.rows(n, 0.2 * n, 40, noise=0.05, fail_every=9) for n in workers]
     for step in steps:
         first = Activity({State.ON_CPU: 0.2}, cpu_s=0.2)
         step[:] = [
-            replace(row, reply=replace(row.reply, activity=first if row.step == 1 else activity)) for row in step
+            replace(row, reply=replace(row.reply, activity=first if row.step == 1 else activity))
+            for row in step
         ]
     return runs.loaded(runs.stored(path / "run", plan, steps))
 
 
 def test_causes_fit_on_the_screen_of_eight_steps_where_everything_is_wrong(tmp_path: Path) -> None:
-    plan = Plan(limit=128, command=("x" * 500,), queue="q", thresholds=("ratio>1.9", "run.p50<1s", "efficiency>0.9"))
+    plan = Plan(
+        limit=128,
+        command=("x" * 500,),
+        queue="q",
+        thresholds=("ratio>1.9", "run.p50<1s", "efficiency>0.9"),
+    )
     waits = (Wait(State.DISK, "/data/" + "x" * 150, 0.1),)
-    activity = Activity({State.ON_CPU: 0.2, State.DISK: 0.1, State.NETWORK: 0.05, State.PIPE: 0.03}, waits, cpu_s=0.2)
+    activity = Activity(
+        {State.ON_CPU: 0.2, State.DISK: 0.1, State.NETWORK: 0.05, State.PIPE: 0.03},
+        waits,
+        cpu_s=0.2,
+    )
     lines = on_terminal(limited(tmp_path, plan, activity, plan.steps), 80).splitlines()
     assert len(lines) < 25
     rows = [line for line in lines if re.match(r"  +\d+% \[", line)]
@@ -159,7 +190,9 @@ def test_causes_fit_on_the_screen_of_eight_steps_where_everything_is_wrong(tmp_p
 
 @pytest.mark.parametrize("form", formats.FORMATS)
 def test_no_form_acts_on_the_object_of_a_cause(tmp_path: Path, form: str) -> None:
-    activity = Activity({State.DISK: 0.3, State.ON_CPU: 0.1}, (Wait(State.DISK, runs.HOSTILE, 0.3),), cpu_s=0.1)
+    activity = Activity(
+        {State.DISK: 0.3, State.ON_CPU: 0.1}, (Wait(State.DISK, runs.HOSTILE, 0.3),), cpu_s=0.1
+    )
     plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
     text = formats.FORMATS[form](limited(tmp_path, plan, activity))
     assert not {"\x1b", "\u202e"} & set(text)
@@ -191,7 +224,9 @@ def test_a_slow_worker_is_named_also_where_no_doubling_fails(tmp_path: Path) -> 
 
 def test_a_page_says_why_no_cause_is_named(tmp_path: Path) -> None:
     plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
-    page = Page(formats.FORMATS["html"](limited(tmp_path, plan, Activity({State.ON_CPU: 0.2}, cpu_s=0.2))))
+    page = Page(
+        formats.FORMATS["html"](limited(tmp_path, plan, Activity({State.ON_CPU: 0.2}, cpu_s=0.2)))
+    )
     assert "The cause is unknown: 100% of the added 0.2 s was not observed." in page.text
 
 
@@ -223,12 +258,28 @@ def test_the_page_acts_on_nothing_foreign_and_asks_nobody(made: dict[str, Run], 
     page = Page(formats.FORMATS["html"](made[case]))
     assert not page.open
     names = {tag for tag, _ in page.tags}
-    assert not names & {"script", "img", "link", "iframe", "object", "embed", "base", "form", "a", "image", "use"}
+    assert not names & {
+        "script",
+        "img",
+        "link",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+        "a",
+        "image",
+        "use",
+    }
     for tag, attributes in page.tags:
-        assert not any(name.startswith("on") or name in ("src", "href", "xlink:href") for name in attributes), tag
+        assert not any(
+            name.startswith("on") or name in ("src", "href", "xlink:href") for name in attributes
+        ), tag
     styles = [attributes["style"] or "" for _, attributes in page.tags if "style" in attributes]
     assert all(re.fullmatch(r"width:[0-9.]+%", style) for style in styles)
-    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None and "default-src 'none'" in policy and "script" not in policy
 
 
@@ -237,7 +288,9 @@ def test_the_page_holds_no_address(made: dict[str, Run], case: str) -> None:
     text = formats.FORMATS["html"](made[case])
     if case == "hostile":  # there it is foreign text that was asked for, and only shown
         text = text.replace("http://evil.example/x", "")
-    assert not re.search(r"(?i)(?<![\w-])(https?|ftp|data|file|javascript):|url\((?!#)|@import|//[a-z]", text)
+    assert not re.search(
+        r"(?i)(?<![\w-])(https?|ftp|data|file|javascript):|url\((?!#)|@import|//[a-z]", text
+    )
 
 
 def test_hostile_text_stays_text(made: dict[str, Run]) -> None:
@@ -268,7 +321,9 @@ def test_every_chart_speaks_to_those_who_cannot_see_it(made: dict[str, Run]) -> 
 def test_csv_columns_are_documented_and_hold_the_numbers(made: dict[str, Run]) -> None:
     table = list(csv.DictReader(io.StringIO(formats.FORMATS["csv"](made["pass"]))))
     assert [row["workers"] for row in table] == ["1", "2", "4", "8"]
-    assert float(table[3]["throughput_per_s"]) == pytest.approx(made["pass"].result.steps[3].throughput.per_s)
+    assert float(table[3]["throughput_per_s"]) == pytest.approx(
+        made["pass"].result.steps[3].throughput.per_s
+    )
     assert table[0]["ratio"] == "" and float(table[3]["ratio"]) == pytest.approx(2, rel=0.05)
     page = (DOCS / "reference" / "reports.md").read_text("utf-8")
     assert {name for name in csvs.COLUMNS if f"| `{name}` |" not in page} == set()
@@ -297,7 +352,9 @@ def test_json_is_the_result(made: dict[str, Run]) -> None:
 
 def test_markdown_mentions_nobody_and_breaks_no_table(made: dict[str, Run]) -> None:
     text = formats.FORMATS["md"](made["hostile"])
-    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")}
+    widths = {
+        len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")
+    }
     assert len(widths) == 1
     outside = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text)
     assert "<" not in outside.replace("\\<", "")
@@ -353,17 +410,32 @@ def test_the_picture_is_drawn(made: dict[str, Run], tmp_path: Path, case: str) -
         save(made[case].result, tmp_path / "no" / "x.png")
 
 
-FILES = ("plan.json", "environment.json", "steps.jsonl", "records.jsonl", "samples.jsonl", "result.json")
+FILES = (
+    "plan.json",
+    "environment.json",
+    "steps.jsonl",
+    "records.jsonl",
+    "samples.jsonl",
+    "result.json",
+)
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("content", [b"{", b"\xff\xfe\n", b"[]\n", b"null\n"], ids=["half", "bytes", "list", "null"])
-def test_a_broken_file_is_an_error_that_names_the_run(tmp_path: Path, name: str, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"{", b"\xff\xfe\n", b"[]\n", b"null\n"], ids=["half", "bytes", "list", "null"]
+)
+def test_a_broken_file_is_an_error_that_names_the_run(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
     folder = runs.stored(tmp_path / "run", Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
     (folder.path / name).write_bytes(content)
-    if content == b"{" and name.endswith("jsonl"):  # a line that was being written when the run was killed
+    if content == b"{" and name.endswith(
+        "jsonl"
+    ):  # a line that was being written when the run was killed
         lost = name != "samples.jsonl"  # without the last sample a run is judged all the same
-        assert read(folder, tmp_path).result.verdict.kind is (VerdictKind.INVALID if lost else VerdictKind.PASS)
+        assert read(folder, tmp_path).result.verdict.kind is (
+            VerdictKind.INVALID if lost else VerdictKind.PASS
+        )
         return
     if name == "samples.jsonl":
         _expect_missing_samples(folder)
@@ -377,7 +449,9 @@ def _expect_missing_samples(folder: RunFolder) -> None:
     """The run is judged, and says so."""
     result = read(folder, folder.path.parent).result
     assert result.verdict.kind is VerdictKind.PASS
-    (line,) = [line for line in result.warnings if line.startswith("samples of the nodes are missing: ")]
+    (line,) = [
+        line for line in result.warnings if line.startswith("samples of the nodes are missing: ")
+    ]
     assert "samples.jsonl" in line
 
 
@@ -389,11 +463,23 @@ def test_samples_that_may_not_be_read_are_missing(tmp_path: Path) -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 KEYS = st.sampled_from(
-    ["elapsed_s", "interrupted", "command_line", "began", "host", "processor", "cores", "devices", "packages"]
+    [
+        "elapsed_s",
+        "interrupted",
+        "command_line",
+        "began",
+        "host",
+        "processor",
+        "cores",
+        "devices",
+        "packages",
+    ]
 )
 
 
@@ -441,9 +527,12 @@ def test_a_page_names_the_way_of_every_measuring(made: dict[str, Run]) -> None:
     page = Page(formats.FORMATS["html"](made["mirrored"])).text
     courses = page.partition("Throughput over time")[2].partition("Wait and run times")[0]
     beside = page.partition("Other queues")[2].partition("How to reproduce")[0]
-    # expect a panel and a row of the load for every step and way, with its name, and no number of a repeat
+    # expect a panel and a row of the load for every step and way, with its name, and no number of a
+    # repeat
     for way in ("way up", "way down"):
-        assert [f"{count}, {way}" in courses for count in ("1 worker", "2 workers", "4 workers")] == [True] * 3
+        assert [
+            f"{count}, {way}" in courses for count in ("1 worker", "2 workers", "4 workers")
+        ] == [True] * 3
         assert len(re.findall(rf"storage\s*[124]\s*{way}", beside)) == 3
     assert "repeat" not in courses + beside
     assert "interval of both ways" in page and "--repeats 3" not in page

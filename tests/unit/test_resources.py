@@ -1,4 +1,6 @@
-"""Resources of steps: means of what was sampled, energy by counters, and nothing made of what is missing."""
+"""Resources of steps: means of what was sampled, energy by counters, and nothing made of what is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ DEVICE = f"device:{RENDER}"
 COMPUTING = Injected(lambda _, n: [Phase(State.ON_CPU, 0.3)])
 
 
-def evaluated(samples: Sequence[NodeSample] | None = None, read: object = None, **options: object) -> Evaluation:
+def evaluated(
+    samples: Sequence[NodeSample] | None = None, read: object = None, **options: object
+) -> Evaluation:
     """A run of 1, 2 and 4 workers on node-a, with the samples that `read` makes."""
     plan = Plan(limit=4, command=("work",), queue="q")
     measurements, records, _ = run(COMPUTING, plan.steps)
@@ -55,7 +59,7 @@ def test_nodes_that_served_nothing_are_left_out() -> None:
     assert {node.node for step in result.resources for node in step.nodes} == {"node-a"}
 
 
-def test_a_figure_that_some_samples_lack_is_the_mean_of_the_others_and_one_that_all_lack_is_missing() -> None:
+def test_a_figure_is_the_mean_of_the_samples_that_have_it_and_missing_where_none_does() -> None:
     def read(node: str, workers: int, at_s: float) -> Resources:
         return cpu(1.0, **({"steal": 0.5} if int(at_s) % 2 else {}))
 
@@ -80,7 +84,11 @@ def test_the_sum_over_nodes_is_unknown_where_one_of_them_does_not_say() -> None:
 
 def test_the_busiest_disk_is_named_with_its_node() -> None:
     def read(node: str, workers: int, at_s: float) -> Resources:
-        return {"disk:sda": {"busy": 0.2}, "disk:nvme0n1": {"busy": 0.9 if workers else 0.0}, "disk:sdb": {"read": 1.0}}
+        return {
+            "disk:sda": {"busy": 0.2},
+            "disk:nvme0n1": {"busy": 0.9 if workers else 0.0},
+            "disk:sdb": {"read": 1.0},
+        }
 
     disk = of(evaluated(read=read), 2).busiest("disk")
     assert disk is not None and (disk.node, disk.name) == ("node-a", "nvme0n1")
@@ -88,7 +96,9 @@ def test_the_busiest_disk_is_named_with_its_node() -> None:
 
 
 class Counter:
-    """A device that uses 30 W before the run and 90 W while it lasts; its counter may begin anew in a step."""
+    """A device that uses 30 W before the run and 90 W while it lasts; its counter may begin anew in
+    a step.
+    """
 
     def __init__(self, reset_with: int = 0, names: Sequence[str] = (DEVICE,)) -> None:
         self.joules, self.reset_with, self.names, self.second = 1000.0, reset_with, names, 0
@@ -102,18 +112,24 @@ class Counter:
 
 
 def computed_on_a_device(pci: str, figures: dict[str, float]) -> StepResources:
-    """Four workers, each of whose requests keeps an engine busy for a tenth of a second in 0.3 s."""
+    """Four workers, each of whose requests keeps an engine busy for a tenth of a second in 0.3
+    s.
+    """
     plan = Plan(limit=4, command=("work",), queue="q")
     measurements, records, _ = run(COMPUTING, plan.steps)
     for key, rows in on_one_node(records).items():
         for number, row in enumerate(rows):
             activity = row.reply.activity
             assert activity is not None
-            busy = replace(activity, engines={"0000:03:00.0 video": 0.1, "0000:03:00.0 render": 0.01})
+            busy = replace(
+                activity, engines={"0000:03:00.0 video": 0.1, "0000:03:00.0 render": 0.01}
+            )
             reply = replace(row.reply, activity=busy, device=RENDER, device_info={"pci": pci})
             rows[number] = replace(row, reply=reply)
         records[key] = rows
-    samples = samples_of(records, lambda node, n, at_s: {**cpu(1.0), **({DEVICE: figures} if figures else {})})
+    samples = samples_of(
+        records, lambda node, n, at_s: {**cpu(1.0), **({DEVICE: figures} if figures else {})}
+    )
     return of(evaluate(plan, measurements, records, random.Random(1), samples=samples), 2)
 
 
@@ -134,7 +150,9 @@ def test_engines_of_a_device_that_requests_do_not_name_stand_under_its_address()
     assert node.resources["device:0000:03:00.0"]["busy"] == pytest.approx(2 * 0.1 / 0.3, rel=0.1)
 
 
-def test_energy_is_the_difference_of_the_counter_for_each_request_with_idle_power_and_source() -> None:
+def test_energy_is_the_difference_of_the_counter_for_each_request_with_idle_power_and_source() -> (
+    None
+):
     both = (DEVICE, "device:/dev/dri/renderD129")
     result = evaluated(read=Counter(names=both), sources={DEVICE: "hwmon"})
     step = of(result, 2)
@@ -151,14 +169,17 @@ def test_a_counter_that_began_anew_gives_no_number_and_a_warning() -> None:
     result = evaluated(read=Counter(reset_with=2))
     assert of(result, 2).nodes[0].energy == {} and of(result, 2).joules_per_request is None
     assert of(result, 4).nodes[0].energy[RENDER].power_w == pytest.approx(90.0)
-    assert f"2 workers: the energy counter of {RENDER} on node-a was reset" in " ".join(result.warnings)
+    assert f"2 workers: the energy counter of {RENDER} on node-a was reset" in " ".join(
+        result.warnings
+    )
 
 
 def test_a_counter_whose_source_changed_gives_no_number() -> None:
     samples = evaluated_samples(Counter())
     half = len(samples) // 2
     mixed = [
-        replace(sample, sources={DEVICE: "NVML" if number > half else "sysfs"}) for number, sample in enumerate(samples)
+        replace(sample, sources={DEVICE: "NVML" if number > half else "sysfs"})
+        for number, sample in enumerate(samples)
     ]
     result = evaluated(samples=mixed)
     assert sum(not step.nodes[0].energy for step in result.resources) == 1
@@ -179,7 +200,9 @@ def test_joules_a_unit_of_work_are_those_of_a_request_over_its_work() -> None:
         key: [replace(row, reply=replace(row.reply, figures={"frames": 300})) for row in rows]
         for key, rows in records.items()
     }
-    step = evaluate(plan, measurements, records, random.Random(1), samples=samples_of(records, Counter())).resources[0]
+    step = evaluate(
+        plan, measurements, records, random.Random(1), samples=samples_of(records, Counter())
+    ).resources[0]
     assert step.joules_per_request is not None
     assert step.joules_per_unit == {"frames": pytest.approx(step.joules_per_request / 300)}
 
@@ -188,7 +211,8 @@ def test_idle_power_is_what_the_device_says_where_there_is_no_counter_before() -
     samples = evaluated_samples(Counter())
     first_s = began_s(RECORDS)
     powered = [
-        replace(sample, resources={DEVICE: {"power": 25.0}}) if sample.at_s <= first_s else sample for sample in samples
+        replace(sample, resources={DEVICE: {"power": 25.0}}) if sample.at_s <= first_s else sample
+        for sample in samples
     ]
     energy = of(evaluated(samples=powered), 1).nodes[0].energy[RENDER]
     assert energy.idle_w == pytest.approx(25.0)

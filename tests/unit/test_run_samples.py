@@ -1,4 +1,6 @@
-"""Samples of nodes in a run: what is read beside it is kept, bounded, and nothing of it stops the run."""
+"""Samples of nodes in a run: what is read beside it is kept, bounded, and nothing of it stops the
+run.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def run(folder: RunFolder, read: samples.ReadSamples) -> ValidationRunner:
     stored = folder.load() if (folder.path / "plan.json").exists() else None
     if stored is None:
         folder.begin(PLAN, [])
-    site.runner = ValidationRunner(PLAN, folder, Nobody(), clock=site.clock, stored=stored, wake=site)
+    site.runner = ValidationRunner(
+        PLAN, folder, Nobody(), clock=site.clock, stored=stored, wake=site
+    )
     site.runner.run(site, site, samples=read)
     return site.runner
 
@@ -59,11 +63,16 @@ def test_what_is_kept_is_bounded_and_even(
     # of every node the same part
     told = [sum(node == name for part in parts for node in part) for name in "abc"]
     left = [sum(row.node == name for row in kept.rows) for name in "abc"]
-    assert left in [[count // every for count in told] for every in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)]
+    assert left in [
+        [count // every for count in told]
+        for every in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+    ]
     assert list(folder._node_samples()) == kept.rows
 
 
-def test_long_samples_are_bounded_by_their_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_samples_are_bounded_by_their_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(samples, "MOST_BYTES", 2000)
     folder = RunFolder.create(tmp_path / "run")
     kept = SampleStore(folder)
@@ -112,10 +121,14 @@ def test_what_may_pass_is_told_once_and_tried_again(caplog: pytest.LogCaptureFix
     collector = Collector(read, kept.extend)
     for _ in range(3):
         collector.collect()
-    assert len(kept) == 1 and caplog.text.count("samples of the nodes are missing: OSError: away") == 1
+    assert (
+        len(kept) == 1 and caplog.text.count("samples of the nodes are missing: OSError: away") == 1
+    )
 
 
-def test_where_there_is_nothing_to_read_nobody_reads_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_where_there_is_nothing_to_read_nobody_reads_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     calls = []
 
     def read() -> Sequence[NodeSample]:

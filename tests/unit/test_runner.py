@@ -1,4 +1,6 @@
-"""A whole validation on a virtual clock: known laws come back, and what was interrupted is measured again."""
+"""A whole validation on a virtual clock: known laws come back, and what was interrupted is measured
+again.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class Site(Wake):
         self._workers = self._parallel = 0
         self._loaded = 0.0
         self._key = (0, 0)
-        self._running: dict[int, tuple[float, float]] = {}  # by worker: when its request began, and when it ends
+        self._running: dict[
+            int, tuple[float, float]
+        ] = {}  # by worker: when its request began, and when it ends
 
     def clock(self) -> float:
         return self.now
@@ -118,18 +122,30 @@ class Nobody:
     def phase(self, workers: int, what: str) -> None:
         pass
 
-    def tick(self, workers: int, elapsed: float, longest: float, ok: int, bad: int, rate: Throughput | None) -> None:
+    def tick(
+        self,
+        workers: int,
+        elapsed: float,
+        longest: float,
+        ok: int,
+        bad: int,
+        rate: Throughput | None,
+    ) -> None:
         pass
 
     def step(self, line: str) -> None:
         self.lines.append(line)
 
 
-def validated(plan: Plan, folder: RunFolder, site: Site, stored: Stored | None = None) -> dict[str, Any]:
+def validated(
+    plan: Plan, folder: RunFolder, site: Site, stored: Stored | None = None
+) -> dict[str, Any]:
     """The result of a run, in the form that is promised."""
     if stored is None:
         folder.begin(plan, ["scaletest", "validate"])
-    site.runner = ValidationRunner(plan, folder, Nobody(), clock=site.clock, stored=stored, wake=site)
+    site.runner = ValidationRunner(
+        plan, folder, Nobody(), clock=site.clock, stored=stored, wake=site
+    )
     return checked(site.runner.run(site, site).to_dict(), "result")
 
 
@@ -179,7 +195,9 @@ def test_a_lock_around_every_request_is_contention_of_one(folder: RunFolder) -> 
     result = validated(planned(8), folder, Site(shared(1)))
     assert result["verdict"]["kind"] == "FAIL", result["verdict"]
     # both ways say the same, and both laws are true of it
-    assert all(max(step["ratio"]["up"], step["ratio"]["down"]) < 1.1 for step in result["steps"][1:])
+    assert all(
+        max(step["ratio"]["up"], step["ratio"]["down"]) < 1.1 for step in result["steps"][1:]
+    )
     law = result["law"]
     if law["name"] == "capped":
         assert law["ceiling_per_s"] == pytest.approx(1 / SECONDS, rel=0.01)
@@ -192,14 +210,22 @@ def test_a_peak_is_found_when_throughput_falls_again(folder: RunFolder) -> None:
     result = validated(planned(16), folder, Site(shared(0.03, 0.02)))
     assert result["verdict"]["kind"] == "FAIL", result["verdict"]
     assert result["law"]["name"] == "usl"
-    assert (result["peak"]["workers"], result["peak"]["extrapolated"]) == (pytest.approx(6.96, rel=0.05), False)
+    assert (result["peak"]["workers"], result["peak"]["extrapolated"]) == (
+        pytest.approx(6.96, rel=0.05),
+        False,
+    )
 
 
 def test_devices_with_a_ceiling_give_it_back(folder: RunFolder) -> None:
     # given two devices that serve two runs of 0.4 s each at full speed: 10 requests/s together
-    result = validated(planned(16, 1, 2, 4, 8, devices=2), folder, Site(lambda n: SECONDS * max(1, n / 4)))
+    result = validated(
+        planned(16, 1, 2, 4, 8, devices=2), folder, Site(lambda n: SECONDS * max(1, n / 4))
+    )
     assert result["verdict"]["kind"] == "PASS", result["verdict"]
-    assert (result["law"]["name"], result["law"]["ceiling_per_s"]) == ("capped", pytest.approx(10, rel=0.01))
+    assert (result["law"]["name"], result["law"]["ceiling_per_s"]) == (
+        "capped",
+        pytest.approx(10, rel=0.01),
+    )
     assert result["sharing"]["best"] == 2
 
 
@@ -208,12 +234,17 @@ def test_a_device_with_contention_and_coherency_gives_both_back(folder: RunFolde
     result = validated(planned(16, 1, 2, 4, 8, 16, devices=1), folder, Site(shared(0.1, 0.03)))
     law = result["law"]
     assert law["name"] == "usl"
-    assert (law["contention"], law["coherency"]) == (pytest.approx(0.1, abs=0.02), pytest.approx(0.03, rel=0.1))
+    assert (law["contention"], law["coherency"]) == (
+        pytest.approx(0.1, abs=0.02),
+        pytest.approx(0.03, rel=0.1),
+    )
     assert result["peak"]["workers"] == pytest.approx(5.5, rel=0.05)
     assert result["sharing"]["best"] in (4, 8)
 
 
-def test_what_is_noticed_before_the_first_load_is_told_stored_and_kept_when_the_run_goes_on(folder: RunFolder) -> None:
+def test_what_is_noticed_before_the_first_load_is_told_stored_and_kept_when_the_run_goes_on(
+    folder: RunFolder,
+) -> None:
     plan, site, progress = planned(2), Site(shared(0)), Nobody()
     looks: list[float] = []
 
@@ -226,8 +257,14 @@ def test_what_is_noticed_before_the_first_load_is_told_stored_and_kept_when_the_
     result = checked(site.runner.run(site, site).to_dict(), "result")
     assert len(looks) == 1 and looks[0] < 1.0
     assert progress.lines[0] == "warning: before the run, other programs used 1.3 of 2 cores"
-    assert result["warnings"][0] == result["noticed"][0] == "before the run, other programs used 1.3 of 2 cores"
-    again = ValidationRunner(plan, folder, Nobody(), clock=site.clock, stored=folder.load(), wake=site, look=look)
+    assert (
+        result["warnings"][0]
+        == result["noticed"][0]
+        == "before the run, other programs used 1.3 of 2 cores"
+    )
+    again = ValidationRunner(
+        plan, folder, Nobody(), clock=site.clock, stored=folder.load(), wake=site, look=look
+    )
     assert again.result().warnings[0] == result["noticed"][0]
     assert read(folder, folder.path.parent).result.warnings[0] == result["noticed"][0]
 

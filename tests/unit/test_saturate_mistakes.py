@@ -15,7 +15,10 @@ from scaletest.cli.main import run
     [
         (("--url", "http://h/", "--agents", "0"), "agents is 0"),
         (("--service", "svc/h", "--tune", "cpus=1"), "NAME of"),
-        (("--url", "http://h/", "--original-csv", "/proc/none"), "--original-csv /proc/none cannot be written"),
+        (
+            ("--url", "http://h/", "--original-csv", "/proc/none"),
+            "--original-csv /proc/none cannot be written",
+        ),
         (("--restore",), "--restore is for the Deployment"),
     ],
 )

@@ -30,9 +30,21 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
         due = number / 200
         rows.append(Attempt(number, 1, True, due, due, due, due + chance.lognormvariate(-4, 1), OK))
     parts = [rows[index::agents] for index in range(agents)]
-    known = {"open": True, "late_s": 0.0, "seconds": 10.0, "cpu": 0.1, "beat_s": 0.0, "throttled_s": 0.0, "unsent": 0}
+    known = {
+        "open": True,
+        "late_s": 0.0,
+        "seconds": 10.0,
+        "cpu": 0.1,
+        "beat_s": 0.0,
+        "throttled_s": 0.0,
+        "unsent": 0,
+    }
     brought = [
-        {**known, "agent": index, "samples": [list(one._replace(request=n)) for n, one in enumerate(part)]}
+        {
+            **known,
+            "agent": index,
+            "samples": [list(one._replace(request=n)) for n, one in enumerate(part)],
+        }
         for index, part in enumerate(parts)
     ]
     chance.shuffle(brought)
@@ -40,8 +52,14 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
     # expect every request once, the same percentiles and intervals, and the sum of their histograms
     assert sorted(one.request for one in joined) == list(range(2000))
     mine, theirs = assess(PLAN, step(), joined), assess(PLAN, step(), rows)
-    assert (mine.latency, mine.goodput, mine.growth) == (theirs.latency, theirs.goodput, theirs.growth)
-    added = sum((Counter(histogram.bucket(one.latency_s) for one in part) for part in parts), Counter[int]())
+    assert (mine.latency, mine.goodput, mine.growth) == (
+        theirs.latency,
+        theirs.goodput,
+        theirs.growth,
+    )
+    added = sum(
+        (Counter(histogram.bucket(one.latency_s) for one in part) for part in parts), Counter[int]()
+    )
     whole = Counter(histogram.bucket(one.latency_s) for one in rows)
     assert added == whole
     for share in (0.5, 0.9, 0.95, 0.99, 0.999):
@@ -52,7 +70,12 @@ class Table(Rendezvous):
     """A meeting at one table: an agent works when its order is there."""
 
     def __init__(self, agents: int, load: LevelLoad) -> None:
-        self.agents, self.load, self.coming, self.done = agents, load, iter(range(agents)), list[dict[str, Any]]()
+        self.agents, self.load, self.coming, self.done = (
+            agents,
+            load,
+            iter(range(agents)),
+            list[dict[str, Any]](),
+        )
 
     def offset_s(self) -> float:
         return 0.0
@@ -89,7 +112,14 @@ class Counting:
 
     def measure(self, order: LoadOrder, stopping: Any, tell: Any) -> LoadResult:
         self.orders.append(order)
-        return LoadResult([Attempt(n, 1, True, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)], 1.0, 0, 0, 0, 0)
+        return LoadResult(
+            [Attempt(n, 1, True, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)],
+            1.0,
+            0,
+            0,
+            0,
+            0,
+        )
 
     def close(self) -> None:
         """Nothing is open."""
@@ -97,9 +127,12 @@ class Counting:
 
 @pytest.mark.parametrize(("parallel", "count"), [(1, 5), (2, 5), (5, 7), (9, 2), (1, 0), (2, 0)])
 def test_agents_that_keep_nothing_in_flight_have_nothing_to_do(parallel: int, count: int) -> None:
-    # given three agents under closed load; expect the whole number in flight, and exactly so many requests
+    # given three agents under closed load; expect the whole number in flight, and exactly so many
+    # requests
     load = Counting()
-    found = AgentsLoad(Table(3, load), 3).measure(LoadOrder(1.0, parallel=parallel, count=count), lambda: False, print)
+    found = AgentsLoad(Table(3, load), 3).measure(
+        LoadOrder(1.0, parallel=parallel, count=count), lambda: False, print
+    )
     assert len(found.samples) == count
     assert sum(one.count for one in load.orders) == count
     assert sum(one.parallel for one in load.orders) == (parallel if count != 2 else 6)

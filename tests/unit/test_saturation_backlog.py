@@ -31,7 +31,9 @@ def test_few_completions_of_many_that_were_due_say_that_the_backlog_grows() -> N
     found = scarce_growth(due, [float(index) for index in range(10)], 2.0, 10.0)
     assert found is not None and found.value == 3.0 and 0 < found.low < 3.0 < found.high
     # of many slots that take long, all is due and ended alike
-    steady = scarce_growth([index / 2 for index in range(40)], [index / 1.4 for index in range(20)], 2.0, 10.0)
+    steady = scarce_growth(
+        [index / 2 for index in range(40)], [index / 1.4 for index in range(20)], 2.0, 10.0
+    )
     assert steady is not None and steady.low < 0 < steady.high
     assert scarce_growth(due[:15], [], 0.0, 10.0) is None
 

@@ -1,4 +1,6 @@
-"""What saturate asks an API server that is not as the tests' own clusters are: no KEDA, agents that end, trouble."""
+"""What saturate asks an API server that is not as the tests' own clusters are: no KEDA, agents that
+end, trouble.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,11 @@ def test_scaled_objects_are_listed_only_where_there_are_any(keda: bool) -> None:
             return page([MODEL])
         if path.endswith("/horizontalpodautoscalers"):
             return page([])
-        return page([aims]) if keda and path.endswith("/scaledobjects") else (404, {}, {"message": "not found"})
+        return (
+            page([aims])
+            if keda and path.endswith("/scaledobjects")
+            else (404, {}, {"message": "not found"})
+        )
 
     with api(act) as (cluster, _):
         deployment = Service(cluster, "svc/model").deployment()
@@ -54,10 +60,13 @@ def test_scaled_objects_are_listed_only_where_there_are_any(keda: bool) -> None:
         assert [one.name for one in deployment.scalers()] == (["s"] if keda else [])
 
 
-def test_a_scaled_object_that_a_killed_run_paused_goes_on_and_one_that_somebody_paused_does_not() -> None:
+def test_a_scaled_object_resumes_only_if_it_was_paused_by_a_killed_run() -> None:
     # given one that we paused and never resumed, and one that somebody else did
     paused = "autoscaling.keda.sh/paused"
-    marks: dict[str, dict[str, str]] = {"ours": {paused: "true", "scaletest/held": "true"}, "theirs": {paused: "true"}}
+    marks: dict[str, dict[str, str]] = {
+        "ours": {paused: "true", "scaletest/held": "true"},
+        "theirs": {paused: "true"},
+    }
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         name = path.rsplit("/", 1)[1]
@@ -94,10 +103,17 @@ def _aimed(name: str, marks: dict[str, str]) -> dict[str, Any]:
         ((503, {}, {"message": "busy"}), ""),
     ],
 )
-def test_an_agent_is_lost_when_its_pod_ended_and_not_because_the_api_server_is_busy(answer: Answer, said: str) -> None:
+def test_an_agent_is_lost_when_its_pod_ended_and_not_because_the_api_server_is_busy(
+    answer: Answer, said: str
+) -> None:
     with api(lambda *asked: answer) as (cluster, _):
         job = AgentJob(cluster, "m", "image", 2, "redis://h", "500m")
-        assert job.manifest()["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "500m"
+        assert (
+            job.manifest()["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"][
+                "cpu"
+            ]
+            == "500m"
+        )
         if said:
             with pytest.raises(AgentLost, match=said):
                 job.check()
@@ -120,7 +136,10 @@ def test_the_secret_of_agents_goes_with_their_job_also_when_nobody_deletes_it() 
     one.create()
     job, secret = made
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": "7"}
-    assert secret["metadata"]["ownerReferences"] == [owner] and secret["stringData"]["url"] == "redis://:secret@h"
+    assert (
+        secret["metadata"]["ownerReferences"] == [owner]
+        and secret["stringData"]["url"] == "redis://:secret@h"
+    )
     assert job["spec"]["ttlSecondsAfterFinished"] and "secret@" not in json.dumps(job)
 
 
@@ -135,12 +154,22 @@ def test_a_second_signal_still_takes_the_agents_job_away(
         raise UsageError("enough was seen")
 
     monkeypatch.setattr("scaletest.cli.saturate.stopping", stopping)
-    line = ["saturate", "--url", "http://127.0.0.1:1/", "--redis-url", "redis://h", "--run-dir", str(tmp_path / "run")]
+    line = [
+        "saturate",
+        "--url",
+        "http://127.0.0.1:1/",
+        "--redis-url",
+        "redis://h",
+        "--run-dir",
+        str(tmp_path / "run"),
+    ]
     assert main.run([*line, *(["--agent-jobs", "image"] if jobs else [])]) == 2
     assert asked == [jobs]
 
 
-def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # given figures ten seconds apart, seen with delay
     pages = [("1.0", 1000), ("1.0", 1000), ("3.0", 11000)]
     looked: list[float] = []
@@ -151,7 +180,8 @@ def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(monkeypatch: pytes
         looked.append(at)
         labels = '{container="a",namespace="n",pod="p"}'
         text = (
-            f"container_cpu_usage_seconds_total{labels} {value} {at}\ncontainer_memory_working_set_bytes{labels} 5 {at}"
+            f"container_cpu_usage_seconds_total{labels} {value}"
+            f" {at}\ncontainer_memory_working_set_bytes{labels} 5 {at}"
         )
         return 200, text.encode(), {}  # type: ignore[return-value]
 
@@ -166,11 +196,26 @@ def _client() -> Any:
 
 def test_a_note_says_what_to_put_back_and_nothing_else() -> None:
     # given a container, and another variable, image and argument list later
-    container = {"name": "m", "image": "a", "args": ["x"], "env": [{"name": "A", "value": "1"}, {"name": "W"}]}
+    container = {
+        "name": "m",
+        "image": "a",
+        "args": ["x"],
+        "env": [{"name": "A", "value": "1"}, {"name": "W"}],
+    }
     before = TuningBackup.of(container, 2, "W", "2026-11-21T10:00:00.000+00:00")
     assert TuningBackup.read(before.text()) == before
-    later = {"name": "m", "image": "b", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "W", "value": "4"}]}
-    assert before.restored(later) == {"name": "m", "image": "b", "args": ["x"], "env": [{"name": "W"}]}
+    later = {
+        "name": "m",
+        "image": "b",
+        "resources": {"limits": {"cpu": "1"}},
+        "env": [{"name": "W", "value": "4"}],
+    }
+    assert before.restored(later) == {
+        "name": "m",
+        "image": "b",
+        "args": ["x"],
+        "env": [{"name": "W"}],
+    }
     assert "2 replicas" in str(before) and "'1'" not in str(before)
     # and a variable that was not there goes
     without = TuningBackup.of({"name": "m"}, 2, "W", "now")
@@ -181,7 +226,9 @@ def test_another_setting_keeps_an_image_that_was_rolled_out_meanwhile() -> None:
     # given a tuning that has tried one setting, and somebody who rolls out another image
     row: dict[str, Any] = {"name": "m", "image": "a", "resources": {"requests": {"cpu": "1"}}}
     template = {"metadata": {"labels": LABELS}, "spec": {"containers": [row]}}
-    model = thing("model", spec={"selector": {"matchLabels": LABELS}, "template": template, "replicas": 2})
+    model = thing(
+        "model", spec={"selector": {"matchLabels": LABELS}, "template": template, "replicas": 2}
+    )
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         if method == "PATCH" and isinstance(found := json.loads(body), dict):
@@ -200,11 +247,16 @@ def test_another_setting_keeps_an_image_that_was_rolled_out_meanwhile() -> None:
         # when it tries the next
         tuning.apply({"cpu": "3"})
     # then only what is tuned is another
-    assert row == {"name": "m", "image": "b", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}}
+    assert row == {
+        "name": "m",
+        "image": "b",
+        "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}},
+    }
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[1]", "null", '{"at": 1}', TuningBackup("", "m", 1, None, ["x"]).text()[:-9]]
+    "text",
+    ["", "{}", "[1]", "null", '{"at": 1}', TuningBackup("", "m", 1, None, ["x"]).text()[:-9]],
 )
 def test_a_note_that_is_none_is_an_error(text: str) -> None:
     with pytest.raises(InvalidValue, match="before-tuning"):

@@ -14,13 +14,24 @@ from scaletest.model import VerdictKind
 from scaletest.model.saturation import SaturationPlan
 from tests.unit.simulated import PLAN, Simulated, run, step
 
-# Requests a second of which 5 % take longer than 11 ms: 8 slots of 10 ms, simulated for ten minutes.
+# Requests a second of which 5 % take longer than 11 ms: 8 slots of 10 ms, simulated for ten
+# minutes.
 LIMIT_11MS = 430.0
 
 
-def swept(rates: list[float], load: str, wanted: float, maximum: float, slots: int = 8) -> SaturationResult:
+def swept(
+    rates: list[float], load: str, wanted: float, maximum: float, slots: int = 8
+) -> SaturationResult:
     """A sweep of a service of so many slots of 10 ms."""
-    plan = replace(PLAN, mode="sweep", load=load, start=rates[0], maximum=maximum, increment=rates[1], wanted=wanted)
+    plan = replace(
+        PLAN,
+        mode="sweep",
+        load=load,
+        start=rates[0],
+        maximum=maximum,
+        increment=rates[1],
+        wanted=wanted,
+    )
     return run(plan, Simulated(slots), 1)
 
 
@@ -54,7 +65,11 @@ def test_closed_load_below_what_is_wanted_fails() -> None:
     assert result.point is not None and result.point.high < 100
     assert result.verdict.kind is VerdictKind.FAIL, result.verdict
     # and one whose plateau was not reached decides nothing
-    short = run(replace(PLAN, load="closed", wanted=100.0, maximum=2.0), Simulated(slots=4, service_s=0.1), 1)
+    short = run(
+        replace(PLAN, load="closed", wanted=100.0, maximum=2.0),
+        Simulated(slots=4, service_s=0.1),
+        1,
+    )
     assert short.verdict.kind is VerdictKind.INVALID
 
 
@@ -69,14 +84,19 @@ def test_a_point_at_which_growth_is_hardly_known_is_told() -> None:
     wild = Simulated(noise=lambda: chance.expovariate(1.0))
     short = run(replace(PLAN, step_s=1.0), wild, 1)
     assert any("backlog may still have grown" in one for one in short.warnings)
-    assert not any("backlog may" in one for one in run(replace(PLAN, step_s=10.0), Simulated(), 1).warnings)
+    assert not any(
+        "backlog may" in one for one in run(replace(PLAN, step_s=10.0), Simulated(), 1).warnings
+    )
 
 
 def test_a_service_that_is_never_saturated_is_undecided() -> None:
     result = run(replace(PLAN, maximum=400.0), Simulated(), 1)
     assert result.verdict.kind is VerdictKind.INVALID
     assert "400" in result.verdict.reason
-    assert run(replace(PLAN, maximum=400.0, wanted=300.0), Simulated(), 1).verdict.kind is VerdictKind.PASS
+    assert (
+        run(replace(PLAN, maximum=400.0, wanted=300.0), Simulated(), 1).verdict.kind
+        is VerdictKind.PASS
+    )
 
 
 def test_a_latency_limit_saturates_too() -> None:
@@ -104,12 +124,22 @@ def test_few_requests_that_are_all_too_slow_refute_a_latency_limit_at_once() -> 
 @pytest.mark.parametrize("load", ["open", "closed"])
 @pytest.mark.parametrize("mode", ["search", "sweep"])
 def test_a_latency_limit_that_too_few_requests_meet_stays_undecided(mode: str, load: str) -> None:
-    # given levels at which four steps together have fewer requests than show p99, none of them too slow
-    ends = {"start": 2.0, "maximum": 8.0, "increment": 2.0} if load == "open" else {"start": 1.0, "maximum": 1.0}
-    plan = SaturationPlan("simulated", load, mode, step_s=2.0, warm_s=0.5, limit="p99<500ms", wanted=0.0, **ends)  # type: ignore[arg-type]
+    # given levels at which four steps together have fewer requests than show p99, none of them too
+    # slow
+    ends = (
+        {"start": 2.0, "maximum": 8.0, "increment": 2.0}
+        if load == "open"
+        else {"start": 1.0, "maximum": 1.0}
+    )
+    plan = SaturationPlan(
+        "simulated", load, mode, step_s=2.0, warm_s=0.5, limit="p99<500ms", wanted=0.0, **ends
+    )  # type: ignore[arg-type]
     result = run(plan, Simulated(1, 0.05), 1)
     assert all(one.undecided for one in result.steps if one.step.phase != "warm")
-    assert result.verdict.kind is VerdictKind.INVALID and "neither refuted nor shown" in result.verdict.reason
+    assert (
+        result.verdict.kind is VerdictKind.INVALID
+        and "neither refuted nor shown" in result.verdict.reason
+    )
     assert "--step-time" in result.verdict.remedy and "percentile" in result.verdict.remedy
 
 
@@ -132,7 +162,9 @@ def test_a_repeat_that_says_the_contrary_is_counted() -> None:
     while course.next is not None:
         level = course.next.level
         per_s = 100.0 if level > 100 and next(turn) != 1 else level
-        rows = Simulated(slots=1, service_s=1 / per_s).open([n / level for n in range(int(level * 4))])
+        rows = Simulated(slots=1, service_s=1 / per_s).open(
+            [n / level for n in range(int(level * 4))]
+        )
         course.tell(assess(plan, step(level, 4.0, phase=course.next.phase), rows))
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.PASS, result.verdict

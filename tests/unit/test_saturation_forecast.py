@@ -51,8 +51,22 @@ class Silent:
         {},
         {"load": "closed"},
         {"mode": "sweep", "start": 100.0, "increment": 100.0, "maximum": 1000.0},
-        {"mode": "sweep", "start": 100.0, "increment": 100.0, "maximum": 1000.0, "repeats": 2, "step_s": 10.0},
-        {"mode": "sweep", "start": 20.0, "increment": 20.0, "maximum": 60.0, "count": 1000, "warm_s": 0.0},
+        {
+            "mode": "sweep",
+            "start": 100.0,
+            "increment": 100.0,
+            "maximum": 1000.0,
+            "repeats": 2,
+            "step_s": 10.0,
+        },
+        {
+            "mode": "sweep",
+            "start": 20.0,
+            "increment": 20.0,
+            "maximum": 60.0,
+            "count": 1000,
+            "warm_s": 0.0,
+        },
     ],
 )
 def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
@@ -74,7 +88,9 @@ def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
 def test_a_dry_run_knows_what_it_cannot_know() -> None:
     # given steps that end by a number of requests whose rate the search is to find
     assert forecast(replace(PLAN, count=100)).usual_s is None
-    assert forecast(replace(PLAN, mode="sweep", load="closed", start=2.0, count=100)).usual_s is None
+    assert (
+        forecast(replace(PLAN, mode="sweep", load="closed", start=2.0, count=100)).usual_s is None
+    )
     # expect a latency limit to make it four times as long at most, and agents half a second a step
     plain, limited = forecast(PLAN), forecast(replace(PLAN, limit="p99<50ms"))
     assert plain.longest_s is not None and limited.longest_s is not None

@@ -23,7 +23,11 @@ ORIGINAL = {
         "clientName": "vm-1",
     },
     "logDirectory": "logs",
-    "defaultProvider": {"endpointUrl": "http://h/score", "fileInput": "one.json", "recordCount": 1000},
+    "defaultProvider": {
+        "endpointUrl": "http://h/score",
+        "fileInput": "one.json",
+        "recordCount": 1000,
+    },
 }
 
 
@@ -44,7 +48,9 @@ def test_the_original_tools_configuration_is_understood() -> None:
         "method": "POST",
         "count": 1000,
     }
-    sweep = original.settings({**ORIGINAL, "execution": {**ORIGINAL["execution"], "autoScaling": False}})  # type: ignore[dict-item]
+    sweep = original.settings(
+        {**ORIGINAL, "execution": {**ORIGINAL["execution"], "autoScaling": False}}
+    )  # type: ignore[dict-item]
     assert (sweep["mode"], sweep["increment"], sweep["repeats"]) == ("sweep", 5.0, 8)
 
 
@@ -68,10 +74,17 @@ def test_what_the_original_has_and_we_do_not_is_said(more: dict[str, Any]) -> No
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 
 
-ROWS = st.dictionaries(st.sampled_from(["autoScaling", "threadCount", "local", "recordCount", "fileInput"]), LEAVES)
+ROWS = st.dictionaries(
+    st.sampled_from(["autoScaling", "threadCount", "local", "recordCount", "fileInput"]), LEAVES
+)
 
 
-VALUES = LEAVES | st.lists(LEAVES, max_size=2) | ROWS | st.dictionaries(st.sampled_from(["local", "storage"]), ROWS)
+VALUES = (
+    LEAVES
+    | st.lists(LEAVES, max_size=2)
+    | ROWS
+    | st.dictionaries(st.sampled_from(["local", "storage"]), ROWS)
+)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(original.SECTIONS)), VALUES))

@@ -15,7 +15,10 @@ from tests.unit.simulated import PLAN
 
 
 @given(
-    st.dictionaries(st.sampled_from(["step", "request", "final", "due_s", "outcome", "x"]), st.integers() | st.text())
+    st.dictionaries(
+        st.sampled_from(["step", "request", "final", "due_s", "outcome", "x"]),
+        st.integers() | st.text(),
+    )
 )
 def test_any_step_on_disk_is_read_or_an_error(row: dict[str, Any]) -> None:
 
@@ -23,7 +26,11 @@ def test_any_step_on_disk_is_read_or_an_error(row: dict[str, Any]) -> None:
         SaturationStep.from_json(json.dumps(row))
 
 
-@given(st.dictionaries(st.text(max_size=12), st.integers() | st.text(max_size=8) | st.none(), max_size=6))
+@given(
+    st.dictionaries(
+        st.text(max_size=12), st.integers() | st.text(max_size=8) | st.none(), max_size=6
+    )
+)
 def test_any_plan_on_disk_is_read_or_an_error(row: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
         SaturationPlan.from_dict({**row, "target": 3})

@@ -1,4 +1,6 @@
-"""A saturation run in every form, made of a simulated service: as agreed, and safe with foreign text."""
+"""A saturation run in every form, made of a simulated service: as agreed, and safe with foreign
+text.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,25 @@ from tests.unit.test_report import DOCS, golden
 HOSTILE = "<script>\x1b[31m|=cmd`\n"
 
 
-def made(target: str = "http://127.0.0.1:8080/score", load: str = "open", interrupted: str = "") -> SaturationRun:
+def made(
+    target: str = "http://127.0.0.1:8080/score", load: str = "open", interrupted: str = ""
+) -> SaturationRun:
     """8 slots of 10 ms that refuse when more than 64 wait."""
     plan = SaturationPlan(target, load=load, step_s=2.0, warm_s=0.5)
     steps, samples = stored(plan, Simulated(room=64), 1)
     result = evaluate(plan, steps, samples, interrupted=interrupted, elapsed_s=31.0)
-    environment = {"host": "bench", "cores": 4, "command_line": ["scaletest", "saturate", "--url", target]}
+    environment = {
+        "host": "bench",
+        "cores": 4,
+        "command_line": ["scaletest", "saturate", "--url", target],
+    }
     return SaturationRun(
-        "made", "/runs/made", result, environment, samples, {"lines": ["deployment model: 2 replicas"]}
+        "made",
+        "/runs/made",
+        result,
+        environment,
+        samples,
+        {"lines": ["deployment model: 2 replicas"]},
     )
 
 
@@ -97,7 +110,9 @@ def test_foreign_text_is_harmless(form: str) -> None:
 
 def test_json_holds_everything() -> None:
     row = json.loads(FORMATS["json"](made()))
-    assert row["verdict"]["kind"] == "PASS" and row["saturation_per_s"]["value"] == pytest.approx(800, rel=0.05)
+    assert row["verdict"]["kind"] == "PASS" and row["saturation_per_s"]["value"] == pytest.approx(
+        800, rel=0.05
+    )
     assert len(row["steps"]) == len(made().result.steps)
     queries = {one["title"]: one for one in row["queries"]}
     assert list(queries) == list(QUERIES)
@@ -113,22 +128,35 @@ def test_csv_has_a_row_a_step_and_its_columns_are_documented() -> None:
     head, *rows = list(csv.reader(io.StringIO(FORMATS["csv"](found))))
     assert head == list(COLUMNS) and len(rows) == len(found.result.steps)
     page = (DOCS / "reference" / "reports.md").read_text()
-    for name in ("level", "goodput_per_s", "backlog_growth_per_s", "queueing_share", "tester_bottleneck"):
+    for name in (
+        "level",
+        "goodput_per_s",
+        "backlog_growth_per_s",
+        "queueing_share",
+        "tester_bottleneck",
+    ):
         assert f"`{name}`" in page
 
 
-def original_files(tmp_path: Path, step: SaturationStep, samples: list[Attempt]) -> dict[str, list[dict[str, str]]]:
+def original_files(
+    tmp_path: Path, step: SaturationStep, samples: list[Attempt]
+) -> dict[str, list[dict[str, str]]]:
     """The rows of the original tool's files about a run of one step."""
-    stored_run = StoredSaturation(SaturationPlan("http://h/"), {}, [step], {step.number: samples}, {})
+    stored_run = StoredSaturation(
+        SaturationPlan("http://h/"), {}, [step], {step.number: samples}, {}
+    )
     original.append(stored_run, tmp_path)
     texts = {name: (tmp_path / f"{name}.csv").read_text() for name in ("history", "timing")}
     return {name: list(csv.DictReader(io.StringIO(text))) for name, text in texts.items()}
 
 
 def test_the_original_files_count_what_each_thread_handled(tmp_path: Path) -> None:
-    # given three in flight: one place serves a request of 3 s, another two in turn, the last three, one with a retry
+    # given three in flight: one place serves a request of 3 s, another two in turn, the last three,
+    # one with a retry
     times = [(0, 0.0, 3.0), (1, 0.0, 1.5), (2, 0.0, 1.0), (3, 1.0, 2.0), (4, 1.5, 3.0)]
-    samples = [Attempt(n, 1, True, at, at, at, end, "ok", size=7, payload=40 + n) for n, at, end in times]
+    samples = [
+        Attempt(n, 1, True, at, at, at, end, "ok", size=7, payload=40 + n) for n, at, end in times
+    ]
     samples.append(Attempt(5, 1, False, 2.0, 2.0, 2.0, 2.1, "503", size=7, payload=45))
     samples.append(Attempt(5, 2, True, 2.0, 2.0, 2.11, 3.0, "ok", size=7, payload=45))
     step = SaturationStep(0, "ramp", "closed", 3.0, 3.0, 6, began="2026-01-01T00:00:00+00:00")
@@ -139,10 +167,16 @@ def test_the_original_files_count_what_each_thread_handled(tmp_path: Path) -> No
     assert [row["PayloadSize"] for row in files["timing"]] == ["40", "41", "42", "43", "44", "45"]
 
 
-def test_the_original_files_know_threads_that_had_nothing_to_do_and_agents_apart(tmp_path: Path) -> None:
-    # given two agents, one with two requests at a time and one with a single one, and a fourth place without any
+def test_the_original_files_know_threads_that_had_nothing_to_do_and_agents_apart(
+    tmp_path: Path,
+) -> None:
+    # given two agents, one with two requests at a time and one with a single one, and a fourth
+    # place without any
     times = [("1", 0, 0.0, 1.0), ("1", 2, 0.0, 1.0), ("2", 1, 0.0, 0.5), ("2", 3, 0.5, 1.0)]
-    samples = [Attempt(number, 1, True, at, at, at, end, "ok", agent=agent) for agent, number, at, end in times]
+    samples = [
+        Attempt(number, 1, True, at, at, at, end, "ok", agent=agent)
+        for agent, number, at, end in times
+    ]
     step = SaturationStep(0, "ramp", "closed", 4.0, 1.0, 4, began="2026-01-01T00:00:00+00:00")
     (history,) = original_files(tmp_path, step, samples)["history"]
     assert (history["MaxRecords"], history["MinRecords"]) == ("2", "0")
@@ -180,10 +214,15 @@ def test_a_run_that_followed_other_rules_says_so() -> None:
     result = evaluate(plan, steps, samples)
     # expect every step shown, and nothing concluded from them
     assert len(result.steps) == len(steps) and result.point is None and result.operating is None
-    assert result.verdict.kind is VerdictKind.INVALID and "would not have measured step 4" in result.verdict.reason
+    assert (
+        result.verdict.kind is VerdictKind.INVALID
+        and "would not have measured step 4" in result.verdict.reason
+    )
 
 
-def test_sizes_from_an_invalid_run_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sizes_from_an_invalid_run_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     # given a run that met no limit
     plan = SaturationPlan("http://h/", step_s=4.0, warm_s=0.5, start=20.0, maximum=40.0)
     steps, samples = stored(plan, Simulated(), 1)

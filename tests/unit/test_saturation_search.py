@@ -52,7 +52,11 @@ class Mortal(Simulated):
 
     def open(self, due: list[float]) -> list[Attempt]:
         self._lives -= 1
-        return super().open(due) if self._lives >= 0 else [self._failed(n, at) for n, at in enumerate(due)]
+        return (
+            super().open(due)
+            if self._lives >= 0
+            else [self._failed(n, at) for n, at in enumerate(due)]
+        )
 
     def closed(self, parallel: int, seconds: float) -> list[Attempt]:
         self._lives -= 1
@@ -73,9 +77,15 @@ def test_a_service_that_ends_in_the_midst_of_a_run_ends_the_run(load: str, outco
     whole = len(run(plan, Simulated(), 1).steps)
     for lives in range(2, whole, 2):
         result = run(plan, Mortal(lives, outcome), 1)
-        # then the search does not follow it down for minutes, and says no point that it has not measured
-        assert result.verdict.kind is VerdictKind.INVALID and "the service is gone" in result.verdict.reason, lives
-        assert outcome in result.verdict.reason and len(result.steps) <= lives + (3 if outcome == "refused" else 20)
+        # then the search does not follow it down for minutes, and says no point that it has not
+        # measured
+        assert (
+            result.verdict.kind is VerdictKind.INVALID
+            and "the service is gone" in result.verdict.reason
+        ), lives
+        assert outcome in result.verdict.reason and len(result.steps) <= lives + (
+            3 if outcome == "refused" else 20
+        )
     # a sweep upwards blames no level
     sweep = replace(plan, mode="sweep", start=1.0, maximum=30.0, increment=1.0)
     result = run(sweep, Mortal(4, "refused"), 1)
@@ -118,15 +128,21 @@ def test_what_is_too_uneven_to_say_is_no_saturation_point() -> None:
 
 
 @pytest.mark.parametrize(("slots", "service_s"), [(1, 1.0), (1, 0.6), (2, 2.0)])
-def test_a_slow_service_is_not_taken_for_one_that_holds_everything(slots: int, service_s: float) -> None:
+def test_a_slow_service_is_not_taken_for_one_that_holds_everything(
+    slots: int, service_s: float
+) -> None:
     # given one that ends fewer than 16 requests in a step
     plan = replace(PLAN, step_s=10.0, start=0.2, wanted=10 * slots / service_s)
     result = run(plan, Simulated(slots, service_s), 1)
-    # expect it no farther up than twice its capacity, with an interval that says how little is known
+    # expect it no farther up than twice its capacity, with an interval that says how little is
+    # known
     assert result.point is not None
     assert result.point.low <= slots / service_s <= result.point.high < 2.5 * slots / service_s
     assert result.verdict.kind is VerdictKind.FAIL
-    assert run(replace(plan, wanted=0.0), Simulated(slots, service_s), 1).verdict.kind is VerdictKind.INVALID
+    assert (
+        run(replace(plan, wanted=0.0), Simulated(slots, service_s), 1).verdict.kind
+        is VerdictKind.INVALID
+    )
 
 
 def test_a_level_whose_growth_nobody_knows_proves_nothing() -> None:
@@ -144,7 +160,11 @@ def test_what_all_trials_refute_together_is_no_limit_of_the_tester() -> None:
     while end is None:
         grown = 3.0 if probe.level > 100 else 0.0
         trial = Trial(
-            probe.level, probe.phase == "ramp" and grown > 0, 100.0, False, Estimate(grown, grown - 4, grown + 4)
+            probe.level,
+            probe.phase == "ramp" and grown > 0,
+            100.0,
+            False,
+            Estimate(grown, grown - 4, grown + 4),
         )
         try:
             probe = course.send(trial)
@@ -154,11 +174,14 @@ def test_what_all_trials_refute_together_is_no_limit_of_the_tester() -> None:
 
 
 def test_trials_that_leave_it_open_alone_may_refute_a_level_together() -> None:
-    # given a backlog that grows by 50 a second beyond 800, as far as each step can tell also by nothing
+    # given a backlog that grows by 50 a second beyond 800, as far as each step can tell also by
+    # nothing
     unsure, steady = Estimate(50.0, -10.0, 110.0), Estimate(0.0, -5.0, 5.0)
 
     def found(level: float) -> Trial:
-        return Trial(level, level > 900, min(level, 800.0), growth=unsure if level > 800 else steady)
+        return Trial(
+            level, level > 900, min(level, 800.0), growth=unsure if level > 800 else steady
+        )
 
     bracket = answer_with(open_search(PLAN, 100.0), found)
     assert bracket.low is not None and bracket.low <= 800
@@ -188,7 +211,9 @@ def test_a_number_in_flight_that_does_not_hold_again_is_none_of_the_plateau() ->
 
     def found(level: float) -> Trial:
         calls[level] += 1
-        return Trial(level, level == 32 and calls[level] > 1, 10 * min(level, 32.0) if level < 64 else 300.0)
+        return Trial(
+            level, level == 32 and calls[level] > 1, 10 * min(level, 32.0) if level < 64 else 300.0
+        )
 
     bracket = answer_with(search(replace(PLAN, load="closed", maximum=64.0), 1.0), found)
     assert calls[32.0] == 2
@@ -196,7 +221,8 @@ def test_a_number_in_flight_that_does_not_hold_again_is_none_of_the_plateau() ->
 
 
 def test_the_operating_point_has_the_latency_of_theory() -> None:
-    # given M/D/8 at 70 % of its capacity: wait of M/M/8 by Erlang C, over 2 and corrected (Cosmetatos 1975)
+    # given M/D/8 at 70 % of its capacity: wait of M/M/8 by Erlang C, over 2 and corrected
+    # (Cosmetatos 1975)
     result = run(replace(PLAN, step_s=60.0, start=400.0), Simulated(), 3)
     assert result.operating is not None
     theory = 0.010 + md_c_wait(result.operating.step.level, 8, 0.010)
@@ -219,7 +245,9 @@ def md_c_wait(per_s: float, slots: int, service_s: float) -> float:
 def test_a_service_that_collapses_under_overload_is_still_bracketed() -> None:
     # given one that holds 500 a second and does next to nothing when it is given more
     search = open_search(PLAN, 50.0)
-    bracket = answer_with(search, lambda level: Trial(level, level > 500, level if level <= 500 else 5.0))
+    bracket = answer_with(
+        search, lambda level: Trial(level, level > 500, level if level <= 500 else 5.0)
+    )
     assert bracket.low is not None and bracket.high is not None
     assert bracket.low <= 500 < bracket.high
     assert bracket.high / bracket.low <= 1.1 and bracket.steps <= 12
@@ -227,11 +255,14 @@ def test_a_service_that_collapses_under_overload_is_still_bracketed() -> None:
 
 @given(st.floats(1.0, 50_000.0), st.floats(0.0, 1.0), st.floats(0.5, 2000.0))
 @settings(max_examples=200)
-def test_any_capacity_ends_in_a_bracket_around_it(capacity: float, left: float, start: float) -> None:
+def test_any_capacity_ends_in_a_bracket_around_it(
+    capacity: float, left: float, start: float
+) -> None:
     # given a service without noise that keeps `left` of its capacity under overload
     plan = replace(PLAN, most_steps=40)
     bracket = answer_with(
-        open_search(plan, start), lambda level: Trial(level, level > capacity, min(level, capacity * left))
+        open_search(plan, start),
+        lambda level: Trial(level, level > capacity, min(level, capacity * left)),
     )
     if bracket.low is not None and bracket.high is not None:
         assert bracket.low <= capacity < bracket.high
@@ -253,15 +284,19 @@ def test_an_end_that_says_something_else_when_repeated_moves() -> None:
 
 def test_a_level_that_never_settles_is_not_confirmed() -> None:
     flip = iter(range(10_000))
-    bracket = answer_with(open_search(PLAN, 100.0), lambda level: Trial(level, next(flip) % 3 == 0, level))
+    bracket = answer_with(
+        open_search(PLAN, 100.0), lambda level: Trial(level, next(flip) % 3 == 0, level)
+    )
     assert bracket.steps <= PLAN.most_steps
 
 
 def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
-    # given a tester that is late from 300 a second on, most of the time, and a service that holds it
+    # given a tester that is late from 300 a second on, most of the time, and a service that holds
+    # it
     turn = iter(range(10_000))
     bracket = answer_with(
-        open_search(PLAN, 100.0), lambda level: Trial(level, False, level, unfit=level > 300 and next(turn) % 3 < 2)
+        open_search(PLAN, 100.0),
+        lambda level: Trial(level, False, level, unfit=level > 300 and next(turn) % 3 < 2),
     )
     assert bracket.unfit and not bracket.confirmed
     # given one that is late in most repeats of a level that was saturated once
@@ -270,7 +305,10 @@ def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
     def found(level: float) -> Trial:
         calls[level] = calls.get(level, 0) + 1
         return Trial(
-            level, level > 800 and calls[level] == 1, min(level, 800.0), unfit=level > 800 and calls[level] > 1
+            level,
+            level > 800 and calls[level] == 1,
+            min(level, 800.0),
+            unfit=level > 800 and calls[level] > 1,
         )
 
     assert answer_with(open_search(PLAN, 100.0), found).unfit
@@ -283,7 +321,9 @@ def test_open_load_bends_at_one_knee() -> None:
 
 
 def test_a_ramp_that_begins_too_high_goes_down() -> None:
-    bracket = answer_with(open_search(PLAN, 6400.0), lambda level: Trial(level, level > 90, min(level, 90.0)))
+    bracket = answer_with(
+        open_search(PLAN, 6400.0), lambda level: Trial(level, level > 90, min(level, 90.0))
+    )
     assert bracket.low is not None and bracket.high is not None and bracket.low <= 90 < bracket.high
 
 
@@ -299,7 +339,9 @@ def answer_with(search: Any, found: Any) -> Bracket:
 
 
 def test_a_sweep_measures_what_it_was_told() -> None:
-    plan = replace(PLAN, mode="sweep", load="closed", start=2.0, maximum=6.0, increment=2.0, repeats=2)
+    plan = replace(
+        PLAN, mode="sweep", load="closed", start=2.0, maximum=6.0, increment=2.0, repeats=2
+    )
     levels = []
 
     def found(level: float) -> Trial:
@@ -311,21 +353,31 @@ def test_a_sweep_measures_what_it_was_told() -> None:
     assert (bracket.low, bracket.high) == (4.0, 6.0)
 
 
-@given(st.lists(st.tuples(st.sampled_from(Finding), st.floats(0.1, 1.2)), min_size=1, max_size=40), st.data())
+@given(
+    st.lists(st.tuples(st.sampled_from(Finding), st.floats(0.1, 1.2)), min_size=1, max_size=40),
+    st.data(),
+)
 @settings(max_examples=200)
 def test_a_search_ends_within_the_steps_that_its_plan_is_said_to_take(
     findings: list[tuple[Finding, float]], data: st.DataObject
 ) -> None:
     # given answers by chance, over and over
     load = data.draw(st.sampled_from(["open", "closed"]))
-    plan = replace(PLAN, load=load, most_steps=data.draw(st.integers(3, 14)), confirm=data.draw(st.integers(0, 4)))
+    plan = replace(
+        PLAN,
+        load=load,
+        most_steps=data.draw(st.integers(3, 14)),
+        confirm=data.draw(st.integers(0, 4)),
+    )
     answers_by_chance, steps = itertools.cycle(findings), 0
 
     def found(level: float) -> Trial:
         nonlocal steps
         steps += 1
         finding, part = next(answers_by_chance)
-        return Trial(level, finding is Finding.FAILED, part * level, undecided=finding is Finding.OPEN)
+        return Trial(
+            level, finding is Finding.FAILED, part * level, undecided=finding is Finding.OPEN
+        )
 
     answer_with(search(plan, 100.0 if load == "open" else 1.0), found)
     assert steps <= most_measured(plan)

@@ -39,18 +39,26 @@ def test_what_was_never_sent_is_backlog_and_no_error() -> None:
 
 
 @pytest.mark.parametrize(("per_s", "saturated"), [(600, False), (1000, True)])
-def test_a_fixed_number_of_requests_saturates_by_its_backlog_too(per_s: int, saturated: bool) -> None:
-    # given 2,000 requests, evenly, for a service that does 800 a second; the step ends when the last one has
+def test_a_fixed_number_of_requests_saturates_by_its_backlog_too(
+    per_s: int, saturated: bool
+) -> None:
+    # given 2,000 requests, evenly, for a service that does 800 a second; the step ends when the
+    # last one has
     rows = Simulated().open([n / per_s for n in range(2000)])
     whole = step(per_s, max(one.ended_s for one in rows))
     found = assess(replace(PLAN, count=2000), whole, rows)
     assert bool(found.saturated) is saturated
-    assert found.growth is not None and found.growth.value == pytest.approx(max(0, per_s - 800), abs=5)
+    assert found.growth is not None and found.growth.value == pytest.approx(
+        max(0, per_s - 800), abs=5
+    )
     assert found.latency.count == 2000
 
 
 def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
-    rows = [Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
+    rows = [
+        Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK)
+        for n in range(1000)
+    ]
     found = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)
     assert "the tester was the bottleneck" in found.tester and "CPU limit" in found.tester
     course = SaturationSequence(replace(PLAN, warm_s=0.0, start=100.0))
@@ -68,7 +76,8 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
 
 
 def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() -> None:
-    # given a run whose point was found and confirmed, and a tester that was late at 70 % of it in every try
+    # given a run whose point was found and confirmed, and a tester that was late at 70 % of it in
+    # every try
     plan = replace(PLAN, step_s=10.0)
     course, chance = SaturationSequence(plan), random.Random(1)
     while course.next is not None:
@@ -77,9 +86,18 @@ def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() 
         if probe.phase == "warm":
             rows, kind = Simulated().closed(1, 10.0), "closed"
         else:
-            rows, kind = Simulated().open(list(pace.exact_poisson(probe.level, 10.0, chance))), "open"
-        late = [one._replace(noticed_s=one.due_s + late_s, sent_s=one.due_s + late_s) for one in rows]
-        course.tell(assess(plan, SaturationStep(0, probe.phase, kind, probe.level, 10.0, 0, 1.0, cpu=0.1), late))
+            rows, kind = (
+                Simulated().open(list(pace.exact_poisson(probe.level, 10.0, chance))),
+                "open",
+            )
+        late = [
+            one._replace(noticed_s=one.due_s + late_s, sent_s=one.due_s + late_s) for one in rows
+        ]
+        course.tell(
+            assess(
+                plan, SaturationStep(0, probe.phase, kind, probe.level, 10.0, 0, 1.0, cpu=0.1), late
+            )
+        )
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.PASS, result.verdict
     assert result.operating is None

@@ -22,12 +22,20 @@ DOUBLINGS = (1, 2, 4, 8, 16)
 def measured(law: Law, noise: float, seed: int) -> list[MeasuredThroughput]:
     """One run of the law with relative noise, and the half-widths that belong to it."""
     chance = random.Random(seed)
-    return [MeasuredThroughput(n, law.at(n) * math.exp(chance.gauss(0, noise)), 1.96 * noise) for n in DOUBLINGS]
+    return [
+        MeasuredThroughput(n, law.at(n) * math.exp(chance.gauss(0, noise)), 1.96 * noise)
+        for n in DOUBLINGS
+    ]
 
 
 def test_figures_by_hand() -> None:
     base, two = scaling([MeasuredThroughput(2, 6.0, 0.04), MeasuredThroughput(1, 4.0, 0.03)])
-    assert (base.speedup.value, base.efficiency.low, base.efficiency.high, base.serial_fraction) == (1, 1, 1, None)
+    assert (
+        base.speedup.value,
+        base.efficiency.low,
+        base.efficiency.high,
+        base.serial_fraction,
+    ) == (1, 1, 1, None)
     assert two.speedup.value == 1.5
     assert two.speedup.high == pytest.approx(1.5 * math.exp(0.05))
     assert two.efficiency.low == pytest.approx(0.75 * math.exp(-0.05))
@@ -37,9 +45,13 @@ def test_figures_by_hand() -> None:
 
 
 @given(st.floats(0, 0.5), st.floats(0, 0.01), st.integers(2, 200))
-def test_the_serial_fraction_under_the_universal_law_is_a_line(a: float, b: float, workers: int) -> None:
+def test_the_serial_fraction_under_the_universal_law_is_a_line(
+    a: float, b: float, workers: int
+) -> None:
     law = Law("usl", 3.0, a, b)
-    row = scaling([MeasuredThroughput(1, law.at(1), 0.0), MeasuredThroughput(workers, law.at(workers), 0.0)])[1]
+    row = scaling(
+        [MeasuredThroughput(1, law.at(1), 0.0), MeasuredThroughput(workers, law.at(workers), 0.0)]
+    )[1]
     assert row.serial_fraction is not None
     assert row.serial_fraction.value == pytest.approx(a + b * workers, abs=1e-9)
 
@@ -51,7 +63,9 @@ def test_another_base_than_one_worker_counts_as_one() -> None:
 
 
 def test_steps_without_throughput_are_left_out_and_unknown_widths_are_null() -> None:
-    rows = scaling([MeasuredThroughput(1, 2.0), MeasuredThroughput(2, 0.0), MeasuredThroughput(4, 6.0)])
+    rows = scaling(
+        [MeasuredThroughput(1, 2.0), MeasuredThroughput(2, 0.0), MeasuredThroughput(4, 6.0)]
+    )
     assert [row.workers for row in rows] == [1, 4]
     row = json.loads(json.dumps(rows[1].to_dict(), allow_nan=False))
     assert row["speedup"] == {"value": 3, "low": 0, "high": None}
@@ -78,7 +92,8 @@ def courses(law: Law, noise: float) -> Counter[FractionTrend]:
 
 @pytest.mark.parametrize("noise", [0.005, 0.02, 0.05])
 def test_noise_does_not_classify(noise: float) -> None:
-    # given a truth without overhead that grows, over 200 seeds, expect it to be called growing in 5 % at most
+    # given a truth without overhead that grows, over 200 seeds, expect it to be called growing in 5
+    # % at most
     for law in (LINEAR, AMDAHL):
         trend = courses(law, noise)
         assert trend[FractionTrend.RISING] <= 10

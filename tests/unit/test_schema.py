@@ -52,24 +52,39 @@ def test_the_schema_has_the_fields_of_the_classes_and_no_other() -> None:
     plan = validator("plan").schema["properties"]
     assert set(plan) == names(Plan) | {"schema_version"}
     assert set(plan["background"]["items"]["properties"]) == names(Background)
-    assert set(validator("measurement").schema["properties"]) == names(Measurement) | {"schema_version"}
-    assert set(validator("node-sample").schema["properties"]) == names(NodeSample) | {"schema_version"}
+    assert set(validator("measurement").schema["properties"]) == names(Measurement) | {
+        "schema_version"
+    }
+    assert set(validator("node-sample").schema["properties"]) == names(NodeSample) | {
+        "schema_version"
+    }
     record = names(Record) - {"reply"} | names(Reply) | {"overhead_s", "schema_version"}
     assert set(validator("record").schema["properties"]) == record
-    assert set(validator("record").schema["required"]) == record - (names(Reply) - ALWAYS) - {"per_device"}
+    assert set(validator("record").schema["required"]) == record - (names(Reply) - ALWAYS) - {
+        "per_device"
+    }
 
 
 def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other() -> None:
     plan = validator("lifecycle").schema
     assert set(plan["properties"]) == names(LifecyclePlan) | {"schema_version", "kind_of_run"}
-    assert set(plan["required"]) == set(plan["properties"]) and plan["additionalProperties"] is False
-    assert set(validator("lifecycle-submission").schema["properties"]) == names(Submission) | {"schema_version"}
+    assert (
+        set(plan["required"]) == set(plan["properties"]) and plan["additionalProperties"] is False
+    )
+    assert set(validator("lifecycle-submission").schema["properties"]) == names(Submission) | {
+        "schema_version"
+    }
     workload, pod = validator("lifecycle-record").schema["oneOf"]
-    assert set(workload["properties"]) == names(LifecycleObject) - {"pods"} | {"schema_version", "record"}
+    assert set(workload["properties"]) == names(LifecycleObject) - {"pods"} | {
+        "schema_version",
+        "record",
+    }
     assert set(pod["properties"]) == names(LifecyclePod) | {"record", "workload"}
 
 
-@pytest.mark.parametrize("change", [{"until": "never"}, {"count": -1}, {"more": 1}, {"kind_of_run": "validation"}])
+@pytest.mark.parametrize(
+    "change", [{"until": "never"}, {"count": -1}, {"more": 1}, {"kind_of_run": "validation"}]
+)
 def test_no_other_plan_is_one_of_a_lifecycle(change: dict[str, Any]) -> None:
     plan = checked(LifecyclePlan("0a1b2c", "job", "n", 3).to_dict(), "lifecycle")
     assert list(validator("lifecycle").iter_errors({**plan, **change}))
@@ -90,7 +105,10 @@ def test_every_setting_is_described() -> None:
     assert set(descriptions(Plan)) == names(Plan)
     assert set(descriptions(LifecyclePlan)) == names(LifecyclePlan)
     assert set(descriptions(Submission)) == names(Submission)
-    assert properties_of(Plan)["command"]["description"] == "the workload's program and arguments; empty for sleep."
+    assert (
+        properties_of(Plan)["command"]["description"]
+        == "the workload's program and arguments; empty for sleep."
+    )
 
 
 def test_descriptions_come_from_the_docstring() -> None:
@@ -105,12 +123,24 @@ def test_descriptions_come_from_the_docstring() -> None:
 
 
 @pytest.mark.parametrize(
-    "plan", [Plan(), Plan(limit=3, warmup_s=1, command=("x",), thresholds=("ratio>1",), background=(Background("b"),))]
+    "plan",
+    [
+        Plan(),
+        Plan(
+            limit=3,
+            warmup_s=1,
+            command=("x",),
+            thresholds=("ratio>1",),
+            background=(Background("b"),),
+        ),
+    ],
 )
 def test_plans_fit(plan: Plan) -> None:
     checked(plan.to_dict(), "plan")
     wrong = {**plan.to_dict(), "more": 1}
-    assert [error.validator for error in validator("plan").iter_errors(wrong)] == ["additionalProperties"]
+    assert [error.validator for error in validator("plan").iter_errors(wrong)] == [
+        "additionalProperties"
+    ]
     assert list(validator("plan").iter_errors({**plan.to_dict(), "limit": "8"}))
 
 
@@ -143,9 +173,13 @@ RUNS: dict[str, tuple[dict[int, float], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", RUNS)
 def test_results_fit(name: str) -> None:
     cycles, made = RUNS[name]
-    plan = Plan(limit=max(cycles), repeats=made.get("repeats", 1), queue="q", background=(Background("b"),))
+    plan = Plan(
+        limit=max(cycles), repeats=made.get("repeats", 1), queue="q", background=(Background("b"),)
+    )
     measurements, rows = measured(cycles, **made)
-    result = evaluate(plan, measurements, rows, random.Random(1), interrupted="Ctrl-C", elapsed_s=3.0)
+    result = evaluate(
+        plan, measurements, rows, random.Random(1), interrupted="Ctrl-C", elapsed_s=3.0
+    )
     # as it leaves the program
     document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     checked(document)
@@ -153,11 +187,15 @@ def test_results_fit(name: str) -> None:
 
 
 def test_thresholds_fit() -> None:
-    plan = Plan(limit=2, queue="q", thresholds=("ratio>1", "contention<5%", "run.p99<1s", "failures<1%"))
+    plan = Plan(
+        limit=2, queue="q", thresholds=("ratio>1", "contention<5%", "run.p99<1s", "failures<1%")
+    )
     measurements, rows = measured({1: 0.1, 2: 0.1})
     result = evaluate(plan, measurements, rows, random.Random(1))
     found = [one.to_dict() for one in evaluate_thresholds(plan, result.steps)]
-    assert [one["kind"] for one in checked({**result.to_dict(), "thresholds": found})["thresholds"]] == [
+    assert [
+        one["kind"] for one in checked({**result.to_dict(), "thresholds": found})["thresholds"]
+    ] == [
         "PASS",
         "INVALID",
         "INVALID",
@@ -191,8 +229,16 @@ def test_a_plan_file_of_saturate_has_its_schema() -> None:
     schema = saturate_file.schema(saturate.command)
     jsonschema.Draft202012Validator.check_schema(schema)
     fits = jsonschema.Draft202012Validator(schema)
-    assert fits.is_valid({"url": "http://h/", "step_time": "20s", "poisson": False, "header": ["A: b"], "seed": 3})
-    for wrong in ({"url": 3}, {"step_time": []}, {"load": "sideways"}, {"urll": "x"}, {"seed": 1.5}):
+    assert fits.is_valid(
+        {"url": "http://h/", "step_time": "20s", "poisson": False, "header": ["A: b"], "seed": 3}
+    )
+    for wrong in (
+        {"url": 3},
+        {"step_time": []},
+        {"load": "sideways"},
+        {"urll": "x"},
+        {"seed": 1.5},
+    ):
         assert not fits.is_valid(wrong), wrong
     assert set(SETTINGS) == set(schema["properties"]) and all(
         one["description"] for one in schema["properties"].values()

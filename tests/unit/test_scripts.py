@@ -1,4 +1,6 @@
-"""The scripts of hack/: what they do where nothing is installed yet, and when what they run ends badly."""
+"""The scripts of hack/: what they do where nothing is installed yet, and when what they run ends
+badly.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ Play = Callable[..., tuple[int, list[str]]]
 
 @pytest.fixture
 def play(tmp_path: Path) -> Play:
-    """Call hack/test with a pytest that ends with these codes: its own code, and how it called pytest."""
+    """Call hack/test with a pytest that ends with these codes: its own code, and how it called
+    pytest.
+    """
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("python", "ruff", "mypy", "lint-imports", "nproc"):
@@ -42,9 +46,15 @@ def play(tmp_path: Path) -> Play:
         (programs / "python.codes").write_text("".join(f"{code}\n" for code in codes))
         (programs / "mypy.codes").write_text(f"{types}\n")
         (programs / "nproc").write_text(f"#!/bin/sh\necho {processors}\n")
-        own = {"SCALETEST_VENV": str(tmp_path), "SCALETEST_TEST_KUBECONFIG": "", "SCALETEST_IMAGES": str(tmp_path)}
+        own = {
+            "SCALETEST_VENV": str(tmp_path),
+            "SCALETEST_TEST_KUBECONFIG": "",
+            "SCALETEST_IMAGES": str(tmp_path),
+        }
         environment = {**os.environ, **own, "PATH": f"{programs}:{os.environ['PATH']}"}
-        done = subprocess.run([ROOT / "hack/test", *arguments], env=environment, capture_output=True, check=False)
+        done = subprocess.run(
+            [ROOT / "hack/test", *arguments], env=environment, capture_output=True, check=False
+        )
         return done.returncode, (programs / "python.asked").read_text().splitlines()
 
     return played
@@ -68,7 +78,9 @@ def play(tmp_path: Path) -> Play:
         ([1, 2], 2, 2),
     ],
 )
-def test_both_runs_of_all_tests_count(codes: list[int], expected: int, runs: int, play: Play) -> None:
+def test_both_runs_of_all_tests_count(
+    codes: list[int], expected: int, runs: int, play: Play
+) -> None:
     code, asked = play("--all", "tests/unit/test_model.py", "-k", "a b", codes=codes)
     # expect both, unless the first was ended, and what was asked for in each
     assert (code, len(asked)) == (expected, runs)
@@ -94,5 +106,12 @@ def test_lanes_fit_the_machine(processors: int, lanes: tuple[int, int, int], pla
 def test_a_bare_machine_is_asked_what_it_lacks() -> None:
     # given a Python without any package
     line = [sys.executable, "-S", "-m", "hack.kubernetes", "missing"]
-    done = subprocess.run(line, cwd=ROOT, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        line,
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,6 @@
-"""What is secret stays out of texts, out of the environment of workloads, and out of other users' reach."""
+"""What is secret stays out of texts, out of the environment of workloads, and out of other users'
+reach.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ SECRET = "S3CRET"
         ("redis://user:S3/CR:E@T@host:1/0", "redis://user:***@host:1/0"),
         ("redis://:S3CRET@host", "redis://:***@host"),
         ("unix:///run/redis.sock?password=S3CRET", "unix:///run/redis.sock?password=***"),
-        ("unix:///s?db=2&password=S3CRET&username=S3CRET", "unix:///s?db=2&password=***&username=***"),
+        (
+            "unix:///s?db=2&password=S3CRET&username=S3CRET",
+            "unix:///s?db=2&password=***&username=***",
+        ),
         ("unix:///s?password=S3 CR#ET&db=2", "unix:///s?password=***&db=2"),
         ("redis://host/0?Password=S3CRET", "redis://host/0?Password=***"),
         (
@@ -41,7 +46,10 @@ SECRET = "S3CRET"
             "sentinel://u:***@a:1,b:2/service?sentinel_username=***&sentinel_password=***",
         ),
         ("--redis-url=unix:///s?password=S3CRET", "--redis-url=unix:///s?password=***"),
-        ("postgresql://u:S3CRET@db/x?sslpassword=S3CRET", "postgresql://u:***@db/x?sslpassword=***"),
+        (
+            "postgresql://u:S3CRET@db/x?sslpassword=S3CRET",
+            "postgresql://u:***@db/x?sslpassword=***",
+        ),
         ("redis://host:6379/0", "redis://host:6379/0"),
         ("redis://host/0?socket_timeout=3", "redis://host/0?socket_timeout=3"),
         ("ffmpeg -i a?password=b", "ffmpeg -i a?password=b"),
@@ -63,12 +71,15 @@ def test_an_address_is_shown_without_its_secrets(address: str, expected: str) ->
         ("https://host/@name", "https://host/@name"),
     ],
 )
-def test_of_a_service_neither_login_nor_values_of_the_query_are_shown(address: str, expected: str) -> None:
+def test_of_a_service_neither_login_nor_values_of_the_query_are_shown(
+    address: str, expected: str
+) -> None:
     assert masked(address, service=True) == expected
 
 
 @pytest.mark.parametrize(
-    "password", ["S3CRET/x", "S3CRET?x", "S3CRET#x", "x/S3CRET", "x?S3CRET", "x#S3CRET", "x:S3CRET/"]
+    "password",
+    ["S3CRET/x", "S3CRET?x", "S3CRET#x", "x/S3CRET", "x?S3CRET", "x#S3CRET", "x:S3CRET/"],
 )
 def test_a_url_that_cannot_be_read_is_no_way_to_read_its_password(password: str) -> None:
     with pytest.raises(InvalidValue, match="percent-encoded") as caught:
@@ -78,8 +89,18 @@ def test_a_url_that_cannot_be_read_is_no_way_to_read_its_password(password: str)
 
 def test_workloads_get_no_secrets_of_ours() -> None:
     # given what the chart and users put into the environment of a worker
-    secret = ["SCALETEST_REDIS_URL", "SCALETEST_WORKER_REDIS_URL", "REDIS_PASSWORD", "SCALETEST_CLIENT_TOKEN"]
-    secret += ["SCALETEST_TOKEN", "SCALETEST_SATURATE_SQL", "SCALETEST_SATURATE_HEADERS", "PGPASSWORD"]
+    secret = [
+        "SCALETEST_REDIS_URL",
+        "SCALETEST_WORKER_REDIS_URL",
+        "REDIS_PASSWORD",
+        "SCALETEST_CLIENT_TOKEN",
+    ]
+    secret += [
+        "SCALETEST_TOKEN",
+        "SCALETEST_SATURATE_SQL",
+        "SCALETEST_SATURATE_HEADERS",
+        "PGPASSWORD",
+    ]
     public = [
         "PATH",
         "NODE_NAME",
@@ -103,7 +124,9 @@ def mask(request: pytest.FixtureRequest) -> Iterator[None]:
 def modes(folder: Path) -> set[tuple[str, int]]:
     """Whether folder or file, and the rights, of everything from here on."""
     paths = [folder, *folder.rglob("*")]
-    return {("folder" if path.is_dir() else "file", stat.S_IMODE(path.stat().st_mode)) for path in paths}
+    return {
+        ("folder" if path.is_dir() else "file", stat.S_IMODE(path.stat().st_mode)) for path in paths
+    }
 
 
 @pytest.mark.usefixtures("mask")

@@ -29,12 +29,21 @@ from tests.unit.valid import checked
 
 def plan(*numbers: int, devices: int = 1, **settings: Any) -> Plan:
     slots = numbers[-1] * devices
-    return Plan(limit=slots, per_device=numbers, devices=devices, device_glob="/dev/x*", queue="q", **settings)
+    return Plan(
+        limit=slots,
+        per_device=numbers,
+        devices=devices,
+        device_glob="/dev/x*",
+        queue="q",
+        **settings,
+    )
 
 
 def found(what: Plan, cycles: dict[int, float], **options: Any) -> Evaluation:
     """The result when a request takes that many seconds with so many workers per device."""
-    measurements, records = measured({k * what.devices: cycle for k, cycle in cycles.items()}, **options)
+    measurements, records = measured(
+        {k * what.devices: cycle for k, cycle in cycles.items()}, **options
+    )
     result = evaluate(what, measurements, records, random.Random(1))
     checked(result.to_dict(), "result")
     return result
@@ -81,7 +90,8 @@ def test_nothing_that_may_be_judged_has_no_best() -> None:
 
 
 def test_what_is_measured_too_roughly_has_no_best_to_rely_on() -> None:
-    # given so few and so scattered requests that the first number may do a tenth of the second, or all of it
+    # given so few and so scattered requests that the first number may do a tenth of the second, or
+    # all of it
     result = found(plan(1, 2), {1: 1.0, 2: 1.5}, count={1: 12, 2: 8}, scatter=0.5)
     assert result.sharing is not None
     assert result.sharing.best == 1
@@ -105,15 +115,20 @@ def test_of_equal_numbers_one_is_seldom_called_worse() -> None:
     assert wrong <= 16
 
 
-# -- work ------------------------------------------------------------------------------------------------------------
+# -- work
+# --------------------------------------------------------------------------------------------------
 
 
 def with_frames(records: list[Record], amounts: Any) -> list[Record]:
-    return [replace(row, reply=replace(row.reply, figures={"frames": amounts()})) for row in records]
+    return [
+        replace(row, reply=replace(row.reply, figures={"frames": amounts()})) for row in records
+    ]
 
 
 def frames(row: Record, value: Any) -> Record:
-    return replace(row, reply=replace(row.reply, figures={"frames": value, "fps": 9.0, "bytes": "many"}))
+    return replace(
+        row, reply=replace(row.reply, figures={"frames": value, "fps": 9.0, "bytes": "many"})
+    )
 
 
 def test_equal_work_is_a_multiple_of_the_throughput(tmp_path: Path) -> None:
@@ -127,7 +142,9 @@ def test_work_is_counted_where_requests_are() -> None:
     # given a slow beginning that is cut off, with work of its own
     measurements, records = measured({1: 0.5}, count=40)
     rows = [frames(row, 1000 if index < 5 else 10) for index, row in enumerate(records[1, 0])]
-    result = evaluate(Plan(limit=1, queue="q", warmup_s=3.0), measurements, {(1, 0): rows}, random.Random(1))
+    result = evaluate(
+        Plan(limit=1, queue="q", warmup_s=3.0), measurements, {(1, 0): rows}, random.Random(1)
+    )
     (step,) = result.steps
     assert step.work["frames"].per_s == pytest.approx(10 * step.throughput.per_s)
 
@@ -145,7 +162,9 @@ def test_the_interval_of_uneven_work_holds_the_truth() -> None:
     for seed in range(200):
         measurements, records = measured({2: 1.0}, count=30, scatter=0.05, seed=seed)
         rows = with_frames(records[2, 0], lambda: chance.randint(50, 150))
-        result = evaluate(Plan(limit=2, queue="q"), [*measurements], {(2, 0): rows}, random.Random(1))
+        result = evaluate(
+            Plan(limit=2, queue="q"), [*measurements], {(2, 0): rows}, random.Random(1)
+        )
         rate = result.steps[0].work["frames"]
         held += abs(rate.per_s - 200) <= rate.half_width
     assert held >= 183  # of 190 expected; fewer come in 2 of 100 series
@@ -154,12 +173,28 @@ def test_the_interval_of_uneven_work_holds_the_truth() -> None:
 @pytest.mark.parametrize(
     ("form", "texts"),
     {
-        "text": ("frames/s", "fair", "best is 2; of", "8: 128 requests failed, 128 at the memory limit"),
-        "md": ("frames/s", "| per device |", "memory limit", "Shares: best is 2; of the throughput with 4"),
-        "html": ("frames/s", "How many share a device", "on each device are best", "memory limit", "fair devices"),
+        "text": (
+            "frames/s",
+            "fair",
+            "best is 2; of",
+            "8: 128 requests failed, 128 at the memory limit",
+        ),
+        "md": (
+            "frames/s",
+            "| per device |",
+            "memory limit",
+            "Shares: best is 2; of the throughput with 4",
+        ),
+        "html": (
+            "frames/s",
+            "How many share a device",
+            "on each device are best",
+            "memory limit",
+            "fair devices",
+        ),
         "csv": ("frames_per_s", "memory_limit_hits", "fairness_devices"),
     }.items(),
-)  # fmt: skip
+)
 def test_every_form_shows_it(tmp_path: Path, form: str, texts: tuple[str, ...]) -> None:
     shown = formats.FORMATS[form](runs.make("sharing", tmp_path))
     assert [text for text in texts if text not in shown] == []
@@ -180,15 +215,35 @@ def test_records_say_how_many_shared_a_device(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_refuses_what_the_run_would(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["validate", "--dry-run", "--deployment", "media", "--per-device", "1,2", "--preset", "nvidia"]
+    words = [
+        "validate",
+        "--dry-run",
+        "--deployment",
+        "media",
+        "--per-device",
+        "1,2",
+        "--preset",
+        "nvidia",
+    ]
     assert program(words) == 2
     assert "--per-device is for local workers" in capsys.readouterr().err
 
 
-def test_doubts_speak_of_workers_on_each_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doubts_speak_of_workers_on_each_device(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("f0", "f1"):
         (tmp_path / name).touch()
-    words = ["validate", "--dry-run", "--device-glob", f"{tmp_path}/f*", "--per-device", "1,2,4", "--", "fakedev"]
+    words = [
+        "validate",
+        "--dry-run",
+        "--device-glob",
+        f"{tmp_path}/f*",
+        "--per-device",
+        "1,2,4",
+        "--",
+        "fakedev",
+    ]
     assert program(words) == 0
     shown = capsys.readouterr().out
     assert "2, 4, 8 workers" in shown
@@ -199,7 +254,9 @@ def test_a_device_that_went_away_ends_the_run_before_its_next_step(tmp_path: Pat
     for name in ("f0", "f1"):
         (tmp_path / name).touch()
     what = replace(plan(1, 2, devices=2), device_glob=f"{tmp_path}/f*")
-    backend = LocalBackend(WorkerOptions("redis://", "q"), tmp_path / "log", lambda: 0, lambda: same_devices(what))
+    backend = LocalBackend(
+        WorkerOptions("redis://", "q"), tmp_path / "log", lambda: 0, lambda: same_devices(what)
+    )
     backend.scale(0)
     (tmp_path / "f1").unlink()
     # expect the reason, not workers that wait for a slot and end

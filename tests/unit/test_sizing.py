@@ -36,7 +36,9 @@ def test_the_article_s_example() -> None:
 
 @pytest.mark.parametrize(("latency_s", "rate"), [(0.020, 600.0), (0.5, 24.0), (1.0, 12.0)])
 def test_the_inverse(latency_s: float, rate: float) -> None:
-    assert 12 * per_pod(CapacityDemand(1.0, latency_s, PodSize(0.5), NodeSize(4.0))) == pytest.approx(rate)
+    assert 12 * per_pod(
+        CapacityDemand(1.0, latency_s, PodSize(0.5), NodeSize(4.0))
+    ) == pytest.approx(rate)
 
 
 def test_the_formula_overcounts_what_does_not_fit() -> None:
@@ -84,7 +86,9 @@ def test_what_was_measured_replaces_formula_and_table() -> None:
         (PodSize(0.001), NodeSize(8.0, pods=5), 5),
     ],
 )
-def test_memory_devices_and_pods_limit_a_node_as_well(pod: PodSize, node: NodeSize, pods_a_node: int) -> None:
+def test_memory_devices_and_pods_limit_a_node_as_well(
+    pod: PodSize, node: NodeSize, pods_a_node: int
+) -> None:
     demand = CapacityDemand(1.0, 1.0, pod, node, shared_pods=0)
     assert fitting(demand, 1) == pods_a_node
     assert packed_nodes(demand, 10) == math.ceil(10 / pods_a_node)
@@ -122,7 +126,9 @@ def test_what_is_no_demand_is_refused(demand: CapacityDemand) -> None:
 def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
     rate: float, latency_s: float, cpu: float, memory: float, node_cpu: float, shared: int
 ) -> None:
-    demand = CapacityDemand(rate, latency_s, PodSize(cpu, memory), NodeSize(node_cpu, 16.0), shared, 1.3)
+    demand = CapacityDemand(
+        rate, latency_s, PodSize(cpu, memory), NodeSize(node_cpu, 16.0), shared, 1.3
+    )
     pods = formula_pods(demand)
     nodes = packed_nodes(demand, pods)
     if nodes is None:

@@ -15,7 +15,9 @@ from tests.unit.made import measured
 def test_a_worker_that_stops_half_way_makes_the_run_invalid() -> None:
     # given two workers, one of which has no device any more after half of the step
     measurements, records = measured({1: 1.0, 2: 1.0}, count=60)
-    records[2, 0] = [row for row in records[2, 0] if row.reply.worker == "w0" or row.reply.ended_s < 1030]
+    records[2, 0] = [
+        row for row in records[2, 0] if row.reply.worker == "w0" or row.reply.ended_s < 1030
+    ]
     result = evaluate(Plan(limit=2, queue="q"), measurements, records, random.Random(1))
     assert result.verdict.kind is VerdictKind.INVALID
     assert "w1 finished nothing in the last 30" in result.verdict.reason
@@ -24,10 +26,14 @@ def test_a_worker_that_stops_half_way_makes_the_run_invalid() -> None:
 
 def test_one_long_last_request_is_no_stall() -> None:
     assert stall({"a": [1, 2, 5, 6], "b": [1, 2, 3, 10]}) is None
-    assert stall({"a": [1, 2, 3, 4], "b": [1, 2, 3, 10]}) is None  # within three of the longest, 7 s
+    assert (
+        stall({"a": [1, 2, 3, 4], "b": [1, 2, 3, 10]}) is None
+    )  # within three of the longest, 7 s
 
 
-@pytest.mark.parametrize("ends", [{}, {"a": []}, {"a": [1.0, 2.0]}, {"a": [1.0], "b": [9.0]}, {"a": [], "b": [1, 2]}])
+@pytest.mark.parametrize(
+    "ends", [{}, {"a": []}, {"a": [1.0, 2.0]}, {"a": [1.0], "b": [9.0]}, {"a": [], "b": [1, 2]}]
+)
 def test_too_little_to_tell_is_no_stall(ends: dict[str, list[float]]) -> None:
     assert stall(ends) is None
 

@@ -36,12 +36,15 @@ def made(**options: int) -> tuple[Statistics, Clock]:
     return statistics, clock
 
 
-def record(outcome: Outcome = Outcome.SUCCEEDED, total_s: float = 0.512, **fields: object) -> Record:
+def record(
+    outcome: Outcome = Outcome.SUCCEEDED, total_s: float = 0.512, **fields: object
+) -> Record:
     return Record("q", 0, replied(outcome=outcome, **fields), total_s)
 
 
 def test_counts_rate_and_times() -> None:
-    # given two requests that succeeded and one that failed, within two seconds of the first submission
+    # given two requests that succeeded and one that failed, within two seconds of the first
+    # submission
     statistics, clock = made()
     statistics.late(0.0)
     clock.now += 2.0
@@ -50,7 +53,13 @@ def test_counts_rate_and_times() -> None:
     statistics.add(record(Outcome.FAILED, error="broken"))
     found = statistics.snapshot()
     assert (found.succeeded, found.failed, found.elapsed_s, found.per_s) == (2, 1, 2.0, 1.0)
-    assert found.outcomes == {"succeeded": 2, "failed": 1, "timed_out": 0, "client_gone": 0, "purged": 0}
+    assert found.outcomes == {
+        "succeeded": 2,
+        "failed": 1,
+        "timed_out": 0,
+        "client_gone": 0,
+        "purged": 0,
+    }
     run = found.times["run"]
     assert (run.count, run.low_s, run.high_s) == (2, 0.2, 0.4)
     assert run.mean_s == pytest.approx(0.3)
@@ -65,7 +74,12 @@ def test_a_reset_begins_anew_but_not_what_prometheus_counts() -> None:
     statistics.reset()
     statistics.add(record())
     found = statistics.snapshot()
-    assert (found.succeeded, found.generation, found.lifetime["succeeded"], found.record_seq) == (1, 1, 6, 6)
+    assert (found.succeeded, found.generation, found.lifetime["succeeded"], found.record_seq) == (
+        1,
+        1,
+        6,
+        6,
+    )
     assert found.lifetime_times["run"].count == 6
     # with requests in flight the time runs from the reset on
     clock.now += 3.0
@@ -131,7 +145,10 @@ def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
     tally = LoadTally()
     for number in range(3 * PLACES):
         tally.succeeded(replied(pod=f"pod-{number}"))
-        tally.failed(replied(outcome=Outcome.FAILED, error=f"error {number}", pod=f"pod-{number}"), float(number))
+        tally.failed(
+            replied(outcome=Outcome.FAILED, error=f"error {number}", pod=f"pod-{number}"),
+            float(number),
+        )
     assert len(tally.places()) == PLACES
     assert sum(row.succeeded for row in tally.places()) + tally.other_succeeded == 3 * PLACES
     assert len(tally.failures()) == FAILURES
@@ -167,7 +184,9 @@ def test_memory_is_flat_over_virtual_hours() -> None:
         for number in range(2400):
             clock.now += 1.0
             for _ in range(3):
-                statistics.add(record(run_s=chance.lognormvariate(0, 1), pod=f"pod-{number // 5}", total_s=1e3))
+                statistics.add(
+                    record(run_s=chance.lognormvariate(0, 1), pod=f"pod-{number // 5}", total_s=1e3)
+                )
             statistics.add(record(Outcome.FAILED, error=f"error {number}"))
         statistics.snapshot()
         return tracemalloc.get_traced_memory()[0]
@@ -194,7 +213,11 @@ def test_snapshots_while_records_come() -> None:
     try:
         for _ in range(200):
             found = statistics.snapshot()
-            assert found.succeeded == found.times["run"].count == sum(row.succeeded for row in found.places)
+            assert (
+                found.succeeded
+                == found.times["run"].count
+                == sum(row.succeeded for row in found.places)
+            )
     finally:
         stop.set()
         thread.join()

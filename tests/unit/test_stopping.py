@@ -1,4 +1,6 @@
-"""When a step ends: not before there is enough, not before thresholds can be told, never after its longest time."""
+"""When a step ends: not before there is enough, not before thresholds can be told, never after its
+longest time.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def stopped(
 
 def base(workers: int, per_s: float, relative: float = 0.01) -> StepPart:
     rate = Throughput(per_s, per_s * relative, 100, 99, True)
-    return StepPart(workers, 0, 100.0, 50.0, rate, Tail(100 - workers, workers / per_s, relative / 2, ()))
+    return StepPart(
+        workers, 0, 100.0, 50.0, rate, Tail(100 - workers, workers / per_s, relative / 2, ())
+    )
 
 
 def test_a_steady_step_ends_with_the_least_that_counts() -> None:
@@ -76,31 +80,38 @@ def test_a_fixed_time_is_kept_whatever_the_data_say() -> None:
 
 
 def test_parts_of_a_mirrored_step_are_half_as_long() -> None:
-    # given requests of 1 s, expect the look to end a part that sees what those in flight will make 4 of one worker, and
-    # 2 of each of four
+    # given requests of 1 s, expect the look to end a part that sees what those in flight will make
+    # 4 of one worker, and 2 of each of four
     plan = Plan(limit=4, order="mirrored")
     assert stopped(plan, 1, None) == (Stop.PRECISE, pytest.approx(3.0, abs=0.11))
     assert stopped(plan, 4, base(2, 2.0, 0.001)) == (Stop.PRECISE, pytest.approx(1.0, abs=0.11))
     assert stopped(Plan(limit=1, step_s=5, order="mirrored"), 1, None) == (Stop.FIXED, 3.5)
-    assert stopped(Plan(limit=1, max_step_s=20, order="mirrored"), 1, None, spread=0.5) == (Stop.LONGEST, 10.0)
+    assert stopped(Plan(limit=1, max_step_s=20, order="mirrored"), 1, None, spread=0.5) == (
+        Stop.LONGEST,
+        10.0,
+    )
 
 
 @pytest.mark.parametrize("max_step_s", [0.0, 110.0, 300.0])
 def test_every_part_is_longer_than_its_warm_up(max_step_s: float) -> None:
-    plan = Plan(limit=1, max_step_s=max_step_s, warmup_s=100.0 if max_step_s else 50.0, order="mirrored")
+    plan = Plan(
+        limit=1, max_step_s=max_step_s, warmup_s=100.0 if max_step_s else 50.0, order="mirrored"
+    )
     assert plan.warmup_s is not None
     assert plan.longest_part_s > plan.warmup_s
     assert 2 * (plan.longest_part_s - plan.warmup_s) <= plan.longest_s - plan.warmup_s
 
 
 def test_steady_requests_behind_a_known_warm_up_end_a_part_as_early_as_without() -> None:
-    # given a warm-up of 5 s, after which what is in flight at 5.5 s makes two requests of each worker by 6 s
+    # given a warm-up of 5 s, after which what is in flight at 5.5 s makes two requests of each
+    # worker by 6 s
     plan = Plan(limit=4, warmup_s=5.0, order="mirrored")
     assert stopped(plan, 4, base(2, 2.0, 0.001)) == (Stop.PRECISE, pytest.approx(5.5, abs=0.11))
 
 
 def test_few_alike_requests_do_not_end_a_part_of_scattering_ones() -> None:
-    # given requests that scatter by 10 %, of which the first three of one worker are alike by chance now and then
+    # given requests that scatter by 10 %, of which the first three of one worker are alike by
+    # chance now and then
     plan = Plan(limit=1, order="mirrored")
     early = 0
     for seed in range(200):
@@ -115,9 +126,9 @@ def test_the_way_down_is_as_long_as_the_way_up_and_has_requests_enough() -> None
     plan = Plan(limit=4, order="mirrored")
     assert stopped(plan, 4, None, length_s=7.0) == (Stop.MIRRORED, pytest.approx(7.0, abs=0.01))
     # a machine that has become slower is waited for, so that what then runs makes two of each
-    assert stopped(Plan(limit=4, seconds=3.0, order="mirrored"), 4, None, length_s=2.0)[1] == pytest.approx(
-        3.0, abs=0.11
-    )
+    assert stopped(Plan(limit=4, seconds=3.0, order="mirrored"), 4, None, length_s=2.0)[
+        1
+    ] == pytest.approx(3.0, abs=0.11)
 
 
 def test_a_percentile_is_waited_for() -> None:
@@ -129,10 +140,14 @@ def test_a_percentile_is_waited_for() -> None:
 
 
 def test_what_ends_after_the_last_look_brings_no_step_into_doubt() -> None:
-    # given sleeps of 0.4 s of 8 workers on a noisy machine, and steps that a look at 2 s finds to have settled
+    # given sleeps of 0.4 s of 8 workers on a noisy machine, and steps that a look at 2 s finds to
+    # have settled
     chance, doubted = random.Random(3), 0
     for _ in range(300):
-        noise = [[0.4 + chance.choice((0.01, chance.expovariate(20))) for _ in range(5)] for _ in range(8)]
+        noise = [
+            [0.4 + chance.choice((0.01, chance.expovariate(20))) for _ in range(5)]
+            for _ in range(8)
+        ]
         whole = {f"w{index}": list(accumulate(row)) for index, row in enumerate(noise)}
         rule = Stopping(Plan(limit=8, seconds=0.4, precision=0.5), 8, None, True)
         seen = {name: [at for at in row if at < 2] for name, row in whole.items()}
@@ -169,7 +184,9 @@ def test_a_look_that_ends_nothing_says_nothing_of_the_warm_up() -> None:
         ("failures<1%", 2, 0, False),
     ],
 )
-def test_thresholds_ask_for_what_they_need(threshold: str, workers: int, requests: int, precise: bool) -> None:
+def test_thresholds_ask_for_what_they_need(
+    threshold: str, workers: int, requests: int, precise: bool
+) -> None:
     wanted = requirements_of(Plan(limit=4, thresholds=(threshold,)), workers)
     assert (wanted.requests, wanted.precise) == (requests, precise)
 

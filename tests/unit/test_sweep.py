@@ -26,7 +26,11 @@ README = {
     "kind": "BenchmarkSet",
     "metadata": {"name": "iperf"},
     "spec": {
-        "template": {"apiVersion": "perftest.stackhpc.com/v1alpha1", "kind": "IPerf", "spec": {"duration": 30}},
+        "template": {
+            "apiVersion": "perftest.stackhpc.com/v1alpha1",
+            "kind": "IPerf",
+            "spec": {"duration": 30},
+        },
         "repetitions": 1,
         "permutations": {
             "product": {"hostNetwork": [True, False], "streams": [1, 2, 4, 8, 16, 32, 64]},
@@ -37,7 +41,11 @@ README = {
 
 
 def a_set(**spec: Any) -> dict[str, Any]:
-    return {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": {"template": {"kind": "IPerf"}, **spec}}
+    return {
+        "kind": "BenchmarkSet",
+        "metadata": {"name": "s"},
+        "spec": {"template": {"kind": "IPerf"}, **spec},
+    }
 
 
 def plan(**spec: Any) -> BenchmarkPlan:
@@ -57,11 +65,15 @@ def test_the_original_set_is_expanded_as_its_readme_says() -> None:
 def test_repetitions_are_adjacent_or_in_shuffled_blocks() -> None:
     given_order = plan(repetitions=2, permutations={"product": {"streams": [1, 2, 4]}})
     assert [one.permutation for one in given_order.benchmarks] == [0, 0, 1, 1, 2, 2]
-    shuffled = plan(repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}})
+    shuffled = plan(
+        repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}}
+    )
     blocks = [[one.permutation for one in shuffled.benchmarks[at : at + 4]] for at in (0, 4, 8)]
     assert all(sorted(block) == [0, 1, 2, 3] for block in blocks)
     assert len({tuple(block) for block in blocks}) > 1
-    again = plan(repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}})
+    again = plan(
+        repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}}
+    )
     assert again.benchmarks == shuffled.benchmarks, "the same seed gives the same order"
     assert len({one.name for one in shuffled.benchmarks}) == 12
 
@@ -70,14 +82,19 @@ def test_warm_ups_come_first_and_do_not_count() -> None:
     found = plan(warmUp=2, permutations={"product": {"streams": [1, 2]}})
     assert [one.warm_up for one in found.benchmarks] == [True, True, False, False]
     assert found.counted == 2
-    done = {one.name: BenchmarkResult(one.name, BenchmarkPhase.FAILED) for one in found.benchmarks if one.warm_up}
+    done = {
+        one.name: BenchmarkResult(one.name, BenchmarkPhase.FAILED)
+        for one in found.benchmarks
+        if one.warm_up
+    }
     assert counts(found, done).failed == 0
 
 
 def test_generators_nest() -> None:
     pairs = {"combinations": {"length": 2, "source": {"nodes": {"selector": {"disk": "ssd"}}}}}
     found = plan(
-        matrix={"product": {"nodes": pairs}}, template={"kind": "IPerf", "spec": {"nodes": "{{ p.nodes | toyaml }}"}}
+        matrix={"product": {"nodes": pairs}},
+        template={"kind": "IPerf", "spec": {"nodes": "{{ p.nodes | toyaml }}"}},
     )
     assert [one.spec.nodes for one in found.benchmarks] == [("a", "b")]
     chance = random.Random(1)
@@ -88,7 +105,9 @@ def test_generators_nest() -> None:
     assert values({"values": [1, 2]}) == [1, 2]
     assert values({"nodes": None}) == ["a", "b", "c"]
     assert values({"permutations": {"length": 2, "source": [1, 2]}}) == [[1, 2], [2, 1]]
-    assert values({"permutations": {"length": 2, "withReplacement": True, "source": [1]}}) == [[1, 1]]
+    assert values({"permutations": {"length": 2, "withReplacement": True, "source": [1]}}) == [
+        [1, 1]
+    ]
     assert values({"combinations": {"length": 2, "withReplacement": True, "source": [1, 2]}}) == [
         [1, 1],
         [1, 2],
@@ -121,7 +140,12 @@ def test_a_generator_that_gives_nothing_useful_says_why(source: Any, words: str)
 
 
 def test_what_a_sample_chose_is_stored_and_the_same_again() -> None:
-    spec = {"permutations": {"product": {"streams": {"sample": {"size": 3, "source": list(range(1, 100))}}}}, "seed": 7}
+    spec = {
+        "permutations": {
+            "product": {"streams": {"sample": {"size": 3, "source": list(range(1, 100))}}}
+        },
+        "seed": 7,
+    }
     first, again = plan(**spec), plan(**spec)
     assert first.permutations == again.permutations
     assert BenchmarkPlan.from_dict(first.to_dict()).permutations == first.permutations
@@ -129,10 +153,17 @@ def test_what_a_sample_chose_is_stored_and_the_same_again() -> None:
 
 def test_templates_use_values_and_nothing_else() -> None:
     found = rendered(
-        {"a": "{{ p.n }}", "b": "n is {{ p.n }}", "c": ["{{ p.list | toyaml }}"], "d": 5}, {"n": 3, "list": [1]}
+        {"a": "{{ p.n }}", "b": "n is {{ p.n }}", "c": ["{{ p.list | toyaml }}"], "d": 5},
+        {"n": 3, "list": [1]},
     )
     assert found == {"a": 3, "b": "n is 3", "c": [[1]], "d": 5}
-    for text in ("{{ p.missing }}", "{{ ().__class__.__bases__ }}", "{{ p.n / 0 }}", "{{ p.n", "{{ range(9) }}"):
+    for text in (
+        "{{ p.missing }}",
+        "{{ ().__class__.__bases__ }}",
+        "{{ p.n / 0 }}",
+        "{{ p.n",
+        "{{ range(9) }}",
+    ):
         with pytest.raises(InvalidValue, match="cannot be filled in"):
             rendered(text, {"n": 3})
 
@@ -154,13 +185,18 @@ def test_names_are_padded_to_the_width_of_the_largest(count: int) -> None:
 
 
 @given(
-    st.from_regex(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True), st.integers(0, 12), st.sampled_from([1, 9, 100])
+    st.from_regex(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True),
+    st.integers(0, 12),
+    st.sampled_from([1, 9, 100]),
 )
-def test_every_name_of_a_set_gives_names_that_pods_can_have(name: str, warm_up: int, repetitions: int) -> None:
+def test_every_name_of_a_set_gives_names_that_pods_can_have(
+    name: str, warm_up: int, repetitions: int
+) -> None:
     # given any name that a set can have in a cluster
     spec = {"template": {"kind": "IPerf"}, "warmUp": warm_up, "repetitions": repetitions}
     found, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": name}, "spec": spec}, list)
-    # expect names that its benchmarks can have, all different, with as much of it as there is room for
+    # expect names that its benchmarks can have, all different, with as much of it as there is room
+    # for
     names = [one.name for one in found.benchmarks]
     assert len(set(names)) == len(names) == warm_up + repetitions
     assert all(preflight.NAME.fullmatch(one) for one in names)
@@ -172,7 +208,10 @@ def test_every_name_of_a_set_gives_names_that_pods_can_have(name: str, warm_up: 
 
 def test_sets_whose_names_begin_alike_share_no_benchmark() -> None:
     names = [f"a-name-of-thirty-eight-characters-for-{letter}" for letter in "ab"]
-    one, other = (plan_of({**a_set(warmUp=1), "metadata": {"name": name}}, list)[0].benchmarks for name in names)
+    one, other = (
+        plan_of({**a_set(warmUp=1), "metadata": {"name": name}}, list)[0].benchmarks
+        for name in names
+    )
     assert not {row.name for row in one} & {row.name for row in other}
 
 
@@ -190,7 +229,8 @@ def test_merging_the_same_twice_changes_nothing_more(base: Any, change: Any) -> 
     assert merged(base, {}) == base
 
 
-# -- runner ---------------------------------------------------------------------------------------------------------
+# -- runner
+# --------------------------------------------------------------------------------------------------
 
 
 class Scripted:
@@ -219,13 +259,21 @@ class Scripted:
 
 def completed(one: Benchmark) -> BenchmarkResult:
     return BenchmarkResult(
-        one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9}, permutation=one.permutation, repetition=one.repetition
+        one.name,
+        BenchmarkPhase.COMPLETED,
+        {"bandwidth": 1e9},
+        permutation=one.permutation,
+        repetition=one.repetition,
     )
 
 
 def failed(one: Benchmark) -> BenchmarkResult:
     return BenchmarkResult(
-        one.name, BenchmarkPhase.FAILED, message="no", permutation=one.permutation, repetition=one.repetition
+        one.name,
+        BenchmarkPhase.FAILED,
+        message="no",
+        permutation=one.permutation,
+        repetition=one.repetition,
     )
 
 

@@ -24,8 +24,13 @@ def ends(*cycles: float) -> dict[str, list[float]]:
 
 def part(workers: int, repeat: int, cycles: list[float]) -> StepPart:
     """Workers that share these cycles, one after the other."""
-    rows = {f"w{index}": list(accumulate(cycles[index::workers], initial=0.0)) for index in range(workers)}
-    return StepPart(workers, repeat, 100.0, 50.0 + 200.0 * repeat, throughput(rows, workers), tail(rows))
+    rows = {
+        f"w{index}": list(accumulate(cycles[index::workers], initial=0.0))
+        for index in range(workers)
+    }
+    return StepPart(
+        workers, repeat, 100.0, 50.0 + 200.0 * repeat, throughput(rows, workers), tail(rows)
+    )
 
 
 def test_requests_of_more_than_three_times_the_usual_length_are_slow() -> None:
@@ -49,7 +54,9 @@ def test_without_slow_requests_the_course_stays_what_it_was() -> None:
     assert usual(ends(1.0, 1.0, 4.0, 1.0, 1.0))["w0"] == pytest.approx([0, 1, 2, 3, 4, 5, 6, 7, 8])
 
 
-@pytest.mark.parametrize(("count", "total"), [(0, 30), (1, 60), (3, 200), (30, 1500), (400, 800), (20, 20)])
+@pytest.mark.parametrize(
+    ("count", "total"), [(0, 30), (1, 60), (3, 200), (30, 1500), (400, 800), (20, 20)]
+)
 def test_bounds_of_a_share_are_close_to_the_exact_ones(count: int, total: int) -> None:
     low, high = share_bounds(count, total, Z)
     exact_low = stats.beta.ppf(0.05, count, total - count + 1) if count else 0.0
@@ -80,7 +87,8 @@ def test_what_nobody_saw_may_be_as_frequent_as_its_absence_allows() -> None:
 
 
 def test_slow_requests_that_one_step_has_seen_by_chance_decide_nothing() -> None:
-    # given two workers that do twice as much as one, of whose 120 requests two took 20 times as long
+    # given two workers that do twice as much as one, of whose 120 requests two took 20 times as
+    # long
     single = [part(1, repeat, [1.0, 1.01, 0.99] * 10) for repeat in (0, 1)]
     double = [part(2, repeat, [1.0, 1.01, 0.99] * 19 + [20.0, 1.0, 1.0]) for repeat in (0, 1)]
     measured_tail = doubling(single, double, PLAN)
@@ -95,7 +103,9 @@ def test_slow_requests_that_come_with_the_second_worker_fail_it() -> None:
     chance = random.Random(3)
 
     def cycles(count: int, share: float) -> list[float]:
-        return [chance.gauss(1, 0.05) * (20 if chance.random() < share else 1) for _ in range(count)]
+        return [
+            chance.gauss(1, 0.05) * (20 if chance.random() < share else 1) for _ in range(count)
+        ]
 
     single = [part(1, repeat, cycles(1000, 0.0)) for repeat in (0, 1)]
     double = [part(2, repeat, cycles(2000, 0.05)) for repeat in (0, 1)]
@@ -118,7 +128,8 @@ def test_lengths_of_slow_requests_are_shared_unless_they_differ() -> None:
 
 
 def test_a_long_stop_among_short_requests_is_filled_with_a_bounded_number() -> None:
-    # given requests of a microsecond and one stop of a thousand seconds, which would be a thousand million of them
+    # given requests of a microsecond and one stop of a thousand seconds, which would be a thousand
+    # million of them
     times = [index * 1e-6 for index in range(10)]
     filled = usual({"w": [*times, 1000.0]})["w"]
     assert len(filled) == len(times) + MOST_FILLED

@@ -1,4 +1,6 @@
-"""Texts beside numbers say what is true of them: times, captions, signs, counts, axes, runs that still go on."""
+"""Texts beside numbers say what is true of them: times, captions, signs, counts, axes, runs that
+still go on.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ from tests.unit.test_benchmark_report import stored as stored_benchmarks
 
 def later(row: Record, seconds: float) -> Record:
     """The same request, so many seconds later."""
-    times = {name: getattr(row.reply, name) + seconds for name in ("enqueued_s", "started_s", "ended_s")}
+    times = {
+        name: getattr(row.reply, name) + seconds for name in ("enqueued_s", "started_s", "ended_s")
+    }
     return replace(row, reply=replace(row.reply, **times))
 
 
@@ -49,7 +53,9 @@ def slowing(warmup_s: float) -> tuple[Evaluation, list[Record]]:
     rows = [*fast, *(later(row, began) for row in slow)]
     plan = Plan(limit=1, queue="q", warmup_s=warmup_s)
     measured_s = rows[-1].reply.ended_s - runs.BEGAN_S
-    return evaluate(plan, [Measurement(1, 0, 0.2, measured_s, "precise")], {(1, 0): rows}, random.Random(1)), rows
+    return evaluate(
+        plan, [Measurement(1, 0, 0.2, measured_s, "precise")], {(1, 0): rows}, random.Random(1)
+    ), rows
 
 
 def test_a_change_is_told_from_the_beginning_of_the_step_as_its_chart_shows_it() -> None:
@@ -72,7 +78,9 @@ def test_a_dip_is_told_from_the_beginning_of_the_step() -> None:
     rows = runs.rows(1, 0.1, 600, noise=0.05)
     rows = [*rows[:300], *(later(row, 2.0) for row in rows[300:])]
     plan = Plan(limit=1, queue="q", warmup_s=10.0)
-    result = evaluate(plan, [Measurement(1, 0, 0.2, 63.0, "precise")], {(1, 0): rows}, random.Random(1))
+    result = evaluate(
+        plan, [Measurement(1, 0, 0.2, 63.0, "precise")], {(1, 0): rows}, random.Random(1)
+    )
     text = next(line for line in result.warnings if "throughput dipped" in line)
     assert int(re.findall(r"after (\d+) s", text)[0]) == pytest.approx(30.6, abs=3)
 
@@ -94,7 +102,9 @@ def test_a_caption_of_logarithmic_axes_says_what_is_true_of_any_steps(tmp_path: 
     assert "from mark to mark" not in figure.caption
 
 
-@pytest.mark.parametrize(("value", "shown"), [(-0.00004, "0.0%"), (-1e-17, "0.0%"), (-0.0006, "-0.1%"), (0.5, "50.0%")])
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-0.00004, "0.0%"), (-1e-17, "0.0%"), (-0.0006, "-0.1%"), (0.5, "50.0%")]
+)
 def test_what_rounds_to_nothing_has_no_sign(value: float, shown: str) -> None:
     assert numbers.percent(value) == shown
 
@@ -190,7 +200,9 @@ def test_a_pictures_axes_show_true_values() -> None:
             assert axis.get_major_formatter().get_offset() == ""
             assert low >= 0
             for place, label in zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True):
-                assert float(label.get_text().replace("\N{MINUS SIGN}", "-")) == pytest.approx(place, abs=1e-9)
+                assert float(label.get_text().replace("\N{MINUS SIGN}", "-")) == pytest.approx(
+                    place, abs=1e-9
+                )
 
 
 def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
@@ -204,12 +216,16 @@ def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path
     assert stored.benchmarks(folder).verdict.kind is VerdictKind.INVALID
 
 
-def test_a_lifecycle_that_is_sampled_is_shown_as_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lifecycle_that_is_sampled_is_shown_as_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from scaletest.lifecycle import classic
     from scaletest.lifecycle.store import Store
     from tests.unit.lifecycles import submission
 
-    (tmp_path / "submitted.json").write_text(classic.submitted([submission("j-1"), submission("j-2")]))
+    (tmp_path / "submitted.json").write_text(
+        classic.submitted([submission("j-1"), submission("j-2")])
+    )
     (tmp_path / "sampled.json").write_text(classic.sampled([workload("j-1")], "p"))
     report = ["lifecycle", "report", "--output-dir", str(tmp_path)]
     with Store(tmp_path).locked("sampler"):
@@ -220,14 +236,18 @@ def test_a_lifecycle_that_is_sampled_is_shown_as_running(tmp_path: Path, capsys:
 
 
 def test_only_what_refutes_is_told_of_an_unfinished_verdict() -> None:
-    undecided = Verdict(VerdictKind.INVALID, "not every step was measured", "run it again").while_running()
+    undecided = Verdict(
+        VerdictKind.INVALID, "not every step was measured", "run it again"
+    ).while_running()
     assert (undecided.kind, undecided.reason) == (VerdictKind.RUNNING, "it is still being measured")
     refuted = Verdict(VerdictKind.FAIL, "3 requests failed").while_running()
     assert refuted.reason == "it is still being measured; so far FAIL: 3 requests failed"
 
 
 def test_a_validation_that_is_resumed_gets_no_advice_to_resume_it(tmp_path: Path) -> None:
-    folder: RunFolder = runs.stored(tmp_path / "r", Plan(limit=2, seconds=0.5, queue="q"), [], interrupted="Ctrl-C")
+    folder: RunFolder = runs.stored(
+        tmp_path / "r", Plan(limit=2, seconds=0.5, queue="q"), [], interrupted="Ctrl-C"
+    )
     from scaletest.report.terminal import summary
 
     out = io.StringIO()

@@ -43,7 +43,10 @@ def test_blanks_do_not_matter(threshold: Threshold, blank: str) -> None:
     assert parse(f"{blank}{text}{blank}") == threshold
 
 
-@given(st.text(max_size=60) | st.from_regex(r"[a-z.]{1,12}(\([0-9]{0,3}\))?[<>=]{0,3}[0-9.eE+-]{0,9}[a-z%/]{0,4}"))
+@given(
+    st.text(max_size=60)
+    | st.from_regex(r"[a-z.]{1,12}(\([0-9]{0,3}\))?[<>=]{0,3}[0-9.eE+-]{0,9}[a-z%/]{0,4}")
+)
 def test_anything_else_is_an_invalid_value_with_a_hint(text: str) -> None:
     try:
         assert parse(str(parse(text))) == parse(text)
@@ -66,7 +69,9 @@ def test_anything_else_is_an_invalid_value_with_a_hint(text: str) -> None:
         ("drift<3%", "drift", None, 0.03),
     ],
 )
-def test_bounds_are_in_base_units(text: str, metric: str, workers: int | None, bound: float) -> None:
+def test_bounds_are_in_base_units(
+    text: str, metric: str, workers: int | None, bound: float
+) -> None:
     outcome = parse(text)
     assert (outcome.metric, outcome.workers) == (metric, workers)
     assert outcome.bound == pytest.approx(bound)
@@ -98,7 +103,9 @@ def test_mistakes_are_explained_when_the_plan_is_made(text: str, what: str) -> N
     assert re.search(what, caught.value.hint)
 
 
-def judged(text: str, cycles: dict[int, float], coefficients: Any = None, **made: Any) -> ThresholdResult:
+def judged(
+    text: str, cycles: dict[int, float], coefficients: Any = None, **made: Any
+) -> ThresholdResult:
     """The threshold judged on steps of the given seconds a request."""
     plan = Plan(limit=made.pop("limit", max(cycles)), thresholds=(text,))
     (result,) = evaluate_thresholds(plan, steps(plan, cycles, **made), coefficients)
@@ -193,7 +200,9 @@ def test_failures_are_counted_exactly() -> None:
     ("interval", "kind"),
     [((0.01, 0.02, 0.03), PASS), ((0.04, 0.045, 0.06), INVALID), ((0.06, 0.07, math.inf), FAIL)],
 )
-def test_coefficients_come_with_their_interval(interval: tuple[float, float, float], kind: VerdictKind) -> None:
+def test_coefficients_come_with_their_interval(
+    interval: tuple[float, float, float], kind: VerdictKind
+) -> None:
     result = judged("contention<5%", {1: 0.1, 2: 0.1}, {"contention": interval})
     assert result.kind is kind
     assert result.to_dict()["high"] == (None if math.isinf(interval[2]) else interval[2])
@@ -211,14 +220,18 @@ def test_an_unsteady_step_decides_no_rate() -> None:
 
 
 def test_the_verdict_names_the_first_and_counts() -> None:
-    plan = Plan(limit=2, thresholds=("ratio(2)>=1.5", "efficiency(2)>=0.95", "run.p99<=2s", "failures<=0"))
+    plan = Plan(
+        limit=2, thresholds=("ratio(2)>=1.5", "efficiency(2)>=0.95", "run.p99<=2s", "failures<=0")
+    )
     results = evaluate_thresholds(plan, steps(plan, {1: 0.1, 2: 0.12}, count=100))
     assert [result.kind for result in results] == [PASS, FAIL, INVALID, PASS]
     fail, undecided = verdict_of(results, FAIL), verdict_of(results, INVALID)
     assert fail is not None
     assert fail.reason.startswith("1 of 4 thresholds not met: efficiency(2)>=0.95: 0.83")
     assert undecided is not None
-    assert undecided.reason.startswith("1 of 4 thresholds undecided: run.p99<=2s: 1 worker: p99 needs 299")
+    assert undecided.reason.startswith(
+        "1 of 4 thresholds undecided: run.p99<=2s: 1 worker: p99 needs 299"
+    )
     assert fail.remedy
     assert undecided.remedy
     assert verdict_of(results[:1], FAIL) is None
@@ -232,16 +245,26 @@ def test_an_unmeasured_plan_is_undecided_everywhere() -> None:
     assert Outcome.FAILED not in {result.reason for result in results}
 
 
-def points(contention: float, coherency: float, most: int, spread: float) -> list[tuple[float, float]]:
+def points(
+    contention: float, coherency: float, most: int, spread: float
+) -> list[tuple[float, float]]:
     chance = random.Random(5)
     return [
-        (n, 10 * n / (1 + contention * (n - 1) + coherency * n * (n - 1)) * math.exp(chance.gauss(0, spread)))
+        (
+            n,
+            10
+            * n
+            / (1 + contention * (n - 1) + coherency * n * (n - 1))
+            * math.exp(chance.gauss(0, spread)),
+        )
         for n in (2.0**power for power in range(most))
     ]
 
 
 @pytest.mark.parametrize(("contention", "coherency"), [(0.0, 0.0), (0.1, 0.0), (0.03, 0.01)])
-def test_coefficients_enclose_the_truth_under_every_law(contention: float, coherency: float) -> None:
+def test_coefficients_enclose_the_truth_under_every_law(
+    contention: float, coherency: float
+) -> None:
     rows = points(contention, coherency, 6, 0.01)
     outcome = coefficients(rows, random.Random(1), [0.01] * len(rows))
     for name, truth in (("contention", contention), ("coherency", coherency)):
@@ -253,7 +276,9 @@ def test_coefficients_enclose_the_truth_under_every_law(contention: float, coher
 def test_a_linear_run_can_be_held_to_little_contention() -> None:
     rows = points(0.0, 0.0, 5, 0.01)
     plan = Plan(thresholds=("contention<5%", "coherency<1%", "contention>=10%"))
-    results = evaluate_thresholds(plan, [], coefficients(rows, random.Random(1), [0.01] * len(rows)))
+    results = evaluate_thresholds(
+        plan, [], coefficients(rows, random.Random(1), [0.01] * len(rows))
+    )
     assert [result.kind for result in results] == [PASS, PASS, FAIL]
 
 

@@ -19,7 +19,9 @@ def even(workers: int, seconds: float, count: int, offset: float = 0.0) -> dict[
     return {f"w{n}": [100 + n * offset + i * seconds for i in range(count)] for n in range(workers)}
 
 
-def noisy(chance: random.Random, workers: int, count: int, spread: float = 0.1) -> dict[str, list[float]]:
+def noisy(
+    chance: random.Random, workers: int, count: int, spread: float = 0.1
+) -> dict[str, list[float]]:
     ends: dict[str, list[float]] = {}
     for number in range(workers):
         at = 0.0
@@ -29,7 +31,8 @@ def noisy(chance: random.Random, workers: int, count: int, spread: float = 0.1) 
 
 @pytest.mark.parametrize("offset", [0.0, 0.07])
 def test_workers_in_lockstep_are_counted_exactly(offset: float) -> None:
-    # given 8 workers that finish in bursts every half second, when measured, expect 16 a second, not 17
+    # given 8 workers that finish in bursts every half second, when measured, expect 16 a second,
+    # not 17
     assert throughput(even(8, 0.5, 10, offset), 8).per_s == pytest.approx(16.0)
 
 
@@ -55,7 +58,9 @@ def test_interval_covers_the_truth(workers: int, count: int) -> None:
 
 
 def shared(chance: random.Random, workers: int, count: int) -> dict[str, list[float]]:
-    """All workers slow down and speed up together: correlation 0.6 from second to second, by 10 %."""
+    """All workers slow down and speed up together: correlation 0.6 from second to second, by 10
+    %.
+    """
     course, z = [], 0.0
     for _ in range(count * 2):
         z = 0.6 * z + 0.8 * chance.gauss(0, 1)
@@ -68,8 +73,8 @@ def shared(chance: random.Random, workers: int, count: int) -> dict[str, list[fl
 
 
 def test_fluctuations_that_all_workers_share_widen_the_interval() -> None:
-    # given 8 workers whose run times rise and fall together, when the 8 are taken as independent, the interval would
-    # cover the truth in about half of the runs; expect over 90 %
+    # given 8 workers whose run times rise and fall together, when the 8 are taken as independent,
+    # the interval would cover the truth in about half of the runs; expect over 90 %
     covered = 0
     for seed in range(200):
         rate = throughput(shared(random.Random(seed), 8, 60), 8)
@@ -89,7 +94,9 @@ def test_too_few_is_said() -> None:
 
 
 ends_strategy = st.dictionaries(
-    st.text(min_size=1, max_size=3), st.lists(st.floats(0, 1e9), max_size=30).map(sorted), max_size=5
+    st.text(min_size=1, max_size=3),
+    st.lists(st.floats(0, 1e9), max_size=30).map(sorted),
+    max_size=5,
 )
 
 
@@ -114,7 +121,9 @@ def test_progress_adds_up(ends: dict[str, list[float]], bins: int) -> None:
 
 
 def ramped(seconds: float, ramp: int, count: int, chance: random.Random) -> dict[str, list[float]]:
-    """Requests that take up to five times as long while warming up, for the first `ramp` of them."""
+    """Requests that take up to five times as long while warming up, for the first `ramp` of
+    them.
+    """
     at = 0.0
     slow = [seconds * (5 - 4 * min(1, n / ramp)) if ramp else seconds for n in range(count)]
     return {"w0": [at := at + cycle * chance.gauss(1, 0.05) for cycle in slow]}
@@ -133,7 +142,8 @@ def test_a_ramp_without_end_has_not_settled() -> None:
 
 
 def test_a_cut_leaves_enough_for_a_rate_and_says_that_it_asked_for_more() -> None:
-    # given 16 workers whose second request takes longer than the two that follow, which are all that MSER would keep
+    # given 16 workers whose second request takes longer than the two that follow, which are all
+    # that MSER would keep
     ends = {f"w{n}": [n / 99, 5 + n / 99, 8 + n / 99, 11 + n / 99] for n in range(16)}
     # when the warm-up is cut off
     warm = cut(ends)

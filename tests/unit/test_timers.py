@@ -12,13 +12,17 @@ import pytest
 
 from scaletest.load import timers
 
-pytestmark = pytest.mark.skipif(not hasattr(selectors, "EpollSelector"), reason="there is no epoll here")
+pytestmark = pytest.mark.skipif(
+    not hasattr(selectors, "EpollSelector"), reason="there is no epoll here"
+)
 
 
 def test_a_time_out_is_not_rounded_to_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     # given a selector, whose waiting is looked at
     asked: list[float] = []
-    monkeypatch.setattr(select, "select", lambda read, write, wrong, timeout: asked.append(timeout) or ([], [], []))
+    monkeypatch.setattr(
+        select, "select", lambda read, write, wrong, timeout: asked.append(timeout) or ([], [], [])
+    )
     with timers._Exact() as selector:
         assert selector.select(0.00123) == []
         # what must not wait does not

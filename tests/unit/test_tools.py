@@ -1,4 +1,6 @@
-"""The modules below hack/tools, and what hack/tool leaves out of the programs that it builds of them."""
+"""The modules below hack/tools, and what hack/tool leaves out of the programs that it builds of
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from hack.kubernetes import settings
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / "hack/tools"
-# Go compiles a package once for all of these, as long as they agree on its version and on those of what it imports.
+# Go compiles a package once for all of these, as long as they agree on its version and on those of
+# what it imports.
 ALIKE = ("coredns", "etcd", "helm4", "keda", "kubeconform", "kubernetes", "kwok")
 # etcd's server needs its own release of these; Kubernetes uses a newer client.
 ETCD = "go.etcd.io/etcd/"
@@ -23,7 +26,10 @@ def versions(tool: str) -> dict[str, str]:
     required = re.findall(r"^(?:require )?\t?(\S+) (v\S+)(?: // indirect)?$", text, re.MULTILINE)
     replaced = re.findall(r"^\t(\S+) => \S+ (v\S+)$", text, re.MULTILINE)
     assert required
-    return {**dict(required), **{name: version for name, version in replaced if name in dict(required)}}
+    return {
+        **dict(required),
+        **{name: version for name, version in replaced if name in dict(required)},
+    }
 
 
 def test_tools_of_the_cluster_tier_agree_on_the_versions_of_what_they_share() -> None:
@@ -38,10 +44,14 @@ def test_tools_of_the_cluster_tier_agree_on_the_versions_of_what_they_share() ->
 
 
 def test_coredns_has_the_plugins_of_the_real_nodes_corefile() -> None:
-    corefile = settings.files(Path("/folder"), "real", "10.0.0.1", Path("/proxy"), Path("/admin"))["Corefile"]
+    corefile = settings.files(Path("/folder"), "real", "10.0.0.1", Path("/proxy"), Path("/admin"))[
+        "Corefile"
+    ]
     plugins = set(re.findall(r"^  (\w+)", corefile, re.MULTILINE))
     program = (TOOLS / "coredns/main.go").read_text()
-    built = set(re.findall(r'^\t_ "github.com/coredns/coredns/plugin/(\w+)"', program, re.MULTILINE))
+    built = set(
+        re.findall(r'^\t_ "github.com/coredns/coredns/plugin/(\w+)"', program, re.MULTILINE)
+    )
     assert built == plugins
 
 

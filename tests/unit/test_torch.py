@@ -56,7 +56,8 @@ for line in sys.stdin:
         "5": {"error": "torch finds no CUDA device here", "no_device": True},
         "6": {"error": "llama needs PyTorch 2.4 or newer", "unavailable": True},
     }
-    told = {"samples": 640, "pid": os.getpid(), "visible": os.environ.get("CUDA_VISIBLE_DEVICES", "")}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    told = {"samples": 640, "pid": os.getpid(), "visible": visible}
     told["secrets"] = sum("S3CRET" in value for value in os.environ.values())
     print(json.dumps({**answers.get(batches, {"figures": told}), "usage": usage}), flush=True)
 """
@@ -81,7 +82,13 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wake: Wake) -> Iter
     monkeypatch.setattr(torch, "find_spec", lambda name: True)
     device = tmp_path / "nvidia0"
     device.touch()
-    settings = Settings(command=("torch",), device_glob=str(device), preset="nvidia", device_index=0, kill_grace_s=0.1)
+    settings = Settings(
+        command=("torch",),
+        device_glob=str(device),
+        preset="nvidia",
+        device_index=0,
+        kill_grace_s=0.1,
+    )
     made = Runtime(settings, wake)
     yield made
     made.close()
@@ -94,7 +101,9 @@ def test_the_process_stays_and_is_restricted_to_the_workers_device(runtime: Runt
     assert (first.figures["samples"], first.figures["visible"]) == (640, "0")
 
 
-def test_where_the_time_of_each_request_went(runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_time_of_each_request_went(
+    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # given a process that computed in its first request
     path = tmp_path / "model.lock"
     monkeypatch.setenv("LOCK", str(path))
@@ -142,8 +151,15 @@ def test_a_request_that_fails_says_why_and_the_next_is_run(
     assert runtime.run((), 0.0)[0].outcome is Outcome.SUCCEEDED
 
 
-def test_the_process_gets_no_secrets_of_ours(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SCALETEST_REDIS_URL", "SCALETEST_WORKER_REDIS_URL", "SCALETEST_CLIENT_TOKEN", "REDIS_PASSWORD"):
+def test_the_process_gets_no_secrets_of_ours(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "SCALETEST_REDIS_URL",
+        "SCALETEST_WORKER_REDIS_URL",
+        "SCALETEST_CLIENT_TOKEN",
+        "REDIS_PASSWORD",
+    ):
         monkeypatch.setenv(name, "S3CRET")
     assert runtime.run((), 0.0)[0].figures["secrets"] == 0
 
@@ -157,7 +173,9 @@ def test_a_worker_that_must_stop_ends_the_process(runtime: Runtime, wake: Wake) 
     assert runtime.run((), 0.0)[0].figures["pid"] != before
 
 
-def test_without_torch_the_worker_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, wake: Wake) -> None:
+def test_without_torch_the_worker_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, wake: Wake
+) -> None:
     monkeypatch.setattr(torch, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="torch is not installed") as refused:
         Runtime(Settings(command=("torch",)), wake)
@@ -165,7 +183,9 @@ def test_without_torch_the_worker_says_how_to_get_it(monkeypatch: pytest.MonkeyP
 
 
 def test_words_are_read_and_later_ones_win() -> None:
-    words = shlex.split("--model alexnet --mode train --batch 8 --batch 4 --size 64 --device cpu --threads 1")
+    words = shlex.split(
+        "--model alexnet --mode train --batch 8 --batch 4 --size 64 --device cpu --threads 1"
+    )
     what = from_words(words)
     assert what == TorchWork(Model.ALEXNET, True, "cpu", 4, 10, 64, "float32", 1)
     assert from_words([]).side == 1024
@@ -174,9 +194,22 @@ def test_words_are_read_and_later_ones_win() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["--model vgg", "--mode test", "--model llama --mode train", "--mode train", "--batch 0", "--batches 0",
-     "--size -1", "--model alexnet --size 62", "--dtype int8", "--device tpu", "--threads -1", "--batch x", "more"],
-)  # fmt: skip
+    [
+        "--model vgg",
+        "--mode test",
+        "--model llama --mode train",
+        "--mode train",
+        "--batch 0",
+        "--batches 0",
+        "--size -1",
+        "--model alexnet --size 62",
+        "--dtype int8",
+        "--device tpu",
+        "--threads -1",
+        "--batch x",
+        "more",
+    ],
+)
 def test_what_cannot_be_computed_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         from_words(text.split())
@@ -208,17 +241,29 @@ def ask_child(folder: Path, torch_text: str, *words: str) -> ToolOutput:
     """What the child that computes says, beside a PyTorch of our own."""
     (folder / "torch.py").write_text(torch_text)
     done = subprocess.run(
-        [sys.executable, "-m", "workers.torch_child"], input=json.dumps(words) + "\n", capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(folder)}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "workers.torch_child"],
+        input=json.dumps(words) + "\n",
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        check=False,
+    )
     return ToolOutput(done.stdout, done.stderr, done.returncode)
 
 
 @pytest.mark.parametrize(
     ("torch_text", "model", "why"),
     [
-        ("raise ModuleNotFoundError(\"No module named 'torch'\")", "matmul", "No module named 'torch'"),
-        ('raise OSError("libcudart.so.12: cannot open shared object file")', "matmul", "libcudart.so.12"),
+        (
+            "raise ModuleNotFoundError(\"No module named 'torch'\")",
+            "matmul",
+            "No module named 'torch'",
+        ),
+        (
+            'raise OSError("libcudart.so.12: cannot open shared object file")',
+            "matmul",
+            "libcudart.so.12",
+        ),
         (OLD_TORCH, "llama", "needs PyTorch 2.4"),
         (OLD_TORCH, "alexnet", "has no attribute 'Conv2d'"),
     ],
@@ -238,7 +283,12 @@ def test_a_model_that_the_installed_torch_cannot_compute_was_not_measured(
 
 def test_a_missing_module_beside_a_good_answer_is_no_failure() -> None:
     one = benchmark.read({"kind": "PyTorch"})
-    figures = {"batch_wall_ms": 12.5, "samples_per_s": 5120.0, "cpu_peak_mib": 100, "torch_device": "cpu"}
+    figures = {
+        "batch_wall_ms": 12.5,
+        "samples_per_s": 5120.0,
+        "cpu_peak_mib": 100,
+        "torch_device": "cpu",
+    }
     figures |= {"samples": 640, "batches": 10}
     output = ToolOutput(json.dumps({"figures": figures}), "warning: No module named 'triton'")
     assert one.kind.parse(one.spec, output).headlines["batchTime"] == 0.0125

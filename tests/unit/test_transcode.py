@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.kinds.media import container, make_arguments, read_probe, refusal
-from scaletest.kinds.transcode import Acceleration, EncodedOutput, Quality, Transcode, TranscodeEngine, from_words
+from scaletest.kinds.transcode import (
+    Acceleration,
+    EncodedOutput,
+    Quality,
+    Transcode,
+    TranscodeEngine,
+    from_words,
+)
 from scaletest.kinds.transcode_arguments import arguments, par
 from scaletest.kinds.transcode_output import READERS, TranscodeReading, ffmpeg, onevpl
 from scaletest.model.errors import InvalidValue
@@ -26,13 +33,14 @@ def words(text: str, requested: str = "") -> Transcode:
     return from_words(text.split(), requested.split())
 
 
-# -- words ----------------------------------------------------------------------------------------------------------
+# -- words
+# --------------------------------------------------------------------------------------------------
 
 
 def test_words_say_it_all() -> None:
     what = words(
-        "--input v.h265 --output-codec h264 --size 1920x1080 --frames 600 --quality speed --bitrate 4000 --depth 4"
-        " --engine onevpl --also h265:1280x720"
+        "--input v.h265 --output-codec h264 --size 1920x1080 --frames 600 --quality speed --bitrate"
+        " 4000 --depth 4 --engine onevpl --also h265:1280x720"
     )
     assert what == Transcode(
         "v.h265",
@@ -52,7 +60,9 @@ def test_a_requests_words_win() -> None:
     assert words("--input a.h264 --frames 9", "--frames 5").frames == 5
 
 
-@pytest.mark.parametrize("option", ["--program /bin/sh", "--output /etc/passwd", "--engine onevpl", "--threads 9"])
+@pytest.mark.parametrize(
+    "option", ["--program /bin/sh", "--output /etc/passwd", "--engine onevpl", "--threads 9"]
+)
 def test_a_request_cannot_say_what_runs_or_where_it_writes(option: str) -> None:
     with pytest.raises(InvalidValue, match="a request may not set"):
         words("--input a.h264", option)
@@ -90,7 +100,8 @@ def test_any_words_are_read_or_refused(given_words: list[str]) -> None:
         pass
 
 
-# -- arguments ------------------------------------------------------------------------------------------------------
+# -- arguments
+# --------------------------------------------------------------------------------------------------
 
 
 def line(text: str, device: str = DEVICE) -> str:
@@ -98,17 +109,22 @@ def line(text: str, device: str = DEVICE) -> str:
 
 
 def test_onevpl_as_the_media_deployment_does_it() -> None:
-    text = "--engine onevpl --depth 4 --input v.h265 --output-codec h265 --size 3840x2160 --frames 600"
+    text = (
+        "--engine onevpl --depth 4 --input v.h265 --output-codec h265 --size 3840x2160 --frames 600"
+    )
     expected = (
-        "sample_multi_transcode -hw -async 4 -device /dev/dri/renderD128 -i::h265 v.h265 -o::h265 /dev/null"
-        " -u medium -w 3840 -h 2160 -n 600"
+        "sample_multi_transcode -hw -async 4 -device /dev/dri/renderD128 -i::h265 v.h265 -o::h265"
+        " /dev/null -u medium -w 3840 -h 2160 -n 600"
     )
     assert line(text) == expected
     assert par(words(text), DEVICE) == ""
 
 
 def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
-    what = words("--engine onevpl --input v.h264 --size 640x360 --also h265:1920x1080 --also h264:1280x720 --frames 9")
+    what = words(
+        "--engine onevpl --input v.h264 --size 640x360 --also h265:1920x1080 --also h264:1280x720"
+        " --frames 9"
+    )
     assert par(what, DEVICE).splitlines() == [
         "-hw -device /dev/dri/renderD128 -i::h264 v.h264 -o::sink -join -n 9",
         "-i::source -join -o::h265 /dev/null -u medium -w 1920 -h 1080",
@@ -119,8 +135,13 @@ def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
 
 
 def test_parallel_encoders_share_one_stream() -> None:
-    lines = par(words("--engine onevpl --input v.h265 --parallel 2 --output o.h264 --depth 30"), DEVICE).splitlines()
-    assert lines[0] == "-hw -async 30 -device /dev/dri/renderD128 -i::h265 v.h265 -o::sink -join -parallel_encoding"
+    lines = par(
+        words("--engine onevpl --input v.h265 --parallel 2 --output o.h264 --depth 30"), DEVICE
+    ).splitlines()
+    assert (
+        lines[0] == "-hw -async 30 -device /dev/dri/renderD128 -i::h265 v.h265 -o::sink -join"
+        " -parallel_encoding"
+    )
     assert [part.split("-o::h264 ")[1].split()[0] for part in lines[1:]] == ["o.h264", "/dev/null"]
     assert all("-idr_interval 1" in part for part in lines[1:])
 
@@ -141,9 +162,31 @@ def test_a_path_with_spaces_cannot_stand_in_a_par_file() -> None:
     ("acceleration", "has"),
     [
         ("software", ["-vf scale=640:360", "-c:v libx265 -preset medium"]),
-        ("vaapi", [f"-hwaccel vaapi -hwaccel_device {DEVICE}", "scale_vaapi=w=640:h=360", "-c:v hevc_vaapi"]),
-        ("qsv", [f"-qsv_device {DEVICE}", "-c:v h264_qsv", "scale_qsv=w=640:h=360", "-c:v hevc_qsv -preset medium"]),
-        ("nvenc", ["-hwaccel cuda -hwaccel_output_format cuda", "scale_cuda=640:360", "-c:v hevc_nvenc -preset p4"]),
+        (
+            "vaapi",
+            [
+                f"-hwaccel vaapi -hwaccel_device {DEVICE}",
+                "scale_vaapi=w=640:h=360",
+                "-c:v hevc_vaapi",
+            ],
+        ),
+        (
+            "qsv",
+            [
+                f"-qsv_device {DEVICE}",
+                "-c:v h264_qsv",
+                "scale_qsv=w=640:h=360",
+                "-c:v hevc_qsv -preset medium",
+            ],
+        ),
+        (
+            "nvenc",
+            [
+                "-hwaccel cuda -hwaccel_output_format cuda",
+                "scale_cuda=640:360",
+                "-c:v hevc_nvenc -preset p4",
+            ],
+        ),
     ],
 )
 def test_ffmpeg_keeps_frames_on_the_device(acceleration: str, has: list[str]) -> None:
@@ -168,7 +211,9 @@ def test_an_input_is_a_file_and_nothing_else() -> None:
     assert "-protocol_whitelist file -i file:http://x/y.h264" in line("--input http://x/y.h264")
 
 
-@pytest.mark.parametrize("text", ["--input v.h264 --acceleration vaapi", "--input v.h264 --acceleration qsv"])
+@pytest.mark.parametrize(
+    "text", ["--input v.h264 --acceleration vaapi", "--input v.h264 --acceleration qsv"]
+)
 def test_acceleration_needs_a_device(text: str) -> None:
     with pytest.raises(InvalidValue, match="needs a device"):
         line(text, "")
@@ -181,12 +226,17 @@ def test_an_unknown_codec_must_be_named() -> None:
         line("--input v.h264 --output-codec vp9 --acceleration nvenc")
 
 
-# -- output ---------------------------------------------------------------------------------------------------------
+# -- output
+# --------------------------------------------------------------------------------------------------
 
 
 def test_ffmpegs_last_block_counts() -> None:
     reading = ffmpeg(sample("ffmpeg-progress.txt"), "")
-    assert (reading.figures["frames"], reading.figures["fps"], reading.figures["sessions"]) == (120, 69.18, 1)
+    assert (reading.figures["frames"], reading.figures["fps"], reading.figures["sessions"]) == (
+        120,
+        69.18,
+        1,
+    )
 
 
 def test_ffmpegs_outputs_are_counted_together_and_a_short_run_has_a_rate() -> None:
@@ -198,8 +248,16 @@ def test_ffmpegs_outputs_are_counted_together_and_a_short_run_has_a_rate() -> No
 
 
 def test_ffmpegs_status_line_is_read_where_there_is_no_progress() -> None:
-    errors = "frame=   10 fps=0.0 q=-0.0 size=N/A\rframe=  120 fps= 69 q=-1.0 Lsize=N/A time=00:00:03.93 speed=2.27x\n"
-    assert ffmpeg("", errors).figures == {"frames": 120, "sessions": 1, "fps": 69.0, "encode_errors": 0}
+    errors = (
+        "frame=   10 fps=0.0 q=-0.0 size=N/A\rframe=  120 fps= 69 q=-1.0 Lsize=N/A time=00:00:03.93"
+        " speed=2.27x\n"
+    )
+    assert ffmpeg("", errors).figures == {
+        "frames": 120,
+        "sessions": 1,
+        "fps": 69.0,
+        "encode_errors": 0,
+    }
 
 
 @pytest.mark.parametrize("kind", ["vaapi", "nvenc", "qsv"])
@@ -244,14 +302,18 @@ def test_any_output_is_read(output: str, errors: str) -> None:
 
 @given(st.integers(0, 10**12), st.floats(0, 1e6), st.floats(1e-4, 1e5))
 def test_a_session_line_is_read_back(frames: int, fps: float, seconds: float) -> None:
-    text = f"*** session 0 [0x1f] PASSED (MFX_ERR_NONE) {seconds:g} sec, {frames} frames, {fps:.3f} fps\n"
+    text = (
+        f"*** session 0 [0x1f] PASSED (MFX_ERR_NONE) {seconds:g} sec, {frames} frames, {fps:.3f}"
+        " fps\n"
+    )
     figures = onevpl(text, "").figures
     assert figures["frames"] == frames
     if round(fps, 3) > 0:
         assert figures["fps"] == round(fps, 3)
 
 
-# -- media ----------------------------------------------------------------------------------------------------------
+# -- media
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -283,7 +345,14 @@ def test_a_container_gets_the_command_that_extracts_it() -> None:
     "change", [{"codec": "mp3"}, {"width": 63}, {"height": 65}, {"frames": 0}, {"rate": 0}], ids=str
 )
 def test_media_that_cannot_be_made_is_refused(change: dict[str, object]) -> None:
-    options = {"codec": "h264", "folder": "x", "width": 64, "height": 64, "frames": 5, "rate": 25} | change
+    options = {
+        "codec": "h264",
+        "folder": "x",
+        "width": 64,
+        "height": 64,
+        "frames": 5,
+        "rate": 25,
+    } | change
     with pytest.raises(InvalidValue):
         make_arguments(**options)  # type: ignore[arg-type]
 
@@ -304,7 +373,10 @@ def test_any_probe_answer_is_read_or_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("sample_multi_transcode", "[ERROR], sts=MFX_ERR_MEMORY_ALLOC(-4), Init, m_pmfxENC->Init failed"),
+        (
+            "sample_multi_transcode",
+            "[ERROR], sts=MFX_ERR_MEMORY_ALLOC(-4), Init, m_pmfxENC->Init failed",
+        ),
         ("ffmpeg", "[h264_nvenc @ 0x5] InitializeEncoder failed: CUDA_ERROR_OUT_OF_MEMORY"),
         ("ffmpeg", "Error while filtering: Cannot allocate memory"),
     ],

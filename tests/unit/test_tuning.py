@@ -27,7 +27,12 @@ def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
     assert slow.worth == 80.0
 
 
-@given(st.lists(st.text(max_size=20) | st.sampled_from(["cpu=1,2", "cpu=3", "replicas=0", "memory=1Gi"]), max_size=4))
+@given(
+    st.lists(
+        st.text(max_size=20) | st.sampled_from(["cpu=1,2", "cpu=3", "replicas=0", "memory=1Gi"]),
+        max_size=4,
+    )
+)
 def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
     try:
         made = tuning.settings(texts)
@@ -37,10 +42,17 @@ def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
 
 
 def test_a_container_is_changed_where_its_concurrency_lives() -> None:
-    container = {"name": "m", "args": ["--workers=1", "x"], "env": [{"name": "W", "value": "1"}, {"name": "B"}]}
+    container = {
+        "name": "m",
+        "args": ["--workers=1", "x"],
+        "env": [{"name": "W", "value": "1"}, {"name": "B"}],
+    }
     by_env = changed(container, {"concurrency": "4"}, "W", "")
     # its place is kept: variables may refer to those before them
-    assert by_env["env"] == [{"name": "W", "value": "4"}, {"name": "B"}] and by_env["args"] == container["args"]
+    assert (
+        by_env["env"] == [{"name": "W", "value": "4"}, {"name": "B"}]
+        and by_env["args"] == container["args"]
+    )
     assert changed(container, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4", "x"]
     assert changed({}, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4"]
     assert with_argument(["--workers", "1"], "--workers", "4") == ["--workers", "4"]

@@ -1,4 +1,6 @@
-"""Resources in reports: only what is known, sums where nodes are many, lines of cores and devices, foreign names."""
+"""Resources in reports: only what is known, sums where nodes are many, lines of cores and devices,
+foreign names.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,14 @@ COMPUTING = Injected(lambda _, n: [Phase(State.ON_CPU, 0.3)])
 
 
 def evaluated(
-    resources: Resources, nodes: Sequence[str] = ("node-a",), plan: Plan | None = None, devices: int = 2
+    resources: Resources,
+    nodes: Sequence[str] = ("node-a",),
+    plan: Plan | None = None,
+    devices: int = 2,
 ) -> Evaluation:
-    """A run whose workers are spread over the nodes, all of which do the same, and over some devices."""
+    """A run whose workers are spread over the nodes, all of which do the same, and over some
+    devices.
+    """
     plan = plan or Plan(limit=4, command=("work",), queue="q")
     measurements, records, _ = run(COMPUTING, plan.steps)
     records = {key: [_spread(row, nodes, devices) for row in rows] for key, rows in records.items()}
@@ -58,12 +65,20 @@ def test_a_step_without_samples_keeps_its_place_in_the_line() -> None:
 def test_every_node_has_a_row_and_its_name() -> None:
     titles, rows = usage.table(evaluated(cpu(1.0), ("node-a", "node-b")))
     assert titles[:2] == ["workers", "node"]
-    assert [" ".join(row[:2]) for row in rows] == ["1 node-a", "2 node-a", "2 node-b", "4 node-a", "4 node-b"]
+    assert [" ".join(row[:2]) for row in rows] == [
+        "1 node-a",
+        "2 node-a",
+        "2 node-b",
+        "4 node-a",
+        "4 node-b",
+    ]
 
 
 def test_of_too_many_nodes_only_the_sums_of_each_step_are_shown() -> None:
     nodes = [f"node-{number}" for number in range(32)]
-    titles, rows = usage.table(evaluated(cpu(1.0), nodes, Plan(limit=32, command=("work",), queue="q")))
+    titles, rows = usage.table(
+        evaluated(cpu(1.0), nodes, Plan(limit=32, command=("work",), queue="q"))
+    )
     assert [row[:2] for row in rows][-1] == ["32", "32 nodes"] and len(rows) == 6
     assert rows[-1][titles.index("cores busy")] == "32.0 of 64"
 
@@ -81,7 +96,11 @@ def test_a_limit_a_throttled_device_and_the_busiest_disk_and_network_are_told() 
     titles, rows = usage.table(evaluated(resources))
     row = dict(zip(titles, rows[-1], strict=True))
     assert row["CPU limit"] == "0.2, throttled 95%" and row["device"] == "renderD128 90% throttled"
-    assert row["disk"] == "sdb 80%" and row["network"] == "eth0 2.00 MB/s" and row["pressure"] == "CPU 0%, I/O 40%"
+    assert (
+        row["disk"] == "sdb 80%"
+        and row["network"] == "eth0 2.00 MB/s"
+        and row["pressure"] == "CPU 0%, I/O 40%"
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,14 +121,22 @@ def test_the_number_of_cores_and_devices_is_a_line_in_the_scaling_chart(
     assert curve is not None and curve.limits == labels
     figure = growth.throughput(result)
     assert figure is not None
-    drawn = re.findall(r'class="(c-limit(?:-next)?)" d=|d="[^"]*" class="(c-limit(?:-next)?)"', str(figure.wide.svg()))
+    drawn = re.findall(
+        r'class="(c-limit(?:-next)?)" d=|d="[^"]*" class="(c-limit(?:-next)?)"',
+        str(figure.wide.svg()),
+    )
     assert len(drawn) >= len(labels) and ("upright line" in figure.caption) == bool(labels)
 
 
 def test_a_run_that_compares_numbers_of_workers_per_device_has_no_such_line() -> None:
     plan = Plan(
-        limit=4, command=("work",), queue="q", device_glob="/dev/dri/renderD*", per_device=(1, 2), devices=2
-    )  # fmt: skip
+        limit=4,
+        command=("work",),
+        queue="q",
+        device_glob="/dev/dri/renderD*",
+        per_device=(1, 2),
+        devices=2,
+    )
     assert usage.limits_of(evaluated(cpu(1.0), plan=plan)) == {}
 
 
@@ -118,7 +145,9 @@ def test_a_run_of_one_step_shows_where_its_requests_spend_the_time_and_names_no_
     assert result.causes is not None and result.causes.sentence == "" and result.causes.causes == ()
     assert time_spent.time_spent(result) is not None
     page = formats.FORMATS["html"](Run("a7c3", "/runs/a7c3", result))
-    assert "One step does not tell what grows with the workers." in page and "From 1 to 1" not in page
+    assert (
+        "One step does not tell what grows with the workers." in page and "From 1 to 1" not in page
+    )
     assert "What limits it" not in formats.FORMATS["md"](Run("a7c3", "/runs/a7c3", result))
 
 
@@ -131,7 +160,10 @@ def _hostile(row: Record) -> Record:
 def test_no_form_acts_on_the_names_of_nodes_disks_and_devices(tmp_path: Path, form: str) -> None:
     made = runs.make("limited", tmp_path)
     records = {key: [_hostile(row) for row in rows] for key, rows in made.records.items()}
-    resources = {f"disk:{runs.HOSTILE}": {"busy": 1.0}, f"device:{runs.HOSTILE}": {"busy": 1.0, "throttled": 1.0}}
+    resources = {
+        f"disk:{runs.HOSTILE}": {"busy": 1.0},
+        f"device:{runs.HOSTILE}": {"busy": 1.0, "throttled": 1.0},
+    }
     both = (runs.HOSTILE, "node-b")
     measurements = [sample.measurement for step in made.result.steps for sample in step.samples]
     samples = samples_of(records, lambda node, workers, at_s: {**cpu(2.0), **resources}, both)

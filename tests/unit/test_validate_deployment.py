@@ -1,4 +1,6 @@
-"""validate --deployment from the command line, against a cluster and a client that the test plays."""
+"""validate --deployment from the command line, against a cluster and a client that the test
+plays.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ URL = "http://client.example:9996"
 
 
 class Played:
-    """A Deployment, and a client whose requests all take RUN_S. What was done to them is in `done`."""
+    """A Deployment, and a client whose requests all take RUN_S. What was done to them is in
+    `done`.
+    """
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -49,9 +53,13 @@ class Played:
             template={"spec": spec},
             replicas=lambda: self.replicas,
             scale=self._scale,
-            pods=lambda: [PodState(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)],
+            pods=lambda: [
+                PodState(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)
+            ],
             scalers=lambda: self.scalers if keda else [],
-            pause=lambda name, paused: self.done.append(f"{'pause' if paused else 'resume'} {name}"),
+            pause=lambda name, paused: self.done.append(
+                f"{'pause' if paused else 'resume'} {name}"
+            ),
             released=lambda name: True,
             trouble=lambda: "",
         )
@@ -71,7 +79,11 @@ class Played:
         if path == "/api/v1/samples":  # in a thread of its own
             number = int(query.get("since", "0-0").partition("-")[0]) + 1
             sample = NodeSample("node", "w-0", float(number), 1.0, {"cpu": {"user": 0.5}}, {})
-            return 200, f"{sample.to_json()}\n".encode(), {"scaletest-samples-position": f"{number}-0"}
+            return (
+                200,
+                f"{sample.to_json()}\n".encode(),
+                {"scaletest-samples-position": f"{number}-0"},
+            )
         self._work()
         if path == "/parallel":
             self.parallel = int(query["value"])
@@ -90,7 +102,13 @@ class Played:
         for number, began in enumerate(self.slots):
             while began + RUN_S <= now:
                 times = {"enqueued_s": began, "started_s": began, "ended_s": began + RUN_S}
-                reply = Reply(f"r-{len(self.kept)}", Outcome.SUCCEEDED, run_s=RUN_S, worker=f"w-{number}", **times)
+                reply = Reply(
+                    f"r-{len(self.kept)}",
+                    Outcome.SUCCEEDED,
+                    run_s=RUN_S,
+                    worker=f"w-{number}",
+                    **times,
+                )
                 self.kept.append(Record("q", 0, reply, RUN_S))
                 began += RUN_S
             self.slots[number] = began
@@ -103,7 +121,9 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
     monkeypatch.setattr(deployment, "Deployment", made.deployment)
     monkeypatch.setattr(discovery, "groups", lambda cluster: made.served)
-    monkeypatch.setattr(rights, "missing", lambda cluster, wanted: [one for one in wanted if one in made.lacking])
+    monkeypatch.setattr(
+        rights, "missing", lambda cluster, wanted: [one for one in wanted if one in made.lacking]
+    )
     monkeypatch.setattr(proxy, "Direct", made.direct)
     monkeypatch.setenv("SCALETEST_CLIENT_TOKEN", "secret")
     return made
@@ -122,7 +142,10 @@ def validate(folder: Path, *options: str) -> int:
 
 
 def steps(folder: Path) -> list[int]:
-    return [json.loads(line)["workers"] for line in (folder / "steps.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)["workers"]
+        for line in (folder / "steps.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 def test_a_client_elsewhere_is_steered_and_all_is_put_back(
@@ -133,13 +156,23 @@ def test_a_client_elsewhere_is_steered_and_all_is_put_back(
     assert code in (0, 3, 4), told.err
     assert played.token == "secret"
     changes = [one for one in played.done if one != "parallel 0"]
-    up, down = ["scale 1", "parallel 1", "scale 2", "parallel 2"], ["scale 2", "parallel 2", "scale 1", "parallel 1"]
+    up, down = (
+        ["scale 1", "parallel 1", "scale 2", "parallel 2"],
+        ["scale 2", "parallel 2", "scale 1", "parallel 1"],
+    )
     assert changes == [*up, *down, "parallel 1", "scale 3"]
     assert steps(tmp_path / "run") == [1, 2, 2, 1]
-    rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text("utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (tmp_path / "run" / "records.jsonl").read_text("utf-8").splitlines()
+    ]
     assert {row["step"] for row in rows} == {1, 2}
     samples = RunFolder(tmp_path / "run").load().samples
-    assert [sample.at_s for sample in samples] == [float(number) for number in range(1, len(samples) + 1)] != []
+    assert (
+        [sample.at_s for sample in samples]
+        == [float(number) for number in range(1, len(samples) + 1)]
+        != []
+    )
     # and what is not known, or no longer works, is said
     assert "capacity is unknown: we may not list nodes" in told.err
     assert "gpu.intel.com/millicores" in told.err
@@ -151,7 +184,17 @@ def test_a_run_that_broke_goes_on_with_what_is_missing(
     # given a run that ended at its third step, and put everything back
     played.most = 3
     folder = tmp_path / "run"
-    code = validate(folder, "--seconds", str(RUN_S), "--step-time", "0.5", "--limit", "4", "--order", "ascending")
+    code = validate(
+        folder,
+        "--seconds",
+        str(RUN_S),
+        "--step-time",
+        "0.5",
+        "--limit",
+        "4",
+        "--order",
+        "ascending",
+    )
     assert code == 2
     assert "cannot scale to 4" in capsys.readouterr().err
     assert played.done[-1] == "scale 3"
@@ -160,7 +203,12 @@ def test_a_run_that_broke_goes_on_with_what_is_missing(
     code = validate(folder, "--resume", str(folder))
     assert code in (0, 3, 4), capsys.readouterr().err
     # expect only the missing step, and the rest as it was
-    assert [one for one in played.done if one != "parallel 0"] == ["scale 4", "parallel 4", "parallel 1", "scale 3"]
+    assert [one for one in played.done if one != "parallel 0"] == [
+        "scale 4",
+        "parallel 4",
+        "parallel 1",
+        "scale 3",
+    ]
     assert steps(folder) == [1, 2, 4]
 
 
@@ -175,9 +223,21 @@ def test_another_plan_is_refused_beside_resume(
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
-        (lambda p: setattr(p, "lacking", rights.NEEDED[1:2]), 7, "we may not get deployments/scale.apps"),
-        (lambda p: setattr(p, "scalers", [Autoscaler("HorizontalPodAutoscaler", "h")]), 2, "HorizontalPodAutoscaler h"),
-        (lambda p: setattr(p, "scalers", [Autoscaler("ScaledObject", "s")]), 2, "--pause-autoscalers"),
+        (
+            lambda p: setattr(p, "lacking", rights.NEEDED[1:2]),
+            7,
+            "we may not get deployments/scale.apps",
+        ),
+        (
+            lambda p: setattr(p, "scalers", [Autoscaler("HorizontalPodAutoscaler", "h")]),
+            2,
+            "HorizontalPodAutoscaler h",
+        ),
+        (
+            lambda p: setattr(p, "scalers", [Autoscaler("ScaledObject", "s")]),
+            2,
+            "--pause-autoscalers",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_changes(
@@ -205,7 +265,15 @@ def test_without_keda_no_right_on_its_kinds_is_needed(
 
 @pytest.mark.parametrize("client", ["sleep", "pod/x", "svc/", "ftp://x"])
 def test_a_client_that_is_none_is_refused(played: Played, tmp_path: Path, client: str) -> None:
-    line = ["validate", "--deployment", "sleep", "--client", client, "--run-dir", str(tmp_path / "run")]
+    line = [
+        "validate",
+        "--deployment",
+        "sleep",
+        "--client",
+        client,
+        "--run-dir",
+        str(tmp_path / "run"),
+    ]
     assert run(line) == 2
 
 

@@ -1,6 +1,8 @@
-"""The verdict keeps its word: coverage and error rates on records with known truth, with the production stopping rule.
+"""The verdict keeps its word: coverage and error rates on records with known truth, with the
+production stopping rule.
 
-A smaller edition of hack/benchmarks/verdicts.py with fixed seeds; docs/performance.md has the figures of 1,000 runs.
+A smaller edition of hack/benchmarks/verdicts.py with fixed seeds; docs/performance.md has the
+figures of 1,000 runs.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ RUNS = 25
 
 @pytest.mark.parametrize("kind", ["iid", "autocorrelated", "ramp"])
 def test_intervals_cover_and_verdicts_are_seldom_wrong(kind: str) -> None:
-    # given true ratios on both sides of the 1.8 wanted, when runs stop by the production rule, expect the intervals of
-    # the steps to cover the truth, wrong verdicts to be rare, and clear truths to be found
+    # given true ratios on both sides of the 1.8 wanted, when runs stop by the production rule,
+    # expect the intervals of the steps to cover the truth, wrong verdicts to be rare, and clear
+    # truths to be found
     studies = {truth: study(kind, truth, RUNS) for truth in (1.6, 1.75, 1.85, 1.95)}
     for studied in studies.values():
         mean = sum(studied.coverage) / len(studied.coverage)
@@ -37,10 +40,15 @@ def test_half_of_the_doubling_is_found_where_there_is_none() -> None:
 
 
 @pytest.mark.parametrize(("kind", "disturbance"), [("slows down", 0), ("rare", 0), ("iid", 3)])
-def test_a_machine_that_changes_and_rare_slow_requests_make_few_wrong_verdicts(kind: str, disturbance: int) -> None:
+def test_a_machine_that_changes_and_rare_slow_requests_make_few_wrong_verdicts(
+    kind: str, disturbance: int
+) -> None:
     # given default options, expect hardly any wrong verdict on either side of the 1.8 wanted
     plan = Plan(limit=4, scale=1.8, order="mirrored")
-    shares = {truth: study(kind, truth, 30, plan, DISTURBANCES[disturbance]).verdicts for truth in (1.75, 1.85)}
+    shares = {
+        truth: study(kind, truth, 30, plan, DISTURBANCES[disturbance]).verdicts
+        for truth in (1.75, 1.85)
+    }
     assert shares[1.75]["PASS"] <= 0.07
     assert shares[1.85]["FAIL"] <= 0.07
 

@@ -52,7 +52,9 @@ def test_devices_have_their_drivers(tmp_path: Path) -> None:
     assert "xe" in seen.counters
 
 
-@pytest.mark.parametrize(("version", "name"), [(2, "cgroup.controllers"), (1, "cpu,cpuacct"), (0, "other")])
+@pytest.mark.parametrize(
+    ("version", "name"), [(2, "cgroup.controllers"), (1, "cpu,cpuacct"), (0, "other")]
+)
 def test_the_version_of_control_groups(tmp_path: Path, version: int, name: str) -> None:
     (tmp_path / name).mkdir()
     assert visibility(tmp_path, tmp_path, tmp_path).cgroup == version
@@ -72,11 +74,21 @@ def test_nothing_is_missing_where_all_can_be_read() -> None:
         ({"pressure": False}, "pressure", "nothing confirms"),
         ({"cgroup": 1}, "control groups of version 2", "its CPU limit is known"),
         ({"cgroup": 0}, "control groups", "limits of containers"),
-        ({"devices": {"/dev/nvidia0": "nvidia"}}, "counters of /dev/nvidia0 (nvidia)", "stays unknown"),
-        ({"devices": {"/dev/dri/renderD128": ""}}, "counters of /dev/dri/renderD128 (unknown driver)", "stays unknown"),
+        (
+            {"devices": {"/dev/nvidia0": "nvidia"}},
+            "counters of /dev/nvidia0 (nvidia)",
+            "stays unknown",
+        ),
+        (
+            {"devices": {"/dev/dri/renderD128": ""}},
+            "counters of /dev/dri/renderD128 (unknown driver)",
+            "stays unknown",
+        ),
     ],
 )
-def test_what_is_missing_says_what_follows(change: dict[str, Any], missing: str, effect: str) -> None:
+def test_what_is_missing_says_what_follows(
+    change: dict[str, Any], missing: str, effect: str
+) -> None:
     (gap,) = visibility_gaps(dataclasses.replace(ALL, **change))
     assert gap["missing"] == missing and effect in gap["effect"] and gap["remedy"]
 
@@ -101,7 +113,9 @@ def pod(name: str, node: str, *arguments: str) -> dict[str, Any]:
 def lacking(monkeypatch: pytest.MonkeyPatch) -> list[Right]:
     """Rights that we do not have."""
     rows: list[Right] = []
-    monkeypatch.setattr(rights, "missing", lambda cluster, wanted: [one for one in rows if one in wanted])
+    monkeypatch.setattr(
+        rights, "missing", lambda cluster, wanted: [one for one in rows if one in wanted]
+    )
     return rows
 
 
@@ -127,7 +141,10 @@ def test_a_worker_of_each_node_is_asked() -> None:
     # the beginning of one log is gone
     logs = {"a": "a request\n", "b": f"hello\n{ALL.to_line()}\nmore\n", "d": ""}
     with api(answering(pods, logs)) as (cluster, asked):
-        assert views.views(cluster) == [views.NodeView("node-1", "b", ALL), views.NodeView("node-2", "d", None)]
+        assert views.views(cluster) == [
+            views.NodeView("node-1", "b", ALL),
+            views.NodeView("node-2", "d", None),
+        ]
     assert not any("/pods/c/log" in path for _, path in asked)
 
 
@@ -143,13 +160,17 @@ def test_a_worker_of_each_node_is_asked() -> None:
     ],
 )
 @pytest.mark.usefixtures("lacking")
-def test_check_tells_what_nodes_show(capsys: pytest.CaptureFixture[str], logs: dict[str, str], told: str) -> None:
+def test_check_tells_what_nodes_show(
+    capsys: pytest.CaptureFixture[str], logs: dict[str, str], told: str
+) -> None:
     with api(answering([pod("a", "node-1", "worker")], logs)) as (cluster, _):
         clustercheck._show_causes(clustercheck._causes(cluster))
     assert told in capsys.readouterr().out
 
 
-def test_check_tells_what_is_unknown(capsys: pytest.CaptureFixture[str], lacking: list[Right]) -> None:
+def test_check_tells_what_is_unknown(
+    capsys: pytest.CaptureFixture[str], lacking: list[Right]
+) -> None:
     with api(answering([], {})) as (cluster, _):
         clustercheck._show_causes(clustercheck._causes(cluster))
         lacking.append(rights.VIEWS[1])

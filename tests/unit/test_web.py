@@ -1,4 +1,6 @@
-"""The client's pages without a network: bodies that scripts read, refusals, escaping, links, and no 500 ever."""
+"""The client's pages without a network: bodies that scripts read, refusals, escaping, links, and no
+500 ever.
+"""
 
 from __future__ import annotations
 
@@ -65,11 +67,19 @@ class Site:
             self.clock.now += 0.1
             place = {"node": f"node-{'ab'[number % 3 == 0]}", "pod": f"pod-{number % 3}"}
             run_s = 0.105 + number / 100
-            reply = replied(f"c-{number}", **place, device=f"/dev/dri/renderD{128 + number % 2}", run_s=run_s)
+            reply = replied(
+                f"c-{number}", **place, device=f"/dev/dri/renderD{128 + number % 2}", run_s=run_s
+            )
             self.statistics.add(Record("q", 0, reply, run_s + 0.0125))
         for number in range(3):
-            failed = {"outcome": Outcome.FAILED, "reason": Reason.EXIT, "exit_code": 1 + number // 2}
-            reply = replied(f"f-{number}", **failed, error=f"/bin/x returned error code {1 + number // 2}")
+            failed = {
+                "outcome": Outcome.FAILED,
+                "reason": Reason.EXIT,
+                "exit_code": 1 + number // 2,
+            }
+            reply = replied(
+                f"f-{number}", **failed, error=f"/bin/x returned error code {1 + number // 2}"
+            )
             self.statistics.add(Record("q", 0, reply, 0.6))
 
 
@@ -84,7 +94,11 @@ def test_every_answer_that_scripts_read(site: Site) -> None:
     site.fill()
     site.steering.set_parallel(4)
     asked = [
-        *(f"{path}?type={form}" for path in ("/fails", "/reqs-per-sec", "/reqs-per-seq") for form in ("plain", "json")),
+        *(
+            f"{path}?type={form}"
+            for path in ("/fails", "/reqs-per-sec", "/reqs-per-seq")
+            for form in ("plain", "json")
+        ),
         "/stats?type=plain",
         "/nodes",
         "/pods",
@@ -127,7 +141,11 @@ def test_every_json_is_json_and_carries_its_version(site: Site) -> None:
     for path in ("/stats", "/nodes", "/pods"):
         assert json.loads(site.http.get(f"{path}?type=json").text)["schema_version"] == 1
     stats = site.http.get("/api/v1/stats").get_json()
-    assert (stats["schema_version"], stats["succeeded"], stats["times"]["run"]["p999_s"]) == (1, 40, None)
+    assert (stats["schema_version"], stats["succeeded"], stats["times"]["run"]["p999_s"]) == (
+        1,
+        40,
+        None,
+    )
     series = site.http.get("/api/v1/series").get_json()
     assert sum(point["succeeded"] for point in series["points"]) == 40
     later = site.http.get(f"/api/v1/series?since={series['seq'] - 1}").get_json()
@@ -151,12 +169,21 @@ def test_samples_are_lines_that_go_on_at_a_position() -> None:
         asked.append(position)
         if position == "9-9":
             raise Unreachable("Redis cannot be reached")
-        return "7-1", [NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})] if position else []
+        return "7-1", [
+            NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})
+        ] if position else []
 
     http = Site(samples=after).http
     first, second = (http.get(f"/api/v1/samples{query}") for query in ("", "?since=5-0"))
-    assert first.headers["Scaletest-Samples-Position"] == second.headers["Scaletest-Samples-Position"] == "7-1"
-    assert (first.text, NodeSample.from_dict(second.get_json(force=True)).value("cpu", "user")) == ("", 1.5)
+    assert (
+        first.headers["Scaletest-Samples-Position"]
+        == second.headers["Scaletest-Samples-Position"]
+        == "7-1"
+    )
+    assert (first.text, NodeSample.from_dict(second.get_json(force=True)).value("cpu", "user")) == (
+        "",
+        1.5,
+    )
     assert asked == ["", "5-0"]
     assert http.get("/api/v1/samples?since=9-9").status_code == 503
     for wrong in ("5", "$", "-", "5-٣", "1" * 30 + "-0"):
@@ -167,10 +194,19 @@ def test_samples_are_lines_that_go_on_at_a_position() -> None:
 def test_metrics_can_be_read_by_prometheus_and_survive_a_reset(site: Site) -> None:
     site.fill()
     for _ in range(2):
-        families = {found.name: found for found in text_string_to_metric_families(site.http.get("/metrics").text)}
-        ended = {one.labels["outcome"]: one.value for one in families["scaletest_client_requests"].samples}
+        families = {
+            found.name: found
+            for found in text_string_to_metric_families(site.http.get("/metrics").text)
+        }
+        ended = {
+            one.labels["outcome"]: one.value
+            for one in families["scaletest_client_requests"].samples
+        }
         assert (ended["succeeded"], ended["failed"]) == (40, 3)
-        run = {one.labels.get("le"): one.value for one in families["scaletest_client_run_seconds"].samples}
+        run = {
+            one.labels.get("le"): one.value
+            for one in families["scaletest_client_run_seconds"].samples
+        }
         assert (run["+Inf"], run["0.25"], run["0.1"]) == (40, 15, 0)
         assert site.http.get("/reset").status_code == 200
 
@@ -225,8 +261,12 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 
 
 @pytest.mark.parametrize("referer", [None, "http://elsewhere.example/", "http://[", "localhost"])
-def test_a_browser_that_says_nothing_of_the_site_must_come_from_our_page(site: Site, referer: str | None) -> None:
-    """Over plain HTTP to another machine there is no Sec-Fetch-Site, and with a GET for an image no Origin either."""
+def test_a_browser_that_says_nothing_of_the_site_must_come_from_our_page(
+    site: Site, referer: str | None
+) -> None:
+    """Over plain HTTP to another machine there is no Sec-Fetch-Site, and with a GET for an image no
+    Origin either.
+    """
     headers = {"User-Agent": FIREFOX} | ({"Referer": referer} if referer else {})
     for path in ("/parallel?value=3", "/parallelism?value=3", "/reset"):
         assert site.http.get(path, headers=headers).status_code == 403
@@ -235,7 +275,10 @@ def test_a_browser_that_says_nothing_of_the_site_must_come_from_our_page(site: S
     assert site.http.get("/parallel?value=3&type=plain", headers=own).text == "3"
     origin = {"User-Agent": FIREFOX, "Origin": "http://localhost"}
     assert site.http.post("/parallel?value=4&type=plain", headers=origin).text == "4"
-    assert site.http.get("/parallel?value=5&type=plain", headers={"User-Agent": "curl/8.14.1"}).text == "5"
+    assert (
+        site.http.get("/parallel?value=5&type=plain", headers={"User-Agent": "curl/8.14.1"}).text
+        == "5"
+    )
 
 
 @pytest.mark.parametrize(
@@ -259,14 +302,24 @@ def test_a_browser_that_says_nothing_of_the_site_must_come_from_our_page(site: S
         ("[::1", False),
     ],
 )
-def test_under_a_name_that_a_stranger_may_own_nothing_is_read_or_changed(host: str, inner: bool) -> None:
+def test_under_a_name_that_a_stranger_may_own_nothing_is_read_or_changed(
+    host: str, inner: bool
+) -> None:
     site = Site(hosts=["tester.example.com"])
     rebound = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
     for path in ("/parallel?value=3", "/reset"):
         answer = site.http.post(path, headers=rebound)
         assert answer.status_code == (200 if inner else 403)
         assert inner or "--allow-host" in answer.text
-    for path in ("/", "/stats", "/api/v1/records", "/metrics", "/static/client.css", "/healthz", "/nothing"):
+    for path in (
+        "/",
+        "/stats",
+        "/api/v1/records",
+        "/metrics",
+        "/static/client.css",
+        "/healthz",
+        "/nothing",
+    ):
         assert (site.http.get(path, headers={"Host": host}).status_code == 403) != inner
     assert site.steering.parallel == (3 if inner else 0)
     site.loop.close()
@@ -279,7 +332,10 @@ def test_with_a_token_the_name_does_not_matter() -> None:
         assert site.http.get(path, headers={**host, "Authorization": "Bearer s3cret"}).text == "3"
         # a browser is asked for it
         refused = site.http.get(path, headers=host)
-        assert (refused.status_code, refused.headers["WWW-Authenticate"].split()[0]) == (401, "Basic")
+        assert (refused.status_code, refused.headers["WWW-Authenticate"].split()[0]) == (
+            401,
+            "Basic",
+        )
     site.loop.close()
 
 
@@ -303,7 +359,13 @@ def test_downloads_do_not_take_all_threads(site: Site) -> None:
 
 def test_text_cannot_turn_the_direction_of_reading(site: Site) -> None:
     turned = "\u202egpj.exe\x1b\u200f"
-    fields = {"outcome": Outcome.FAILED, "error": f"one\n{turned}", "node": turned, "pod": turned, "device": turned}
+    fields = {
+        "outcome": Outcome.FAILED,
+        "error": f"one\n{turned}",
+        "node": turned,
+        "pod": turned,
+        "device": turned,
+    }
     site.statistics.add(Record("q", 0, replied("c-1", **fields), 1.0))
     for path in ("/", "/live", "/nodes", "/pods", "/nodes?type=html"):
         text = site.http.get(path).text
@@ -313,7 +375,13 @@ def test_text_cannot_turn_the_direction_of_reading(site: Site) -> None:
 
 
 def test_replies_with_impossible_clocks_and_broken_text_are_shown(site: Site) -> None:
-    fields = {"outcome": Outcome.FAILED, "ended_s": 1e12, "error": "\ud800x", "node": "\udcff", "device": "/dev/\udcff"}
+    fields = {
+        "outcome": Outcome.FAILED,
+        "ended_s": 1e12,
+        "error": "\ud800x",
+        "node": "\udcff",
+        "device": "/dev/\udcff",
+    }
     reply = Reply.from_json(json.dumps(replied("c-1", **fields).to_dict()))
     site.statistics.add(Record("q", 0, reply, 1.0))
     for path in PATHS:
@@ -333,7 +401,9 @@ def test_the_token_guards_what_changes_and_nothing_else() -> None:
         assert site.http.get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
         assert site.http.get(path, headers={"Authorization": "Bearer s3cret"}).status_code == 200
         assert site.http.get(path, headers={"Authorization": f"Basic {basic}"}).status_code == 200
-    assert site.http.get("/").status_code == site.http.get("/parallel?type=plain").status_code == 200
+    assert (
+        site.http.get("/").status_code == site.http.get("/parallel?type=plain").status_code == 200
+    )
     assert "s3cret" not in site.http.get("/").text
     site.loop.close()
 
@@ -342,7 +412,14 @@ def test_no_foreign_text_is_markup(site: Site) -> None:
     fields = {"node": HOSTILE, "pod": HOSTILE, "device": HOSTILE, "error": HOSTILE}
     site.statistics.add(Record("q", 0, replied("c-1", **fields), 1.0))
     site.statistics.add(Record("q", 0, replied("c-2", Outcome.FAILED, **fields), 1.0))
-    for path in ("/", "/live", "/nodes?type=html", "/pods?type=html", "/stats", f"/{quote(HOSTILE)}"):
+    for path in (
+        "/",
+        "/live",
+        "/nodes?type=html",
+        "/pods?type=html",
+        "/stats",
+        f"/{quote(HOSTILE)}",
+    ):
         text = site.http.get(path).text
         assert "<script>alert" not in text
     assert "&lt;script&gt;alert(&#39;x&#39;)" in site.http.get("/").text
@@ -377,7 +454,9 @@ def test_every_page_has_the_policy_and_names_no_other_host(site: Site) -> None:
 )
 def test_links_follow_a_forwarded_prefix_that_is_one(site: Site, given: str, root: str) -> None:
     text = site.http.get("/", headers={"X-Forwarded-Prefix": given}).text
-    assert set(re.findall(r'(?:href|src|action)="([^"#]*?)/(?:static|stats|parallel|reset|api)', text)) == {root}
+    assert set(
+        re.findall(r'(?:href|src|action)="([^"#]*?)/(?:static|stats|parallel|reset|api)', text)
+    ) == {root}
     back = site.http.get("/reset?type=page", headers={"X-Forwarded-Prefix": given})
     assert (back.status_code, back.headers["Location"]) == (303, f"{root}/")
 
@@ -396,16 +475,24 @@ def test_an_open_load_says_that_it_cannot_be_steered() -> None:
     client: Any = FakeClient()
     statistics = Statistics("q")
     loop = OpenLoop(client, "q", statistics.add, pace.constant(0.001), maximum=5)
-    http = make_app(Steering(loop, statistics, load="1 requests/s", maximum=5), HttpCounts()).test_client()
+    http = make_app(
+        Steering(loop, statistics, load="1 requests/s", maximum=5), HttpCounts()
+    ).test_client()
     assert http.get("/parallel?value=3").status_code == 409
     assert http.get("/").status_code == 200
     loop.close()
 
 
 def test_health_follows_the_loop(site: Site) -> None:
-    assert (site.http.get("/healthz").status_code, site.http.get("/readyz").status_code) == (200, 200)
+    assert (site.http.get("/healthz").status_code, site.http.get("/readyz").status_code) == (
+        200,
+        200,
+    )
     site.steering._ready = lambda: False
-    assert (site.http.get("/healthz").status_code, site.http.get("/readyz").status_code) == (200, 503)
+    assert (site.http.get("/healthz").status_code, site.http.get("/readyz").status_code) == (
+        200,
+        503,
+    )
     site.loop.close()
     assert site.http.get("/healthz").status_code == 503
 
@@ -421,14 +508,29 @@ TEXTS = st.text(max_size=30)
     method=st.sampled_from(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"]),
     query=st.dictionaries(
         st.sampled_from(["type", "value", "since"]) | TEXTS,
-        st.sampled_from(["plain", "json", "html", "page", "0", "7", "99999999999999999999", "-1", "1e3"]) | TEXTS,
+        st.sampled_from(
+            ["plain", "json", "html", "page", "0", "7", "99999999999999999999", "-1", "1e3"]
+        )
+        | TEXTS,
         max_size=4,
     ),
     headers=st.dictionaries(
         st.sampled_from(
-            ["X-Forwarded-Prefix", "Sec-Fetch-Site", "Origin", "Referer", "Authorization", "Host", "Accept", "Range"]
+            [
+                "X-Forwarded-Prefix",
+                "Sec-Fetch-Site",
+                "Origin",
+                "Referer",
+                "Authorization",
+                "Host",
+                "Accept",
+                "Range",
+            ]
         ),
-        st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=30),
+        st.text(
+            st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"),
+            max_size=30,
+        ),
         max_size=4,
     ),
     body=st.none() | st.binary(max_size=20),
@@ -436,8 +538,13 @@ TEXTS = st.text(max_size=30)
 def test_nothing_that_is_asked_makes_a_500(
     path: str, method: str, query: dict[str, str], headers: dict[str, str], body: bytes | None
 ) -> None:
-    with SHARED.http.open(path, method=method, query_string=query, headers=headers, data=body) as answer:
-        assert answer.status_code < 500 or (path, answer.status_code) in (("/healthz", 503), ("/readyz", 503))
+    with SHARED.http.open(
+        path, method=method, query_string=query, headers=headers, data=body
+    ) as answer:
+        assert answer.status_code < 500 or (path, answer.status_code) in (
+            ("/healthz", 503),
+            ("/readyz", 503),
+        )
         if answer.mimetype == "application/json" and method != "HEAD":
             json.loads(answer.text)
 

@@ -1,4 +1,6 @@
-"""The tests that CI leaves out: their parts are whole, and whoever changes what a part guards is told to run it."""
+"""The tests that CI leaves out: their parts are whole, and whoever changes what a part guards is
+told to run it.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,16 @@ sys.exit(pytest.main(["--collect-only", "-q", "-m", "weekly", "tests/cluster"], 
 
 def git(folder: Path, *arguments: str) -> str:
     who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    return subprocess.run(["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with guarded files, and a noted pass of them."""
-    # a hook of git that runs the tests has them set, and they would make commits in the repository of whoever commits
+    # a hook of git that runs the tests has them set, and they would make commits in the repository
+    # of whoever commits
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
     (tmp_path / "docs" / "results").mkdir(parents=True)
@@ -45,7 +50,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(tmp_path, "init", "-q")
     commit(tmp_path)
     head = git(tmp_path, "rev-parse", "HEAD").strip()
-    noted = {"part": "a", "date": "2026-11-22", "commit": head, "content": weekly.content(PART, tmp_path)}
+    noted = {
+        "part": "a",
+        "date": "2026-11-22",
+        "commit": head,
+        "content": weekly.content(PART, tmp_path),
+    }
     weekly.note(noted, tmp_path)
     return tmp_path
 
@@ -59,8 +69,12 @@ def commit(folder: Path) -> None:
 def test_what_a_part_guards_and_builds_is_there(name: str) -> None:
     part = PARTS[name]
     assert [path for path in part.guards if not (ROOT / path).exists()] == []
-    assert [tool for tool in part.tools if not (ROOT / "hack" / "tools" / tool / "go.mod").exists()] == []
-    known = {word.partition("]=")[0] for word in (ROOT / "hack" / "lib.sh").read_text("utf-8").split("[")}
+    assert [
+        tool for tool in part.tools if not (ROOT / "hack" / "tools" / tool / "go.mod").exists()
+    ] == []
+    known = {
+        word.partition("]=")[0] for word in (ROOT / "hack" / "lib.sh").read_text("utf-8").split("[")
+    }
     assert {*part.programs} <= {*known, "node"}
 
 
@@ -73,7 +87,9 @@ def test_every_part_has_tests_and_every_weekly_test_a_part() -> None:
     line = [sys.executable, "-c", LIST_MARKED]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    marked = [row.split(maxsplit=2)[1:] for row in done.stdout.splitlines() if row.startswith("MARKED ")]
+    marked = [
+        row.split(maxsplit=2)[1:] for row in done.stdout.splitlines() if row.startswith("MARKED ")
+    ]
     assert {part for part, _ in marked} == set(PARTS)
     # and a change of its own tests is a reason to run a part again
     for part, test in marked:
@@ -95,7 +111,9 @@ def test_changed_files_are_named_with_the_last_pass(project: Path) -> None:
     (project / "guarded" / "two.txt").unlink()
     commit(project)
     text = weekly.warning("a", PART, project)
-    assert text.startswith("weekly a: guarded/two.txt, one.txt changed since it passed on 2026-11-22 with commit ")
+    assert text.startswith(
+        "weekly a: guarded/two.txt, one.txt changed since it passed on 2026-11-22 with commit "
+    )
     assert text.endswith("; ./hack/test --weekly a")
 
 
@@ -111,7 +129,9 @@ def test_many_files_are_not_all_named(project: Path) -> None:
     for number in range(5):
         (project / "guarded" / f"{number}.txt").write_text("after\n", "utf-8")
     commit(project)
-    assert "guarded/0.txt, guarded/1.txt, guarded/2.txt and 2 more changed" in weekly.warning("a", PART, project)
+    assert "guarded/0.txt, guarded/1.txt, guarded/2.txt and 2 more changed" in weekly.warning(
+        "a", PART, project
+    )
 
 
 def test_a_commit_that_the_history_does_not_hold_is_said(project: Path) -> None:
@@ -123,7 +143,9 @@ def test_a_commit_that_the_history_does_not_hold_is_said(project: Path) -> None:
     assert "files that it guards changed" in text and "which is not in this history" in text
 
 
-def test_without_a_repository_it_says_that_nobody_can_tell(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_repository_it_says_that_nobody_can_tell(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GIT_DIR", str(project / "none"))
     assert "it is unknown what changed" in weekly.warning("a", PART, project)
 
@@ -136,14 +158,20 @@ def test_a_pass_takes_the_place_of_the_last_one_of_its_part(project: Path) -> No
     weekly.note({"part": "b", "tests": 1}, project)
     weekly.note({"part": "a", "tests": 2}, project)
     lines = (project / weekly.RESULTS).read_text("utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [{"part": "a", "tests": 2}, {"part": "b", "tests": 1}]
+    assert [json.loads(line) for line in lines] == [
+        {"part": "a", "tests": 2},
+        {"part": "b", "tests": 1},
+    ]
 
 
 class Played:
     """pytest as run() calls it: writes a report, and ends with a code."""
 
     def __init__(self, code: int, tests: int, skipped: int) -> None:
-        self._code, self._row = code, f'<testsuites><testsuite tests="{tests}" skipped="{skipped}"/></testsuites>'
+        self._code, self._row = (
+            code,
+            f'<testsuites><testsuite tests="{tests}" skipped="{skipped}"/></testsuites>',
+        )
 
     def __call__(self, part: str, report: Path, options: Any) -> int:
         report.write_text(self._row, "utf-8")

@@ -59,7 +59,14 @@ class FakeProgram(Program):
 
 
 def document(kind: str, **spec: Any) -> str:
-    return json.dumps({"apiVersion": "scaletest.dev/v1alpha1", "kind": kind, "metadata": {"name": "x"}, "spec": spec})
+    return json.dumps(
+        {
+            "apiVersion": "scaletest.dev/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": "x"},
+            "spec": spec,
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,9 @@ def test_a_benchmark_decides_what_runs_only_where_that_is_allowed(
 
 
 def test_every_field_of_a_command_is_known() -> None:
-    """Who adds a kind must say which of its fields decide what runs; texts without a pattern may."""
+    """Who adds a kind must say which of its fields decide what runs; texts without a pattern
+    may.
+    """
     free = {
         f"{kind.name}.{field.name}"
         for kind in KINDS.values()
@@ -106,7 +115,9 @@ def test_every_field_of_a_command_is_known() -> None:
     assert {name for name in free if name.split(".")[1] not in common} == {"Validation.deviceGlob"}
 
 
-@pytest.mark.parametrize("argument", ["--help", "--scratch=/etc", "", "[]", '{"kind": "Nothing"}', "kind: IPerf"])
+@pytest.mark.parametrize(
+    "argument", ["--help", "--scratch=/etc", "", "[]", '{"kind": "Nothing"}', "kind: IPerf"]
+)
 def test_what_is_no_document_never_reaches_a_command_line(argument: str) -> None:
     program = FakeProgram()
     result = BenchWorkload(program, allow_commands=True).run((argument,), 60.0, None)
@@ -133,7 +144,9 @@ def test_a_transcode_reads_plain_files_only(wake: Wake, tmp_path: Path, path: st
 def test_figures_that_are_no_numbers_stay_out_of_the_reply(wake: Wake) -> None:
     runtime = Runtime(Settings(), wake)
     figures = {"fps": float("nan"), "mbps": float("inf"), "frames": 25, "mean": 0.5, "text": "nan"}
-    text, _ = runtime.reply_json("r", "w", Result(Outcome.SUCCEEDED, exit_code=0, figures=figures), 1.0, 0, 0, 1)
+    text, _ = runtime.reply_json(
+        "r", "w", Result(Outcome.SUCCEEDED, exit_code=0, figures=figures), 1.0, 0, 0, 1
+    )
     assert Reply.from_json(text).figures == {"frames": 25, "mean": 0.5, "text": "nan"}
     runtime.close()
 
@@ -173,12 +186,17 @@ def test_a_program_gets_the_requests_arguments_and_no_shell(wake: Wake, tmp_path
 
 
 def test_request_arguments_can_be_ignored(wake: Wake) -> None:
-    settings = Settings(command=python("import sys; sys.exit(len(sys.argv) - 1)"), ignore_arguments=True)
+    settings = Settings(
+        command=python("import sys; sys.exit(len(sys.argv) - 1)"), ignore_arguments=True
+    )
     assert run(wake, settings, "a", "b").outcome is Outcome.SUCCEEDED
 
 
 def test_an_exit_code_is_a_failure_with_the_end_of_its_errors(wake: Wake) -> None:
-    result = run(wake, Settings(command=python("import sys; print('no frames', file=sys.stderr); sys.exit(3)")))
+    result = run(
+        wake,
+        Settings(command=python("import sys; print('no frames', file=sys.stderr); sys.exit(3)")),
+    )
     assert (result.outcome, result.reason, result.exit_code) == (Outcome.FAILED, Reason.EXIT, 3)
     assert "returned error code 3: no frames" in result.error
 
@@ -189,7 +207,9 @@ def test_death_by_signal_is_named(wake: Wake) -> None:
     assert "SIGKILL" in result.error
 
 
-@pytest.mark.parametrize("program", ["/nonexistent/tool", "no-such-tool-anywhere", "/etc/passwd", "/"])
+@pytest.mark.parametrize(
+    "program", ["/nonexistent/tool", "no-such-tool-anywhere", "/etc/passwd", "/"]
+)
 def test_a_program_that_cannot_start_is_a_failure(wake: Wake, program: str) -> None:
     result = run(wake, Settings(command=(program,)))
     assert result.reason is Reason.NO_BINARY
@@ -197,13 +217,17 @@ def test_a_program_that_cannot_start_is_a_failure(wake: Wake, program: str) -> N
 
 
 def test_a_missing_work_directory_is_told_apart_from_a_missing_program(wake: Wake) -> None:
-    assert "work directory" in run(wake, Settings(command=("true",), directory="/nonexistent")).error
+    assert (
+        "work directory" in run(wake, Settings(command=("true",), directory="/nonexistent")).error
+    )
 
 
 def test_the_limit_ends_the_whole_group(wake: Wake) -> None:
     # given a program that ignores TERM and starts a grandchild that does too
     mark = f"grandchild-{os.getpid()}"
-    grandchild = f"import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)  # {mark}"
+    grandchild = (
+        f"import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)  # {mark}"
+    )
     code = (
         "import signal, subprocess, sys, time\n"
         "signal.signal(15, signal.SIG_IGN)\n"
@@ -219,17 +243,24 @@ def test_the_limit_ends_the_whole_group(wake: Wake) -> None:
 
 def test_a_program_that_ends_leaves_no_grandchild(wake: Wake) -> None:
     mark = f"orphan-{os.getpid()}"
-    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)  # {mark}'])"
+    code = (
+        "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time;"
+        f" time.sleep(600)  # {mark}'])"
+    )
     assert run(wake, Settings(command=python(code))).outcome is Outcome.SUCCEEDED
     eventually(lambda: not processes_with(f"# {mark}"))
 
 
 def test_null_input_can_be_read(wake: Wake) -> None:
-    settings = Settings(command=python("import sys; sys.exit(len(sys.stdin.read()))"), null_input=True)
+    settings = Settings(
+        command=python("import sys; sys.exit(len(sys.stdin.read()))"), null_input=True
+    )
     assert run(wake, settings).outcome is Outcome.SUCCEEDED
 
 
-def test_null_output_still_keeps_the_error_text(wake: Wake, capfd: pytest.CaptureFixture[str]) -> None:
+def test_null_output_still_keeps_the_error_text(
+    wake: Wake, capfd: pytest.CaptureFixture[str]
+) -> None:
     code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(1)"
     result = run(wake, Settings(command=python(code), null_output=True))
     assert result.error.endswith("err")
@@ -243,7 +274,9 @@ def test_a_flood_of_errors_blocks_nothing(wake: Wake) -> None:
     assert len(result.error) < 1000
 
 
-@pytest.mark.parametrize("settings", [Settings(command=("sleep", "600")), Settings(command=("/bin/sleep", "600"))])
+@pytest.mark.parametrize(
+    "settings", [Settings(command=("sleep", "600")), Settings(command=("/bin/sleep", "600"))]
+)
 def test_an_interrupt_ends_a_run_at_once(wake: Wake, settings: Settings) -> None:
     threading.Timer(0.1, wake.set).start()
     with pytest.raises(Interrupted):
@@ -256,7 +289,9 @@ def test_filename_becomes_the_device(wake: Wake, tmp_path: Path) -> None:
     code = "import os, sys; sys.exit(sys.argv[1] != '--in=' + os.environ['SCALETEST_DEVICE'])"
     for index, name in ((0, "renderD128"), (1, "renderD129"), (2, "renderD128")):
         settings = Settings(
-            command=python(code, "--in=FILENAME"), device_glob=str(tmp_path / "renderD*"), device_index=index
+            command=python(code, "--in=FILENAME"),
+            device_glob=str(tmp_path / "renderD*"),
+            device_index=index,
         )
         result = run(wake, settings)
         assert result.outcome is Outcome.SUCCEEDED, result.error
@@ -295,21 +330,24 @@ def test_stock_workers_are_configured_by_variables() -> None:
     )
     with pytest.raises(InvalidValue, match="TIME_LIMIT"):
         Settings.from_environment({"SCALETEST_WORKER_TIME_LIMIT": "soon"})
-    with pytest.raises(InvalidValue, match="the URL of device metrics is 'h:9400', not an HTTP URL"):
+    with pytest.raises(
+        InvalidValue, match="the URL of device metrics is 'h:9400', not an HTTP URL"
+    ):
         Settings.from_environment({"SCALETEST_WORKER_DEVICE_METRICS_URL": "h:9400"})
 
 
 def test_a_killed_worker_takes_its_group_along(tmp_path: Path) -> None:
     # given a process that runs a workload whose grandchild left its group
     mark = f"stray-{os.getpid()}"
-    escape = f"import os, time; os.setsid(); open({str(tmp_path / 'up')!r}, 'w'); time.sleep(600)  # {mark}"
+    escape = (
+        f"import os, time; os.setsid(); open({str(tmp_path / 'up')!r}, 'w'); time.sleep(600)  #"
+        f" {mark}"
+    )
     code = (
-        "import sys\n"
-        "from scaletest.system.waiting import Wake\n"
-        "from workers.runtime import Runtime, Settings\n"
-        f"inner = 'import subprocess, sys; subprocess.Popen([sys.executable, \"-c\", ' + {escape!r}.__repr__() + "
-        "']).wait()'\n"
-        "Runtime(Settings(command=(sys.executable, '-c', inner)), Wake()).run((), 0)"
+        "import sys\nfrom scaletest.system.waiting import Wake\nfrom workers.runtime import"
+        " Runtime, Settings\ninner = 'import subprocess, sys; subprocess.Popen([sys.executable,"
+        f' "-c", \' + {escape!r}.__repr__() +'
+        " ']).wait()'\nRuntime(Settings(command=(sys.executable, '-c', inner)), Wake()).run((), 0)"
     )
     process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     eventually((tmp_path / "up").exists)
@@ -322,7 +360,10 @@ def test_a_killed_worker_takes_its_group_along(tmp_path: Path) -> None:
 
 
 def test_a_device_in_place_of_the_program_is_a_pattern_without_quotes(wake: Wake) -> None:
-    runtime = Runtime(Settings(command=("/dev/null", "--", "ffmpeg"), device_glob="/dev/zero", device_index=0), wake)
+    runtime = Runtime(
+        Settings(command=("/dev/null", "--", "ffmpeg"), device_glob="/dev/zero", device_index=0),
+        wake,
+    )
     result, _ = runtime.run((), 0.0)
     runtime.close()
     assert result.reason is Reason.NO_BINARY

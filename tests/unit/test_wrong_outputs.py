@@ -1,4 +1,6 @@
-"""Outputs of tools that did something else than the spec asks for: none gives a number, and each says what is wrong."""
+"""Outputs of tools that did something else than the spec asks for: none gives a number, and each
+says what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def sample(name: str) -> str:
     return (SAMPLES / name).read_text("utf-8")
 
 
-def parse(kind: str, spec: dict[str, Any], text: str, errors: str = "", code: int = 0) -> ToolMeasurement:
+def parse(
+    kind: str, spec: dict[str, Any], text: str, errors: str = "", code: int = 0
+) -> ToolMeasurement:
     asked = benchmark.read({"kind": kind, "spec": spec})
     return asked.kind.parse(asked.spec, ToolOutput(text, errors, code))
 
@@ -34,13 +38,16 @@ def refused(kind: str, spec: dict[str, Any], text: str) -> BenchmarkFailed:
     return error.value
 
 
-# -- fio ------------------------------------------------------------------------------------------------------------
+# -- fio
+# --------------------------------------------------------------------------------------------------
 
 FIO = {"rw": "randrw", "runtime": "3s"}
 
 
 def fio_report(*workers: tuple[str, int]) -> Report:
-    """What fio's client reports of these servers, each of which measured the same, with their sum."""
+    """What fio's client reports of these servers, each of which measured the same, with their
+    sum.
+    """
     text = sample("fio-client-1worker-1job.out")
     report: Report = json.loads(text[text.index("{") :])
     (row,) = report["client_stats"]
@@ -73,7 +80,11 @@ def test_two_fio_workers_on_one_host_are_two() -> None:
         ({}, [("198.18.0.1", 8765), ("198.18.0.1", 8766)], "2 workers instead of 1"),
         ({"numWorkers": 3}, [("198.18.0.1", 8765), ("198.18.0.2", 8765)], "2 workers instead of 3"),
         ({"numWorkers": 2}, [("198.18.0.1", 8765), ("198.18.0.1", 8765)], "1 workers instead of 2"),
-        ({}, [("198.18.0.1", 8765), ("198.18.0.1", 8765)], "neither once nor once for each of its 1 jobs"),
+        (
+            {},
+            [("198.18.0.1", 8765), ("198.18.0.1", 8765)],
+            "neither once nor once for each of its 1 jobs",
+        ),
         # something else than what was asked for, or not as long
         ({"rw": "randread"}, [("198.18.0.1", 8765)], "writes with rw randread"),
         ({"runtime": "4s"}, [("198.18.0.1", 8765)], "3.001 s instead of 4 s"),
@@ -113,11 +124,21 @@ def _negative(report: Report) -> None:
     report["client_stats"][0]["read"]["iops"] = -1
 
 
-@pytest.mark.parametrize("change", [
-    _without_reads, _without_bandwidth, _without_latency, _without_a_percentile, _with_twice_the_bandwidth,
-    _with_twice_the_operations, _negative,
-])  # fmt: skip
-def test_a_fio_report_without_what_was_measured_is_refused(change: Callable[[Report], None]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        _without_reads,
+        _without_bandwidth,
+        _without_latency,
+        _without_a_percentile,
+        _with_twice_the_bandwidth,
+        _with_twice_the_operations,
+        _negative,
+    ],
+)
+def test_a_fio_report_without_what_was_measured_is_refused(
+    change: Callable[[Report], None],
+) -> None:
     report = fio_report(("198.18.0.1", 8765))
     change(report)
     assert refused("Fio", FIO, json.dumps(report)).failure is Failure.BAD_OUTPUT
@@ -132,7 +153,8 @@ def test_a_sum_of_fio_that_is_not_that_of_its_workers_is_refused() -> None:
     assert "2 times" in refused("Fio", {**FIO, "numWorkers": 2}, json.dumps(doubled)).message
 
 
-# -- iperf ----------------------------------------------------------------------------------------------------------
+# -- iperf
+# --------------------------------------------------------------------------------------------------
 
 TCP = {"streams": 2, "duration": 3}
 BOTH = {"direction": "both", "duration": 2}
@@ -149,7 +171,11 @@ def udp_report(*, packets: int = 100, lost: int = 10, ways: int = 1) -> Report:
     start = {"protocol": "UDP", "num_streams": 1, "duration": 1, "omit": 0, "reverse": 0}
     counts = {"packets": packets, "lost_packets": lost, "seconds": 1.0, "jitter_ms": 0.5}
     sent = {**counts, "bytes": 1250 * packets, "bits_per_second": 1e4 * packets}
-    arrived = {**counts, "bytes": 1250 * (packets - lost), "bits_per_second": 1e4 * (packets - lost)}
+    arrived = {
+        **counts,
+        "bytes": 1250 * (packets - lost),
+        "bits_per_second": 1e4 * (packets - lost),
+    }
     end: Report = {"streams": [{"udp": sent}] * ways}
     for suffix in ("", "_bidir_reverse")[:ways]:
         end |= {f"sum{suffix}": sent, f"sum_sent{suffix}": sent, f"sum_received{suffix}": arrived}
@@ -167,12 +193,22 @@ def udp_report(*, packets: int = 100, lost: int = 10, ways: int = 1) -> Report:
         ({**TCP, "omit": 1}, iperf_report(), "omit 0 instead of 1"),
         # two streams are not both directions of one, and both of one are not two
         ({**TCP, "streams": 1, "direction": "both"}, iperf_report(), "num_streams 2 instead of 1"),
-        ({"streams": 2, "duration": 2}, iperf_report("iperf3-tcp-bidir.json"), "num_streams 1 instead of 2"),
+        (
+            {"streams": 2, "duration": 2},
+            iperf_report("iperf3-tcp-bidir.json"),
+            "num_streams 1 instead of 2",
+        ),
         ({"duration": 2}, iperf_report("iperf3-tcp-reverse.json"), "reverse 1 instead of 0"),
-        ({**BOTH, "direction": "reverse"}, iperf_report("iperf3-tcp-bidir.json"), "2 streams instead of 1"),
+        (
+            {**BOTH, "direction": "reverse"},
+            iperf_report("iperf3-tcp-bidir.json"),
+            "2 streams instead of 1",
+        ),
     ],
 )
-def test_an_iperf3_report_of_another_measurement_is_refused(spec: dict[str, Any], report: Report, message: str) -> None:
+def test_an_iperf3_report_of_another_measurement_is_refused(
+    spec: dict[str, Any], report: Report, message: str
+) -> None:
     assert message in refused("IPerf", spec, json.dumps(report)).message
 
 
@@ -186,21 +222,32 @@ def test_an_iperf3_report_of_another_measurement_is_refused(spec: dict[str, Any]
         ("sum_sent", {"retransmits": -1}, "no number"),
     ],
 )
-def test_an_iperf3_report_whose_sum_cannot_be_is_refused(way: str, values: Report, message: str) -> None:
+def test_an_iperf3_report_whose_sum_cannot_be_is_refused(
+    way: str, values: Report, message: str
+) -> None:
     report = iperf_report()
     report["end"][way] |= values
     assert message in refused("IPerf", TCP, json.dumps(report)).message
 
 
 def test_datagrams_are_counted_where_they_arrive_in_both_directions() -> None:
-    measured = parse("IPerf", {**UDP, "direction": "both"}, json.dumps(udp_report(ways=2))).headlines
-    assert (measured["bandwidth"], measured["reverseBandwidth"], measured["lost"]) == (9e5, 9e5, 0.1)
+    measured = parse(
+        "IPerf", {**UDP, "direction": "both"}, json.dumps(udp_report(ways=2))
+    ).headlines
+    assert (measured["bandwidth"], measured["reverseBandwidth"], measured["lost"]) == (
+        9e5,
+        9e5,
+        0.1,
+    )
     # where none arrived that is the result, and where all should have it cannot be
     assert parse("IPerf", UDP, json.dumps(udp_report(lost=100))).headlines["bandwidth"] == 0
     report = udp_report(lost=0)
     report["end"]["sum_received"]["bits_per_second"] = 0
     assert "nothing was measured" in refused("IPerf", UDP, json.dumps(report)).message
-    assert "nothing was measured" in refused("IPerf", UDP, json.dumps(udp_report(packets=0, lost=0))).message
+    assert (
+        "nothing was measured"
+        in refused("IPerf", UDP, json.dumps(udp_report(packets=0, lost=0))).message
+    )
 
 
 def test_what_was_sent_again_counts_in_both_directions() -> None:
@@ -261,7 +308,8 @@ def test_what_iperf_2_cannot_have_measured_is_refused(text: str, message: str) -
     assert message in refused("IPerf", IPERF2, text).message
 
 
-# -- MPI ------------------------------------------------------------------------------------------------------------
+# -- MPI
+# --------------------------------------------------------------------------------------------------
 
 PINGPONG = sample("imb-mpi1-pingpong-tcp.txt")
 
@@ -275,7 +323,10 @@ def _row_of(size: int, text: str = PINGPONG) -> str:
     [
         (PINGPONG + PINGPONG, "instead of PingPong of 2 processes"),
         (PINGPONG.replace("#processes = 2", "#processes = 4"), "PingPong of 4 processes instead"),
-        (PINGPONG.replace("Benchmarking PingPong", "Benchmarking PingPing"), "PingPing of 2 processes instead"),
+        (
+            PINGPONG.replace("Benchmarking PingPong", "Benchmarking PingPing"),
+            "PingPing of 2 processes instead",
+        ),
         (PINGPONG.replace(_row_of(1024), ""), "2048 bytes instead of 1024 bytes"),
         (PINGPONG.replace(_row_of(1024), _row_of(1024) * 2), "1024 bytes instead of 2048 bytes"),
         (PINGPONG.replace("5.36 ", "0.00 "), "of 0"),
@@ -289,9 +340,13 @@ def test_a_ping_pong_of_another_kind_or_with_holes_is_refused(text: str, message
     assert message in refused("MPIPingPong", {}, text).message
 
 
-# -- RDMA -----------------------------------------------------------------------------------------------------------
+# -- RDMA
+# --------------------------------------------------------------------------------------------------
 
-BANDWIDTH, LATENCY = sample("perftest-synthetic-ib_write_bw-all.txt"), sample("perftest-synthetic-ib_read_lat-all.txt")
+BANDWIDTH, LATENCY = (
+    sample("perftest-synthetic-ib_write_bw-all.txt"),
+    sample("perftest-synthetic-ib_read_lat-all.txt"),
+)
 
 
 @pytest.mark.parametrize(
@@ -299,11 +354,21 @@ BANDWIDTH, LATENCY = sample("perftest-synthetic-ib_write_bw-all.txt"), sample("p
     [
         ("RDMABandwidth", {"mode": "read"}, BANDWIDTH, "did not measure RDMA_Read BW"),
         ("RDMALatency", {"mode": "write"}, LATENCY, "did not measure RDMA_Write Latency"),
-        ("RDMABandwidth", {"mode": "write", "qps": 2}, BANDWIDTH, "used 1 queue pairs instead of 2"),
+        (
+            "RDMABandwidth",
+            {"mode": "write", "qps": 2},
+            BANDWIDTH,
+            "used 1 queue pairs instead of 2",
+        ),
         ("RDMABandwidth", {"mode": "write"}, BANDWIDTH.replace("Gb/sec", "MB/sec"), "other units"),
         ("RDMABandwidth", {"mode": "write"}, BANDWIDTH * 2, "2 tables"),
         ("RDMALatency", {}, LATENCY * 2, "2 tables"),
-        ("RDMABandwidth", {"mode": "write"}, BANDWIDTH.replace("49.22", "98.44"), "the bandwidth of 1024 bytes"),
+        (
+            "RDMABandwidth",
+            {"mode": "write"},
+            BANDWIDTH.replace("49.22", "98.44"),
+            "the bandwidth of 1024 bytes",
+        ),
         ("RDMALatency", {}, LATENCY.replace("usec", "cycles"), "other units"),
         ("RDMALatency", {}, LATENCY.replace(_row_of(4096, LATENCY), ""), "instead of 4096 bytes"),
         ("RDMALatency", {}, LATENCY.replace("2.60 ", "0.00 "), "a latency of 0"),
@@ -317,19 +382,30 @@ def test_a_perftest_of_another_kind_or_with_holes_is_refused(
 
 def test_a_peak_that_perftest_did_not_measure_is_left_out() -> None:
     rows = [line.split() for line in BANDWIDTH.splitlines()]
-    lines = ["  ".join([*row[:2], "0.00", *row[3:]]) if row[:1] and row[0].isdigit() else " ".join(row) for row in rows]
+    lines = [
+        "  ".join([*row[:2], "0.00", *row[3:]]) if row[:1] and row[0].isdigit() else " ".join(row)
+        for row in rows
+    ]
     measured = parse("RDMABandwidth", {"mode": "write"}, "\n".join(lines) + "\n")
-    assert set(measured.headlines) == {"averageBandwidth", "messageRate"} and "no peak" in measured.notes[0]
-    zeros = [" ".join([*line.split()[:3], "0", "0"]) if line[:1].isdigit() else line for line in lines]
+    assert (
+        set(measured.headlines) == {"averageBandwidth", "messageRate"}
+        and "no peak" in measured.notes[0]
+    )
+    zeros = [
+        " ".join([*line.split()[:3], "0", "0"]) if line[:1].isdigit() else line for line in lines
+    ]
     assert "of 0" in refused("RDMABandwidth", {"mode": "write"}, "\n".join(zeros) + "\n").message
 
 
-# -- OpenFOAM -------------------------------------------------------------------------------------------------------
+# -- OpenFOAM
+# --------------------------------------------------------------------------------------------------
 
 
 def openfoam_log(steps: int = openfoam_case.STEPS) -> str:
     """The log of the sample with so many steps in place of its cut middle."""
-    head, _, tail = sample("openfoam-icofoam-2procs.log").partition("[... middle of the log cut ...]\n")
+    head, _, tail = sample("openfoam-icofoam-2procs.log").partition(
+        "[... middle of the log cut ...]\n"
+    )
     step = "ExecutionTime = 0.18 s  ClockTime = 1 s\n"
     assert tail.count(step) == 2
     return head + step * (steps - 2) + tail
@@ -355,14 +431,20 @@ def test_a_log_of_openfoam_with_holes_or_of_two_runs_is_refused(text: str, messa
     assert message in refused("OpenFOAM", {"numProcs": 2}, text).message
 
 
-# -- PyTorch --------------------------------------------------------------------------------------------------------
+# -- PyTorch
+# --------------------------------------------------------------------------------------------------
 
-FIGURES = {"batch_wall_ms": 12.5, "samples_per_s": 5120.0, "cpu_peak_mib": 100, "torch_device": "cpu"}
+FIGURES = {
+    "batch_wall_ms": 12.5,
+    "samples_per_s": 5120.0,
+    "cpu_peak_mib": 100,
+    "torch_device": "cpu",
+}
 FIGURES |= {"samples": 640, "batches": 10}
 TORCHBENCH = """Running eval method from resnet50 on cpu in eager mode with input batch size 64 and precision fp32.
 CPU Wall Time per batch:  7.456 milliseconds
 CPU Peak Memory:                1.5000 GB
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -374,7 +456,10 @@ CPU Peak Memory:                1.5000 GB
         (json.dumps({"figures": {**FIGURES, "batch_wall_ms": 25}}), "contradicts itself"),
         (json.dumps({"figures": {**FIGURES, "samples_per_s": -1}}), "no number samples_per_s"),
         (json.dumps({"figures": FIGURES}) * 2, "more than one"),
-        (json.dumps({"figures": FIGURES}) + "\n" + json.dumps({"figures": FIGURES}), "more than one"),
+        (
+            json.dumps({"figures": FIGURES}) + "\n" + json.dumps({"figures": FIGURES}),
+            "more than one",
+        ),
         (TORCHBENCH.replace("eval", "train"), "did not run eval resnet50 cpu 64 alone"),
         (TORCHBENCH.replace("on cpu", "on cuda"), "did not run"),
         (TORCHBENCH.replace("size 64", "size 32"), "did not run"),
@@ -387,12 +472,15 @@ def test_an_answer_of_pytorch_to_another_question_is_refused(text: str, message:
     assert message in refused("PyTorch", {}, text).message
 
 
-# -- scaletest itself -----------------------------------------------------------------------------------------------
+# -- scaletest itself
+# --------------------------------------------------------------------------------------------------
 
 
 def validation(verdict: str = "PASS", workers: int = 4) -> str:
     steps = [{"workers": workers, "throughput_per_s": 3.0, "efficiency": 0.5}]
-    return json.dumps({"kind": "validation", "verdict": {"kind": verdict, "reason": "why"}, "steps": steps})
+    return json.dumps(
+        {"kind": "validation", "verdict": {"kind": verdict, "reason": "why"}, "steps": steps}
+    )
 
 
 @pytest.mark.parametrize(
@@ -405,7 +493,9 @@ def validation(verdict: str = "PASS", workers: int = 4) -> str:
         (validation() * 2, 0, Failure.BAD_OUTPUT),
     ],
 )
-def test_a_validation_that_did_not_reach_its_limit_gives_no_number(text: str, code: int, failure: Failure) -> None:
+def test_a_validation_that_did_not_reach_its_limit_gives_no_number(
+    text: str, code: int, failure: Failure
+) -> None:
     assert parse("Validation", {}, validation()).headlines["throughput"] == 3
     with pytest.raises(BenchmarkFailed) as error:
         parse("Validation", {}, text, code=code)
@@ -413,13 +503,19 @@ def test_a_validation_that_did_not_reach_its_limit_gives_no_number(text: str, co
 
 
 def test_a_lifecycle_of_another_number_of_workloads_gives_no_number() -> None:
-    report = {"kind": "lifecycle", "verdict": {"kind": "PASS"}, "throughput": {"per_s": 7.5}, "steps": []}
+    report = {
+        "kind": "lifecycle",
+        "verdict": {"kind": "PASS"},
+        "throughput": {"per_s": 7.5},
+        "steps": [],
+    }
     text = json.dumps({**report, "books": {"planned": 10}})
     assert parse("Lifecycle", {}, text).headlines == {"podsPerSecond": 7.5}
     assert "10 workloads instead of 20" in refused("Lifecycle", {"numWorkloads": 20}, text).message
 
 
-# -- every tool that writes JSON ------------------------------------------------------------------------------------
+# -- every tool that writes JSON
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -434,11 +530,16 @@ def test_a_report_that_stands_twice_is_refused(kind: str, spec: dict[str, Any], 
     assert "more than one" in refused(kind, spec, f"{text}\n{text}").message
 
 
-# -- all of them ----------------------------------------------------------------------------------------------------
+# -- all of them
+# --------------------------------------------------------------------------------------------------
 
 WHOLE: list[tuple[str, dict[str, Any], str]] = [
     ("Fio", FIO, sample("fio-client-1worker-1job.out")),
-    ("Fio", {**FIO, "numWorkers": 2}, json.dumps(fio_report(("198.18.0.1", 1), ("198.18.0.1", 2)), indent=0)),
+    (
+        "Fio",
+        {**FIO, "numWorkers": 2},
+        json.dumps(fio_report(("198.18.0.1", 1), ("198.18.0.1", 2)), indent=0),
+    ),
     ("IPerf", TCP, sample("iperf3-tcp-2streams.json")),
     ("IPerf", BOTH, sample("iperf3-tcp-bidir.json")),
     ("IPerf", UDP, json.dumps(udp_report(), indent=0)),

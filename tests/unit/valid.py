@@ -22,9 +22,12 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 
 # What lies in the folder of a lifecycle run, and what each is, whole or line by line.
 FILES = {
-    "lifecycle.json": "lifecycle", "environment.json": "environment", "result.json": "lifecycle-result",
-    "submissions.jsonl": "lifecycle-submission", "records.jsonl": "lifecycle-record",
-}  # fmt: skip
+    "lifecycle.json": "lifecycle",
+    "environment.json": "environment",
+    "result.json": "lifecycle-result",
+    "submissions.jsonl": "lifecycle-submission",
+    "records.jsonl": "lifecycle-record",
+}
 
 
 def fits(folder: Path) -> set[str]:
@@ -39,6 +42,8 @@ def fits(folder: Path) -> set[str]:
 
 def checked(document: dict[str, Any], name: str = "result") -> dict[str, Any]:
     """The document, when it is one of that name; else the test fails and says where it is not."""
-    wrong = [f"{error.json_path}: {error.message}" for error in validator(name).iter_errors(document)]
+    wrong = [
+        f"{error.json_path}: {error.message}" for error in validator(name).iter_errors(document)
+    ]
     assert not wrong, "\n".join(wrong)
     return document

@@ -1,8 +1,10 @@
-"""A Redis in this process whose clock a test sets: fakeredis, and what our scripts need of Redis beside it.
+"""A Redis in this process whose clock a test sets: fakeredis, and what our scripts need of Redis
+beside it.
 
-Our own Lua runs here, on Lua 5.1 as in Redis. What stays with the tests on a real server, since fakeredis shows it
-wrongly or not at all: what a call costs (INFO, commandstats, encodings, memory), blocking moves, broken connections,
-DUMP and restarts, and lists, hashes or texts of a size that only matters there.
+Our own Lua runs here, on Lua 5.1 as in Redis. What stays with the tests on a real server, since
+fakeredis shows it wrongly or not at all: what a call costs (INFO, commandstats, encodings, memory),
+blocking moves, broken connections, DUMP and restarts, and lists, hashes or texts of a size that
+only matters there.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from typing import Any
 import fakeredis
 import pytest
 
-# What Redis's Lua has and fakeredis's lacks. A script may read no other global variable than Redis's own, as there.
+# What Redis's Lua has and fakeredis's lacks. A script may read no other global variable than
+# Redis's own, as there.
 LUA_OF_REDIS = """
 local python = python
 local unpack_from = python.eval("__import__('struct').unpack_from")
@@ -44,7 +47,9 @@ class Clock:
         self._seconds += seconds
 
 
-def beats_for(clock: Clock, seconds: float, beat: Callable[[], object], every_s: float = 4.0) -> None:
+def beats_for(
+    clock: Clock, seconds: float, beat: Callable[[], object], every_s: float = 4.0
+) -> None:
     """Let time pass in which somebody beats. Only then deadlines run: see lua/pulse.lua."""
     for _ in range(math.ceil(seconds / every_s)):
         clock.step(every_s)

@@ -1,7 +1,9 @@
-"""The interface of a workload: it runs one request and returns how it ended. It never raises for a bad request.
+"""The interface of a workload: it runs one request and returns how it ended. It never raises for a
+bad request.
 
-A workload knows nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a worker that
-must stop now can put the request back. The runtime chooses its device and adds it to the result.
+A workload knows nothing of queues and Redis. While it waits, `interrupt` can end the run, so that a
+worker that must stop now can put the request back. The runtime chooses its device and adds it to
+the result.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from workers.devices import Chosen
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one run ended. error: one line, empty when it succeeded. timeout_s: the limit that was exceeded.
+    """How one run ended. error: one line, empty when it succeeded. timeout_s: the limit that was
+    exceeded.
 
     activity: how its processes spent the time; None when nothing was sampled.
     """
@@ -50,7 +53,9 @@ class Workload(Protocol):
     """Runs requests of one type."""
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
-        """Run once. limit_s: seconds, 0 for no limit. Raises Interrupted, and nothing else for a bad request."""
+        """Run once. limit_s: seconds, 0 for no limit. Raises Interrupted, and nothing else for a
+        bad request.
+        """
 
     def close(self) -> None:
         """Release processes and files."""

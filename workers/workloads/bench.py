@@ -1,8 +1,10 @@
-"""Benchmarks as requests: the request's one argument is a document; a child process runs it on this node.
+"""Benchmarks as requests: the request's one argument is a document; a child process runs it on this
+node.
 
-Whoever may submit to the queue decides what a worker measures, but not what runs on its node: a document that names a
-command, arguments of a tool, a directory or objects of the cluster is refused unless --allow-commands trusts it.
-The child's framed result is the figure `result`; its headlines are figures of their own.
+Whoever may submit to the queue decides what a worker measures, but not what runs on its node: a
+document that names a command, arguments of a tool, a directory or objects of the cluster is refused
+unless --allow-commands trusts it. The child's framed result is the figure `result`; its headlines
+are figures of their own.
 """
 
 from __future__ import annotations
@@ -20,16 +22,22 @@ from workers.workloads.base import Result
 from workers.workloads.program import Program
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
-_TRUST = "start the worker with --allow-commands if everybody who may submit to its queue may run anything on its node"
+_TRUST = (
+    "start the worker with --allow-commands if everybody who may submit to its queue may run"
+    " anything on its node"
+)
 
 
 class BenchWorkload:
-    """Runs `scaletest bench execute DOCUMENT`. allow_commands: also documents that decide what runs.
+    """Runs `scaletest bench execute DOCUMENT`. allow_commands: also documents that decide what
+    runs.
 
     no_causes: leave out where the time of the benchmark's parts goes.
     """
 
-    def __init__(self, program: Program, *, allow_commands: bool = False, no_causes: bool = False) -> None:
+    def __init__(
+        self, program: Program, *, allow_commands: bool = False, no_causes: bool = False
+    ) -> None:
         self._program = program
         self._options = ["--no-causes"] if no_causes else []
         self._allow_commands = allow_commands
@@ -37,7 +45,11 @@ class BenchWorkload:
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Run one benchmark to its end. Raises Interrupted."""
         if len(arguments) != 1:
-            return Result(Outcome.FAILED, Reason.EXIT, error="a benchmark has one argument: its document as JSON")
+            return Result(
+                Outcome.FAILED,
+                Reason.EXIT,
+                error="a benchmark has one argument: its document as JSON",
+            )
         try:
             benchmark = read(wire.load(arguments[0], "the document"))
         except InvalidValue as error:
@@ -60,8 +72,13 @@ class BenchWorkload:
 
 def _refused(benchmark: Benchmark) -> BenchmarkResult:
     names = ", ".join(benchmark.trusted)
-    text = f"{benchmark.name}: this worker takes no {names} of a benchmark, which decides what runs on its node"
-    return BenchmarkResult(benchmark.name, BenchmarkPhase.FAILED, failure=Failure.REFUSED, message=text, remedy=_TRUST)
+    text = (
+        f"{benchmark.name}: this worker takes no {names} of a benchmark, which decides what runs on"
+        " its node"
+    )
+    return BenchmarkResult(
+        benchmark.name, BenchmarkPhase.FAILED, failure=Failure.REFUSED, message=text, remedy=_TRUST
+    )
 
 
 def _framed(ended: BenchmarkResult, exit_code: int | None) -> Result:

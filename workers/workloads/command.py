@@ -1,4 +1,6 @@
-"""Any program: the worker's command with the request's arguments added. Known tools' output is read for figures."""
+"""Any program: the worker's command with the request's arguments added. Known tools' output is read
+for figures.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,17 @@ PLACEHOLDER = "FILENAME"
 
 
 class Command:
-    """Runs the worker's program with the request's arguments added, FILENAME replaced by the device's path."""
+    """Runs the worker's program with the request's arguments added, FILENAME replaced by the
+    device's path.
+    """
 
     def __init__(
-        self, command: tuple[str, ...], program: Program, devices: DeviceChooser, *, ignore_arguments: bool = False
+        self,
+        command: tuple[str, ...],
+        program: Program,
+        devices: DeviceChooser,
+        *,
+        ignore_arguments: bool = False,
     ) -> None:
         self._command = command
         self._program = program
@@ -28,7 +37,9 @@ class Command:
         self._ignore_arguments = ignore_arguments
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
-        """Run the program to its end, or to the limit; its whole process group is gone afterwards."""
+        """Run the program to its end, or to the limit; its whole process group is gone
+        afterwards.
+        """
         argv = [*self._command, *(() if self._ignore_arguments else arguments)]
         environment: Mapping[str, str] = {}
         if device is not None:
@@ -36,7 +47,9 @@ class Command:
             environment = self._devices.environment(device)
         elif any(PLACEHOLDER in part for part in argv):
             return Result(
-                Outcome.FAILED, Reason.NO_DEVICE, error=f"{PLACEHOLDER} is used, but no --device-glob was given"
+                Outcome.FAILED,
+                Reason.NO_DEVICE,
+                error=f"{PLACEHOLDER} is used, but no --device-glob was given",
             )
         reader = READERS.get(PurePath(argv[0]).name)
         ended = self._program.run(argv, limit_s, environment, capture=reader is not None)
@@ -48,7 +61,9 @@ class Command:
 
 
 def read(ended: Ended, reader: Reader) -> Result:
-    """The result with the tool's own figures, and with a better reason where its messages contain one."""
+    """The result with the tool's own figures, and with a better reason where its messages contain
+    one.
+    """
     reading = reader(ended.output, ended.errors)
     result = replace(ended.result, figures=reading.figures) if reading.figures else ended.result
     if result.outcome is not Outcome.FAILED or not reading.complaint:

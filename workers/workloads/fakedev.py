@@ -1,8 +1,8 @@
-"""A simulated device's run: takes the device's time by a known law of sharing, so that queues, dashboards, sharing and
-scaling laws can be tried without hardware.
+"""A simulated device's run: takes the device's time by a known law of sharing, so that queues,
+dashboards, sharing and scaling laws can be tried without hardware.
 
-Runs of one machine see each other by files in a shared folder, each locked by its run: the kernel drops the lock of a
-process that dies, so that dead runs are not counted.
+Runs of one machine see each other by files in a shared folder, each locked by its run: the kernel
+drops the lock of a process that dies, so that dead runs are not counted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ USE_FIELDS = [field.name for field in fields(Use)]
 
 def folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Where the runs of this machine meet: SCALETEST_FAKEDEV, else a folder of this user."""
-    return Path(environment.get(FOLDER_VARIABLE) or Path(tempfile.gettempdir()) / f"scaletest-fakedev-{os.getuid()}")
+    return Path(
+        environment.get(FOLDER_VARIABLE)
+        or Path(tempfile.gettempdir()) / f"scaletest-fakedev-{os.getuid()}"
+    )
 
 
 class FakeDevice:
@@ -75,19 +78,29 @@ class FakeDevice:
         except InvalidValue as error:
             hint = f" ({error.hint})" if error.hint else ""
             return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
-        work = replace(work, memory_mib=annotations.memory_mib(work.memory_mib, work.device_memory_mib))
+        work = replace(
+            work, memory_mib=annotations.memory_mib(work.memory_mib, work.device_memory_mib)
+        )
         name = device.device.id if device else "none"
         namespace = _podinfo("namespace").strip()
-        use = Use(name, 0.0, work.memory_mib, work.device_memory_mib, self._node, self._pod, namespace)
+        use = Use(
+            name, 0.0, work.memory_mib, work.device_memory_mib, self._node, self._pod, namespace
+        )
         with _present(folder(), use) as (place, file):
             taken = _memory_in_use(place) if work.memory_mib else 0
             if taken > work.device_memory_mib:
-                text = f"the device is out of memory: {taken} of {work.device_memory_mib} MiB wanted"
-                return Result(Outcome.FAILED, Reason.EXIT, error=text, figures={"memory_limit_hits": 1})
+                text = (
+                    f"the device is out of memory: {taken} of {work.device_memory_mib} MiB wanted"
+                )
+                return Result(
+                    Outcome.FAILED, Reason.EXIT, error=text, figures={"memory_limit_hits": 1}
+                )
             watch = self._sampler.begin() if self._sampler else None
             result = self._work(work, limit_s, use, place, file)
             path = device.device.path if device else ""
-            return replace(result, activity=watch.close_own(State.DEVICE, path)) if watch else result
+            return (
+                replace(result, activity=watch.close_own(State.DEVICE, path)) if watch else result
+            )
 
     def close(self) -> None:
         """Do nothing: no process or file is open."""
@@ -105,7 +118,9 @@ class FakeDevice:
             left -= (now - before) * speed
             shared += (now - before) * runs
             if limit_s and now - began >= limit_s:
-                return Result(Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s)
+                return Result(
+                    Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s
+                )
             if now - reported >= TELL_S or reported == began:
                 reported = now
                 uses(place)
@@ -128,7 +143,9 @@ class FakeDevice:
 
 def _podinfo(name: str) -> str:
     try:
-        return (Path(os.environ.get(PODINFO_VARIABLE) or PODINFO) / name).read_text(encoding="utf-8", errors="replace")
+        return (Path(os.environ.get(PODINFO_VARIABLE) or PODINFO) / name).read_text(
+            encoding="utf-8", errors="replace"
+        )
     except OSError:
         return ""
 
@@ -143,7 +160,8 @@ def _present(root: Path, use: Use) -> Iterator[tuple[Path, IO[str]]]:
     """A locked file of this run in its device's folder."""
     place = root / use.device.replace("/", "_")
     place.mkdir(parents=True, exist_ok=True)
-    # created under a hidden name, and renamed when it is locked and written, so that others count it whole
+    # created under a hidden name, and renamed when it is locked and written, so that others count
+    # it whole
     hidden = root / f".{uuid.uuid4().hex}"
     path = place / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with hidden.open("w", encoding="utf-8") as file:
@@ -157,7 +175,9 @@ def _present(root: Path, use: Use) -> Iterator[tuple[Path, IO[str]]]:
 
 
 def _first_run(root: Path) -> float:
-    """When the first run of this folder began, on the clock that all processes of the machine share."""
+    """When the first run of this folder began, on the clock that all processes of the machine
+    share.
+    """
     path = root / ".first"
     with path.open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -190,7 +210,12 @@ def uses(place: Path) -> list[Use]:
                     continue
                 fields_by_name = json.loads(file.readline())
                 running.append(Use(**{name: fields_by_name[name] for name in USE_FIELDS}))
-        except (OSError, ValueError, KeyError, TypeError):  # the run ended, or its file is being written
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+        ):  # the run ended, or its file is being written
             continue
     return running
 

@@ -1,4 +1,6 @@
-"""Runs one program: without a shell, in a process group of its own, which ends with it, its limit, or its worker."""
+"""Runs one program: without a shell, in a process group of its own, which ends with it, its limit,
+or its worker.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ class Ended:
 class Program:
     """Runs programs one after the other."""
 
-    def __init__(self, options: ProgramOptions, interrupt: Interrupt, sampler: RequestSampler | None = None) -> None:
+    def __init__(
+        self, options: ProgramOptions, interrupt: Interrupt, sampler: RequestSampler | None = None
+    ) -> None:
         """sampler: None to leave out where programs spend their time."""
         self._options = options
         self._sampler = sampler
@@ -75,7 +79,8 @@ class Program:
         capture: bool = False,
         quiet: bool = False,
     ) -> Ended:
-        """Run it to its end, or to the limit; its whole process group is gone afterwards. Raises Interrupted.
+        """Run it to its end, or to the limit; its whole process group is gone afterwards. Raises
+        Interrupted.
 
         capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
         """
@@ -91,7 +96,9 @@ class Program:
         """End the guard."""
         self._guard.close()
 
-    def _start(self, argv: Sequence[str], environment: dict[str, str], capture: bool) -> subprocess.Popen[bytes]:
+    def _start(
+        self, argv: Sequence[str], environment: dict[str, str], capture: bool
+    ) -> subprocess.Popen[bytes]:
         options = self._options
         plain = subprocess.DEVNULL if options.null_output else None
         return subprocess.Popen(
@@ -105,7 +112,12 @@ class Program:
         )
 
     def _wait(
-        self, process: subprocess.Popen[bytes], program: str, limit_s: float, silent: bool, watch: ProgramWatch | None
+        self,
+        process: subprocess.Popen[bytes],
+        program: str,
+        limit_s: float,
+        silent: bool,
+        watch: ProgramWatch | None,
     ) -> Ended:
         self._guard.watch(process.pid)
         if watch is not None:
@@ -123,12 +135,18 @@ class Program:
             activity = watch.close(usage) if watch is not None else None
         if not ended and not late:
             raise Interrupted
-        result = _result(process.returncode, program, texts[1]) if ended else _timed_out(process, program, limit_s)
+        result = (
+            _result(process.returncode, program, texts[1])
+            if ended
+            else _timed_out(process, program, limit_s)
+        )
         return Ended(result if activity is None else replace(result, activity=activity), *texts)
 
 
 class _Tail:
-    """Forwards the output of a program and keeps its end. Its thread ends with the pipe, or at close."""
+    """Forwards the output of a program and keeps its end. Its thread ends with the pipe, or at
+    close.
+    """
 
     def __init__(self, stream: IO[bytes] | None, echo: IO[str] | None) -> None:
         self._stream = stream
@@ -188,7 +206,9 @@ def _result(code: int, program: str, errors: str) -> Result:
         except ValueError:
             name = f"signal {-code}"
         return Result(Outcome.FAILED, Reason.SIGNAL, code, f"{program} was ended by {name}{detail}")
-    return Result(Outcome.FAILED, Reason.EXIT, code, f"{program} returned error code {code}{detail}")
+    return Result(
+        Outcome.FAILED, Reason.EXIT, code, f"{program} returned error code {code}{detail}"
+    )
 
 
 def _cannot_start(program: str, error: OSError, options: ProgramOptions) -> str:

@@ -1,4 +1,6 @@
-"""Sleep: the workload without contention, which shows the capacity of the framework. Monotonic, honours the limit."""
+"""Sleep: the workload without contention, which shows the capacity of the framework. Monotonic,
+honours the limit.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SHORTEST_S = 0.01
 
 
 class Sleep:
-    """Sleeps for the seconds in its first argument: the worker's own when given, else the request's."""
+    """Sleeps for the seconds in its first argument: the worker's own when given, else the
+    request's.
+    """
 
     def __init__(
         self,
@@ -43,10 +47,16 @@ class Sleep:
             seconds = math.nan
         if not 0 <= seconds <= MAX_TIME_LIMIT_S:
             shown = cut(arguments[0], 80) if arguments else "nothing"
-            return Result(Outcome.FAILED, Reason.EXIT, error=f"sleep needs seconds from 0 to 30 days, not {shown!r}")
+            return Result(
+                Outcome.FAILED,
+                Reason.EXIT,
+                error=f"sleep needs seconds from 0 to 30 days, not {shown!r}",
+            )
         if 0 < limit_s < seconds:
             self._wait(limit_s)
-            return Result(Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s)
+            return Result(
+                Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s
+            )
         if self._sampler is None or seconds < SHORTEST_S:
             self._wait(seconds)
             return SUCCEEDED

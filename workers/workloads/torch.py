@@ -1,7 +1,8 @@
-"""Run PyTorch in a process of its own, which keeps torch, the model and the device warm between requests.
+"""Run PyTorch in a process of its own, which keeps torch, the model and the device warm between
+requests.
 
-The process starts with the first request, in the environment that restricts it to the worker's device, and again when
-the device changes or a request had to be ended. It dies with the worker.
+The process starts with the first request, in the environment that restricts it to the worker's
+device, and again when the device changes or a request had to be ended. It dies with the worker.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ class TorchWorkload:
         *,
         ignore_arguments: bool = False,
     ) -> None:
-        """Raises InvalidValue for words that cannot be read, UsageError without torch. sampler: None to leave out where
-        the time went."""
+        """Raises InvalidValue for words that cannot be read, UsageError without torch. sampler:
+        None to leave out where the time went.
+        """
         from_words(options)
         if find_spec("torch") is None:
             raise UsageError("torch is not installed here", hint="pip install 'scaletest[torch]'")
@@ -77,7 +79,9 @@ class TorchWorkload:
             return Result(Outcome.TIMED_OUT, error=text, timeout_s=limit_s, activity=activity)
         return replace(_died(self._exit_code), activity=activity)
 
-    def _compute(self, line: bytes, limit_s: float, device: Chosen | None) -> tuple[bytes | None, Activity | None]:
+    def _compute(
+        self, line: bytes, limit_s: float, device: Chosen | None
+    ) -> tuple[bytes | None, Activity | None]:
         """The answer as of `_ask`, and where the time went. Raises Interrupted."""
         deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
         path = device.device.path if device else ""
@@ -101,7 +105,9 @@ class TorchWorkload:
         self._guard.close()
 
     def _ready(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        if self._process is not None and (self._environment != environment or self._process.poll() is not None):
+        if self._process is not None and (
+            self._environment != environment or self._process.poll() is not None
+        ):
             self._end()
         if self._process is None:
             self._process = subprocess.Popen(
@@ -117,9 +123,15 @@ class TorchWorkload:
         return self._process
 
     def _ask(
-        self, process: subprocess.Popen[bytes], line: bytes, deadline: float, watch: ProgramWatch | None
+        self,
+        process: subprocess.Popen[bytes],
+        line: bytes,
+        deadline: float,
+        watch: ProgramWatch | None,
     ) -> bytes | None:
-        """Send a request; the answer, b"" when the process died, None at the deadline. Raises Interrupted."""
+        """Send a request; the answer, b"" when the process died, None at the deadline. Raises
+        Interrupted.
+        """
         assert process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(line)
@@ -179,14 +191,19 @@ def _result(answer: dict[str, Any]) -> Result:
 
 
 def _died(code: int | None) -> Result:
-    """The result when the process died, which errors of torch do not cause: a crash, or the system lacked memory."""
+    """The result when the process died, which errors of torch do not cause: a crash, or the system
+    lacked memory.
+    """
     code = code or 0
     if code == UNAVAILABLE:
         error = "PyTorch cannot be used here; the worker's log says why"
         return Result(Outcome.FAILED, Reason.NO_BINARY, code, error)
     if code >= 0:
         return Result(
-            Outcome.FAILED, Reason.EXIT, code, f"torch ended by itself with code {code}; the worker's log says why"
+            Outcome.FAILED,
+            Reason.EXIT,
+            code,
+            f"torch ended by itself with code {code}; the worker's log says why",
         )
     text = f"torch was ended by signal {-code}" + (
         "; the memory limit of its container may be the reason" if code == -9 else ""

@@ -1,4 +1,6 @@
-"""Transcode: one description, run by oneVPL's tool or FFmpeg on this worker's device, with its figures read."""
+"""Transcode: one description, run by oneVPL's tool or FFmpeg on this worker's device, with its
+figures read.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from workers.workloads.base import Result
 from workers.workloads.command import read
 from workers.workloads.program import Program
 
-_READERS = {TranscodeEngine.FFMPEG: transcode_output.ffmpeg, TranscodeEngine.ONEVPL: transcode_output.onevpl}
+_READERS = {
+    TranscodeEngine.FFMPEG: transcode_output.ffmpeg,
+    TranscodeEngine.ONEVPL: transcode_output.onevpl,
+}
 
 
 class TranscodeWorkload:
@@ -33,7 +38,9 @@ class TranscodeWorkload:
         *,
         ignore_arguments: bool = False,
     ) -> None:
-        """Raises InvalidValue for words that cannot be read. directory: where relative paths begin, "" for ours."""
+        """Raises InvalidValue for words that cannot be read. directory: where relative paths begin,
+        "" for ours.
+        """
         from_words(("--input", "any", *options))
         self._options = options
         self._program = program
@@ -44,8 +51,14 @@ class TranscodeWorkload:
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Transcode once. Raises Interrupted."""
         try:
-            work = self._checked(from_words(self._options, () if self._ignore_arguments else arguments))
-            path = device.device.path if device and work.acceleration is not Acceleration.SOFTWARE else ""
+            work = self._checked(
+                from_words(self._options, () if self._ignore_arguments else arguments)
+            )
+            path = (
+                device.device.path
+                if device and work.acceleration is not Acceleration.SOFTWARE
+                else ""
+            )
             with _par_file(work, path) as par_file:
                 argv = transcode_arguments.arguments(work, path, par_file)
                 environment = self._devices.environment(device) if device else {}
@@ -55,7 +68,12 @@ class TranscodeWorkload:
             return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
         result = read(ended, _READERS[work.engine])
         if result.outcome is Outcome.SUCCEEDED and not result.figures.get("frames"):
-            return replace(result, outcome=Outcome.FAILED, reason=Reason.EXIT, error=f"{work.command} encoded no frame")
+            return replace(
+                result,
+                outcome=Outcome.FAILED,
+                reason=Reason.EXIT,
+                error=f"{work.command} encoded no frame",
+            )
         return result
 
     def close(self) -> None:
@@ -63,19 +81,25 @@ class TranscodeWorkload:
         self._program.close()
 
     def _checked(self, work: Transcode) -> Transcode:
-        """The description with the codec read from the file. InvalidValue for a file that cannot be used."""
+        """The description with the codec read from the file. InvalidValue for a file that cannot be
+        used.
+        """
         file = self._directory / work.input
         try:
             if file.exists() and not file.is_file():
                 # reading a pipe could block without a limit, and a device never ends
-                raise InvalidValue(f"the input {file} is not a plain file", hint="give a media file")
+                raise InvalidValue(
+                    f"the input {file} is not a plain file", hint="give a media file"
+                )
             with file.open("rb") as stream:
                 head = stream.read(HEAD_BYTES)
         except OSError as error:
             raise InvalidValue(f"the input {file} cannot be read: {error.strerror}") from error
         if not head:
             raise InvalidValue(f"the input {file} is empty")
-        text = refusal(work.input, head, work.codec) if work.engine is TranscodeEngine.ONEVPL else ""
+        text = (
+            refusal(work.input, head, work.codec) if work.engine is TranscodeEngine.ONEVPL else ""
+        )
         if text:
             raise InvalidValue(text)
         return work if work.codec else replace(work, codec=codec_of_head(head))
@@ -88,7 +112,9 @@ def _par_file(work: Transcode, device: str) -> Iterator[str]:
     if not text:
         yield ""
         return
-    with tempfile.NamedTemporaryFile("w", prefix="scaletest-", suffix=".par", encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="scaletest-", suffix=".par", encoding="utf-8"
+    ) as file:
         file.write(text)
         file.flush()
         yield file.name

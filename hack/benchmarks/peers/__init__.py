@@ -1,1 +1,3 @@
-"""Our worker beside the task queues that people would use instead, each in an environment of its own."""
+"""Our worker beside the task queues that people would use instead, each in an environment of its
+own.
+"""

@@ -1,7 +1,9 @@
-"""Our worker and the task queues that people would use instead, in alternation on one embedded server.
+"""Our worker and the task queues that people would use instead, in alternation on one embedded
+server.
 
-TCP loopback, no persistence, empty jobs, results stored, one worker process, each peer at its best documented setting
-(its adapter says which). The order is shuffled anew in every round, by a fixed seed. A table, then one line of JSON.
+TCP loopback, no persistence, empty jobs, results stored, one worker process, each peer at its best
+documented setting (its adapter says which). The order is shuffled anew in every round, by a fixed
+seed. A table, then one line of JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from scaletest.system.guard import Guard
 SEED = 20_240_229
 LEAST_JOBS = 150
 FLEETS = (OURS, STOCK)
-# What a run spends in all on waiting for busy neighbours and on measuring once more what they disturbed.
+# What a run spends in all on waiting for busy neighbours and on measuring once more what they
+# disturbed.
 PATIENCE_S = 120.0
 LONGEST_WAIT_S = 5.0
 
@@ -83,7 +86,9 @@ class Run:
             self._fail(name, str(error))
 
     def _quieter(self, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Measure when others rest, once more when they did not, and keep the quieter; within the run's patience."""
+        """Measure when others rest, once more when they did not, and keep the quieter; within the
+        run's patience.
+        """
         self._patience_s -= wait_for_quiet(min(LONGEST_WAIT_S, self._patience_s))
         row = measure()
         if row["foreign_cores"] > LOUD_CORES and self._patience_s > 0:
@@ -93,14 +98,16 @@ class Run:
         return row
 
     def _one(self, number: int, name: str) -> None:
-        count = max(LEAST_JOBS, int(self._rates[name] * self._options.seconds) + self.peers[name].ahead)
+        count = max(
+            LEAST_JOBS, int(self._rates[name] * self._options.seconds) + self.peers[name].ahead
+        )
         row = self._quieter(lambda: self._benches[name].one(count, self._options.trips))
         self.rounds[name][number] = row
         self._rates[name] = row["per_s"]
         print(
-            f"round {number}  {self.peers[name].title:34} {row['per_s']:8,.0f} jobs/s in {row['seconds']:4.1f} s"
-            f"  Redis {row['redis_us']:5.0f} us  {row['commands']:5.1f} commands  {row['bytes']:7,.0f} bytes"
-            f"  others {row['foreign_cores']:.1f} cores"
+            f"round {number}  {self.peers[name].title:34} {row['per_s']:8,.0f} jobs/s in"
+            f" {row['seconds']:4.1f} s  Redis {row['redis_us']:5.0f} us  {row['commands']:5.1f}"
+            f" commands  {row['bytes']:7,.0f} bytes  others {row['foreign_cores']:.1f} cores"
             + (f"  round trip {row['p50_s'] * 1000:6.2f} ms" if "p50_s" in row else ""),
             flush=True,
         )
@@ -111,8 +118,8 @@ class Run:
         row = self._quieter(lambda: self._benches[name].fleet(size, count))
         self.fleets.setdefault(name, {}).setdefault(size, []).append(row)
         print(
-            f"{size} workers  {self.peers[name].title:32} {row['per_s']:8,.0f} jobs/s in {row['seconds']:4.1f} s"
-            f"  others {row['foreign_cores']:.1f} cores",
+            f"{size} workers  {self.peers[name].title:32} {row['per_s']:8,.0f} jobs/s in"
+            f" {row['seconds']:4.1f} s  others {row['foreign_cores']:.1f} cores",
             flush=True,
         )
 
@@ -125,7 +132,8 @@ class Run:
         fleets = {
             name: {
                 str(size): {
-                    key: report.spread([row[key] for row in report.best(rows)]) for key in ("per_s", "foreign_cores")
+                    key: report.spread([row[key] for row in report.best(rows)])
+                    for key in ("per_s", "foreign_cores")
                 }
                 for size, rows in sizes.items()
             }
@@ -148,16 +156,33 @@ def parse() -> argparse.Namespace:
     """The options; ours is always measured, it is what the ratios are about."""
     parser = argparse.ArgumentParser(prog="./hack/bench --peers", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default=",".join(NAMES), metavar="NAME,...", help="of: " + ", ".join(NAMES))
-    parser.add_argument("--quick", action="store_true", help="one short round: does everything run?")
+    parser.add_argument(
+        "--only", default=",".join(NAMES), metavar="NAME,...", help="of: " + ", ".join(NAMES)
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="one short round: does everything run?"
+    )
     options = parser.parse_args()
     options.only = {OURS, *options.only.split(",")}
     unknown = options.only - set(NAMES)
     if unknown or options.rounds < 1:
-        parser.error(f"no such peer: {', '.join(sorted(unknown))}" if unknown else "--rounds needs 1 or more")
-    options.seconds, options.trips, options.fleet, options.fleet_rounds = 3.0, 500, (1, 2, 4, 8), min(2, options.rounds)
+        parser.error(
+            f"no such peer: {', '.join(sorted(unknown))}" if unknown else "--rounds needs 1 or more"
+        )
+    options.seconds, options.trips, options.fleet, options.fleet_rounds = (
+        3.0,
+        500,
+        (1, 2, 4, 8),
+        min(2, options.rounds),
+    )
     if options.quick:
-        options.rounds, options.seconds, options.trips, options.fleet, options.fleet_rounds = 1, 1.0, 100, (1, 2), 1
+        options.rounds, options.seconds, options.trips, options.fleet, options.fleet_rounds = (
+            1,
+            1.0,
+            100,
+            (1, 2),
+            1,
+        )
     return options
 
 
@@ -167,11 +192,16 @@ def main() -> int:
     run.run()
     print(f"\n{report.table(run.rounds, run.peers)}")
     if run.fleets:
-        print(f"\nseveral workers on one queue, jobs/s\n{report.fleet_table(run.fleets, run.peers)}")
+        print(
+            f"\nseveral workers on one queue, jobs/s\n{report.fleet_table(run.fleets, run.peers)}"
+        )
     print()
     for key, row in report.ratios(run.rounds, run.peers).items():
         label = f"{key.replace('_', ' ')} ({row['to']})"
-        print(f"{label:48} {row['median']:7.3f} ({row['min']:.3f} to {row['max']:.3f}), {row['quiet']} quiet rounds")
+        print(
+            f"{label:48} {row['median']:7.3f} ({row['min']:.3f} to {row['max']:.3f}),"
+            f" {row['quiet']} quiet rounds"
+        )
     print(json.dumps(run.to_dict()))
     return 1 if run.failed else 0
 

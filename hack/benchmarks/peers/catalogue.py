@@ -1,7 +1,9 @@
-"""What is known of a peer before it runs: the block of inline script metadata at the top of its adapter.
+"""What is known of a peer before it runs: the block of inline script metadata at the top of its
+adapter.
 
-An adapter is a script for another environment, so it is read here and never imported. `dependencies` are pinned;
-`[tool.peer]` says how to run one worker and how to see in Redis how far it is.
+An adapter is a script for another environment, so it is read here and never imported.
+`dependencies` are pinned; `[tool.peer]` says how to run one worker and how to see in Redis how far
+it is.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ class Peer:
     """One library at one setting.
 
     work: the worker's command; {bin} is the environment's folder of programs, {url} the Redis.
-    left, done: a command that answers how many jobs still wait, or a number that grows by one a job.
-    ahead: jobs that a worker may hold before it runs them; that many are left out at the start of a drain.
+    left, done: a command that answers how many jobs still wait, or a number that grows by one a
+    job.
+    ahead: jobs that a worker may hold before it runs them; that many are left out at the start of a
+    drain.
     rate: jobs a second to expect, which sizes the first drain.
-    queue, registered: the queue's list and a count of living workers, for drains with several workers.
+    queue, registered: the queue's list and a count of living workers, for drains with several
+    workers.
     """
 
     name: str
@@ -58,6 +63,7 @@ def load(name: str) -> Peer:
     assert block, f"the adapter of {name} has no block of script metadata"
     metadata = tomllib.loads("\n".join(line[2:] for line in block[1].splitlines()))
     row: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in metadata["tool"]["peer"].items()
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in metadata["tool"]["peer"].items()
     }
     return Peer(name=name, dependencies=tuple(metadata["dependencies"]), **row)

@@ -1,8 +1,10 @@
-"""One peer under measurement: fill, drain, round trips. Everything is read from Redis, nothing from the peer.
+"""One peer under measurement: fill, drain, round trips. Everything is read from Redis, nothing from
+the peer.
 
-The window of a drain opens when the first percent and what a worker may hold ahead are gone, and closes at the last
-percent, so that neither start-up nor prefetch counts. One look is one command; INFO is read at both ends only.
-Every process is started here in a group of its own, and only those groups are ended.
+The window of a drain opens when the first percent and what a worker may hold ahead are gone, and
+closes at the last percent, so that neither start-up nor prefetch counts. One look is one command;
+INFO is read at both ends only. Every process is started here in a group of its own, and only those
+groups are ended.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class Look:
 class Bench:
     """Runs a peer's adapter and worker against one server."""
 
-    def __init__(self, redis: Any, server: EmbeddedServer, peer: Peer, programs: Path, guard: Guard) -> None:
+    def __init__(
+        self, redis: Any, server: EmbeddedServer, peer: Peer, programs: Path, guard: Guard
+    ) -> None:
         self._redis, self._server, self._peer, self._programs = redis, server, peer, programs
         self._words = {"bin": str(programs), "url": server.url}
         extra = {
@@ -59,7 +63,9 @@ class Bench:
         self._environment = guard.environment({**os.environ, **peer.environment, **extra})
 
     def one(self, count: int, trips: int) -> dict[str, float]:
-        """One worker: the drain's figures and, by the same warm worker, the round trip's in seconds."""
+        """One worker: the drain's figures and, by the same warm worker, the round trip's in
+        seconds.
+        """
         self._fill(count)
         base = self._number()
         with tempfile.TemporaryFile() as log:
@@ -74,7 +80,9 @@ class Bench:
         return row
 
     def fleet(self, workers: int, count: int) -> dict[str, float]:
-        """Jobs a second of several workers on one queue, which is shown to them once all of them wait for it."""
+        """Jobs a second of several workers on one queue, which is shown to them once all of them
+        wait for it.
+        """
         self._fill(count)
         self._redis.rename(self._peer.queue, _HELD)
         with tempfile.TemporaryFile() as log:
@@ -94,14 +102,22 @@ class Bench:
 
     def _trips(self, count: int) -> dict[str, float]:
         seconds = sorted(json.loads(self._adapter("trips", count)))
-        return {"p50_s": seconds[len(seconds) // 2], "p99_s": seconds[min(len(seconds) - 1, len(seconds) * 99 // 100)]}
+        return {
+            "p50_s": seconds[len(seconds) // 2],
+            "p99_s": seconds[min(len(seconds) - 1, len(seconds) * 99 // 100)],
+        }
 
     def _adapter(self, action: str, count: int) -> str:
         command = [str(self._programs / "python"), str(self._peer.adapter), action, str(count)]
         result = subprocess.run(
-            command, env=self._environment, cwd=ADAPTERS, capture_output=True, text=True, timeout=FILL_TIMEOUT_S,
+            command,
+            env=self._environment,
+            cwd=ADAPTERS,
+            capture_output=True,
+            text=True,
+            timeout=FILL_TIMEOUT_S,
             check=False,
-        )  # fmt: skip
+        )
         if result.returncode:
             raise Failed(f"{self._peer.name} {action}: {result.stderr[-1500:]}")
         return result.stdout
@@ -110,14 +126,24 @@ class Bench:
         command = [word.format(**self._words) for word in self._peer.work]
         return [
             subprocess.Popen(
-                command, env=self._environment, cwd=ADAPTERS, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                command,
+                env=self._environment,
+                cwd=ADAPTERS,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
                 start_new_session=True,
             )
             for _ in range(workers)
-        ]  # fmt: skip
+        ]
 
     def _watch(
-        self, count: int, base: int, workers: list[subprocess.Popen[bytes]], log: IO[bytes], edge: float
+        self,
+        count: int,
+        base: int,
+        workers: list[subprocess.Popen[bytes]],
+        log: IO[bytes],
+        edge: float,
     ) -> dict[str, float]:
         """Figures between the first look and the last that count."""
         opens, closes = count * edge + self._peer.ahead, count * (1 - edge)
@@ -129,7 +155,8 @@ class Bench:
             raise Failed(f"{self._peer.name}: {count} jobs were gone before they could be measured")
         spent = {key: (value - first.counts[key]) / jobs for key, value in last.counts.items()}
         spent["commands"] -= looks[0] / jobs
-        # Below zero by a tick or two: the machine and its processes are not counted at the same instant.
+        # Below zero by a tick or two: the machine and its processes are not counted at the same
+        # instant.
         foreign = max(0.0, spent.pop("foreign_us") * jobs / seconds / 1e6)
         return {"per_s": jobs / seconds, "seconds": seconds, "foreign_cores": foreign, **spent}
 
@@ -154,7 +181,9 @@ class Bench:
         found[0].counts = self._counts([worker.pid for worker in workers])
         return found[0]
 
-    def _settle(self, count: int, base: int, workers: list[subprocess.Popen[bytes]], log: IO[bytes]) -> None:
+    def _settle(
+        self, count: int, base: int, workers: list[subprocess.Popen[bytes]], log: IO[bytes]
+    ) -> None:
         """Wait until the queue is empty and the worker rests."""
         self._until(lambda: self._look(base).done >= count, workers, log)
         time.sleep(0.3)
@@ -179,18 +208,24 @@ class Bench:
         return int(self._redis.execute_command(*command))
 
     def _counts(self, sessions: list[int]) -> dict[str, float]:
-        """What was spent so far, by the server and by strangers. Calls inside scripts count as commands."""
+        """What was spent so far, by the server and by strangers. Calls inside scripts count as
+        commands.
+        """
         info = self._redis.info("cpu", "stats", "commandstats")
         return {
             "redis_us": (float(info["used_cpu_user"]) + float(info["used_cpu_sys"])) * 1e6,
-            "commands": float(sum(row["calls"] for name, row in info.items() if name.startswith("cmdstat_"))),
+            "commands": float(
+                sum(row["calls"] for name, row in info.items() if name.startswith("cmdstat_"))
+            ),
             "bytes": float(info["total_net_input_bytes"] + info["total_net_output_bytes"]),
             "foreign_us": (busy_s() - ours_s([self._server.pid, *sessions])) * 1e6,
         }
 
 
 def _end(workers: list[subprocess.Popen[bytes]]) -> None:
-    """The groups that were started here. KILL: the server is emptied next, there is nothing to say goodbye to."""
+    """The groups that were started here. KILL: the server is emptied next, there is nothing to say
+    goodbye to.
+    """
     for worker in workers:
         try:
             os.killpg(worker.pid, signal.SIGKILL)

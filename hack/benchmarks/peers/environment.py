@@ -1,6 +1,7 @@
 """One virtual environment a library, made once, outside the repository, named by what is in it.
 
-Libraries pin redis-py against each other, so they cannot share one. Two adapters with the same requirements do.
+Libraries pin redis-py against each other, so they cannot share one. Two adapters with the same
+requirements do.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def cache() -> Path:
 
 
 def programs(peer: Peer) -> Path:
-    """The folder of programs of the peer's environment, which is made when it is missing; ours for no requirements."""
+    """The folder of programs of the peer's environment, which is made when it is missing; ours for
+    no requirements.
+    """
     if not peer.dependencies:
         return Path(sys.executable).parent
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -43,8 +46,18 @@ def programs(peer: Peer) -> Path:
 
 
 def _make(folder: Path, peer: Peer) -> None:
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    for command in ([sys.executable, "-m", "venv", "--clear", str(folder)], [*pip, *peer.dependencies]):
+    pip = [
+        str(folder / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
+    for command in (
+        [sys.executable, "-m", "venv", "--clear", str(folder)],
+        [*pip, *peer.dependencies],
+    ):
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:
             lines = (result.stderr or result.stdout).strip().splitlines() or ["it printed nothing"]

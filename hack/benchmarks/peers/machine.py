@@ -1,7 +1,7 @@
 """How much of the machine somebody else used: a row measured beside a busy neighbour says little.
 
-Cores that were busy, less what the processes of our own sessions used. Linux counts both in ticks of a hundredth of a
-second, so it means something for drains of a second and more.
+Cores that were busy, less what the processes of our own sessions used. Linux counts both in ticks
+of a hundredth of a second, so it means something for drains of a second and more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def busy_s() -> float:
 
 
 def ours_s(sessions: Iterable[int]) -> float:
-    """CPU seconds of the living processes of these sessions and this process, with the children they waited for."""
+    """CPU seconds of the living processes of these sessions and this process, with the children
+    they waited for.
+    """
     wanted = set(sessions)
     total = 0
     for path in Path("/proc").glob("[0-9]*/stat"):

@@ -1,6 +1,8 @@
-"""From rows of rounds to a table and ratios. A ratio is taken within a round, and then its median and its spread.
+"""From rows of rounds to a table and ratios. A ratio is taken within a round, and then its median
+and its spread.
 
-Rows that were measured beside busy neighbours are left out where a quiet one exists; `quiet` says how many were quiet.
+Rows that were measured beside busy neighbours are left out where a quiet one exists; `quiet` says
+how many were quiet.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def figures(rounds: Rounds) -> dict[str, dict[str, Any]]:
 def ratio(rounds: Rounds, other: str, measure: str) -> dict[str, float] | None:
     """Ours over the other's, round by round; None when one of them was not measured."""
     ours, theirs = rounds.get(OURS, {}), rounds.get(other, {})
-    pairs = [(ours[number], row) for number, row in theirs.items() if number in ours and measure in row]
+    pairs = [
+        (ours[number], row) for number, row in theirs.items() if number in ours and measure in row
+    ]
     pairs = [pair for pair in pairs if is_quiet(*pair)] or pairs
     if not pairs or measure not in pairs[0][0]:
         return None
@@ -112,7 +116,9 @@ def table(rounds: Rounds, peers: dict[str, Peer]) -> str:
     return _aligned(lines)
 
 
-def fleet_table(fleets: dict[str, dict[int, list[dict[str, float]]]], peers: dict[str, Peer]) -> str:
+def fleet_table(
+    fleets: dict[str, dict[int, list[dict[str, float]]]], peers: dict[str, Peer]
+) -> str:
     """Jobs a second by number of workers."""
     sizes = sorted({size for rows in fleets.values() for size in rows})
     lines: list[tuple[str, ...]] = [("workers", *map(str, sizes))]

@@ -37,7 +37,9 @@ class Arrivals:
 
     def __post_init__(self) -> None:
         if not self.arrivals:
-            raise InvalidValue("the workload has no request", hint="give a higher rate or a longer duration")
+            raise InvalidValue(
+                "the workload has no request", hint="give a higher rate or a longer duration"
+            )
         if len(self.arrivals) != len(self.runs):
             raise InvalidValue("the workload has another number of run times than of requests")
 
@@ -46,7 +48,9 @@ Runs = Callable[[], float]
 
 
 def runs_of(chance: SimulationChance, mean_s: float, variation: float) -> Runs:
-    """Run times with this mean. variation: standard deviation over mean; 0 is constant, else log-normal."""
+    """Run times with this mean. variation: standard deviation over mean; 0 is constant, else
+    log-normal.
+    """
     if variation <= 0:
         return lambda: mean_s
     sigma = math.sqrt(math.log(1 + variation**2))
@@ -57,14 +61,22 @@ def runs_of(chance: SimulationChance, mean_s: float, variation: float) -> Runs:
 def recorded(chance: SimulationChance, values: Sequence[float]) -> Runs:
     """Run times drawn from recorded ones."""
     if not values:
-        raise InvalidValue("no run time was recorded", hint="give the folder of a run with successful requests")
+        raise InvalidValue(
+            "no run time was recorded", hint="give the folder of a run with successful requests"
+        )
     return lambda: chance.choice(values)
 
 
 def poisson(
-    chance: SimulationChance, runs: Runs, rate: Callable[[float], float], peak: float, duration_s: float
+    chance: SimulationChance,
+    runs: Runs,
+    rate: Callable[[float], float],
+    peak: float,
+    duration_s: float,
 ) -> Arrivals:
-    """Arrivals by chance with a rate a second that may change with time; peak: its highest value (thinning)."""
+    """Arrivals by chance with a rate a second that may change with time; peak: its highest value
+    (thinning).
+    """
     _check_size(peak * duration_s)
     arrivals = []
     at = 0.0
@@ -88,11 +100,15 @@ def _check_size(requests: float) -> None:
 PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
 
 
-def pattern(name: str, chance: SimulationChance, runs: Runs, per_s: float, duration_s: float) -> Arrivals:
+def pattern(
+    name: str, chance: SimulationChance, runs: Runs, per_s: float, duration_s: float
+) -> Arrivals:
     """A workload with a mean of `per_s` requests a second.
 
-    poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over the duration.
-    steps: by chance, a quarter, twice and three quarters of the rate, a third of the time each. burst: four heaps.
+    poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over
+    the duration.
+    steps: by chance, a quarter, twice and three quarters of the rate, a third of the time each.
+    burst: four heaps.
     """
     _check_size(per_s * duration_s)
     count = max(1, round(per_s * duration_s))
@@ -104,9 +120,15 @@ def pattern(name: str, chance: SimulationChance, runs: Runs, per_s: float, durat
         return Arrivals(arrivals, tuple(runs() for _ in arrivals))
     if name == "wave":
         turn = 2 * math.pi / duration_s
-        return poisson(chance, runs, lambda at: per_s * (1 - math.cos(at * turn)), 2 * per_s, duration_s)
+        return poisson(
+            chance, runs, lambda at: per_s * (1 - math.cos(at * turn)), 2 * per_s, duration_s
+        )
     if name == "steps":
         return poisson(
-            chance, runs, lambda at: per_s * (0.25, 2.0, 0.75)[min(2, int(3 * at / duration_s))], 2 * per_s, duration_s
+            chance,
+            runs,
+            lambda at: per_s * (0.25, 2.0, 0.75)[min(2, int(3 * at / duration_s))],
+            2 * per_s,
+            duration_s,
         )
     return poisson(chance, runs, lambda at: per_s, per_s, duration_s)

@@ -75,15 +75,21 @@ class HpaSpec:
 
 @dataclass(slots=True)
 class Hpa:
-    """One HPA with its memory, which a restart of the controller forgets. Times are seconds of any clock."""
+    """One HPA with its memory, which a restart of the controller forgets. Times are seconds of any
+    clock.
+    """
 
     spec: HpaSpec
     recommendations: list[tuple[float, int]] = field(default_factory=list)
     ups: list[tuple[float, int]] = field(default_factory=list)
     downs: list[tuple[float, int]] = field(default_factory=list)
 
-    def sync(self, now_s: float, replicas: int, status: int, ready: int, metrics: Sequence[int | None]) -> int:
-        """New spec.replicas. status: status.replicas. metrics: each in thousandths, None where reading it failed."""
+    def sync(
+        self, now_s: float, replicas: int, status: int, ready: int, metrics: Sequence[int | None]
+    ) -> int:
+        """New spec.replicas. status: status.replicas. metrics: each in thousandths, None where
+        reading it failed.
+        """
         spec = self.spec
         if not self.recommendations:
             self.recommendations.append((now_s, replicas))
@@ -103,16 +109,24 @@ class Hpa:
         self._remember_change(now_s, wanted - replicas)
         return wanted
 
-    def _proposal(self, replicas: int, status: int, ready: int, metrics: Sequence[int | None]) -> int | None:
+    def _proposal(
+        self, replicas: int, status: int, ready: int, metrics: Sequence[int | None]
+    ) -> int | None:
         """The largest of all metrics; None when nothing may be done."""
-        known = [propose(self.spec, replicas, status, ready, metric) for metric in metrics if metric is not None]
+        known = [
+            propose(self.spec, replicas, status, ready, metric)
+            for metric in metrics
+            if metric is not None
+        ]
         if not known or (len(known) < len(metrics) and max(known) < replicas):
             return None
         return max(known)
 
     def _plain(self, now_s: float, replicas: int, proposal: int) -> int:
         """Without `behavior`: the highest of five minutes, at most doubled."""
-        recent = [proposed for at, proposed in self.recommendations if at >= now_s - DOWNSCALE_WINDOW_S]
+        recent = [
+            proposed for at, proposed in self.recommendations if at >= now_s - DOWNSCALE_WINDOW_S
+        ]
         self._store(now_s, proposal, DOWNSCALE_WINDOW_S)
         stable = max([proposal, *recent])
         limit = max(2 * replicas, 4)
@@ -155,7 +169,9 @@ class Hpa:
 
     def _store(self, now_s: float, proposal: int, window_s: float) -> None:
         self.recommendations = [
-            recommendation for recommendation in self.recommendations if recommendation[0] >= now_s - window_s
+            recommendation
+            for recommendation in self.recommendations
+            if recommendation[0] >= now_s - window_s
         ]
         self.recommendations.append((now_s, proposal))
 

@@ -1,4 +1,5 @@
-"""KEDA: ScaledObject, which drives an HPA and the step between none and one, and ScaledJob with all its strategies.
+"""KEDA: ScaledObject, which drives an HPA and the step between none and one, and ScaledJob with all
+its strategies.
 
 After the operator's source, 2.20.
 """
@@ -56,7 +57,9 @@ class ScaledJob:
     share: float = 0.0
 
     def create(self, length: float, running: int, pending: int) -> int:
-        """How many jobs one poll creates. running: not finished jobs; pending: those of them without a running pod."""
+        """How many jobs one poll creates. running: not finished jobs; pending: those of them
+        without a running pod.
+        """
         wanted = min(self.maximum, math.ceil(length / self.target))
         if running < self.minimum:
             return self.minimum - running

@@ -26,7 +26,9 @@ class RuleChoice:
 
 
 def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
-    """Rules worth trying: on demand and on desired workers, quick, damped and gentle on the way down."""
+    """Rules worth trying: on demand and on desired workers, quick, damped and gentle on the way
+    down.
+    """
     downs = {
         "at once": quick(0),
         "after 60 s": quick(60),
@@ -34,7 +36,9 @@ def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
         "one pod a minute": quick(0, ScalingPolicy("Pods", 1, 60)),
     }
     for how, behavior in downs.items():
-        base = replace(RULES["demand"], behavior=behavior, idle_first=True, maximum=maximum, minimum=minimum)
+        base = replace(
+            RULES["demand"], behavior=behavior, idle_first=True, maximum=maximum, minimum=minimum
+        )
         for target in (1.0, 1.5, 2.0, 4.0):
             yield replace(base, name=f"{target:g} requests a worker, down {how}", target=target)
         for utilisation, window_s in product((0.7, 0.9), (60.0, 300.0, 600.0)):

@@ -53,7 +53,9 @@ class SimulationResult:
         """The wait that `share` of the ended requests did not exceed; None when nothing ended."""
         if not self.waits_s:
             return None
-        return self.waits_s[min(len(self.waits_s) - 1, max(0, math.ceil(share * len(self.waits_s)) - 1))]
+        return self.waits_s[
+            min(len(self.waits_s) - 1, max(0, math.ceil(share * len(self.waits_s)) - 1))
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without the course."""

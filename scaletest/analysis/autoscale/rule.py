@@ -6,7 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scaletest.analysis.autoscale.hpa import DEFAULT_UP, Behavior, HpaSpec, ScalingPolicy, ScalingRules, TargetType
+from scaletest.analysis.autoscale.hpa import (
+    DEFAULT_UP,
+    Behavior,
+    HpaSpec,
+    ScalingPolicy,
+    ScalingRules,
+    TargetType,
+)
 from scaletest.analysis.autoscale.keda import ScaledObject
 from scaletest.analysis.desired_workers import Targets
 from scaletest.model import checks
@@ -48,12 +55,16 @@ class Rule:
     def hpa(self) -> HpaSpec:
         """The HPA of this rule."""
         minimum = ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum
-        return HpaSpec(minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior)
+        return HpaSpec(
+            minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior
+        )
 
 
 def quick(window_s: int, *policies: ScalingPolicy) -> Behavior:
     """A behaviour that shrinks after `window_s` seconds, as fast as the policies let it."""
-    return Behavior(DEFAULT_UP, ScalingRules(window_s, policies or (ScalingPolicy("Percent", 100, 15),)))
+    return Behavior(
+        DEFAULT_UP, ScalingRules(window_s, policies or (ScalingPolicy("Percent", 100, 15),))
+    )
 
 
 ORIGINAL = Behavior(
@@ -63,22 +74,56 @@ ORIGINAL = Behavior(
 GENTLE = quick(60, ScalingPolicy("Pods", 1, 60))
 
 _ALL = (
-    Rule("original-count", "the original tester's HPA on waiting, Value 2", metric="waiting", target=2.0,
-         value=TargetType.VALUE, behavior=ORIGINAL),
-    Rule("original-wait", "the original tester's HPA on the longest wait, Value 1 s", metric="max_wait", target=1.0,
-         value=TargetType.VALUE, behavior=ORIGINAL),
+    Rule(
+        "original-count",
+        "the original tester's HPA on waiting, Value 2",
+        metric="waiting",
+        target=2.0,
+        value=TargetType.VALUE,
+        behavior=ORIGINAL,
+    ),
+    Rule(
+        "original-wait",
+        "the original tester's HPA on the longest wait, Value 1 s",
+        metric="max_wait",
+        target=1.0,
+        value=TargetType.VALUE,
+        behavior=ORIGINAL,
+    ),
     Rule("waiting", "HPA on waiting, without behavior", metric="waiting"),
     Rule("waiting-fast", "HPA on waiting, shrinking at once", metric="waiting", behavior=quick(0)),
     Rule("demand", "HPA on waiting + running, without behavior"),
     Rule("demand-fast", "HPA on waiting + running, shrinking at once", behavior=quick(0)),
     Rule("demand-idle-first", "the same, idle pods go first", behavior=quick(0), idle_first=True),
-    Rule("demand-gentle", "the same, one pod a minute after a calm one", behavior=GENTLE, idle_first=True),
-    Rule("desired", "HPA on the exporter's desired workers, idle pods go first", metric="desired_workers",
-         behavior=quick(0), idle_first=True),
-    Rule("keda", "KEDA ScaledObject on waiting + running, down to none", kind="keda", minimum=0, behavior=quick(60),
-         idle_first=True),
-    Rule("jobs", "KEDA ScaledJob, accurate: a pod for each request", kind="job", metric="waiting", minimum=0),
-)  # fmt: skip
+    Rule(
+        "demand-gentle",
+        "the same, one pod a minute after a calm one",
+        behavior=GENTLE,
+        idle_first=True,
+    ),
+    Rule(
+        "desired",
+        "HPA on the exporter's desired workers, idle pods go first",
+        metric="desired_workers",
+        behavior=quick(0),
+        idle_first=True,
+    ),
+    Rule(
+        "keda",
+        "KEDA ScaledObject on waiting + running, down to none",
+        kind="keda",
+        minimum=0,
+        behavior=quick(60),
+        idle_first=True,
+    ),
+    Rule(
+        "jobs",
+        "KEDA ScaledJob, accurate: a pod for each request",
+        kind="job",
+        metric="waiting",
+        minimum=0,
+    ),
+)
 RULES = {rule.name: rule for rule in _ALL}
 
 
@@ -91,12 +136,15 @@ def parse(text: str) -> Rule:
     for part in filter(None, changes.split(",")):
         key, _, setting = part.partition("=")
         if key not in CHANGES:
-            raise InvalidValue(f"rule {text!r}: there is no {key!r}", hint=f"use one of: {', '.join(CHANGES)}")
+            raise InvalidValue(
+                f"rule {text!r}: there is no {key!r}", hint=f"use one of: {', '.join(CHANGES)}"
+            )
         try:
             rule = CHANGES[key](rule, setting)
         except ValueError as error:
             raise InvalidValue(
-                f"rule {text!r}: {setting!r} is no {key}", hint="write NAME:KEY=VALUE, as in demand:target=2"
+                f"rule {text!r}: {setting!r} is no {key}",
+                hint="write NAME:KEY=VALUE, as in demand:target=2",
             ) from error
     return rule
 
@@ -113,7 +161,10 @@ def _window(rule: Rule, text: str) -> Rule:
 def _down_pods(rule: Rule, text: str) -> Rule:
     pods = checks.count(int(text), "pods", minimum=1)
     return replace(
-        rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), policies=(ScalingPolicy("Pods", pods, 60),)))
+        rule,
+        behavior=Behavior(
+            DEFAULT_UP, replace(_down(rule), policies=(ScalingPolicy("Pods", pods, 60),))
+        ),
     )
 
 
@@ -128,9 +179,13 @@ CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
     "max": lambda rule, text: replace(rule, maximum=int(text)),
     "down_window": _window,
     "down_pods": _down_pods,
-    "idle_first": lambda rule, text: replace(rule, idle_first=_one_of(text, ("yes", "no")) == "yes"),
+    "idle_first": lambda rule, text: replace(
+        rule, idle_first=_one_of(text, ("yes", "no")) == "yes"
+    ),
     "grace": lambda rule, text: replace(rule, grace_s=checks.seconds(float(text), "grace")),
-    "strategy": lambda rule, text: replace(rule, strategy=_one_of(text, ("default", "custom", "accurate", "eager"))),
+    "strategy": lambda rule, text: replace(
+        rule, strategy=_one_of(text, ("default", "custom", "accurate", "eager"))
+    ),
     "utilisation": _targets("utilisation"),
     "wait_target": _targets("wait_s"),
     "window": _targets("window_s"),
@@ -144,7 +199,9 @@ def _one_of(text: str, known: tuple[str, ...]) -> str:
 
 
 def to_values(rule: Rule) -> dict[str, Any]:
-    """The rule as values for the chart; `behavior` is that of an HPA and can be pasted there too."""
+    """The rule as values for the chart; `behavior` is that of an HPA and can be pasted there
+    too.
+    """
     rows: dict[str, Any] = {
         "kind": rule.kind,
         "minReplicas": rule.minimum,
@@ -161,7 +218,10 @@ def to_values(rule: Rule) -> dict[str, Any]:
             "window": rule.targets.window_s,
         }
     if rule.behavior is not None:
-        rows["behavior"] = {"scaleUp": _rules(rule.behavior.up), "scaleDown": _rules(rule.behavior.down)}
+        rows["behavior"] = {
+            "scaleUp": _rules(rule.behavior.up),
+            "scaleDown": _rules(rule.behavior.down),
+        }
     return {"autoscaling": rows}
 
 
@@ -169,5 +229,7 @@ def _rules(rules: ScalingRules) -> dict[str, Any]:
     return {
         "stabilizationWindowSeconds": rules.window_s,
         "selectPolicy": rules.select,
-        "policies": [{"type": p.kind, "value": p.value, "periodSeconds": p.period_s} for p in rules.policies],
+        "policies": [
+            {"type": p.kind, "value": p.value, "periodSeconds": p.period_s} for p in rules.policies
+        ],
     }

@@ -47,7 +47,9 @@ class Scaler:
         """How many jobs a poll creates."""
         return self._job.create(self._metric(now_s, waiting, running), present, present - ready)
 
-    def replicas(self, now_s: float, waiting: int, running: int, spec: int, present: int, ready: int) -> int:
+    def replicas(
+        self, now_s: float, waiting: int, running: int, spec: int, present: int, ready: int
+    ) -> int:
         """New spec.replicas."""
         metric = self._metric(now_s, waiting, running)
         if self._keda is not None and now_s >= self._next_poll:
@@ -69,10 +71,18 @@ class Scaler:
 
     def _desired(self, now_s: float, waiting: int, running: int) -> int:
         """The number that the exporter computes, from slots as in Redis."""
-        slots = [TimeSlot(int(number), int(came), int(ended), total_s) for number, came, ended, total_s in self._slots]
+        slots = [
+            TimeSlot(int(number), int(came), int(ended), total_s)
+            for number, came, ended, total_s in self._slots
+        ]
         window = over(slots, now_s, self.rule.targets.window_s)
-        wanted_now = wanted(QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s), self.rule.targets)
-        number, self._history = desired(now_s, wanted_now, self._history, self.rule.targets.window_s)
+        wanted_now = wanted(
+            QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s),
+            self.rule.targets,
+        )
+        number, self._history = desired(
+            now_s, wanted_now, self._history, self.rule.targets.window_s
+        )
         return number
 
     def _slot(self, now_s: float) -> list[float]:

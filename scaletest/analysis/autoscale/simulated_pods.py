@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from scaletest.analysis.autoscale.arrivals import SimulationChance
 
-# As `scaletest cluster deletion-cost` writes it: idle 0, and of busy ones the earlier start costs more.
+# As `scaletest cluster deletion-cost` writes it: idle 0, and of busy ones the earlier start costs
+# more.
 IDLE_COST = 0
 BUSY_COST = 1_000_000_000
 
@@ -44,13 +45,20 @@ class SimulatedPod:
         return BUSY_COST - int(self.began_s)
 
 
-def victims(pods: Iterable[SimulatedPod], count: int, now_s: float, idle_first: bool) -> list[SimulatedPod]:
+def victims(
+    pods: Iterable[SimulatedPod], count: int, now_s: float, idle_first: bool
+) -> list[SimulatedPod]:
     """The pods that are removed when the ReplicaSet must shrink by `count`."""
 
     def order(pod: SimulatedPod) -> tuple[bool, float, int, float]:
         ready = pod.ready_s <= now_s
         age = max(now_s - pod.ready_s, 0.0) if ready else max(now_s - pod.created_s, 0.0)
-        return ready, pod.cost if idle_first else 0, int(math.log2(age)) if age >= 1 else -1, pod.uid
+        return (
+            ready,
+            pod.cost if idle_first else 0,
+            int(math.log2(age)) if age >= 1 else -1,
+            pod.uid,
+        )
 
     return sorted(pods, key=order)[:count]
 

@@ -37,7 +37,9 @@ class SimulationSetting:
     sync_s: float = SYNC_S
 
 
-def simulate(workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance) -> SimulationResult:
+def simulate(
+    workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance
+) -> SimulationResult:
     """The result of a rule for these arrivals."""
     return _World(workload, rule, setting, chance).play()
 
@@ -45,11 +47,16 @@ def simulate(workload: Arrivals, rule: Rule, setting: SimulationSetting, chance:
 class _World:
     """The state between events."""
 
-    def __init__(self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance) -> None:
+    def __init__(
+        self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance
+    ) -> None:
         self.workload, self.rule, self.setting, self.chance = workload, rule, setting, chance
         self.grace_s = setting.nodes.grace_s if rule.grace_s is None else rule.grace_s
-        # Without an end of its own a play ends when all is done, or after as long again and an hour.
-        self.until_s = setting.until_s or 2 * workload.arrivals[-1] + 10 * max(workload.runs) + 3600.0
+        # Without an end of its own a play ends when all is done, or after as long again and an
+        # hour.
+        self.until_s = (
+            setting.until_s or 2 * workload.arrivals[-1] + 10 * max(workload.runs) + 3600.0
+        )
         self.now = 0.0
         self.events: list[tuple[float, int, int, int, SimulatedPod | None]] = []
         self.number = 0
@@ -67,7 +74,8 @@ class _World:
         self.scale(0 if rule.kind == "job" else min(max(setting.start, rule.minimum), rule.maximum))
         self.changes.clear()
 
-    # -- the clock --------------------------------------------------------------------------------------------------
+    # -- the clock
+    # ----------------------------------------------------------------------------------------------
 
     def at(self, when: float, kind: int, pod: SimulatedPod | None = None, turn: int = 0) -> None:
         """Schedule an event."""
@@ -109,7 +117,8 @@ class _World:
         elif kind == KILL and not pod.gone:
             self.kill(pod)
 
-    # -- requests ---------------------------------------------------------------------------------------------------
+    # -- requests
+    # ----------------------------------------------------------------------------------------------
 
     def serve(self) -> None:
         """Give waiting requests to idle pods."""
@@ -142,17 +151,24 @@ class _World:
         self.remove(pod)
         self.serve()
 
-    # -- pods -------------------------------------------------------------------------------------------------------
+    # -- pods
+    # ----------------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """Let the autoscaler read its metric, and scale."""
         present = len(self.pods) - self.drained
         ready = self.busy + len(self.idle) - self.drained
         if self.rule.kind == "job":
-            self.add(self.scaler.jobs(self.now, len(self.waiting), self.busy, present, ready), once=True)
+            self.add(
+                self.scaler.jobs(self.now, len(self.waiting), self.busy, present, ready), once=True
+            )
             self.replicas = len(self.pods)
         else:
-            self.scale(self.scaler.replicas(self.now, len(self.waiting), self.busy, self.replicas, present, ready))
+            self.scale(
+                self.scaler.replicas(
+                    self.now, len(self.waiting), self.busy, self.replicas, present, ready
+                )
+            )
         self.note()
         self.at(self.now + self.scaler.interval_s, LOOK)
 
@@ -207,11 +223,14 @@ class _World:
         del self.pods[pod]
         self.pod_s += self.now - pod.created_s
 
-    # -- the books --------------------------------------------------------------------------------------------------
+    # -- the books
+    # ----------------------------------------------------------------------------------------------
 
     def note(self) -> None:
         """Record this moment; when there are many, every other is dropped."""
-        self.course.append(SimulationPoint(self.now, self.replicas, len(self.pods), len(self.waiting), self.busy))
+        self.course.append(
+            SimulationPoint(self.now, self.replicas, len(self.pods), len(self.waiting), self.busy)
+        )
         if len(self.course) > 2 * COURSE_POINTS:
             del self.course[1::2]
 

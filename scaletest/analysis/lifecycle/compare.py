@@ -73,7 +73,9 @@ class LifecycleComparison:
         }
 
 
-def compare(base: LifecycleResult, candidate: LifecycleResult, tolerance: float) -> LifecycleComparison:
+def compare(
+    base: LifecycleResult, candidate: LifecycleResult, tolerance: float
+) -> LifecycleComparison:
     """Compare step by step: FAIL when a step is slower, INVALID when there is nothing to compare.
 
     tolerance: the part of its median by which a step may grow.
@@ -133,7 +135,9 @@ def _change(
     return PhaseChange(base.step.name, change, before, after, test)
 
 
-def _verdict(steps: Sequence[PhaseChange], base: LifecycleResult, candidate: LifecycleResult) -> Verdict:
+def _verdict(
+    steps: Sequence[PhaseChange], base: LifecycleResult, candidate: LifecycleResult
+) -> Verdict:
     slower = [step for step in steps if step.change is DurationChange.SLOWER]
     if slower:
         worst = max(slower, key=lambda step: step.candidate_s - step.base_s)
@@ -145,8 +149,15 @@ def _verdict(steps: Sequence[PhaseChange], base: LifecycleResult, candidate: Lif
         )
     if not any(step.test for step in steps):
         return Verdict(
-            VerdictKind.INVALID, "the runs have no step in common with enough values", "measure more workloads"
+            VerdictKind.INVALID,
+            "the runs have no step in common with enough values",
+            "measure more workloads",
         )
-    if candidate.books.measured < base.books.measured and candidate.books.pending + candidate.books.lost:
-        return Verdict(VerdictKind.INVALID, "the candidate measured fewer workloads", "measure it to the end")
+    if (
+        candidate.books.measured < base.books.measured
+        and candidate.books.pending + candidate.books.lost
+    ):
+        return Verdict(
+            VerdictKind.INVALID, "the candidate measured fewer workloads", "measure it to the end"
+        )
     return Verdict(VerdictKind.PASS, f"none of {len(steps)} steps is slower")

@@ -1,9 +1,11 @@
 """Thresholds of a lifecycle run, one line each, and its verdict.
 
-    ready.p99<30s   total_scheduled.p95<=2s   finished.mean<90s   throughput>=50/s   failed<=0   rejected<1%   lost<=0
+    ready.p99<30s   total_scheduled.p95<=2s   finished.mean<90s   throughput>=50/s
+    failed<=0   rejected<1%   lost<=0
 
-A percentile's 95 % interval decides: PASS when all of it holds, FAIL when none of it does, else INVALID. Means, counts
-and the throughput are as they were counted. Failed, rejected, pending and lost in % are parts of what was submitted.
+A percentile's 95 % interval decides: PASS when all of it holds, FAIL when none of it does, else
+INVALID. Means, counts and the throughput are as they were counted. Failed, rejected, pending and
+lost in % are parts of what was submitted.
 """
 
 from __future__ import annotations
@@ -78,12 +80,17 @@ def parse(text: str) -> LifecycleThreshold:
     if match is None:
         raise InvalidValue(
             f"threshold {shown} cannot be read",
-            hint="write STEP.PERCENTILE OP VALUE[UNIT], as in 'ready.p99<30s', or 'failed<=0', 'throughput>=50/s'",
+            hint=(
+                "write STEP.PERCENTILE OP VALUE[UNIT], as in 'ready.p99<30s', or 'failed<=0',"
+                " 'throughput>=50/s'"
+            ),
         )
     metric, part, unit = match["metric"], match["part"] or "", match["unit"]
     units = _units(metric, part, shown)
     if unit not in units:
-        raise InvalidValue(f"threshold {shown} has the unit {unit or 'none'}", hint=f"use {', '.join(units)}")
+        raise InvalidValue(
+            f"threshold {shown} has the unit {unit or 'none'}", hint=f"use {', '.join(units)}"
+        )
     bound = float(match["value"]) * units[unit]
     return LifecycleThreshold(text.strip(), metric, part, match["operator"], bound, unit == "%")
 
@@ -98,7 +105,9 @@ def _units(metric: str, part: str, shown: str) -> dict[str, float]:
         hint = f"there are {', '.join(BY_NAME)}"
         if near:
             hint = f"did you mean {near[0]}?"
-        raise InvalidValue(f"threshold {shown} is about {cut(metric, 40)}, which is not measured", hint=hint)
+        raise InvalidValue(
+            f"threshold {shown} is about {cut(metric, 40)}, which is not measured", hint=hint
+        )
     if part not in PERCENTILES and part not in _OTHERS:
         raise InvalidValue(
             f"threshold {shown} asks for {part or 'nothing'} of {metric}",
@@ -162,7 +171,9 @@ def _exactly(figure: float | None) -> Estimate | None:
     return Estimate(figure, figure, figure)
 
 
-def _decide(threshold: LifecycleThreshold, estimate: Estimate | None, lacking: str) -> LifecycleThresholdResult:
+def _decide(
+    threshold: LifecycleThreshold, estimate: Estimate | None, lacking: str
+) -> LifecycleThresholdResult:
     """The result for a measured estimate. lacking: the reason where it is missing."""
     if estimate is None:
         remedy = "submit more workloads, or wait longer"
@@ -177,18 +188,25 @@ def _decide(threshold: LifecycleThreshold, estimate: Estimate | None, lacking: s
     reason = short(estimate.value, 4)
     if estimate.low != estimate.high:
         reason += f" [{short(estimate.low, 4)}, {short(estimate.high, 4)}]"
-    return LifecycleThresholdResult(threshold.text, kind, reason, remedy, estimate.value, estimate.low, estimate.high)
+    return LifecycleThresholdResult(
+        threshold.text, kind, reason, remedy, estimate.value, estimate.low, estimate.high
+    )
 
 
 def judged(
-    books: Books, thresholds: Sequence[LifecycleThresholdResult], tolerate: int, until: str, interrupted: str = ""
+    books: Books,
+    thresholds: Sequence[LifecycleThresholdResult],
+    tolerate: int,
+    until: str,
+    interrupted: str = "",
 ) -> Verdict:
     """The verdict of a run: FAIL before INVALID, INVALID before PASS."""
     failed = [threshold for threshold in thresholds if threshold.kind is VerdictKind.FAIL]
     if failed:
         return Verdict(
             VerdictKind.FAIL,
-            f"{len(failed)} of {len(thresholds)} thresholds not met: {failed[0].text}: {failed[0].reason}",
+            f"{len(failed)} of {len(thresholds)} thresholds not met: {failed[0].text}:"
+            f" {failed[0].reason}",
             failed[0].remedy,
         )
     bad = books.failed + books.rejected
@@ -196,7 +214,8 @@ def judged(
         why = next(iter([*books.rejections, *books.failures]), "")
         return Verdict(
             VerdictKind.FAIL,
-            f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated: {cut(why, 160)}",
+            f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
+            f" {cut(why, 160)}",
             "fix the cause that the reason names, or allow more with --tolerate-failures",
         )
     return _invalid(books, thresholds, until, interrupted) or Verdict(
@@ -210,10 +229,14 @@ def _invalid(
     books: Books, thresholds: Sequence[LifecycleThresholdResult], until: str, interrupted: str
 ) -> Verdict | None:
     if interrupted:
-        return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on: run the same command again")
+        return Verdict(
+            VerdictKind.INVALID, f"interrupted: {interrupted}", "go on: run the same command again"
+        )
     if not books.submitted:
         return Verdict(
-            VerdictKind.INVALID, "no workload was submitted or observed", "look at the selector or the output folder"
+            VerdictKind.INVALID,
+            "no workload was submitted or observed",
+            "look at the selector or the output folder",
         )
     if books.not_tried:
         return Verdict(
@@ -227,14 +250,16 @@ def _invalid(
             run, remedy = f" (the pods of {books.running} run)", ENDLESS
         return Verdict(
             VerdictKind.INVALID,
-            f"{books.pending} of {books.submitted} have not reached {until}{run}, {books.lost} were lost",
+            f"{books.pending} of {books.submitted} have not reached {until}{run}, {books.lost} were"
+            " lost",
             f"wait longer, or {remedy}",
         )
     undecided = [threshold for threshold in thresholds if threshold.kind is VerdictKind.INVALID]
     if undecided:
         return Verdict(
             VerdictKind.INVALID,
-            f"{len(undecided)} of {len(thresholds)} thresholds undecided: {undecided[0].text}: {undecided[0].reason}",
+            f"{len(undecided)} of {len(thresholds)} thresholds undecided: {undecided[0].text}:"
+            f" {undecided[0].reason}",
             undecided[0].remedy,
         )
     return None

@@ -17,12 +17,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scaletest.model.lifecycle import POD_MILESTONES, LifecycleObject, LifecyclePod, Stamp, TimeSource
+from scaletest.model.lifecycle import (
+    POD_MILESTONES,
+    LifecycleObject,
+    LifecyclePod,
+    Stamp,
+    TimeSource,
+)
 
 CLIPPED_S = -1.0
 # Kinds whose own status says when they have finished: their pods may fail and be replaced, or be
 # fewer at once than in all.
-SAY_THEIR_END = ("Job", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "RunaiJob")
+SAY_THEIR_END = (
+    "Job",
+    "JobSet",
+    "PyTorchJob",
+    "TFJob",
+    "MPIJob",
+    "XGBoostJob",
+    "JAXJob",
+    "RunaiJob",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +62,24 @@ PHASES: tuple[LifecyclePhase, ...] = (
     LifecyclePhase("accepted", "Submission Accepted", "accepted", ("submitted",)),
     LifecyclePhase("created", "Workload Creation", "created", ("submitted",)),
     LifecyclePhase("job_created", "Job Creation", "job_created", ("created",)),
-    LifecyclePhase("first_pod_created", "First Pod Creation", "first_pod_created", ("job_created", "created")),
-    LifecyclePhase("last_pod_created", "Last Pod Creation", "last_pod_created", ("job_created", "created")),
-    LifecyclePhase("pod_group_created", "Pod Group Creation", "pod_group_created", ("first_pod_created",)),
+    LifecyclePhase(
+        "first_pod_created", "First Pod Creation", "first_pod_created", ("job_created", "created")
+    ),
+    LifecyclePhase(
+        "last_pod_created", "Last Pod Creation", "last_pod_created", ("job_created", "created")
+    ),
+    LifecyclePhase(
+        "pod_group_created", "Pod Group Creation", "pod_group_created", ("first_pod_created",)
+    ),
     LifecyclePhase("decided", "Pod Scheduling Decision", "decided", _PLACED),
     LifecyclePhase("scheduled", "All Pods Scheduled", "scheduled", _PLACED),
     LifecyclePhase("evicted", "First Eviction", "evicted", _PLACED),
     LifecyclePhase("pvc_requested", "First PVC Bind Request", "pvc_requested", _PLACED),
     LifecyclePhase("pvc_bound", "First PVC Bind", "pvc_bound", ("pvc_requested",)),
     LifecyclePhase("claim_created", "All Device Claims Created", "claim_created", _PLACED),
-    LifecyclePhase("claim_allocated", "All Device Claims Allocated", "claim_allocated", ("claim_created",)),
+    LifecyclePhase(
+        "claim_allocated", "All Device Claims Allocated", "claim_allocated", ("claim_created",)
+    ),
     LifecyclePhase("ready_to_start", "Sandbox Ready", "ready_to_start", ("scheduled",)),
     LifecyclePhase("initialized", "Initialized", "initialized", ("scheduled",)),
     LifecyclePhase("started", "Containers Started", "started", ("scheduled",)),
@@ -69,27 +92,54 @@ PHASES: tuple[LifecyclePhase, ...] = (
     LifecyclePhase("total_ready", "Total Ready", "ready", _BEGUN, total=True),
     LifecyclePhase("total_finished", "Total Finished", "finished", _BEGUN, total=True),
     LifecyclePhase(
-        "total_backend_job_created", "Total Backend Job Creation", "backend_job_created", _BEGUN, total=True
+        "total_backend_job_created",
+        "Total Backend Job Creation",
+        "backend_job_created",
+        _BEGUN,
+        total=True,
     ),
     LifecyclePhase("pod_scheduled", "A Pod Scheduled", "scheduled", ("created",), of_pods=True),
     LifecyclePhase(
-        "pod_claim_allocated", "A Pod's Device Claims Allocated", "claim_allocated", ("claim_created",), of_pods=True
+        "pod_claim_allocated",
+        "A Pod's Device Claims Allocated",
+        "claim_allocated",
+        ("claim_created",),
+        of_pods=True,
     ),
-    LifecyclePhase("pod_started", "A Pod's Containers Started", "started", ("scheduled",), of_pods=True),
+    LifecyclePhase(
+        "pod_started", "A Pod's Containers Started", "started", ("scheduled",), of_pods=True
+    ),
     LifecyclePhase("pod_ready", "A Pod Ready", "ready", ("created",), of_pods=True),
 )
 BY_NAME: Mapping[str, LifecyclePhase] = {step.name: step for step in PHASES}
 MILESTONE_TEXTS = {
-    "submitted": "submission", "accepted": "acceptance", "created": "workload creation",
-    "job_created": "job creation", "first_pod_created": "first pod creation", "last_pod_created": "last pod creation",
-    "pod_group_created": "pod group creation", "decided": "scheduling decision", "scheduled": "scheduling of all pods",
-    "evicted": "first eviction", "pvc_requested": "PVC bind request", "pvc_bound": "PVC bind",
-    "claim_created": "creation of all device claims", "claim_allocated": "allocation of all device claims",
-    "ready_to_start": "sandboxes ready", "initialized": "initialised", "started": "containers started",
-    "containers_ready": "containers ready", "ready": "ready", "finished": "finished",
+    "submitted": "submission",
+    "accepted": "acceptance",
+    "created": "workload creation",
+    "job_created": "job creation",
+    "first_pod_created": "first pod creation",
+    "last_pod_created": "last pod creation",
+    "pod_group_created": "pod group creation",
+    "decided": "scheduling decision",
+    "scheduled": "scheduling of all pods",
+    "evicted": "first eviction",
+    "pvc_requested": "PVC bind request",
+    "pvc_bound": "PVC bind",
+    "claim_created": "creation of all device claims",
+    "claim_allocated": "allocation of all device claims",
+    "ready_to_start": "sandboxes ready",
+    "initialized": "initialised",
+    "started": "containers started",
+    "containers_ready": "containers ready",
+    "ready": "ready",
+    "finished": "finished",
     "backend_job_created": "backend job creation",
-}  # fmt: skip
-_OF_A_POD = {"created": "creation", "scheduled": "scheduling", "claim_created": "first device claim"}
+}
+_OF_A_POD = {
+    "created": "creation",
+    "scheduled": "scheduling",
+    "claim_created": "first device claim",
+}
 
 
 class PhaseDuration(NamedTuple):
@@ -237,7 +287,9 @@ def duration(
     return between(timeline.stamp(since), timeline.stamp(step.event), prefer)
 
 
-def pod_duration(step: LifecyclePhase, pod: LifecyclePod, prefer: str = "watch") -> PhaseDuration | None:
+def pod_duration(
+    step: LifecyclePhase, pod: LifecyclePod, prefer: str = "watch"
+) -> PhaseDuration | None:
     """How long the step took for one pod."""
     return between(pod.stamps.get(step.references[0]), pod.stamps.get(step.event), prefer)
 

@@ -180,7 +180,9 @@ def _shown(
     return shown, dict(skipped)
 
 
-def _durations(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline], prefer: str) -> PhaseDurations:
+def _durations(
+    phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline], prefer: str
+) -> PhaseDurations:
     """The durations of one step in all workloads."""
     seconds: list[float | None] = []
     sources: Counter[str] = Counter()
@@ -222,7 +224,9 @@ def throughput(timelines: Sequence[WorkloadTimeline]) -> PodThroughput:
     if span >= 1.0:
         per_s = (len(times) - 1) / span
     peak_per_s = max(counts) / bin_s
-    return PodThroughput(len(times), per_s, peak_per_s, times[0], bin_s, tuple(counts), len(scheduled))
+    return PodThroughput(
+        len(times), per_s, peak_per_s, times[0], bin_s, tuple(counts), len(scheduled)
+    )
 
 
 __all__ = [

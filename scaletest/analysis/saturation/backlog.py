@@ -38,8 +38,11 @@ _ROUNDING = 1 / 500
 _HALF = 0.98
 
 
-def growth(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float) -> Estimate | None:
-    """Requests a second by which the backlog grows from begin to end; None with fewer than 16 completions.
+def growth(
+    due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float
+) -> Estimate | None:
+    """Requests a second by which the backlog grows from begin to end; None with fewer than 16
+    completions.
 
     due, ended: ascending times in s of the whole step, not only of the window.
     """
@@ -60,7 +63,9 @@ def growth(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: 
     return Estimate(slope, slope - half, slope + half)
 
 
-def scarce_growth(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float) -> Estimate | None:
+def scarce_growth(
+    due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float
+) -> Estimate | None:
     """Growth of the backlog from so few completions that `growth` is None.
 
     None with fewer than 16 requests due. Not for a step that is shorter than a request: nothing can
@@ -83,7 +88,9 @@ def pooled(estimates: Sequence[Estimate]) -> Estimate:
     return Estimate(mean, mean - half, mean + half)
 
 
-def mean_backlog(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float) -> float:
+def mean_backlog(
+    due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float
+) -> float:
     """Time average of the requests that were due and had not ended."""
     return (_area(due, begin_s, end_s) - _area(ended, begin_s, end_s)) / (end_s - begin_s)
 
@@ -101,7 +108,10 @@ def rate(ended: Sequence[float], begin_s: float, end_s: float) -> Estimate:
         return Estimate(per_s, 0.0, math.inf)
     edges = [bisect_left(ended, begin_s + long * index / batches) for index in range(batches + 1)]
     counts = [high - low for low, high in pairwise(edges)]
-    half = max(t95(batches - 1) * statistics.stdev(counts) / math.sqrt(batches) * batches / long, 1.0 / long)
+    half = max(
+        t95(batches - 1) * statistics.stdev(counts) / math.sqrt(batches) * batches / long,
+        1.0 / long,
+    )
     return Estimate(per_s, max(0.0, per_s - half), per_s + half)
 
 

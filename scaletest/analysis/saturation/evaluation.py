@@ -22,8 +22,8 @@ from scaletest.model.saturation import KIND, LoadKind, Phase, SaturationPlan, Sa
 from scaletest.model.wire import SCHEMA_VERSION
 
 APART = 1.1
-# The backlog of a level that held may have grown by this many times the bracket's width; 5 s can show
-# 2 % at best.
+# The backlog of a level that held may have grown by this many times the bracket's width; 5 s can
+# show 2 % at best.
 WIDE, NARROWEST = 2.0, 0.02
 
 
@@ -120,7 +120,8 @@ def conclude(
 def _point(course: SaturationSequence) -> Estimate | None:
     """The saturation point in requests/s. Open: the bracket, as wide as its ends are sure.
 
-    Closed: the plateau, and the mean of all steps on it. The plateau is the best of several, so it errs
+    Closed: the plateau, and the mean of all steps on it. The plateau is the best of several, so it
+    errs
     upwards: the interval lies around their mean, as wide as the widest.
     """
     bracket, capacity = course.bracket, course.capacity
@@ -139,7 +140,8 @@ def _point(course: SaturationSequence) -> Estimate | None:
 
 
 def _least(course: SaturationSequence, level: float) -> float:
-    """The rate that a level that held proves: the offered rate less the possible growth of its backlog.
+    """The rate that a level that held proves: the offered rate less the possible growth of its
+    backlog.
 
     0 where that is unknown.
     """
@@ -200,11 +202,16 @@ def _curve(course: SaturationSequence) -> list[MeasuredThroughput]:
 
 
 def _wide(plan: SaturationPlan, level: float, least: float) -> list[str]:
-    """A warning that the growth of the backlog is imprecise, so the level may be beyond saturation."""
+    """A warning that the growth of the backlog is imprecise, so the level may be beyond
+    saturation.
+    """
     part = 1 - least / level
     if part <= WIDE * max(plan.precision, NARROWEST):
         return []
-    return [f"at the saturation point the backlog may still have grown by {part:.1%} of the rate: raise --step-time"]
+    return [
+        f"at the saturation point the backlog may still have grown by {part:.1%} of the rate: raise"
+        " --step-time"
+    ]
 
 
 def _disturbed(course: SaturationSequence) -> list[str]:

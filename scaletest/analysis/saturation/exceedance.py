@@ -1,19 +1,24 @@
 """Whether a latency limit holds, from how many requests took longer: an exact binomial test. Pure.
 
-"p99<50ms" says that of all requests at most 1 - 0.99 = 1 % take longer than 50 ms. When x of n independent requests
-took longer and q is the share that the limit allows, the true share s is bounded by Clopper and Pearson (1934, "The use
-of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 404-413), one-sided with 5 %:
+"p99<50ms" says that of all requests at most 1 - 0.99 = 1 % take longer than 50 ms. When x of n
+independent requests took longer and q is the share that the limit allows, the true share s is
+bounded by Clopper and Pearson (1934, "The use of confidence or fiducial limits illustrated in the
+case of the binomial", Biometrika 26, 404-413), one-sided with 5 %:
 
-    refuted   the lower bound of s lies above q,       which is  P(B >= x) < 0.05
-    shown     the upper bound of s is no more than q,  which is  P(B <= x) <= 0.05     with B binomial (n, q)
+    refuted   the lower bound of s lies above q:       P(B >= x) < 0.05
+    shown     the upper bound of s is no more than q:  P(B <= x) <= 0.05
 
-Neither bound has to be computed: each lies beyond q exactly where the tail at q is that small. So 20 of 20 refute p99
-at once (P = 1e-40), 1 of 1 does as well (P = 0.01), and no fewer than 299 without one over the limit show it (0.99^299
-= 0.0496): p95 needs 59, p90 29, p50 5. In between nothing is known, and more requests are needed.
+with B binomial (n, q).
 
-Where the true share is just q, each look is wrong with at most 5 % in either direction, and four looks at a step that
-is extended with 11 % (simulated: 400 requests of p95, 1,000 of p99 a look). Requests that follow each other in a queue
-carry less than independent ones would: near saturation the chance is larger.
+Neither bound has to be computed: each lies beyond q exactly where the tail at q is that small. So
+20 of 20 refute p99 at once (P = 1e-40), 1 of 1 does as well (P = 0.01), and no fewer than 299
+without one over the limit show it (0.99^299 = 0.0496): p95 needs 59, p90 29, p50 5. In between
+nothing is known, and more requests are needed.
+
+Where the true share is just q, each look is wrong with at most 5 % in either direction, and four
+looks at a step that is extended with 11 % (simulated: 400 requests of p95, 1,000 of p99 a look).
+Requests that follow each other in a queue carry less than independent ones would: near saturation
+the chance is larger.
 """
 
 from __future__ import annotations
@@ -75,7 +80,9 @@ class Exceedance:
         return samples_needed(QUANTILES[self.percentile])
 
     def __add__(self, other: Exceedance) -> Exceedance:
-        return Exceedance(self.percentile, self.limit_s, self.over + other.over, self.count + other.count)
+        return Exceedance(
+            self.percentile, self.limit_s, self.over + other.over, self.count + other.count
+        )
 
     def decidable(self, further: int) -> bool:
         """Whether so many further requests may decide.

@@ -16,7 +16,8 @@ from scaletest.analysis.saturation.search import most_measured
 from scaletest.analysis.saturation.sequence import LONGEST, MOST_AGAIN, UNPROBED_RATE
 from scaletest.model.saturation import Mode, SaturationPlan
 
-# Seconds: pause after a saturated step; from a command to its beginning, so that all agents read it.
+# Seconds: pause after a saturated step; from a command to its beginning, so that all agents read
+# it.
 BACK_OFF_S = 0.5
 HEAD_START_S = 0.5
 # Seconds: for checks before the run; after a step for requests in flight and the pause, on average
@@ -105,4 +106,6 @@ def _swept_s(plan: SaturationPlan) -> float | None:
     """Seconds of a sweep whose steps end by a number of requests; None where it is unknown."""
     if not plan.open or _levels(plan) > MOST_LEVELS:
         return None
-    return plan.repeats * sum(plan.count / (_first(plan) + index * plan.increment) for index in range(_levels(plan)))
+    return plan.repeats * sum(
+        plan.count / (_first(plan) + index * plan.increment) for index in range(_levels(plan))
+    )

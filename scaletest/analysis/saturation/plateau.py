@@ -33,13 +33,16 @@ def closed_search(plan: SaturationPlan, start: int) -> Search:
     undecided = _levels(level for level in doubts if level > max(rates))
     plateau = max(map(_mean, rates.values()))
     low = float(_first(rates))
-    return Bracket(low, high, plateau, confirmed and reached, steps, unfit and ramp.flat < 1, undecided)
+    return Bracket(
+        low, high, plateau, confirmed and reached, steps, unfit and ramp.flat < 1, undecided
+    )
 
 
 class _Ramp:
     """The way up until throughput is flat twice, the load is too high, or steps run out.
 
-    rates: throughputs by number in flight. doubts: undecided numbers. stopped: the trial that failed.
+    rates: throughputs by number in flight. doubts: undecided numbers. stopped: the trial that
+    failed.
     """
 
     def __init__(self, plan: SaturationPlan, start: int) -> None:
@@ -91,7 +94,9 @@ def _levels(numbers: Iterable[int]) -> tuple[float, ...]:
     return tuple(map(float, sorted(numbers)))
 
 
-def _smallest(plan: SaturationPlan, rates: dict[int, list[float]], left: int) -> Generator[Probe, Trial, int]:
+def _smallest(
+    plan: SaturationPlan, rates: dict[int, list[float]], left: int
+) -> Generator[Probe, Trial, int]:
     """Bisect to the smallest number that reaches the plateau; returns how many steps it took."""
     used = 0
     while used < left:

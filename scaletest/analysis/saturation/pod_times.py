@@ -32,7 +32,10 @@ class PodTimes:
         share = ""
         if self.queueing is not None:
             share = f", queueing {self.queueing:.0%}"
-        times = f"mean {1e3 * self.mean_s:.4g} ms, {1e3 * self.fastest_s:.4g} to {1e3 * self.slowest_s:.4g} ms"
+        times = (
+            f"mean {1e3 * self.mean_s:.4g} ms, {1e3 * self.fastest_s:.4g} to"
+            f" {1e3 * self.slowest_s:.4g} ms"
+        )
         return f"pod {self.pod or 'unknown'}: {self.count} requests, {times}{share}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,7 +63,9 @@ def from_headers(samples: Sequence[Attempt]) -> list[PodTimes]:
     return times_of_pods
 
 
-def from_logs(logs: Mapping[str, Iterable[str]], pattern: str, latency_s: float | None) -> list[PodTimes]:
+def from_logs(
+    logs: Mapping[str, Iterable[str]], pattern: str, latency_s: float | None
+) -> list[PodTimes]:
     """The times of pods by their logs.
 
     pattern: its group 1 is the time in ms. latency_s: the client's mean over all pods.
@@ -88,7 +93,10 @@ def compiled(pattern: str) -> re.Pattern[str]:
     except re.error as error:
         raise InvalidValue(f"--log-pattern is not a regular expression: {error}") from error
     if expression.groups < 1:
-        raise InvalidValue("--log-pattern has no group", hint=r"put the time in ms into one, as in 'took ([\d.]+) ms'")
+        raise InvalidValue(
+            "--log-pattern has no group",
+            hint=r"put the time in ms into one, as in 'took ([\d.]+) ms'",
+        )
     return expression
 
 

@@ -22,8 +22,8 @@ from scaletest.analysis.saturation.plateau import closed_search
 from scaletest.analysis.saturation.trial import Bracket, Finding, Probe, Search, Trial
 from scaletest.model.saturation import Phase, SaturationPlan
 
-# Confirmation may move the ends of the bracket this often, and takes at most this many times the steps
-# of the search.
+# Confirmation may move the ends of the bracket this often, and takes at most this many times the
+# steps of the search.
 MOST_CORRECTIONS = 10
 CORRECTING = 2
 
@@ -42,12 +42,16 @@ def search(plan: SaturationPlan, start: float) -> Search:
 
 
 def most_measured(plan: SaturationPlan) -> int:
-    """How many steps a search takes at most, without those that the tester spoils or that are extended."""
+    """How many steps a search takes at most, without those that the tester spoils or that are
+    extended.
+    """
     return plan.most_steps + (_corrections(plan) if plan.open else 2 * plan.confirm)
 
 
 def _corrections(plan: SaturationPlan) -> int:
-    """How many steps the confirmation of open load may take; each end of the bracket is measured 1 + confirm times."""
+    """How many steps the confirmation of open load may take; each end of the bracket is measured 1
+    + confirm times.
+    """
     return CORRECTING * plan.most_steps + 2 * (1 + plan.confirm)
 
 
@@ -81,7 +85,9 @@ def _doubts(tried: Tried, low: float | None, high: float | None) -> tuple[float,
 
 def _refuted(trials: list[Trial]) -> bool:
     """Whether a level failed with the tester in time, most times or in all trials together."""
-    return 2 * sum(trial.saturated and not trial.unfit for trial in trials) > len(trials) or grew(trials)
+    return 2 * sum(trial.saturated and not trial.unfit for trial in trials) > len(trials) or grew(
+        trials
+    )
 
 
 def _narrow(plan: SaturationPlan, low: float, high: float) -> bool:
@@ -112,7 +118,9 @@ def _bisect(
 
 
 def _inside(plan: SaturationPlan, low: float, high: float, tried: Tried, jump: int) -> float | None:
-    """The next level inside a bracket; None when it is narrow, or its undecided levels leave no wide gap."""
+    """The next level inside a bracket; None when it is narrow, or its undecided levels leave no
+    wide gap.
+    """
     doubts = _doubts(tried, low, high)
     if not doubts:
         if _narrow(plan, low, high):
@@ -191,7 +199,10 @@ def _confirm(
         finding = yield from _repeated(plan, high, tried, measure)
         if finding is not Finding.FAILED:
             low = high if finding is Finding.HELD else low
-            high, jump = _moved(plan, high, tried, jump + 1) if high < plan.highest else None, jump + 1
+            high, jump = (
+                _moved(plan, high, tried, jump + 1) if high < plan.highest else None,
+                jump + 1,
+            )
             continue
         if not jump or _inside(plan, low, high, tried, 0) is None:
             return low, high, plan.confirm > 0
@@ -215,7 +226,9 @@ def _moved(plan: SaturationPlan, level: float, tried: Tried, jump: int) -> float
     return min([far, plan.highest, *(tested for tested in decided if level < tested < far)])
 
 
-def _repeated(plan: SaturationPlan, level: float, tried: Tried, measure: Measure) -> Generator[Probe, Trial, Finding]:
+def _repeated(
+    plan: SaturationPlan, level: float, tried: Tried, measure: Measure
+) -> Generator[Probe, Trial, Finding]:
     """The finding of most trials of this level; it is measured until the majority of 1 + confirm is
     sure.
 

@@ -20,7 +20,8 @@ from scaletest.model.saturation import Mode, Phase, SaturationPlan
 PROBED_SHARE = 0.5
 UNPROBED_RATE = 10.0
 LEAST_RATE = 1.0
-# A level whose latency limit is undecided is measured longer, this many times the length of a step at most.
+# A level whose latency limit is undecided is measured longer, this many times the length of a step
+# at most.
 LONGEST = 4
 # A step in which the tester was late shows nothing; it is measured again this often at most.
 MOST_AGAIN = 2
@@ -127,7 +128,12 @@ class SaturationSequence:
 
     def _joined(self, step: Assessed) -> Assessed:
         """The step with the excess over the latency limit in all steps at its level, if in time."""
-        if self.next is None or step.alone is None or self.next.phase in (Phase.WARM, Phase.OPERATE) or step.tester:
+        if (
+            self.next is None
+            or step.alone is None
+            or self.next.phase in (Phase.WARM, Phase.OPERATE)
+            or step.tester
+        ):
             return step
         before = self._exceeded.get(self.next.level)
         joined = self._exceeded[self.next.level] = before + step.alone if before else step.alone
@@ -192,7 +198,11 @@ def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> SaturationSequenc
     course = SaturationSequence(plan)
     for step in steps:
         wanted = course.next
-        follows = wanted is not None and wanted.phase == step.step.phase and same(wanted.level, step.step.level)
+        follows = (
+            wanted is not None
+            and wanted.phase == step.step.phase
+            and same(wanted.level, step.step.level)
+        )
         if course.strayed is None and not follows:
             course.strayed = step
         if course.strayed is None:

@@ -4,12 +4,12 @@ The beginning of a step is cut off: a fifth, a second at most, but twice the usu
 since until then the requests in flight grow even where nothing is saturated. Open load counts a
 request from its intended start.
 
-saturated   fewer succeed than wanted, or the interval of the backlog's growth lies above 0 (open load), or the
-            requests over the latency limit refute it (`exceedance`)
+saturated   fewer succeed than wanted, or the interval of the backlog's growth lies above 0 (open
+            load), or the requests over the latency limit refute it (`exceedance`)
 undecided   not saturated, and the requests over the latency limit neither refute nor show it
-tester      the tester itself was late, busy or disturbed: due requests were noticed more than 10 ms (99th
-            percentile) and half a median latency after their time, or under closed load its timer fired so
-            late; then the step shows nothing about the service
+tester      the tester itself was late, busy or disturbed: due requests were noticed more than 10 ms
+            (99th percentile) and half a median latency after their time, or under closed load its
+            timer fired so late; then the step shows nothing about the service
 
 All requests of one level decide about its latency limit together: the sequence adds up
 (`exceeded`).
@@ -30,14 +30,21 @@ from scaletest.analysis.saturation.backlog import growth, rate, scarce_growth
 from scaletest.analysis.saturation.exceedance import Exceedance
 from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.model.machine_use import MachineUse
-from scaletest.model.saturation import QUANTILES, LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
+from scaletest.model.saturation import (
+    QUANTILES,
+    LoadKind,
+    Phase,
+    SaturationPlan,
+    SaturationStep,
+    latency_limit,
+)
 
 WARMUP_SHARE, LONGEST_WARMUP_S = 0.2, 1.0
 LATE_S, LATE_SHARE = 0.010, 0.5
 # A tester that uses less of a core than this, and has no limit, is late since other programs ran.
 BUSY = 0.5
-# A machine is full when this part of its cores is used; programs that use the second part of them are
-# a reason for that.
+# A machine is full when this part of its cores is used; programs that use the second part of them
+# are a reason for that.
 FULL, LARGE_PART = 0.85, 0.2
 # A limit that throttled the tester in a smaller part of its periods did not make it late.
 HARDLY_THROTTLED = 0.02
@@ -190,7 +197,9 @@ def _is_whole(plan: SaturationPlan, step: SaturationStep) -> bool:
     return bool(plan.count) or step.phase == Phase.WARM
 
 
-def _window(plan: SaturationPlan, step: SaturationStep, final: Sequence[Attempt]) -> tuple[float, float]:
+def _window(
+    plan: SaturationPlan, step: SaturationStep, final: Sequence[Attempt]
+) -> tuple[float, float]:
     """The time in which a step counts, in seconds from its beginning."""
     if _is_whole(plan, step):
         return 0.0, max((attempt.ended_s for attempt in final), default=step.seconds)

@@ -50,7 +50,10 @@ class TriedSetting:
     def marks(self) -> list[str]:
         """Marks: pegged for 90 % or more of a requested resource, idle for under 30 %."""
         marks = []
-        for name, used, asked in (("CPU", self.used_cpu, self.cpu), ("memory", self.used_memory, self.memory)):
+        for name, used, asked in (
+            ("CPU", self.used_cpu, self.cpu),
+            ("memory", self.used_memory, self.memory),
+        ):
             if used is not None and asked > 0:
                 share = used / asked
                 if share >= PEGGED:
@@ -78,7 +81,9 @@ class TriedSetting:
 
 
 def settings(texts: Sequence[str]) -> list[dict[str, str]]:
-    """All combinations of NAME=V,V,...; InvalidValue for an unknown or repeated name, or too many."""
+    """All combinations of NAME=V,V,...; InvalidValue for an unknown or repeated name, or too
+    many.
+    """
     axes: dict[str, list[str]] = {}
     for text in texts:
         name, choices = _axis(text)
@@ -117,4 +122,11 @@ def _is_count(text: str) -> bool:
 
 def ranked(tried: Sequence[TriedSetting]) -> list[TriedSetting]:
     """Settings with the most throughput for their cost first; failed ones come last."""
-    return sorted(tried, key=lambda setting: (setting.per_s is None, -(setting.worth or 0.0), -(setting.per_s or 0.0)))
+    return sorted(
+        tried,
+        key=lambda setting: (
+            setting.per_s is None,
+            -(setting.worth or 0.0),
+            -(setting.per_s or 0.0),
+        ),
+    )

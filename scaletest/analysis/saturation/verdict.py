@@ -26,7 +26,8 @@ def lost(reason: str) -> Verdict:
     return Verdict(
         VerdictKind.INVALID,
         reason,
-        "check why it ended, and run it again; a signal 9 that nobody sent is the kernel's, out of memory",
+        "check why it ended, and run it again; a signal 9 that nobody sent is the kernel's, out of"
+        " memory",
     )
 
 
@@ -59,7 +60,9 @@ def _unusable(course: SaturationSequence, interrupted: str) -> Verdict | None:
         reason = f"this version would not have measured step {number}: the run followed other rules"
         return Verdict(invalid, reason, "run it again; its result.json has the former result")
     if course.gone:
-        remedy = "check its log for why it ended; if the load was the reason, give a lower --maximum"
+        remedy = (
+            "check its log for why it ended; if the load was the reason, give a lower --maximum"
+        )
         return Verdict(invalid, course.gone, remedy)
     return None
 
@@ -68,7 +71,10 @@ def _undisturbed(late: str) -> str:
     """The remedy for a tester that was late."""
     if late.startswith("the machine was"):
         return "run the tester on a machine of its own, or end the other programs here"
-    return "let nothing else run beside the tester, give it more CPU or --agents N, or set a lower --maximum"
+    return (
+        "let nothing else run beside the tester, give it more CPU or --agents N, or set a lower"
+        " --maximum"
+    )
 
 
 def _spoilt(course: SaturationSequence) -> list[Assessed]:
@@ -117,10 +123,15 @@ def _of_nothing(course: SaturationSequence) -> Verdict:
     assert bracket is not None
     unclear = _undecided(course)
     if bracket.high is None or (unclear is not None and any(map(_counted, _open_steps(course)))):
-        return unclear or Verdict(VerdictKind.INVALID, "no level was measured", "give more --most-steps")
+        return unclear or Verdict(
+            VerdictKind.INVALID, "no level was measured", "give more --most-steps"
+        )
     reason = f"even {bracket.high:.4g} {course.plan.unit} was saturated: {_failure(course)}"
     if course.warm and course.warm.saturated:
-        remedy = "one request at a time is too slow as well: look at the service, or set a wider --latency-limit"
+        remedy = (
+            "one request at a time is too slow as well: look at the service, or set a wider"
+            " --latency-limit"
+        )
     else:
         remedy = "give a lower --start, or more --most-steps"
     return Verdict(VerdictKind.INVALID, reason, remedy)
@@ -161,7 +172,9 @@ def _of_point(course: SaturationSequence, point: Estimate) -> Verdict:
             f"saturated {between}: completions are too few or too uneven to know where",
             "give a longer --step-time, and let nothing else run beside service and tester",
         )
-    return Verdict(VerdictKind.PASS, f"saturated at {point.value:.4g}/s, {between}{_repeats(course)}")
+    return Verdict(
+        VerdictKind.PASS, f"saturated at {point.value:.4g}/s, {between}{_repeats(course)}"
+    )
 
 
 def _repeats(course: SaturationSequence) -> str:
@@ -204,7 +217,9 @@ def _below_all(course: SaturationSequence) -> Verdict | None:
     """FAIL where no level held and the wanted rate is no less than the lowest."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
-    lower = plan.open and not bracket.unfit and bracket.high is not None and bracket.high <= plan.wanted
+    lower = (
+        plan.open and not bracket.unfit and bracket.high is not None and bracket.high <= plan.wanted
+    )
     if not lower:
         return None
     reason = f"even {bracket.high or 0:.4g}/s was too much: {_failure(course)}; {_less(course)}"
@@ -222,13 +237,23 @@ def _passed(course: SaturationSequence, point: Estimate) -> Verdict | None:
 
 
 def _missed(course: SaturationSequence, point: Estimate) -> Verdict | None:
-    """FAIL where the service is saturated below the rate, or the highest level of a sweep lies below it."""
+    """FAIL where the service is saturated below the rate, or the highest level of a sweep lies
+    below it.
+    """
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     swept = plan.mode == Mode.SWEEP
-    if swept and plan.open and bracket.high is None and not bracket.undecided and point.value < plan.wanted:
+    if (
+        swept
+        and plan.open
+        and bracket.high is None
+        and not bracket.undecided
+        and point.value < plan.wanted
+    ):
         reason = f"the highest level of the sweep, {point.value:.4g}/s, is {_less(course)}"
-        return Verdict(VerdictKind.FAIL, reason, "raise --maximum to see whether the service holds more")
+        return Verdict(
+            VerdictKind.FAIL, reason, "raise --maximum to see whether the service holds more"
+        )
     limited = swept or bracket.confirmed
     if limited and (bracket.high is not None or not plan.open) and point.high < plan.wanted:
         return Verdict(VerdictKind.FAIL, f"saturated at {point.value:.4g}/s, {_less(course)}", SIZE)
@@ -247,7 +272,9 @@ def _failure(course: SaturationSequence) -> str:
 
 
 def _undecided(course: SaturationSequence) -> Verdict | None:
-    """INVALID where the latency limit of a level stayed undecided; None where every level is decided."""
+    """INVALID where the latency limit of a level stayed undecided; None where every level is
+    decided.
+    """
     assert course.bracket is not None
     if not course.bracket.undecided:
         return None
@@ -257,8 +284,8 @@ def _undecided(course: SaturationSequence) -> Verdict | None:
     return Verdict(
         VerdictKind.INVALID,
         f"{last.step.level:.4g} {course.plan.unit}: {last.undecided}",
-        f"give a longer --step-time, or limit a lower percentile: {limit.percentile} needs {limit.needed} requests "
-        "of a level at least, and more where some take longer",
+        f"give a longer --step-time, or limit a lower percentile: {limit.percentile} needs"
+        f" {limit.needed} requests of a level at least, and more where some take longer",
     )
 
 
@@ -277,10 +304,14 @@ def _of_sweep(course: SaturationSequence, point: Estimate | None) -> Verdict:
     if not plan.wanted:
         return Verdict(VerdictKind.PASS, "every level held")
     if point is None:
-        reason = f"{bracket.high or 0:g} {plan.unit} is the lowest level and did not hold: {_failure(course)}"
+        reason = (
+            f"{bracket.high or 0:g} {plan.unit} is the lowest level and did not hold:"
+            f" {_failure(course)}"
+        )
         return Verdict(VerdictKind.INVALID, reason, "give a lower --start")
     return Verdict(
         VerdictKind.INVALID,
-        f"between {point.low:.4g} and {point.high:.4g}/s held, {plan.wanted:.4g}/s wanted: undecided",
+        f"between {point.low:.4g} and {point.high:.4g}/s held, {plan.wanted:.4g}/s wanted:"
+        " undecided",
         "add levels above the wanted rate (--maximum, --increment), or give a longer --step-time",
     )

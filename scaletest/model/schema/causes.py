@@ -1,11 +1,26 @@
-"""Causes in the result of a run: values of `Causes` in `analysis`, which this package cannot import."""
+"""Causes in the result of a run: values of `Causes` in `analysis`, which this package cannot
+import.
+"""
 
 from __future__ import annotations
 
 from scaletest.model.activity import State
-from scaletest.model.schema.parts import Schema, closed, count, estimate, flag, maybe, number, one_of, rows, table, text
+from scaletest.model.schema.parts import (
+    Schema,
+    closed,
+    count,
+    estimate,
+    flag,
+    maybe,
+    number,
+    one_of,
+    rows,
+    table,
+    text,
+)
 
-# Where a worker's time can be spent: in a state of the request that it runs, or in the gap before it.
+# Where a worker's time can be spent: in a state of the request that it runs, or in the gap before
+# it.
 PLACES = (*State, "gap")
 
 
@@ -26,16 +41,22 @@ def causes() -> Schema:
         {
             "workers": count("", 1),
             "per_device": count("workers on each device, in a run that compares that; else 0"),
-            "seconds": table(number(), "mean seconds of a request by state, and in the gap before it"),
+            "seconds": table(
+                number(), "mean seconds of a request by state, and in the gap before it"
+            ),
         }
     )
     return closed(
         {
             "before": count("workers of the step from which the time of a request grew", 1),
-            "after": count("workers of the step to which it grew; the same where only one step was measured", 1),
+            "after": count(
+                "workers of the step to which it grew; the same where only one step was measured", 1
+            ),
             "headline": text("why no cause is named; empty when one is"),
             "sentence": text("the cause in one line; empty when nothing grew"),
-            "grown_s": estimate("by how much the time of a request grew, the gap before it included"),
+            "grown_s": estimate(
+                "by how much the time of a request grew, the gap before it included"
+            ),
             "observed": number("the part of the growth that was observed"),
             "covered": number("the part of the requests whose states were sampled"),
             "causes": rows(_cause(), "the largest share first"),
@@ -54,10 +75,16 @@ def _cause() -> Schema:
             "grown_s": estimate("seconds a request"),
             "before_s": number("seconds a request in the first of the two steps"),
             "after_s": number(),
-            "object": text("path, address or device that most of the added time was spent on; empty for none"),
+            "object": text(
+                "path, address or device that most of the added time was spent on; empty for none"
+            ),
             "sentence": text(),
             "remedy": text("what to try"),
-            "evidence": rows(text(), "use of the nodes' resources in these steps, the most relevant first"),
-            "confirmed": maybe(flag("whether the resources confirm it; null where none was measured")),
+            "evidence": rows(
+                text(), "use of the nodes' resources in these steps, the most relevant first"
+            ),
+            "confirmed": maybe(
+                flag("whether the resources confirm it; null where none was measured")
+            ),
         }
     )

@@ -41,7 +41,9 @@ def check(value: Any, schema: Schema, name: str) -> None:
         expected, hint = _EXPECTATIONS[types[0]]
         raise InvalidValue(f"{name} is {checks.cut(repr(value), 60)}, not {expected}", hint=hint)
     if isinstance(value, str) and not _is_unicode(value):
-        raise InvalidValue(f"{name} is not valid Unicode", hint="write it without half of a pair of surrogates")
+        raise InvalidValue(
+            f"{name} is not valid Unicode", hint="write it without half of a pair of surrogates"
+        )
     if isinstance(value, list):
         for index, member in enumerate(value):
             check(member, schema["items"], f"{name}[{index}]")

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from scaletest.model.schema.parts import Schema, closed, count, document, estimate, flag, maybe, number, rows, text
+from scaletest.model.schema.parts import (
+    Schema,
+    closed,
+    count,
+    document,
+    estimate,
+    flag,
+    maybe,
+    number,
+    rows,
+    text,
+)
 from scaletest.model.schema.result import verdict
 
 
@@ -19,7 +30,9 @@ def comparison() -> Schema:
         {
             "workers": count("", 1),
             "change": text("regression, improvement, equivalent, not slower or undecided"),
-            "ratio": maybe(estimate("throughput of the candidate over the base, with its 95 % interval")),
+            "ratio": maybe(
+                estimate("throughput of the candidate over the base, with its 95 % interval")
+            ),
             "base_per_s": number(),
             "candidate_per_s": number(),
             "interval": text("what the interval holds: between repeats, or within the runs"),
@@ -29,7 +42,12 @@ def comparison() -> Schema:
         }
     )
     difference = closed(
-        {"field": text(), "base": {}, "candidate": {}, "workload": flag("whether it forbids to compare")}
+        {
+            "field": text(),
+            "base": {},
+            "candidate": {},
+            "workload": flag("whether it forbids to compare"),
+        }
     )
     return document(
         "comparison",

@@ -1,7 +1,7 @@
 """The files of a lifecycle run, and the comparison of two runs.
 
-The schemas of plan, submissions, objects and pods are made from their classes. The result comes from
-`analysis`, which this package cannot import; a test checks real results against its schema.
+The schemas of plan, submissions, objects and pods are made from their classes. The result comes
+from `analysis`, which this package cannot import; a test checks real results against its schema.
 """
 
 from __future__ import annotations
@@ -64,7 +64,12 @@ def submission() -> Schema:
 def record() -> Schema:
     """A line of records.jsonl: a workload, or one of the pods that follow it."""
     workload = properties_of(LifecycleObject, skip=("stamps", "pods"))
-    mine = {"schema_version": _VERSION, "record": {"const": "workload"}, **workload, "stamps": _stamps(OWN_MILESTONES)}
+    mine = {
+        "schema_version": _VERSION,
+        "record": {"const": "workload"},
+        **workload,
+        "stamps": _stamps(OWN_MILESTONES),
+    }
     pod = properties_of(LifecyclePod, skip=("stamps",))
     its = {"record": {"const": "pod"}, "workload": text("its name"), **pod}
     return {
@@ -73,7 +78,10 @@ def record() -> Schema:
         "title": "scaletest lifecycle-record",
         "oneOf": [
             closed(mine, "what is known of a workload"),
-            closed({**its, "stamps": _stamps((*POD_MILESTONES, *POD_INCIDENTS))}, "of the workload before it"),
+            closed(
+                {**its, "stamps": _stamps((*POD_MILESTONES, *POD_INCIDENTS))},
+                "of the workload before it",
+            ),
         ],
     }
 
@@ -84,7 +92,9 @@ def _stamps(milestones: tuple[str, ...]) -> Schema:
         "watch_s": "this machine's clock when it was seen",
         "event_s": "by an Event",
     }
-    stamp = closed({name: number(description) for name, description in names.items()}, optional=tuple(names))
+    stamp = closed(
+        {name: number(description) for name, description in names.items()}, optional=tuple(names)
+    )
     described = closed(dict.fromkeys(milestones, stamp), optional=milestones)
     return {
         **described,
@@ -115,12 +125,18 @@ def result() -> Schema:
 def comparison() -> Schema:
     """What `lifecycle compare` prints."""
     test = closed(
-        {"u": number("Mann and Whitney's U"), "larger": number("part of all pairs"), "p": number("by chance")}
+        {
+            "u": number("Mann and Whitney's U"),
+            "larger": number("part of all pairs"),
+            "p": number("by chance"),
+        }
     )
     change = closed(
         {
             "step": text(),
-            "change": text("slower, faster, no change beyond chance and tolerance, or too few values"),
+            "change": text(
+                "slower, faster, no change beyond chance and tolerance, or too few values"
+            ),
             "base_s": number("median"),
             "candidate_s": number("median"),
             "test": maybe(test),

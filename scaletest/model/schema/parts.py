@@ -49,7 +49,9 @@ def flag(description: str = "") -> Schema:
 
 def one_of(values: Sequence[str] | type[Enum], description: str = "") -> Schema:
     """One of some strings."""
-    return _described({"enum": [str(getattr(value, "value", value)) for value in values]}, description)
+    return _described(
+        {"enum": [str(getattr(value, "value", value)) for value in values]}, description
+    )
 
 
 def maybe(schema: Schema) -> Schema:
@@ -67,7 +69,9 @@ def table(values: Schema, description: str = "") -> Schema:
     return _described({"type": "object", "additionalProperties": values}, description)
 
 
-def closed(properties: Mapping[str, Schema], description: str = "", optional: Sequence[str] = ()) -> Schema:
+def closed(
+    properties: Mapping[str, Schema], description: str = "", optional: Sequence[str] = ()
+) -> Schema:
     """An object with exactly these properties, of which the optional ones may be missing."""
     return _described(
         {
@@ -86,7 +90,9 @@ def estimate(description: str = "") -> Schema:
     return closed(ends, description or "value with its 95 % interval")
 
 
-def document(name: str, description: str, properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Schema:
+def document(
+    name: str, description: str, properties: Mapping[str, Schema], optional: Sequence[str] = ()
+) -> Schema:
     """A whole document, schema version 1."""
     return {
         "$schema": DRAFT,
@@ -97,7 +103,11 @@ def document(name: str, description: str, properties: Mapping[str, Schema], opti
 
 
 def properties_of(
-    kind: type, names: Mapping[str, str] | None = None, *, written: bool = True, skip: Sequence[str] = ()
+    kind: type,
+    names: Mapping[str, str] | None = None,
+    *,
+    written: bool = True,
+    skip: Sequence[str] = (),
 ) -> dict[str, Schema]:
     """The properties of a dataclass by field, renamed by `names`, without the fields to skip.
 

@@ -1,4 +1,6 @@
-"""The plan of a validation: as it is stored, and as a person writes it with the names of options."""
+"""The plan of a validation: as it is stored, and as a person writes it with the names of
+options.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ _LIMITS: Mapping[str, Schema] = {
     "repeats": {"minimum": 1, "maximum": 1000},
     "seed": {"minimum": 0},
     "tolerate_failures": {"minimum": 0},
-    **{field: {"minimum": 0} for field in ("seconds", "step_s", "max_step_s", "warmup_s", "time_limit_s")},
+    **{
+        field: {"minimum": 0}
+        for field in ("seconds", "step_s", "max_step_s", "warmup_s", "time_limit_s")
+    },
 }
 
 
@@ -45,27 +50,40 @@ def stored_object() -> Schema:
 
 
 def _stored_properties() -> dict[str, Schema]:
-    return {"schema_version": count("version of the format", 1), **_limited(properties_of(Plan), {})}
+    return {
+        "schema_version": count("version of the format", 1),
+        **_limited(properties_of(Plan), {}),
+    }
 
 
 def file() -> Schema:
     """A plan file for `validate -f`. Every key may be left out."""
     schemas = _limited(properties_of(Plan, KEYS, written=False), KEYS)
     properties = {key: schema for key, schema in schemas.items() if key not in _NOT_IN_FILES}
-    properties["order"]["default"] = MIRRORED  # a stored plan without an order is older than the mirrored one
-    return document("plan-file", "Settings of scaletest validate -f.", properties, tuple(properties))
+    properties["order"]["default"] = (
+        MIRRORED  # a stored plan without an order is older than the mirrored one
+    )
+    return document(
+        "plan-file", "Settings of scaletest validate -f.", properties, tuple(properties)
+    )
 
 
 def as_plan(values: Mapping[str, Any], queue: str, devices: int = 0) -> Plan:
-    """The plan of a file's values, which are checked already, for a queue and a number of devices."""
+    """The plan of a file's values, which are checked already, for a queue and a number of
+    devices.
+    """
     fields = _renamed(values, _FIELDS) | {"devices": devices}
     if "background" in fields:
-        fields["background"] = [_renamed(background, _FIELDS) for background in fields["background"]]
+        fields["background"] = [
+            _renamed(background, _FIELDS) for background in fields["background"]
+        ]
     return Plan.from_dict({**fields, "queue": queue})
 
 
 def as_file(stored_plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a stored plan with the keys of a plan file, so that the plan can be run again."""
+    """The values of a stored plan with the keys of a plan file, so that the plan can be run
+    again.
+    """
     fields = Plan.from_dict(dict(stored_plan)).to_dict()
     fields["background"] = [_renamed(background, KEYS) for background in fields["background"]]
     for name in (*_NOT_IN_FILES, "schema_version"):

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from scaletest.model.activity import COUNTS, MAX_ENGINES, MAX_OBJECT_CHARACTERS, MAX_WAITS, Activity, State
+from scaletest.model.activity import (
+    COUNTS,
+    MAX_ENGINES,
+    MAX_OBJECT_CHARACTERS,
+    MAX_WAITS,
+    Activity,
+    State,
+)
 from scaletest.model.measurement import Measurement
 from scaletest.model.node_sample import NodeSample
 from scaletest.model.record import Record

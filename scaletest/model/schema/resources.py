@@ -1,9 +1,21 @@
-"""Use of the nodes in the result of a validation: values of `analysis`, which cannot be imported."""
+"""Use of the nodes in the result of a validation: values of `analysis`, which cannot be
+imported.
+"""
 
 from __future__ import annotations
 
 from scaletest.model.node_sample import FIGURES
-from scaletest.model.schema.parts import Schema, closed, count, maybe, number, one_of, rows, table, text
+from scaletest.model.schema.parts import (
+    Schema,
+    closed,
+    count,
+    maybe,
+    number,
+    one_of,
+    rows,
+    table,
+    text,
+)
 
 INTERFERENCE = ("other programs", "steal", "pressure", "heat", "clock", "device")
 
@@ -25,7 +37,9 @@ def resources() -> Schema:
         {
             "node": text("its name in replies"),
             "samples": count("samples within the step", 1),
-            "resources": table(table(number()), f"means by resource and figure; kinds: {', '.join(FIGURES)}"),
+            "resources": table(
+                table(number()), f"means by resource and figure; kinds: {', '.join(FIGURES)}"
+            ),
             "energy": table(energy, "by the device's name"),
             "cores_busy": maybe(number("cores that run programs or the kernel")),
             "requests_cpu": maybe(number("cores that the requests themselves used")),
@@ -38,7 +52,9 @@ def resources() -> Schema:
             "per_device": count("workers on each device, in a run that compares that; else 0"),
             "cores": maybe(number("of all nodes that served the step")),
             "cores_busy": maybe(number()),
-            "joules_per_request": maybe(number("of all devices that requests ran on; null where one is unknown")),
+            "joules_per_request": maybe(
+                number("of all devices that requests ran on; null where one is unknown")
+            ),
             "joules_per_unit": table(number(), "by unit of work: joules per frame, sample or byte"),
             "nodes": rows(node),
         }

@@ -32,7 +32,8 @@ def result() -> Schema:
     """The whole result."""
     return document(
         "result",
-        "What a validation found. Seconds, requests per second, parts of 1; what is not known is null.",
+        "What a validation found. Seconds, requests per second, parts of 1; what is not known is"
+        " null.",
         {
             "schema_version": count("version of the format", 1),
             "kind": {"const": "validation"},
@@ -40,14 +41,20 @@ def result() -> Schema:
             "steps": rows(_step(), "one step for every number of workers that was measured"),
             **_growth(),
             "sharing": maybe(_sharing()),
-            "failures": rows(_failure_group(), "failed requests that have all of this in common, most first"),
-            "background": rows(_background(), "the plan's other queues, in every measurement of a step"),
+            "failures": rows(
+                _failure_group(), "failed requests that have all of this in common, most first"
+            ),
+            "background": rows(
+                _background(), "the plan's other queues, in every measurement of a step"
+            ),
             "warnings": rows(text(), "remarks that do not change the verdict"),
             "noticed": rows(text(), "the warnings from before the run"),
             "verdict": verdict(),
             "interrupted": text("what ended the run early; empty when nothing did"),
             "elapsed_s": number("wall seconds of the whole run"),
-            "trend_per_s": number("relative change of the machine's speed per second, in a mirrored run"),
+            "trend_per_s": number(
+                "relative change of the machine's speed per second, in a mirrored run"
+            ),
             "causes": maybe(causes()),
             "resources": resources(),
             "interference": interference(),
@@ -60,13 +67,17 @@ def result() -> Schema:
 
 def verdict() -> Schema:
     """PASS, FAIL or INVALID with reason and remedy."""
-    return closed({"kind": one_of(VerdictKind), "reason": text("in one line"), "remedy": text("what to do")})
+    return closed(
+        {"kind": one_of(VerdictKind), "reason": text("in one line"), "remedy": text("what to do")}
+    )
 
 
 def _rate() -> dict[str, Schema]:
     return {
         "throughput_per_s": maybe(number("requests per second")),
-        "half_width_per_s": maybe(number("half of the 95 % interval; null without enough completions")),
+        "half_width_per_s": maybe(
+            number("half of the 95 % interval; null without enough completions")
+        ),
         "completions": count("successful requests counted"),
         "enough": flag("whether there are completions enough for the rate to be evidence"),
     }
@@ -77,7 +88,10 @@ def _step() -> Schema:
         {
             "workers": count("workers, and requests in flight", 1),
             **_rate(),
-            "interval": one_of(("between repeats", "within the run"), "variation that the interval of the rate covers"),
+            "interval": one_of(
+                ("between repeats", "within the run"),
+                "variation that the interval of the rate covers",
+            ),
             "repeats": rows(_sample(), "one for every measurement of the step"),
             "ratio": maybe(_ratio()),
             "efficiency": maybe(number("throughput over that of as many single workers")),
@@ -87,10 +101,17 @@ def _step() -> Schema:
             "overhead_s": number("mean time that the tester itself added to a request"),
             "overhead_share": number("the overhead as a part of the request's whole time"),
             "suspects": rows(text(), "workers that failed all of at least five requests"),
-            "fairness": table(_fairness(), "by worker, node and device, where there is more than one"),
+            "fairness": table(
+                _fairness(), "by worker, node and device, where there is more than one"
+            ),
             "per_device": count("workers on each device, in a run that compares that; else 0"),
             "work": table(
-                closed({"per_s": maybe(number()), "half_width_per_s": maybe(number("of the 95 % interval"))}),
+                closed(
+                    {
+                        "per_s": maybe(number()),
+                        "half_width_per_s": maybe(number("of the 95 % interval")),
+                    }
+                ),
                 "work that requests report, per second: frames, samples, bytes",
             ),
             "memory_limit_hits": count("requests that met the limit of a device's memory"),
@@ -101,7 +122,9 @@ def _step() -> Schema:
 def _sample() -> Schema:
     return closed(
         {
-            "repeat": count("counted from 0; of a mirrored run even on the way up and odd on the way down"),
+            "repeat": count(
+                "counted from 0; of a mirrored run even on the way up and odd on the way down"
+            ),
             **_rate(),
             "scale_s": number("from the request to scale until all workers served"),
             "measured_s": number("time under load"),
@@ -110,14 +133,18 @@ def _sample() -> Schema:
             "settled": flag("whether the warm-up ended in time"),
             "drift": closed(
                 {
-                    "shift": number("relative change of throughput, 0 when there is no significant one"),
+                    "shift": number(
+                        "relative change of throughput, 0 when there is no significant one"
+                    ),
                     "shift_at_s": number(),
                     "certain": flag("whether it is significant at 1 %"),
                     "dips": rows(rows(number()), "seconds and relative depth of short breaks"),
                 }
             ),
             "slow": count("requests that took more than three times as long as usual"),
-            "little": maybe(number("throughput x time in the system / requests in flight; 1 by Little's law")),
+            "little": maybe(
+                number("throughput x time in the system / requests in flight; 1 by Little's law")
+            ),
         }
     )
 
@@ -133,7 +160,8 @@ def _ratio() -> Schema:
             "up": maybe(number("the ratio on the way up; null where the run is not mirrored")),
             "down": maybe(number("the ratio on the way down")),
             "widened_by": one_of(
-                ("", "ways", "slow requests"), "what widens the interval, besides the variation of requests"
+                ("", "ways", "slow requests"),
+                "what widens the interval, besides the variation of requests",
             ),
             "verdict": one_of(JUDGEMENTS),
         }
@@ -177,7 +205,9 @@ def _growth() -> dict[str, Schema]:
             "contention": number("part of a request that waits for others"),
             "coherency": number("part that grows with every pair of workers"),
             "ceiling_per_s": maybe(number()),
-            "criteria": table(number(), "corrected AIC of every law that was fitted; the least is chosen"),
+            "criteria": table(
+                number(), "corrected AIC of every law that was fitted; the least is chosen"
+            ),
             "too_few_points_for": rows(one_of(LAWS)),
             "intervals": maybe(closed({name: maybe(estimate()) for name in names}, "by bootstrap")),
         }
@@ -203,7 +233,9 @@ def _sharing() -> Schema:
     candidate = closed(
         {
             "per_device": count("", 1),
-            "relative": maybe(estimate("throughput over that of the leader; the intervals hold together at 95 %")),
+            "relative": maybe(
+                estimate("throughput over that of the leader; the intervals hold together at 95 %")
+            ),
             "worse": flag("whether the interval lies below 1"),
             "excluded": text("why it is no candidate; empty when it is one"),
         }
@@ -211,7 +243,9 @@ def _sharing() -> Schema:
     return closed(
         {
             "devices": count("", 1),
-            "best": maybe(count("the least number of workers per device that is not worse than the leader", 1)),
+            "best": maybe(
+                count("the least number of workers per device that is not worse than the leader", 1)
+            ),
             "leader": maybe(count("the number with the highest throughput", 1)),
             "equals": rows(count("", 1), "all that do not differ from the leader beyond chance"),
             "candidates": rows(candidate),
@@ -225,7 +259,9 @@ def _scaled() -> Schema:
     return closed(
         {
             "workers": count("", 1),
-            "speedup": estimate("throughput over that of the fewest workers, with its 95 % interval"),
+            "speedup": estimate(
+                "throughput over that of the fewest workers, with its 95 % interval"
+            ),
             "efficiency": estimate("speed-up over the multiple of workers"),
             "serial_fraction": maybe(estimate("of Karp and Flatt")),
         }

@@ -1,4 +1,6 @@
-"""Throughput over time within each measuring of a step: the warm-up, shifts and dips as they were found."""
+"""Throughput over time within each measuring of a step: the warm-up, shifts and dips as they were
+found.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,17 @@ LEAST_BINS, MOST_BINS = 4, 80
 MOST_PANELS = 36
 WIDTH, HEIGHT = 360.0, 210.0
 CAPTION = (
-    "Each panel is one measuring of a step on a time axis of its own; the line is the throughput, the band its mean "
-    "with the 95 % interval, and the grey part is the warm-up, which does not count. An upright line is a lasting "
-    "change, a dot a short dip. A line that goes on rising or falling means that the step had not settled."
+    "Each panel is one measuring of a step on a time axis of its own; the line is the throughput,"
+    " the band its mean with the 95 % interval, and the grey part is the warm-up, which does not"
+    " count. An upright line is a lasting change, a dot a short dip. A line that goes on rising or"
+    " falling means that the step had not settled."
 )
 
 
 def panels(result: Evaluation, records: Rows) -> list[Chart]:
-    """One chart for every measuring that has a course; only the first of each step where there are too many."""
+    """One chart for every measuring that has a course; only the first of each step where there are
+    too many.
+    """
     samples = [one for step in result.steps for one in step.samples]
     if len(samples) > MOST_PANELS:
         samples = [step.samples[0] for step in result.steps]
@@ -48,8 +53,8 @@ def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | 
     chart = Chart(
         f"course-{at.workers}-{at.repeat}",
         name,
-        f"throughput over {seconds(long)}: {measured(rate.per_s, rate.half_width)} requests/s after "
-        f"{seconds(sample.warmup_s)} of warm-up",
+        f"throughput over {seconds(long)}: {measured(rate.per_s, rate.half_width)} requests/s after"
+        f" {seconds(sample.warmup_s)} of warm-up",
         Axis("time in s", 0.0, long, most=5),
         Axis("requests/s", 0.0, ticks.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
         WIDTH,
@@ -67,7 +72,9 @@ def _draw(chart: Chart, sample: MeasuredStep, course: Sequence[float], long: flo
         chart.band([(x, rate.per_s - half, rate.per_s + half) for x in (warm, long)], "c-band")
         chart.stroke(warm, long, rate.per_s, "c-mean")
     width = long / len(course)
-    stairs = [(index * width + side, value) for index, value in enumerate(course) for side in (0.0, width)]
+    stairs = [
+        (index * width + side, value) for index, value in enumerate(course) for side in (0.0, width)
+    ]
     chart.line(stairs, "c-data")
     if drift.shift:
         chart.upright(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")

@@ -1,4 +1,6 @@
-"""Throughput and efficiency against the number of workers: the two charts that answer the question of a run."""
+"""Throughput and efficiency against the number of workers: the two charts that answer the question
+of a run.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ from scaletest.report import usage, words
 from scaletest.report.figures import Figure
 from scaletest.report.table import Row, rows
 
-# Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each other.
+# Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each
+# other.
 MOST_LINEAR = 16
-# The law is drawn this far beyond the last step, and as far as its peak if that is not much farther.
+# The law is drawn this far beyond the last step, and as far as its peak if that is not much
+# farther.
 BEYOND, FARTHEST = 1.5, 2.0
 CURVE_POINTS = 97
 SIZES = ((760.0, 420.0), (360.0, 330.0))
@@ -28,7 +32,8 @@ SIZES = ((760.0, 420.0), (360.0, 330.0))
 class Curve:
     """What is drawn: the steps that have a throughput, the law, and how far the axis goes.
 
-    limits: how many cores and devices there are, as far as the axis reaches, by what the line is called.
+    limits: how many cores and devices there are, as far as the axis reaches, by what the line is
+    called.
     """
 
     steps: list[Step]
@@ -46,7 +51,9 @@ class Curve:
 
     @property
     def top(self) -> float:
-        """The highest throughput that must be seen; the ideal line may leave the frame when it lies far above."""
+        """The highest throughput that must be seen; the ideal line may leave the frame when it lies
+        far above.
+        """
         highest = max(_high(step) for step in self.steps)
         drawn = max((self.law.at(n) for n in self.grid()), default=0.0) if self.law else 0.0
         return max(highest, drawn, min(self.base * self.last, 3.0 * highest))
@@ -57,7 +64,9 @@ class Curve:
         if self.log:
             factor = math.log(self.end / first) / (CURVE_POINTS - 1)
             return [first * math.exp(factor * index) for index in range(CURVE_POINTS)]
-        return [first + (self.end - first) * index / (CURVE_POINTS - 1) for index in range(CURVE_POINTS)]
+        return [
+            first + (self.end - first) * index / (CURVE_POINTS - 1) for index in range(CURVE_POINTS)
+        ]
 
     def tested(self) -> list[float]:
         """The part of the curve between the first step and the last, both included."""
@@ -81,12 +90,16 @@ def curve_of(result: Evaluation) -> Curve | None:
     if law and peak and peak <= FARTHEST * last:
         end = max(end, peak * 1.1)
     first = steps[0].level if last > MOST_LINEAR else 0
-    limits = {label: count for label, count in usage.limits_of(result).items() if first <= count <= end}
+    limits = {
+        label: count for label, count in usage.limits_of(result).items() if first <= count <= end
+    }
     return Curve(steps, law, peak, last, end, last > MOST_LINEAR, limits)
 
 
 def throughput(result: Evaluation) -> Figure | None:
-    """Throughput with intervals, the fitted law and the ideal line; None when there is nothing to draw."""
+    """Throughput with intervals, the fitted law and the ideal line; None when there is nothing to
+    draw.
+    """
     data = curve_of(result)
     if data is None:
         return None
@@ -94,11 +107,16 @@ def throughput(result: Evaluation) -> Figure | None:
     times = last.throughput.per_s / data.steps[0].throughput.per_s
     caption = f"{plural(last.workers, 'worker')} did {words.rate(last)} requests/s"
     if len(data.steps) > 1:
-        caption += f", {significant(times)} times as much as {plural(data.steps[0].workers, 'worker')}"
+        caption += (
+            f", {significant(times)} times as much as {plural(data.steps[0].workers, 'worker')}"
+        )
     caption += f". Bars are the {words.interval(data.steps)}; "
     caption += "the dashed line is what N workers would do if nothing held them up"
     if data.law:
-        caption += ", the solid line the fitted law, dotted where no step was measured: an extrapolation, not a result"
+        caption += (
+            ", the solid line the fitted law, dotted where no step was measured: an extrapolation,"
+            " not a result"
+        )
     if data.limits:
         caption += f"; beyond an upright line, workers share the {', and the '.join(data.limits)}"
     if data.log:
@@ -113,7 +131,10 @@ def _throughput(data: Curve, name: str, width: float, height: float) -> Chart:
     chart = Chart(
         name,
         "Throughput against the number of workers",
-        "; ".join(f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s" for step in data.steps),
+        "; ".join(
+            f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s"
+            for step in data.steps
+        ),
         workers_axis(data, width),
         rate_axis(data),
         width,
@@ -149,13 +170,22 @@ def _point(chart: Chart, step: Step) -> None:
         for one in step.samples:
             chart.dot(step.level, one.throughput.per_s, "c-faint", radius=3.0)
     if math.isfinite(rate.half_width):
-        chart.error(step.level, rate.per_s - rate.half_width, rate.per_s + rate.half_width, "c-error")
+        chart.error(
+            step.level, rate.per_s - rate.half_width, rate.per_s + rate.half_width, "c-error"
+        )
     css = "c-dot" if step.sound else "c-dot c-hollow"
-    chart.dot(step.level, rate.per_s, css, f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s")
+    chart.dot(
+        step.level,
+        rate.per_s,
+        css,
+        f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s",
+    )
 
 
 def efficiency(result: Evaluation) -> Figure | None:
-    """Efficiency with intervals, beside what the wanted ratio needs; None for less than two steps."""
+    """Efficiency with intervals, beside what the wanted ratio needs; None for less than two
+    steps.
+    """
     data = curve_of(result)
     if data is None or len(data.steps) < 2 or result.plan.compares:
         return None
@@ -172,12 +202,20 @@ def efficiency(result: Evaluation) -> Figure | None:
         f"a ratio of {scale:g} in every doubling needs {percent(needed(data.last), 0)}. "
         "Bars are 95 % intervals and hold the uncertainty of the first step too"
     )
-    charts = [_efficiency(data, found, needed, f"efficiency-{index}", *size) for index, size in enumerate(SIZES)]
+    charts = [
+        _efficiency(data, found, needed, f"efficiency-{index}", *size)
+        for index, size in enumerate(SIZES)
+    ]
     return Figure(charts[0], charts[1], f"{caption}.")
 
 
 def _efficiency(
-    data: Curve, found: Sequence[Row], needed: Callable[[float], float], name: str, width: float, height: float
+    data: Curve,
+    found: Sequence[Row],
+    needed: Callable[[float], float],
+    name: str,
+    width: float,
+    height: float,
 ) -> Chart:
     highest = max(min(row.scaled.efficiency.high, 1.5) for row in found if row.scaled)
     marks = ticks.nice(0.0, max(1.1, highest * 1.02), 8)
@@ -185,9 +223,19 @@ def _efficiency(
     chart = Chart(
         name,
         "Efficiency against the number of workers",
-        "; ".join(f"{row.step.workers} workers: {percent(row.scaled.efficiency.value)}" for row in found if row.scaled),
+        "; ".join(
+            f"{row.step.workers} workers: {percent(row.scaled.efficiency.value)}"
+            for row in found
+            if row.scaled
+        ),
         workers_axis(data, width),
-        Axis("efficiency", 0.0, max(1.1, highest * 1.02), marks=marks, names=[f"{mark:.0%}" for mark in marks]),
+        Axis(
+            "efficiency",
+            0.0,
+            max(1.1, highest * 1.02),
+            marks=marks,
+            names=[f"{mark:.0%}" for mark in marks],
+        ),
         width,
         height * 0.72,
     )
@@ -218,9 +266,13 @@ def workers_axis(data: Curve, width: float) -> Axis:
     if data.log:
         every = math.ceil(len(counts) / (width / 55.0))
         marks = counts[::-1][::every][::-1]
-        return Axis(label, counts[0] * 0.9, data.end, "log2", marks, [f"{mark:g}" for mark in marks])
+        return Axis(
+            label, counts[0] * 0.9, data.end, "log2", marks, [f"{mark:g}" for mark in marks]
+        )
     marks = [
-        count for index, count in enumerate(counts) if index == len(counts) - 1 or _apart(count, counts[index + 1])
+        count
+        for index, count in enumerate(counts)
+        if index == len(counts) - 1 or _apart(count, counts[index + 1])
     ]
     return Axis(label, 0.0, data.end, "linear", marks, [f"{mark:g}" for mark in marks])
 

@@ -14,16 +14,20 @@ from scaletest.render.svg import Axis, Chart
 LEAST_FOR_BOX = 5
 LEAST_FOR_HISTOGRAM = 20
 MOST_BINS = 30
-# A histogram narrower than this part of the median would show the noise of the clock as if it mattered.
+# A histogram narrower than this part of the median would show the noise of the clock as if it
+# mattered.
 NARROWEST = 0.05
 WIDTH, HEIGHT = 430.0, 270.0
 SMALL_WIDTH, SMALL_HEIGHT = 360.0, 190.0
 BOX_CAPTION = (
-    "Boxes hold the middle half of the successful requests, the line in them is the median, whiskers reach from p5 to "
-    "p95, dots are the extremes that fit into the frame. Run times that grow with the workers mean that they share "
-    "something; long waits mean that the workers were not ready to take."
+    "Boxes hold the middle half of the successful requests, the line in them is the median,"
+    " whiskers reach from p5 to p95, dots are the extremes that fit into the frame. Run times that"
+    " grow with the workers mean that they share something; long waits mean that the workers were"
+    " not ready to take."
 )
-HISTOGRAM_CAPTION = "Two heaps instead of one mean two kinds of requests, devices or nodes: compare them below."
+HISTOGRAM_CAPTION = (
+    "Two heaps instead of one mean two kinds of requests, devices or nodes: compare them below."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,9 @@ def times(result: Evaluation, records: Rows, kind: str) -> list[Times]:
     found = []
     for step in result.steps:
         keys = (one.measurement.key for one in step.samples)
-        values = sorted(getattr(row.reply, kind) for key in keys for row in records.get(key, ()) if row.ok)
+        values = sorted(
+            getattr(row.reply, kind) for key in keys for row in records.get(key, ()) if row.ok
+        )
         if len(values) >= LEAST_FOR_BOX:
             found.append(Times(step.workers, values))
     return found
@@ -61,8 +67,16 @@ def boxes(result: Evaluation, records: Rows, kind: str) -> Chart | None:
     chart = Chart(
         f"box-{word}",
         f"{word.capitalize()} of the successful requests by number of workers",
-        "; ".join(f"{plural(one.workers, 'worker')}: median {seconds(one.at(0.5))}" for one in found),
-        Axis("workers", -0.5, count - 0.5, marks=range(count), names=[str(one.workers) for one in found]),
+        "; ".join(
+            f"{plural(one.workers, 'worker')}: median {seconds(one.at(0.5))}" for one in found
+        ),
+        Axis(
+            "workers",
+            -0.5,
+            count - 0.5,
+            marks=range(count),
+            names=[str(one.workers) for one in found],
+        ),
         Axis(f"{word} in {unit}", 0.0, ticks.ceiling(reach / size * 1.1 or 1.0)),
         WIDTH,
         HEIGHT,
@@ -74,7 +88,10 @@ def boxes(result: Evaluation, records: Rows, kind: str) -> Chart | None:
 
 def _box(chart: Chart, at: int, one: Times, size: float) -> None:
     low, quarter, middle, upper, high = (one.at(p) / size for p in (0.05, 0.25, 0.5, 0.75, 0.95))
-    tip = f"{plural(one.workers, 'worker')}: median {seconds(middle * size)}, p95 {seconds(high * size)}"
+    tip = (
+        f"{plural(one.workers, 'worker')}: median {seconds(middle * size)}, p95"
+        f" {seconds(high * size)}"
+    )
     chart.error(at, low, quarter, "c-error")
     chart.error(at, upper, high, "c-error")
     chart.bar(at - 0.22, at + 0.22, upper, "c-box", tip, bottom=quarter)
@@ -101,7 +118,8 @@ def _histogram(one: Times, word: str) -> Chart:
     chart = Chart(
         f"histogram-{word}-{one.workers}",
         f"{plural(one.workers, 'worker')}, {plural(len(one.values), 'request')}",
-        f"{word} from {seconds(one.values[0])} to {seconds(one.values[-1])}, median {seconds(one.at(0.5))}",
+        f"{word} from {seconds(one.values[0])} to {seconds(one.values[-1])}, median"
+        f" {seconds(one.at(0.5))}",
         Axis(f"{word} in {unit}", low / size, high / size, most=5),
         Axis("requests", 0.0, ticks.ceiling(max(counts) * 1.02, 4), most=4),
         SMALL_WIDTH,

@@ -1,11 +1,13 @@
-"""Where the time of a request goes, by state, against the number of workers: stacked bars, one a step."""
+"""Where the time of a request goes, by state, against the number of workers: stacked bars, one a
+step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scaletest.analysis.cause import StepTime
 from scaletest.analysis.cause_text import PLACE_TEXTS, PLACES
-from scaletest.analysis.causes import StepTime
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.render import ticks
 from scaletest.render.numbers import percent, plural, seconds, unit_of
@@ -28,8 +30,9 @@ def time_spent(result: Evaluation) -> Figure | None:
         return None
     wide, narrow = (_chart(times, f"time-spent-{index}", *size) for index, size in enumerate(SIZES))
     caption = (
-        "Mean time from the end of a worker's request to the end of its next one. A part that grows with the workers "
-        "holds throughput back by its growth; one that stays does not, however large it is."
+        "Mean time from the end of a worker's request to the end of its next one. A part that grows"
+        " with the workers holds throughput back by its growth; one that stays does not, however"
+        " large it is."
     )
     return Figure(wide, narrow, caption)
 
@@ -42,7 +45,14 @@ def _chart(times: Sequence[StepTime], name: str, width: float, height: float) ->
         name,
         "Time of a request by state",
         "; ".join(f"{plural(time.workers, 'worker')}: {_described(time)}" for time in times),
-        Axis(label, -0.6, len(times) - 0.4, "linear", list(range(len(times))), [str(time.level) for time in times]),
+        Axis(
+            label,
+            -0.6,
+            len(times) - 0.4,
+            "linear",
+            list(range(len(times))),
+            [str(time.level) for time in times],
+        ),
         Axis(f"{unit} per request", 0.0, ticks.ceiling(highest * 1.02)),
         width,
         height,
@@ -61,7 +71,10 @@ def _stack(chart: Chart, index: int, time: StepTime, shown: Sequence[str], size:
         part_s = time.seconds.get(place, 0.0) if place != OTHER else _rest(time, shown)
         if part_s <= 0:
             continue
-        tip = f"{plural(time.workers, 'worker')}: {_label(place)} {seconds(part_s)}, {percent(part_s / whole_s, 0)}"
+        tip = (
+            f"{plural(time.workers, 'worker')}: {_label(place)} {seconds(part_s)},"
+            f" {percent(part_s / whole_s, 0)}"
+        )
         top_s = bottom_s + part_s
         chart.bar(index - HALF, index + HALF, top_s / size, f"c-time-{place}", tip, bottom_s / size)
         bottom_s = top_s

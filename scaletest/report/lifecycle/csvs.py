@@ -1,7 +1,8 @@
-"""times.csv: one row a workload. Every column has one function, so that a heading cannot stand over another's values.
+"""times.csv: one row a workload. Every column has one function, so that a heading cannot stand over
+another's values.
 
-The columns of the original come first, in its order; ours follow. Times are ISO 8601 in UTC, durations seconds. What is
-missing is empty.
+The columns of the original come first, in its order; ours follow. Times are ISO 8601 in UTC,
+durations seconds. What is missing is empty.
 """
 
 from __future__ import annotations
@@ -12,22 +13,43 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from scaletest.analysis.lifecycle.books import fate
-from scaletest.analysis.lifecycle.phases import BY_NAME, PHASES, WorkloadTimeline, at, duration, reference
+from scaletest.analysis.lifecycle.phases import (
+    BY_NAME,
+    PHASES,
+    WorkloadTimeline,
+    at,
+    duration,
+    reference,
+)
 from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.render.text import cell
 
 # heading -> milestone
 TIMES = {
-    "Workload Created": "created", "Job Created": "job_created", "First Pod Created": "first_pod_created",
-    "Last Pod Created": "last_pod_created", "Pod Group Created": "pod_group_created",
-    "Pod Scheduling Decision Time": "decided", "Workload Submitted": "submitted",
+    "Workload Created": "created",
+    "Job Created": "job_created",
+    "First Pod Created": "first_pod_created",
+    "Last Pod Created": "last_pod_created",
+    "Pod Group Created": "pod_group_created",
+    "Pod Scheduling Decision Time": "decided",
+    "Workload Submitted": "submitted",
     "Backend Job Created": "backend_job_created",
-}  # fmt: skip
+}
 # The original's twelve durations in its order.
 CLASSIC = (
-    "created", "job_created", "first_pod_created", "last_pod_created", "pod_group_created", "decided", "evicted",
-    "pvc_requested", "pvc_bound", "backend_job_created", "total_decided", "total_backend_job_created",
-)  # fmt: skip
+    "created",
+    "job_created",
+    "first_pod_created",
+    "last_pod_created",
+    "pod_group_created",
+    "decided",
+    "evicted",
+    "pvc_requested",
+    "pvc_bound",
+    "backend_job_created",
+    "total_decided",
+    "total_backend_job_created",
+)
 
 
 def table(result: LifecycleResult, project: str, times: str) -> str:
@@ -41,7 +63,9 @@ def table(result: LifecycleResult, project: str, times: str) -> str:
     return out.getvalue()
 
 
-def _columns(result: LifecycleResult, project: str, times: str) -> dict[str, Callable[[WorkloadTimeline], str]]:
+def _columns(
+    result: LifecycleResult, project: str, times: str
+) -> dict[str, Callable[[WorkloadTimeline], str]]:
     columns: dict[str, Callable[[WorkloadTimeline], str]] = {
         "Job Name": lambda one: cell(one.workload.name),
         "Namespace": lambda one: cell(one.workload.namespace),
@@ -60,7 +84,11 @@ def _columns(result: LifecycleResult, project: str, times: str) -> dict[str, Cal
 def _time(name: str) -> Callable[[WorkloadTimeline], str]:
     def get(one: WorkloadTimeline) -> str:
         found = at(one.stamp(name))
-        return datetime.fromtimestamp(found, UTC).isoformat(timespec="microseconds") if found is not None else ""
+        return (
+            datetime.fromtimestamp(found, UTC).isoformat(timespec="microseconds")
+            if found is not None
+            else ""
+        )
 
     return get
 

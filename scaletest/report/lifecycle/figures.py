@@ -1,6 +1,8 @@
-"""The figures of a lifecycle run: rows are steps, left the course over time, right the histogram of the same values.
+"""The figures of a lifecycle run: rows are steps, left the course over time, right the histogram of
+the same values.
 
-What is drawn is worked out here once, for SVG and PNG alike: `panels` gives the rows, `general` or `detailed`.
+What is drawn is worked out here once, for SVG and PNG alike: `panels` gives the rows, `general` or
+`detailed`.
 """
 
 from __future__ import annotations
@@ -17,10 +19,27 @@ from scaletest.render.svg import Axis, Chart
 # The original's rows from top to bottom, and ours between them where something was measured.
 GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
 DETAILED = (
-    "accepted", "created", "job_created", "first_pod_created", "last_pod_created", "pod_group_created", "decided",
-    "scheduled", "evicted", "pvc_requested", "pvc_bound", "claim_created", "claim_allocated", "ready_to_start",
-    "initialized", "started", "containers_ready", "ready", "finished", "backend_job_created",
-)  # fmt: skip
+    "accepted",
+    "created",
+    "job_created",
+    "first_pod_created",
+    "last_pod_created",
+    "pod_group_created",
+    "decided",
+    "scheduled",
+    "evicted",
+    "pvc_requested",
+    "pvc_bound",
+    "claim_created",
+    "claim_allocated",
+    "ready_to_start",
+    "initialized",
+    "started",
+    "containers_ready",
+    "ready",
+    "finished",
+    "backend_job_created",
+)
 BINS = 30
 # What the axis of a histogram spans at least, as a part of its values.
 LEAST_SPAN = 0.01
@@ -30,7 +49,9 @@ WIDTH, HEIGHT = 560.0, 210.0
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One row. points: (seconds since the first submission, value in s) in that order; edges and counts: histogram."""
+    """One row. points: (seconds since the first submission, value in s) in that order; edges and
+    counts: histogram.
+    """
 
     step: PhaseDurations
     title: str
@@ -56,7 +77,9 @@ def _panel(result: LifecycleResult, one: PhaseDurations) -> Panel:
     starts = [began(each) for each in result.courses]
     zero = min((at for at in starts if at is not None), default=0.0)
     points = [
-        (at - zero, value) for at, value in zip(starts, one.values, strict=True) if at is not None and value is not None
+        (at - zero, value)
+        for at, value in zip(starts, one.values, strict=True)
+        if at is not None and value is not None
     ]
     low, high, counts = bins([value for _, value in points])
     spread = one.spread
@@ -64,7 +87,10 @@ def _panel(result: LifecycleResult, one: PhaseDurations) -> Panel:
     parts = (("p50", spread.p50), ("p95", spread.p95), ("p99", spread.p99))
     # of too few values nobody knows the rare ones
     shares += [f"{name} {seconds(part.value) if part else NOTHING}" for name, part in parts]
-    title = f"{one.step.title}: time between {MILESTONE_TEXTS[one.since]} and {MILESTONE_TEXTS[one.step.event]}"
+    title = (
+        f"{one.step.title}: time between {MILESTONE_TEXTS[one.since]} and"
+        f" {MILESTONE_TEXTS[one.step.event]}"
+    )
     return Panel(one, title, ", ".join(shares), tuple(points), low, high, counts)
 
 
@@ -84,7 +110,9 @@ def bins(values: Sequence[float]) -> tuple[float, float, tuple[int, ...]]:
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Few enough points for a picture: of each run of neighbours the lowest and the highest, none made up."""
+    """Few enough points for a picture: of each run of neighbours the lowest and the highest, none
+    made up.
+    """
     size = -(-2 * len(points) // MOST_POINTS)
     if size <= 2:
         return list(points)
@@ -103,10 +131,14 @@ def charts(panel: Panel) -> tuple[Chart, Chart]:
     size, unit = unit_of(max(top, 1e-6))
     span = max(at for at, _ in panel.points) or 1.0
     left = Chart(
-        f"course-{name}", panel.title, f"{panel.title} ({panel.shares})",
-        Axis("submitted after, s", 0.0, span * 1.01), Axis(unit, 0.0, ticks.ceiling(top / size * 1.05, 5), most=5),
-        WIDTH, HEIGHT,
-    )  # fmt: skip
+        f"course-{name}",
+        panel.title,
+        f"{panel.title} ({panel.shares})",
+        Axis("submitted after, s", 0.0, span * 1.01),
+        Axis(unit, 0.0, ticks.ceiling(top / size * 1.05, 5), most=5),
+        WIDTH,
+        HEIGHT,
+    )
     points = [(at, value / size) for at, value in thinned(panel.points)]
     left.line(points, "c-data")
     if len(points) == 1:
@@ -117,11 +149,16 @@ def charts(panel: Panel) -> tuple[Chart, Chart]:
 def _histogram(panel: Panel) -> Chart:
     size, unit = unit_of(max(panel.high, 1e-6))
     right = Chart(
-        f"histogram-{panel.step.step.name}", panel.spread, f"{panel.title} ({panel.shares})",
-        Axis(f"{panel.step.step.title.lower()}, {unit}", panel.low / size, panel.high / size, most=7),
+        f"histogram-{panel.step.step.name}",
+        panel.spread,
+        f"{panel.title} ({panel.shares})",
+        Axis(
+            f"{panel.step.step.title.lower()}, {unit}", panel.low / size, panel.high / size, most=7
+        ),
         Axis("workloads", 0.0, ticks.ceiling(max(panel.counts) * 1.05, 5), most=5),
-        WIDTH, HEIGHT,
-    )  # fmt: skip
+        WIDTH,
+        HEIGHT,
+    )
     width = (panel.high - panel.low) / BINS / size
     for index, count in enumerate(panel.counts):
         if count:
@@ -138,11 +175,18 @@ def placing(result: LifecycleResult) -> Chart | None:
         return None
     values = [count / rate.bin_s for count in rate.counts]
     chart = Chart(
-        "placing", "Pods scheduled a second", f"{rate.pods} pods",
+        "placing",
+        "Pods scheduled a second",
+        f"{rate.pods} pods",
         Axis("time, s", 0.0, max(1.0, len(values) * rate.bin_s)),
         Axis("pods/s", 0.0, ticks.ceiling(max(values) * 1.05)),
-        2 * WIDTH, HEIGHT,
-    )  # fmt: skip
-    stairs = [((index + side) * rate.bin_s, value) for index, value in enumerate(values) for side in (0, 1)]
+        2 * WIDTH,
+        HEIGHT,
+    )
+    stairs = [
+        ((index + side) * rate.bin_s, value)
+        for index, value in enumerate(values)
+        for side in (0, 1)
+    ]
     chart.line(stairs, "c-data")
     return chart

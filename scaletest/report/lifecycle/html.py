@@ -1,4 +1,6 @@
-"""A lifecycle run as one HTML file: no script, nothing from elsewhere, readable in the dark and on paper."""
+"""A lifecycle run as one HTML file: no script, nothing from elsewhere, readable in the dark and on
+paper.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,29 @@ from scaletest.report.lifecycle import figures
 from scaletest.report.lifecycle.terminal import HEADINGS, booked, cells
 
 
-def page(result: LifecycleResult, title: str, plan: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
+def page(
+    result: LifecycleResult, title: str, plan: Mapping[str, Any], environment: Mapping[str, Any]
+) -> str:
     """The whole file. plan, environment: shown as they are, templates left out."""
     pages = Environment(
-        loader=PackageLoader("scaletest.report"), autoescape=True, undefined=StrictUndefined, finalize=_safe,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+        loader=PackageLoader("scaletest.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_safe,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     rate = result.throughput
     facts = [
-        ("measured", str(result.books.measured)), ("pending", str(result.books.pending)),
-        ("failed", str(result.books.failed)), ("lost", str(result.books.lost)),
-        ("rejected", str(result.books.rejected)), ("pods seen", str(rate.seen)),
+        ("measured", str(result.books.measured)),
+        ("pending", str(result.books.pending)),
+        ("failed", str(result.books.failed)),
+        ("lost", str(result.books.lost)),
+        ("rejected", str(result.books.rejected)),
+        ("pods seen", str(rate.seen)),
         ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
-    ]  # fmt: skip
+    ]
     return pages.get_template("lifecycle.html").render(
         style=Markup(PALETTE + CHART),
         title=title,
@@ -39,7 +51,10 @@ def page(result: LifecycleResult, title: str, plan: Mapping[str, Any], environme
         thresholds=[(str(one.kind), one.text, one.reason) for one in result.thresholds],
         rejections=[(str(count), reason) for reason, count in result.books.rejections.items()],
         failures=[(str(count), reason) for reason, count in result.books.failures.items()],
-        skipped=[f"{plural(count, 'workload')} left out: {reason}" for reason, count in result.skipped.items()],
+        skipped=[
+            f"{plural(count, 'workload')} left out: {reason}"
+            for reason, count in result.skipped.items()
+        ],
         placing=figures.placing(result),
         general=[figures.charts(one) for one in figures.panels(result, figures.GENERAL)],
         detailed=[figures.charts(one) for one in figures.panels(result, figures.DETAILED)],
@@ -49,7 +64,11 @@ def page(result: LifecycleResult, title: str, plan: Mapping[str, Any], environme
 
 
 def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    kept = ((key, value) for key, value in values.items() if value and key not in ("template", "schema_version"))
+    kept = (
+        (key, value)
+        for key, value in values.items()
+        if value and key not in ("template", "schema_version")
+    )
     return [(key.replace("_", " "), clean(value, 300)) for key, value in kept]
 
 

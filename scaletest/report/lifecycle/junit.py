@@ -1,4 +1,6 @@
-"""A lifecycle run as JUnit XML: a case for the verdict, one for the books, one for each threshold."""
+"""A lifecycle run as JUnit XML: a case for the verdict, one for the books, one for each
+threshold.
+"""
 
 from __future__ import annotations
 

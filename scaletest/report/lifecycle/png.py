@@ -16,16 +16,22 @@ DOTS_PER_INCH = 110
 
 
 def save(result: LifecycleResult, names: tuple[str, ...], path: Path) -> None:
-    """One picture with a row for each step. UsageError without matplotlib, without values, or where it cannot be."""
+    """One picture with a row for each step. UsageError without matplotlib, without values, or where
+    it cannot be.
+    """
     rows = panels(result, names)
     if not rows:
-        raise UsageError("there is nothing to draw: no step has values", hint="sample the run first")
+        raise UsageError(
+            "there is nothing to draw: no step has values", hint="sample the run first"
+        )
     figure = drawn(rows)
     figure.suptitle(plural(len(result.courses), "workload"), fontsize=13)
     try:
         figure.savefig(path, format="png")
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}", hint="look at the folder") from error
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror or error}", hint="look at the folder"
+        ) from error
 
 
 def drawn(rows: Sequence[Panel]) -> Any:
@@ -34,7 +40,8 @@ def drawn(rows: Sequence[Panel]) -> Any:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UsageError(
-            "a PNG needs matplotlib, which is not installed", hint="install it: pip install 'scaletest[plot]'"
+            "a PNG needs matplotlib, which is not installed",
+            hint="install it: pip install 'scaletest[plot]'",
         ) from error
     figure = Figure(figsize=(22.0, 1.0 + 2.6 * len(rows)), dpi=DOTS_PER_INCH, layout="constrained")
     axes = figure.subplots(len(rows), 2, squeeze=False)
@@ -45,8 +52,14 @@ def drawn(rows: Sequence[Panel]) -> Any:
 
 def _row(pair: Any, panel: Panel) -> None:
     left, right = pair
-    left.plot([at for at, _ in panel.points], [value for _, value in panel.points], color=BLUE, lw=0.5,
-              marker=".", markersize=8 if len(panel.points) < 50 else 3)  # fmt: skip
+    left.plot(
+        [at for at, _ in panel.points],
+        [value for _, value in panel.points],
+        color=BLUE,
+        lw=0.5,
+        marker=".",
+        markersize=8 if len(panel.points) < 50 else 3,
+    )
     left.set_ylim(0, 1.05 * max(value for _, value in panel.points) or 0.001)
     left.set_xlim(0, 1.01 * max(at for at, _ in panel.points) or 1.0)
     left.set_xlabel("submitted after, s")

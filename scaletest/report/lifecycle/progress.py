@@ -1,4 +1,6 @@
-"""Progress of a lifecycle run: one line that changes on a terminal, else one every ten seconds. To standard error."""
+"""Progress of a lifecycle run: one line that changes on a terminal, else one every ten seconds. To
+standard error.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Teller:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._console = Console(file=sys.stderr, highlight=False)
-        self._live = self._console.status("starting", spinner="dots") if self._console.is_terminal else None
+        self._live = (
+            self._console.status("starting", spinner="dots") if self._console.is_terminal else None
+        )
         if self._live:
             self._live.start()
         self._told = self._changed = clock()
@@ -45,10 +49,19 @@ class Teller:
         else:
             self._console.print(line, soft_wrap=True)
         idle_s = self._told - self._changed
-        if idle_s >= ENDLESS_S and not self.hinted and 0 < far.running == far.fates.get(Fate.PENDING):
+        if (
+            idle_s >= ENDLESS_S
+            and not self.hinted
+            and 0 < far.running == far.fates.get(Fate.PENDING)
+        ):
             self.hinted = True
-            said = f"for {idle_s:.0f} s nothing changed, and the pods of all {far.running} pending workloads run: "
-            self._console.print(Text(f"{said}if they do not end by themselves, {ENDLESS}"), soft_wrap=True)
+            said = (
+                f"for {idle_s:.0f} s nothing changed, and the pods of all {far.running} pending"
+                " workloads run: "
+            )
+            self._console.print(
+                Text(f"{said}if they do not end by themselves, {ENDLESS}"), soft_wrap=True
+            )
 
     def close(self) -> None:
         """Take the live line away."""

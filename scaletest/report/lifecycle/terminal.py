@@ -1,4 +1,6 @@
-"""The summary of a lifecycle run on a terminal: books, a line for each step, thresholds, the verdict last."""
+"""The summary of a lifecycle run on a terminal: books, a line for each step, thresholds, the
+verdict last.
+"""
 
 from __future__ import annotations
 
@@ -58,14 +60,23 @@ def table(steps: Sequence[PhaseDurations]) -> list[str]:
 def cells(one: PhaseDurations) -> tuple[str, ...]:
     """One step in words."""
     spread = one.spread
-    quantiles = [seconds(found.value) if found else NOTHING for found in (spread.p50, spread.p95, spread.p99)]
+    quantiles = [
+        seconds(found.value) if found else NOTHING for found in (spread.p50, spread.p95, spread.p99)
+    ]
     sources = ", ".join(
-        name if len(one.sources) == 1 else f"{name} {count}" for name, count in sorted(one.sources.items())
+        name if len(one.sources) == 1 else f"{name} {count}"
+        for name, count in sorted(one.sources.items())
     )
     return (
-        one.step.name, since_text(one.step, one.since), str(spread.count), str(one.missing), seconds(spread.mean),
-        *quantiles, seconds(spread.max), sources,
-    )  # fmt: skip
+        one.step.name,
+        since_text(one.step, one.since),
+        str(spread.count),
+        str(one.missing),
+        seconds(spread.mean),
+        *quantiles,
+        seconds(spread.max),
+        sources,
+    )
 
 
 def booked(result: LifecycleResult) -> str:
@@ -74,8 +85,8 @@ def booked(result: LifecycleResult) -> str:
     sign = "=" if books.balanced else "≠"
     rejected = f", {books.rejected} rejected" if books.rejected else ""
     return (
-        f"submitted {books.submitted} {sign} {books.measured} measured ({result.until}) + {books.pending} pending "
-        f"+ {books.failed} failed + {books.lost} lost{rejected}"
+        f"submitted {books.submitted} {sign} {books.measured} measured ({result.until}) +"
+        f" {books.pending} pending + {books.failed} failed + {books.lost} lost{rejected}"
     )
 
 
@@ -86,7 +97,9 @@ def placed(result: LifecycleResult) -> str:
         return "no pod was seen"
     if not rate.pods:
         return f"{plural(rate.seen, 'pod')} seen, of none of which the time of scheduling is known"
-    pods = plural(rate.pods, "pod") if rate.pods == rate.seen else f"{rate.pods} of {rate.seen} pods"
+    pods = (
+        plural(rate.pods, "pod") if rate.pods == rate.seen else f"{rate.pods} of {rate.seen} pods"
+    )
     if rate.per_s is None:
         return f"{pods} scheduled"
     return (

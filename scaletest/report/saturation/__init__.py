@@ -1,1 +1,3 @@
-"""A saturation run in every form that a validation has. What is said is made in `words`, once for all forms."""
+"""A saturation run in every form that a validation has. What is said is made in `words`, once for
+all forms.
+"""

@@ -1,4 +1,6 @@
-"""The steps of a saturation run as CSV, one row a step. Base units; unknown is empty; new columns come at the end."""
+"""The steps of a saturation run as CSV, one row a step. Base units; unknown is empty; new columns
+come at the end.
+"""
 
 from __future__ import annotations
 

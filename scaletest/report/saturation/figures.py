@@ -1,4 +1,6 @@
-"""Two charts of a saturation run: what succeeded against what was asked for, and latency against it."""
+"""Two charts of a saturation run: what succeeded against what was asked for, and latency against
+it.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,30 @@ def throughput(result: SaturationResult) -> Figure | None:
     rows = _rows(result)
     if len(rows) < 2:
         return None
-    charts = [_throughput(result, rows, f"goodput-{index}", *size) for index, size in enumerate(SIZES)]
-    return Figure(charts[0], charts[1], f"{words.point(result) or 'No saturation point was found'}.")
+    charts = [
+        _throughput(result, rows, f"goodput-{index}", *size) for index, size in enumerate(SIZES)
+    ]
+    return Figure(
+        charts[0], charts[1], f"{words.point(result) or 'No saturation point was found'}."
+    )
 
 
-def _throughput(result: SaturationResult, rows: Sequence[Assessed], name: str, width: float, height: float) -> Chart:
+def _throughput(
+    result: SaturationResult, rows: Sequence[Assessed], name: str, width: float, height: float
+) -> Chart:
     top = max(min(one.goodput.high, 1.5 * one.goodput.value) for one in rows)
-    description = "; ".join(f"{one.step.level:g}: {significant(one.goodput.value)}/s" for one in rows)
-    chart = Chart(name, "What succeeded", description, _levels(result, rows), _up("requests/s", top), width, height)
+    description = "; ".join(
+        f"{one.step.level:g}: {significant(one.goodput.value)}/s" for one in rows
+    )
+    chart = Chart(
+        name,
+        "What succeeded",
+        description,
+        _levels(result, rows),
+        _up("requests/s", top),
+        width,
+        height,
+    )
     chart.legend("succeeded, 95 % interval", "c-dot", "dot")
     chart.legend("saturated", "c-dot c-hollow", "dot")
     if result.plan.open:
@@ -43,7 +61,9 @@ def _throughput(result: SaturationResult, rows: Sequence[Assessed], name: str, w
         if math.isfinite(one.goodput.high):
             chart.error(one.step.level, one.goodput.low, one.goodput.high, "c-error")
         css = "c-dot" if words.state(one) == "held" else "c-dot c-hollow"
-        chart.dot(one.step.level, one.goodput.value, css, f"{one.step.level:g}: {words.rate(one)}/s")
+        chart.dot(
+            one.step.level, one.goodput.value, css, f"{one.step.level:g}: {words.rate(one)}/s"
+        )
     return chart
 
 
@@ -59,7 +79,9 @@ def latency(result: SaturationResult) -> Figure | None:
     return Figure(charts[0], charts[1], f"Latency {counted}, of steps that held.")
 
 
-def _latency(result: SaturationResult, rows: Sequence[Assessed], name: str, width: float, height: float) -> Chart:
+def _latency(
+    result: SaturationResult, rows: Sequence[Assessed], name: str, width: float, height: float
+) -> Chart:
     highest = max((one.latency.p95 or one.latency.p50).value for one in rows if one.latency.p50)
     size, unit = unit_of(highest)
     chart = Chart(

@@ -43,8 +43,18 @@ def _json(run: SaturationRun) -> str:
     from scaletest.report.saturation.words import pods, queries
 
     asked = [one.to_dict() for one in queries(run)]
-    row = {"queries": asked, **run.result.to_dict(), "pods": [one.to_dict() for one in pods(run)], "folder": run.folder}
-    return json.dumps({**row, **({"extra": run.extra} if run.extra else {})}, indent=2, allow_nan=False) + "\n"
+    row = {
+        "queries": asked,
+        **run.result.to_dict(),
+        "pods": [one.to_dict() for one in pods(run)],
+        "folder": run.folder,
+    }
+    return (
+        json.dumps(
+            {**row, **({"extra": run.extra} if run.extra else {})}, indent=2, allow_nan=False
+        )
+        + "\n"
+    )
 
 
 def _junit(run: SaturationRun) -> str:

@@ -63,7 +63,9 @@ def view(run: SaturationRun) -> dict[str, Any]:
             for key, value in run.environment.items()
             if key != "command_line" and value not in ("", [])
         ],
-        "plan": [(key.replace("_", " "), shown(value)) for key, value in result.plan.to_dict().items()],
+        "plan": [
+            (key.replace("_", " "), shown(value)) for key, value in result.plan.to_dict().items()
+        ],
         "command_line": run.command_line,
         "name": run.name,
         "folder": run.folder,
@@ -72,8 +74,12 @@ def view(run: SaturationRun) -> dict[str, Any]:
 
 
 def _answer(found: Answer) -> Answer:
-    """A query's rows as cells: times to the microsecond, as they are stored, and nothing where nothing is known."""
-    cells = [tuple(f"{one:.6f}" if isinstance(one, float) else one for one in row) for row in found.rows]
+    """A query's rows as cells: times to the microsecond, as they are stored, and nothing where
+    nothing is known.
+    """
+    cells = [
+        tuple(f"{one:.6f}" if isinstance(one, float) else one for one in row) for row in found.rows
+    ]
     return replace(found, rows=[tuple("" if one is None else one for one in row) for row in cells])
 
 
@@ -112,10 +118,18 @@ def _step(one: Assessed) -> list[str]:
 def _times(one: Assessed) -> list[list[str]]:
     rows = []
     kinds = [("latency", one.latency), ("since sent", one.service), ("in the service", one.server)]
-    for name, values in kinds if one.step.load == LoadKind.OPEN or one.step.phase == Phase.WARM else kinds[1:]:
+    for name, values in (
+        kinds if one.step.load == LoadKind.OPEN or one.step.phase == Phase.WARM else kinds[1:]
+    ):
         if values.count:
             cells = [words.quantile(values, name) for name in ("p50", "p90", "p95", "p99")]
             longest = seconds(values.max) if values.max is not None else NOTHING
-            head = [str(one.step.phase), level_text(one.step), name, str(values.count), seconds(values.mean)]
+            head = [
+                str(one.step.phase),
+                level_text(one.step),
+                name,
+                str(values.count),
+                seconds(values.mean),
+            ]
             rows.append([*head, *cells, longest])
     return rows

@@ -1,4 +1,6 @@
-"""A saturation run as JUnit XML: the verdict, and a case for every step whose tester or errors make it doubtful."""
+"""A saturation run as JUnit XML: the verdict, and a case for every step whose tester or errors make
+it doubtful.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from scaletest.report.saturation.run import SaturationRun
 
 
 def cases(run: SaturationRun) -> Iterator[Case]:
-    """The run, then its steps: a saturated step is what was looked for, one that the tester spoilt is an error."""
+    """The run, then its steps: a saturated step is what was looked for, one that the tester spoilt
+    is an error.
+    """
     result = run.result
     message = f"{result.verdict.reason}\n{result.verdict.remedy}".strip()
     yield Case("verdict", result.verdict.kind, message, result.elapsed_s)
@@ -24,4 +28,9 @@ def cases(run: SaturationRun) -> Iterator[Case]:
 
 def suite(run: SaturationRun) -> str:
     """The whole document."""
-    return document(words.heading(run.result), list(cases(run)), run.result.elapsed_s, run.environment.get("began"))
+    return document(
+        words.heading(run.result),
+        list(cases(run)),
+        run.result.elapsed_s,
+        run.environment.get("began"),
+    )

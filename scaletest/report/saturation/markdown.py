@@ -19,7 +19,13 @@ def comment(run: SaturationRun) -> str:
     lines = [f"### {SIGNS[verdict.kind]} {verdict.kind}: {plain(verdict.reason)}", ""]
     if verdict.remedy:
         lines += [f"**What to do:** {plain(verdict.remedy)}", ""]
-    lines += [f"{code(words.heading(result))} · {plain(words.wanted(result))} · {duration(result.elapsed_s)}", ""]
+    lines += [
+        (
+            f"{code(words.heading(result))} · {plain(words.wanted(result))} ·"
+            f" {duration(result.elapsed_s)}"
+        ),
+        "",
+    ]
     columns = words.columns(result.steps)
     if result.steps:
         cells = [[one.title for one in columns], ["--:"] * len(columns)]

@@ -1,9 +1,10 @@
-"""The three CSV files of the original load tool, appended as it does: history.csv, timing.csv, scaling.csv.
+"""The three CSV files of the original load tool, appended as it does: history.csv, timing.csv,
+scaling.csv.
 
-Columns are the same. A thread of theirs sends its records one after another: here that is one place among the requests
-in flight, so MaxRecords and MinRecords are the most and fewest requests that one place handled. RPS counts successes
-(there it counted what was planned), AITime is the mean latency of successes in seconds, and a Response is one line of
-text, so that the file stays readable.
+Columns are the same. A thread of theirs sends its records one after another: here that is one place
+among the requests in flight, so MaxRecords and MinRecords are the most and fewest requests that one
+place handled. RPS counts successes (there it counted what was planned), AITime is the mean latency
+of successes in seconds, and a Response is one line of text, so that the file stays readable.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ FILES = ("history.csv", "timing.csv", "scaling.csv")
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder, before anything is measured. UsageError when nothing could be written there."""
+    """Make the folder, before anything is measured. UsageError when nothing could be written
+    there.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
@@ -50,12 +53,18 @@ def prepare(folder: Path) -> None:
 
 
 def append(stored: StoredSaturation, folder: Path) -> None:
-    """Append the run to the files in `folder`, which is made when it is not there. UsageError when it cannot be."""
+    """Append the run to the files in `folder`, which is made when it is not there. UsageError when
+    it cannot be.
+    """
     steps = stored.steps
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _append(folder / "history.csv", HISTORY, (_history(one, len(steps), stored) for one in steps))
-        _append(folder / "timing.csv", TIMING, (row for one in steps for row in _timing(one, stored)))
+        _append(
+            folder / "history.csv", HISTORY, (_history(one, len(steps), stored) for one in steps)
+        )
+        _append(
+            folder / "timing.csv", TIMING, (row for one in steps for row in _timing(one, stored))
+        )
         _append(folder / "scaling.csv", SCALING, _scaling(steps))
     except OSError as error:
         raise UsageError(f"--original-csv {folder} cannot be written: {error.strerror}") from error
@@ -92,8 +101,9 @@ def _history(step: SaturationStep, total: int, stored: StoredSaturation) -> list
 def _handled(step: SaturationStep, samples: Sequence[Attempt]) -> list[int]:
     """How many requests each place in flight handled, those of each agent apart.
 
-    A request takes the place that has been free for longest, as under closed load the next one follows the one that
-    ended; when none is free it opens another. What closed load keeps in flight is the number of places, used or not.
+    A request takes the place that has been free for longest, as under closed load the next one
+    follows the one that ended; when none is free it opens another. What closed load keeps in flight
+    is the number of places, used or not.
     """
     counts: list[int] = []
     agents = {one.agent for one in samples}
@@ -104,7 +114,9 @@ def _handled(step: SaturationStep, samples: Sequence[Attempt]) -> list[int]:
 
 
 def _places(samples: Sequence[Attempt]) -> list[int]:
-    """How many requests of one tester each of its places handled. With retries a request lasts until the last."""
+    """How many requests of one tester each of its places handled. With retries a request lasts
+    until the last.
+    """
     began: dict[int, float] = {}
     ended: dict[int, float] = {}
     for one in samples:
@@ -133,7 +145,16 @@ def _timing(step: SaturationStep, stored: StoredSaturation) -> Iterable[list[Any
             continue
         at = (began + timedelta(seconds=one.ended_s)).strftime("%H:%M:%S:%f")[:-3] if began else ""
         total, own = one.ended_s - attempts[one.request], one.ended_s - one.sent_s
-        yield [at, one.request, one.payload, one.ok, one.attempt, cell(one.outcome), f"{total:.6f}", f"{own:.6f}"]
+        yield [
+            at,
+            one.request,
+            one.payload,
+            one.ok,
+            one.attempt,
+            cell(one.outcome),
+            f"{total:.6f}",
+            f"{own:.6f}",
+        ]
 
 
 def _scaling(steps: Sequence[SaturationStep]) -> Iterable[list[Any]]:

@@ -17,7 +17,9 @@ from scaletest.report.run import reference
 
 @dataclass(frozen=True, slots=True)
 class SaturationRun:
-    """name: by which commands find it. extra: what was on record beside the steps (tuning, agents, service)."""
+    """name: by which commands find it. extra: what was on record beside the steps (tuning, agents,
+    service).
+    """
 
     name: str
     folder: str
@@ -37,7 +39,9 @@ class SaturationRun:
 
 
 def read(folder: Path, root: Path) -> SaturationRun:
-    """The run in a folder; UsageError when it cannot be read. root: where runs are found by name."""
+    """The run in a folder; UsageError when it cannot be read. root: where runs are found by
+    name.
+    """
     stored = SaturationFolder(folder).saturation()
     said = stored.result
     result = evaluate(
@@ -46,7 +50,9 @@ def read(folder: Path, root: Path) -> SaturationRun:
         stored.samples,
         interrupted=str(said.get("interrupted") or ""),
         lost=str(said.get("lost") or ""),
-        elapsed_s=float(said["elapsed_s"]) if isinstance(said.get("elapsed_s"), int | float) else 0.0,
+        elapsed_s=float(said["elapsed_s"])
+        if isinstance(said.get("elapsed_s"), int | float)
+        else 0.0,
     )
     extra = said.get("extra")
     return SaturationRun(

@@ -26,12 +26,19 @@ def summary(run: SaturationRun, console: Console) -> None:
         console.print(Text(clean(line).replace("\n", " "), style=style), soft_wrap=True)
 
     where = common.machine(run.environment)
-    parts = [clean(words.heading(result), 64), where, words.wanted(result), duration(result.elapsed_s)]
+    parts = [
+        clean(words.heading(result), 64),
+        where,
+        words.wanted(result),
+        duration(result.elapsed_s),
+    ]
     say(" · ".join(part for part in parts if part))
     columns = words.columns(result.steps)
     lines = aligned(columns, console.width)
     if len(lines[0]) > console.width:
-        lines = aligned([one for one in columns if one.title not in ("p50", "queueing")], console.width)
+        lines = aligned(
+            [one for one in columns if one.title not in ("p50", "queueing")], console.width
+        )
     for number, line in enumerate(lines if result.steps else []):
         say(line, "bold" if number == 0 else "")
     failed = words.error_lines(result)

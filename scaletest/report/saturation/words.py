@@ -54,17 +54,22 @@ def operating(result: SaturationResult) -> str:
     if found is None:
         return ""
     times = ", ".join(
-        f"{name} {seconds(value.value)}" for name in QUANTILES if (value := getattr(found.latency, name)) is not None
+        f"{name} {seconds(value.value)}"
+        for name in QUANTILES
+        if (value := getattr(found.latency, name)) is not None
     )
     state = f"; {found.saturated}" if found.saturated else ""
     return (
-        f"operate at {short(found.step.level, 4)} requests/s, {percent(result.plan.share, 0)} of it: "
-        f"mean latency {seconds(found.latency.mean)}, {times or 'too few for percentiles'}{state}"
+        f"operate at {short(found.step.level, 4)} requests/s, {percent(result.plan.share, 0)} of"
+        f" it: mean latency {seconds(found.latency.mean)},"
+        f" {times or 'too few for percentiles'}{state}"
     )
 
 
 def ceiling(result: SaturationResult) -> str:
-    """Where the service's time goes at the lowest level that is too much, else at the highest; "" when not known."""
+    """Where the service's time goes at the lowest level that is too much, else at the highest; ""
+    when not known.
+    """
     fit = [one for one in result.steps if not one.tester and one.step.phase != Phase.WARM]
     known = [one for one in fit if one.step.around and one.step.around.activities]
     if not known:
@@ -75,8 +80,9 @@ def ceiling(result: SaturationResult) -> str:
     around = found.step.around
     assert around is not None
     return (
-        f"at {level_text(found.step)} the service's time: {sentence(around.activities)}; of {around.cores:.0f} cores "
-        f"it used {around.service:.2f}, the tester {around.tester:.2f}, other programs {around.others:.2f}"
+        f"at {level_text(found.step)} the service's time: {sentence(around.activities)}; of"
+        f" {around.cores:.0f} cores it used {around.service:.2f}, the tester {around.tester:.2f},"
+        f" other programs {around.others:.2f}"
     )
 
 
@@ -96,7 +102,11 @@ def told(result: SaturationResult) -> list[str]:
 def knee_rows(result: SaturationResult) -> list[tuple[str, str]]:
     """Each definition of a knee, and where it lies."""
     unit = result.plan.unit
-    return [(KNEES[one.method].replace("workers", unit), f"{knee(one)} {unit}") for one in result.knees if one.workers]
+    return [
+        (KNEES[one.method].replace("workers", unit), f"{knee(one)} {unit}")
+        for one in result.knees
+        if one.workers
+    ]
 
 
 def errors(found: Assessed) -> str:
@@ -138,12 +148,18 @@ def columns(steps: Sequence[Assessed]) -> list[Column]:
 def rate(found: Assessed) -> str:
     """Successes a second with their interval."""
     one = found.goodput
-    return between(one.value, one.low, one.high) if math.isfinite(one.high) else significant(one.value)
+    return (
+        between(one.value, one.low, one.high) if math.isfinite(one.high) else significant(one.value)
+    )
 
 
 def error_lines(result: SaturationResult) -> list[str]:
     """Errors by kind at every step that had any, and what a step was found to be."""
-    return [f"{one.step.phase} {level_text(one.step)}: {errors(one)}" for one in result.steps if one.errors]
+    return [
+        f"{one.step.phase} {level_text(one.step)}: {errors(one)}"
+        for one in result.steps
+        if one.errors
+    ]
 
 
 def queries(run: SaturationRun) -> list[Answer]:

@@ -1,7 +1,7 @@
 """Figures of this machine's graphics cards by sysfs and hwmon: i915, xe, amdgpu.
 
-A card that sleeps is not woken; then its figures say only that. Files that are absent, or may not be
-read, are left out.
+A card that sleeps is not woken; then its figures say only that. Files that are absent, or may not
+be read, are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE
 
 
 def parse_levels(text: str) -> float | None:
-    """The present clock over the highest, in amdgpu's pp_dpm_sclk, which marks the present with a star."""
+    """The present clock over the highest, in amdgpu's pp_dpm_sclk, which marks the present with a
+    star.
+    """
     levels = [(int(match[1]), bool(match[2])) for match in _LEVEL.finditer(text)]
     highest = max((clock for clock, _ in levels), default=0)
     present = next((clock for clock, now in levels if now), None)
@@ -33,13 +35,17 @@ def parse_levels(text: str) -> float | None:
 
 @dataclass(slots=True)
 class SleepCounter:
-    """A file that counts milliseconds of sleep; from two readings, the part of the time that was not slept."""
+    """A file that counts milliseconds of sleep; from two readings, the part of the time that was
+    not slept.
+    """
 
     path: str
     last: tuple[float, float] | None = None
 
     def awake(self, now_s: float) -> float | None:
-        """Part of the time since the last reading that the card was awake; None at the first reading."""
+        """Part of the time since the last reading that the card was awake; None at the first
+        reading.
+        """
         slept_ms = _number(self.path)
         last, self.last = self.last, None if slept_ms is None else (slept_ms, now_s)
         if last is None or slept_ms is None or slept_ms < last[0] or now_s <= last[1]:
@@ -66,8 +72,9 @@ class CardClock:
 class Card:
     """One card, and the files that it has.
 
-    link: in /sys/class/drm; folder: of its PCI device. node: the path of its render node; "" when it has none.
-    numbers, sensors: figure, file, and by what to multiply its number. levels: a file of clocks. status: of its sleep.
+    link: in /sys/class/drm; folder: of its PCI device. node: the path of its render node; "" when
+    it has none. numbers, sensors: figure, file, and by what to multiply its number. levels: a file
+    of clocks. status: of its sleep.
     """
 
     link: Path
@@ -100,9 +107,15 @@ class Cards:
     def find(self) -> None:
         """Look which cards there are. Raises nothing."""
         known = {(card.link, card.folder): card for card in self.cards}
-        links = sorted(path for path in _entries(self.root / "sys/class/drm") if re.fullmatch(r"card\d+", path.name))
+        links = sorted(
+            path
+            for path in _entries(self.root / "sys/class/drm")
+            if re.fullmatch(r"card\d+", path.name)
+        )
         places = [(link, _device(link)) for link in links]
-        cards = [known.get((link, folder)) or _card(link, folder) for link, folder in places if folder]
+        cards = [
+            known.get((link, folder)) or _card(link, folder) for link, folder in places if folder
+        ]
         self.cards = [card for card in cards if card is not None]
 
     def read(self, card: Card) -> DeviceReading:
@@ -130,7 +143,9 @@ class Cards:
                 reason = _number(path)
                 if reason is not None:
                     figures["throttled"] = max(figures.get("throttled", 0.0), float(reason > 0))
-        _highest(figures, "awake", (clock.sleep.awake(now_s) for clock in card.clocks if clock.sleep))
+        _highest(
+            figures, "awake", (clock.sleep.awake(now_s) for clock in card.clocks if clock.sleep)
+        )
         return figures
 
 
@@ -148,7 +163,9 @@ def _card(link: Path, folder: Path) -> Card | None:
     driver = (folder / "driver").resolve().name
     if driver not in _CLOCKS:
         return None
-    nodes = sorted(path.name for path in _entries(folder / "drm") if path.name.startswith("renderD"))
+    nodes = sorted(
+        path.name for path in _entries(folder / "drm") if path.name.startswith("renderD")
+    )
     is_amd = driver == "amdgpu"
     status = folder / "power/runtime_status"
     return Card(
@@ -167,7 +184,9 @@ def _i915(link: Path, folder: Path) -> Iterable[CardClock]:
     """Clocks of all parts of the card; kernels before 5.18 have one, in the card's own folder."""
     for part in sorted((link / "gt").glob("gt*")):
         status = part / "throttle_reason_status"
-        reasons = (status,) if _is_readable(status) else tuple(sorted(part.glob("throttle_reason_*")))
+        reasons = (
+            (status,) if _is_readable(status) else tuple(sorted(part.glob("throttle_reason_*")))
+        )
         yield CardClock(
             str(part / "rps_act_freq_mhz"),
             str(part / "rps_RP0_freq_mhz"),
@@ -183,7 +202,11 @@ def _xe(link: Path, folder: Path) -> Iterable[CardClock]:
     """Clocks of all parts of all tiles."""
     for part in sorted(folder.glob("tile*/gt*")):
         status = part / "freq0/throttle/status"
-        reasons = (status,) if _is_readable(status) else tuple(sorted((part / "freq0/throttle").glob("reason_*")))
+        reasons = (
+            (status,)
+            if _is_readable(status)
+            else tuple(sorted((part / "freq0/throttle").glob("reason_*")))
+        )
         yield CardClock(
             str(part / "freq0/act_freq"),
             str(part / "freq0/rp0_freq"),
@@ -215,7 +238,9 @@ def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
     return tuple(sensors.values())
 
 
-def _readable(folder: Path, files: Sequence[tuple[str, str, float]]) -> tuple[tuple[str, str, float], ...]:
+def _readable(
+    folder: Path, files: Sequence[tuple[str, str, float]]
+) -> tuple[tuple[str, str, float], ...]:
     rows = ((figure, folder / name, scale) for figure, name, scale in files)
     return tuple((figure, str(path), scale) for figure, path, scale in rows if _is_readable(path))
 
@@ -264,14 +289,19 @@ def _number(path: str) -> float | None:
     return None
 
 
-_CLOCKS: dict[str, Callable[[Path, Path], Iterable[CardClock]]] = {"i915": _i915, "xe": _xe, "amdgpu": _amdgpu}
+_CLOCKS: dict[str, Callable[[Path, Path], Iterable[CardClock]]] = {
+    "i915": _i915,
+    "xe": _xe,
+    "amdgpu": _amdgpu,
+}
 _AMD_NUMBERS = (
     ("busy", "gpu_busy_percent", 0.01),
     ("memory_busy", "mem_busy_percent", 0.01),
     ("memory_used", "mem_info_vram_used", 1.0),
     ("memory_total", "mem_info_vram_total", 1.0),
 )
-# Microjoules, microwatts, thousandths of a degree. xe calls the whole card 1 and its chip 2; some cards lack one.
+# Microjoules, microwatts, thousandths of a degree. xe calls the whole card 1 and its chip 2; some
+# cards lack one.
 _SENSORS = (
     ("energy_j", "energy1_input", 1e-6),
     ("energy_j", "energy2_input", 1e-6),

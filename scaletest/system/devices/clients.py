@@ -1,7 +1,9 @@
-"""What the processes of one request did on graphics devices: busy time by engine, and memory, of their open files.
+"""What the processes of one request did on graphics devices: busy time by engine, and memory, of
+their open files.
 
-A client's counters begin when it opens the device, so that a look which finds it late misses nothing; what it does
-between the last look and its end is not seen. Each client counts once, whatever its descriptors and processes.
+A client's counters begin when it opens the device, so that a look which finds it late misses
+nothing; what it does between the last look and its end is not seen. Each client counts once,
+whatever its descriptors and processes.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ FOLDERS = ("/dev/dri", "/dev/accel")
 # Of one process: whoever opens more devices is described by the first of them.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
-# Kernels before 6.2 do not say how many descriptors a process has: the first looks list them all then.
+# Kernels before 6.2 do not say how many descriptors a process has: the first looks list them all
+# then.
 _FIRST_LOOKS = 8
 # A shorter time says too little about how fast a device's clock runs.
 _LEAST_CLOCK_S = 0.05
@@ -28,7 +31,9 @@ Key = tuple[str, str]
 
 
 class CycleClocks:
-    """How fast the clocks run of devices that count cycles, in ticks a second; learned from two looks at each."""
+    """How fast the clocks run of devices that count cycles, in ticks a second; learned from two
+    looks at each.
+    """
 
     def __init__(self) -> None:
         self._rates: dict[str, float] = {}
@@ -53,7 +58,9 @@ class CycleClocks:
 
 @dataclass(slots=True)
 class _Count:
-    """One kind of engine of one client: what its counter showed at most, and how much that grew in this request."""
+    """One kind of engine of one client: what its counter showed at most, and how much that grew in
+    this request.
+    """
 
     in_cycles: bool
     capacity: int
@@ -61,14 +68,18 @@ class _Count:
     grown: int = 0
 
     def take(self, value: int) -> None:
-        """A counter may go back for a while, and what it lost comes again: only what is above the highest counts."""
+        """A counter may go back for a while, and what it lost comes again: only what is above the
+        highest counts.
+        """
         self.grown += max(0, value - self.highest)
         self.highest = max(self.highest, value)
 
 
 @dataclass(slots=True)
 class _Files:
-    """The descriptors of one process that are devices. open_files: how many there were of any kind."""
+    """The descriptors of one process that are devices. open_files: how many there were of any
+    kind.
+    """
 
     numbers: list[int] = field(default_factory=list)
     looks: int = 0
@@ -78,7 +89,9 @@ class _Files:
 class Clients:
     """The clients of one request after the other. `denied` hears when a file may not be read."""
 
-    def __init__(self, procfs: str = PROCFS, denied: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, procfs: str = PROCFS, denied: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._procfs = procfs
         self._denied = denied
         self._clocks = CycleClocks()
@@ -118,7 +131,9 @@ class Clients:
         self._memory_bytes = max(self._memory_bytes, sum(memory.values()))
 
     def busy_s(self) -> dict[str, float]:
-        """Seconds by device and kind of engine, of all engines of the kind together; without what is not known."""
+        """Seconds by device and kind of engine, of all engines of the kind together; without what
+        is not known.
+        """
         sums: dict[str, float] = {}
         for device, client in self._seen:
             for name, count in self._counts[device, client].items():
@@ -158,11 +173,15 @@ class Clients:
         return path.startswith(_PREFIXES) or path == self._device != ""
 
     def _read(self, pid: int, files: _Files, memory: dict[Key, int]) -> None:
-        """Read each client once: other descriptors of it are left out until the descriptors are listed again."""
+        """Read each client once: other descriptors of it are left out until the descriptors are
+        listed again.
+        """
         numbers = []
         for number in files.numbers[:_MOST_FILES]:
             try:
-                client = parse_fdinfo(proc.read(f"{self._procfs}/{pid}/fdinfo/{number}").decode(errors="replace"))
+                client = parse_fdinfo(
+                    proc.read(f"{self._procfs}/{pid}/fdinfo/{number}").decode(errors="replace")
+                )
             except PermissionError:
                 self._denied("fdinfo")
                 continue
@@ -180,13 +199,17 @@ class Clients:
         counts = self._counts.setdefault((client.device, client.id), {})
         for name, engine in client.engines.items():
             value = engine.cycles if engine.busy_ns is None else engine.busy_ns
-            counts.setdefault(name, _Count(engine.busy_ns is None, engine.capacity)).take(value or 0)
+            counts.setdefault(name, _Count(engine.busy_ns is None, engine.capacity)).take(
+                value or 0
+            )
             if engine.clock is not None:
                 self._clocks.take(client.device, engine.clock, at_s)
 
 
 def present(device: str = "") -> bool:
-    """Whether this machine shows any such device, or this file is one, by the number of its driver."""
+    """Whether this machine shows any such device, or this file is one, by the number of its
+    driver.
+    """
     if any(os.path.isdir(folder) for folder in FOLDERS):  # noqa: PTH112 - asked before every program
         return True
     try:

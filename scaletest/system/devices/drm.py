@@ -1,7 +1,7 @@
 """What the kernel's graphics drivers say of one open device file, in /proc/PID/fdinfo/N. Pure.
 
-The form is that of the kernel's page "DRM client usage stats": i915, amdgpu and others count nanoseconds of each kind
-of engine, xe counts cycles beside a clock of the device.
+The form is that of the kernel's page "DRM client usage stats": i915, amdgpu and others count
+nanoseconds of each kind of engine, xe counts cycles beside a clock of the device.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _RESIDENT = ("drm-resident-", "drm-memory-")
 class Engine(NamedTuple):
     """Counters of one kind of engine since the client was opened.
 
-    busy_ns: None where the driver counts cycles. cycles: busy ones, clock: those that passed; None where it does not
-    count them. capacity: how many engines of the kind the device has.
+    busy_ns: None where the driver counts cycles. cycles: busy ones, clock: those that passed; None
+    where it does not count them. capacity: how many engines of the kind the device has.
     """
 
     busy_ns: int | None
@@ -34,7 +34,8 @@ class Engine(NamedTuple):
 class DrmClient(NamedTuple):
     """One opening of one device, which several descriptors and processes may share.
 
-    device: PCI address, or the driver's name for a device that is not on PCI. id: unique for the device.
+    device: PCI address, or the driver's name for a device that is not on PCI. id: unique for the
+    device.
     memory_bytes: of the device's own memory, of the machine's where the device has none.
     """
 
@@ -47,7 +48,10 @@ class DrmClient(NamedTuple):
 def parse_fdinfo(text: str) -> DrmClient | None:
     """None when the file is no graphics driver's, or does not tell clients apart."""
     rows = _rows(text)
-    device, client = rows.get("drm-pdev") or rows.get("drm-driver", ""), rows.get("drm-client-id", "")
+    device, client = (
+        rows.get("drm-pdev") or rows.get("drm-driver", ""),
+        rows.get("drm-client-id", ""),
+    )
     if not device or not client:
         return None
     names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
@@ -81,7 +85,11 @@ def _engine(rows: Mapping[str, str], name: str) -> Engine:
 
 def _number(text: str, unit: str = "") -> int | None:
     fields = text.split()
-    if fields[1:] not in ([], [unit]) or not fields or not (fields[0].isascii() and fields[0].isdigit()):
+    if (
+        fields[1:] not in ([], [unit])
+        or not fields
+        or not (fields[0].isascii() and fields[0].isdigit())
+    ):
         return None
     return int(fields[0])
 

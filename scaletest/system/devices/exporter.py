@@ -1,4 +1,6 @@
-"""Devices of which an exporter tells, as Prometheus's text at a URL: DCGM, XPU Manager 2, or OpenTelemetry's names."""
+"""Devices of which an exporter tells, as Prometheus's text at a URL: DCGM, XPU Manager 2, or
+OpenTelemetry's names.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from scaletest.system.devices.source import AGAIN_S, DeviceNames, DeviceReading,
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
-# Exporters look at their devices every few seconds, or less often. The more devices, the more an answer costs to read.
+# Exporters look at their devices every few seconds, or less often. The more devices, the more an
+# answer costs to read.
 SHORTEST_S, LONGEST_S = 2.0, 5.0
 # Part of a core that may take.
 SHARE = 0.001
@@ -27,7 +30,9 @@ MOST_BYTES = 4 * 1024**2
 class ExporterSource:
     """All devices of which one URL tells."""
 
-    def __init__(self, url: str, names: DeviceNames, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, url: str, names: DeviceNames, tell: Tell, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._url = url
         self._host = urlsplit(url).netloc
         self._names = names
@@ -36,7 +41,9 @@ class ExporterSource:
         self._next_s = float("-inf")
 
     def read(self) -> Mapping[str, DeviceReading]:
-        """Asks every few seconds, and more rarely while nothing useful comes; nothing in between."""
+        """Asks every few seconds, and more rarely while nothing useful comes; nothing in
+        between.
+        """
         now_s = self._clock()
         if now_s < self._next_s:
             return {}
@@ -45,10 +52,16 @@ class ExporterSource:
         try:
             devices = figures_of(_rows(_get(self._url)), self._names.of)
         except (OSError, ValueError) as error:
-            self._tell("device metrics", f"the device metrics at {self._url} cannot be read: {_reason(error)}")
+            self._tell(
+                "device metrics",
+                f"the device metrics at {self._url} cannot be read: {_reason(error)}",
+            )
             return {}
         if not devices:
-            text = "has no known metrics of devices: it needs those of DCGM, XPU Manager 2 or OpenTelemetry (hw.gpu)"
+            text = (
+                "has no known metrics of devices: it needs those of DCGM, XPU Manager 2 or"
+                " OpenTelemetry (hw.gpu)"
+            )
             self._tell("device metrics", f"{self._url} {text}")
             return {}
         self._next_s = now_s + min(LONGEST_S, max(SHORTEST_S, (time.thread_time() - cpu_s) / SHARE))
@@ -63,7 +76,9 @@ def problem(url: str) -> str:
 
 
 def _get(url: str) -> str:
-    """The metrics at a URL. Raises OSError, and ValueError for a malformed, long or cut response."""
+    """The metrics at a URL. Raises OSError, and ValueError for a malformed, long or cut
+    response.
+    """
     import urllib.request
     from http.client import HTTPException
 

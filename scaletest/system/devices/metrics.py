@@ -1,7 +1,8 @@
 """From the metrics of exporters to the figures of devices. Pure.
 
-DCGM_FI_* are those of NVIDIA's DCGM exporter; hw_* are those that OpenTelemetry's hardware conventions, and with them
-XPU Manager 2, become in Prometheus. Rows of a MIG instance are left out: they say nothing of the whole device.
+DCGM_FI_* are those of NVIDIA's DCGM exporter; hw_* are those that OpenTelemetry's hardware
+conventions, and with them XPU Manager 2, become in Prometheus. Rows of a MIG instance are left out:
+they say nothing of the whole device.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class MetricSample(NamedTuple):
 
 
 class _FigurePart(NamedTuple):
-    """A figure, or a part of a figure. The lowest rank counts, and of equal ranks the highest value.
+    """A figure, or a part of a figure. The lowest rank counts, and of equal ranks the highest
+    value.
 
     adds: values of the same rank belong to different parts, and are summed.
     """
@@ -51,7 +53,9 @@ def wanted(line: str) -> bool:
     return _KNOWN.match(line) is not None
 
 
-def figures_of(samples: Iterable[MetricSample], name_of: Callable[[str, str], str]) -> dict[str, Figures]:
+def figures_of(
+    samples: Iterable[MetricSample], name_of: Callable[[str, str], str]
+) -> dict[str, Figures]:
     """Figures by the device's name.
 
     name_of: returns it for a PCI address, with a second name for unknown addresses.
@@ -74,7 +78,9 @@ def figures_of(samples: Iterable[MetricSample], name_of: Callable[[str, str], st
 
 
 def _figure_part(sample: MetricSample) -> _FigurePart | None:
-    is_part = sample.labels.get("GPU_I_ID", "") != "" or sample.labels.get("hw_type", "gpu") != "gpu"
+    is_part = (
+        sample.labels.get("GPU_I_ID", "") != "" or sample.labels.get("hw_type", "gpu") != "gpu"
+    )
     if is_part or not math.isfinite(sample.value) or sample.value < 0:
         return None
     rule = _RULES.get(sample.name)  # a damaged line may have another name than it began with
@@ -86,14 +92,18 @@ def _combined(before: _FigurePart | None, new: _FigurePart) -> _FigurePart:
         return new
     if new.rank > before.rank:
         return before
-    return new._replace(value=before.value + new.value if new.adds else max(before.value, new.value))
+    return new._replace(
+        value=before.value + new.value if new.adds else max(before.value, new.value)
+    )
 
 
 def _finished(parts: Mapping[str, _FigurePart]) -> Figures:
     known = {name: part.value for name, part in parts.items()}
     figures = {name: number for name, number in known.items() if not name.startswith("_")}
     if "memory_used" in known and "_memory_free" in known:
-        figures["memory_total"] = known["memory_used"] + known["_memory_free"] + known.get("_memory_reserved", 0.0)
+        figures["memory_total"] = (
+            known["memory_used"] + known["_memory_free"] + known.get("_memory_reserved", 0.0)
+        )
     if "_clock" in known and known.get("_highest_clock"):
         figures["frequency"] = known["_clock"] / known["_highest_clock"]
     engines = sorted(name for name in figures if name.partition(".")[0] == "busy")
@@ -108,7 +118,9 @@ def _finished(parts: Mapping[str, _FigurePart]) -> Figures:
     return figures
 
 
-def _name(labels: Mapping[str, str], addresses: Mapping[str, str], name_of: Callable[[str, str], str]) -> str:
+def _name(
+    labels: Mapping[str, str], addresses: Mapping[str, str], name_of: Callable[[str, str], str]
+) -> str:
     """The device's name; "" when no label tells."""
     node = labels.get("device", "")
     own = f"/dev/{node}" if _NVIDIA.fullmatch(node) else ""
@@ -132,7 +144,9 @@ def _sensor(figure: str, *, adds: bool = True) -> Callable[[MetricSample], _Figu
         if location not in _LOCATIONS:
             return None
         is_tile = sample.labels.get("com_intel_subdevice_id", "") != ""
-        return _FigurePart(figure, sample.value, _LOCATIONS.index(location) + is_tile * len(_LOCATIONS), adds)
+        return _FigurePart(
+            figure, sample.value, _LOCATIONS.index(location) + is_tile * len(_LOCATIONS), adds
+        )
 
     return read
 
@@ -150,7 +164,9 @@ def _memory(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
 
 
 def _utilization(sample: MetricSample) -> _FigurePart | None:
-    """Utilisation of the device or of a kind of engine, as "compute-all" for all compute engines."""
+    """Utilisation of the device or of a kind of engine, as "compute-all" for all compute
+    engines.
+    """
     task = sample.labels.get("hw_gpu_task", "").lower()
     if task in ("", "all", "general"):
         return _FigurePart("busy", sample.value)
@@ -207,6 +223,8 @@ _RULES: Mapping[str, Callable[[MetricSample], _FigurePart | None]] = {
     "hw_temperature_celsius": _sensor("temperature", adds=False),
     "hw_frequency_hertz": _frequency("_clock"),
     "hw_frequency_limit_hertz": _frequency("_highest_clock"),
-    **dict.fromkeys(("hw_frequency_throttle_status_ratio", "hw_frequency_throttle_status"), _throttle_status),
+    **dict.fromkeys(
+        ("hw_frequency_throttle_status_ratio", "hw_frequency_throttle_status"), _throttle_status
+    ),
 }
 _KNOWN = re.compile(rf"(?:{'|'.join(_RULES)})[ {{]")

@@ -1,6 +1,8 @@
-"""NVIDIA's devices, by their driver's library (NVML) and the module nvidia-ml-py, imported only where there are some.
+"""NVIDIA's devices, by their driver's library (NVML) and the module nvidia-ml-py, imported only
+where there are some.
 
-What a device does not support, as utilisation while it is partitioned (MIG), is left out of its figures.
+What a device does not support, as utilisation while it is partitioned (MIG), is left out of its
+figures.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ class NvmlSource:
     """All devices of NVIDIA's driver."""
 
     def __init__(
-        self, names: DeviceNames, tell: Tell, dev: Path = Path("/dev"), clock: Callable[[], float] = time.monotonic
+        self,
+        names: DeviceNames,
+        tell: Tell,
+        dev: Path = Path("/dev"),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._names = names
         self._tell = tell
@@ -63,7 +69,9 @@ class NvmlSource:
             import pynvml
         except ImportError:
             hint = "pip install 'scaletest[nvidia]'"
-            self._tell("nvidia-ml-py", f"there are NVIDIA devices, but nothing to read them with: {hint}")
+            self._tell(
+                "nvidia-ml-py", f"there are NVIDIA devices, but nothing to read them with: {hint}"
+            )
             return
         try:
             if self._module is not None:
@@ -99,7 +107,9 @@ class NvmlSource:
             address = pynvml.nvmlDeviceGetPciInfo(handle).busId
         except pynvml.NVMLError:
             return own
-        return self._names.of(address if isinstance(address, str) else address.decode(errors="replace"), own)
+        return self._names.of(
+            address if isinstance(address, str) else address.decode(errors="replace"), own
+        )
 
     def _ask(self, device: _Device) -> Figures:
         """Its figures; none when it is lost, and it is looked for again some time later."""
@@ -115,7 +125,9 @@ class NvmlSource:
                     self._lose(device, str(error))
                     return {}
         if "busy" in figures:
-            figures["busy"] = max(value for name, value in figures.items() if name.partition(".")[0] == "busy")
+            figures["busy"] = max(
+                value for name, value in figures.items() if name.partition(".")[0] == "busy"
+            )
         return figures
 
     def _lose(self, device: _Device, why: str) -> None:
@@ -167,7 +179,9 @@ def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
 
 
 def _temperature(pynvml: ModuleType, handle: Any) -> Figures:
-    return {"temperature": float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))}
+    return {
+        "temperature": float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))
+    }
 
 
 _READERS: tuple[Read, ...] = (

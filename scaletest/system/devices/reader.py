@@ -1,4 +1,6 @@
-"""The devices of this node: their figures from all sources that there are, under the names that replies use."""
+"""The devices of this node: their figures from all sources that there are, under the names that
+replies use.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from pathlib import Path
 from scaletest.system.devices.cards import Cards
 from scaletest.system.devices.exporter import ExporterSource
 from scaletest.system.devices.nvml import NvmlSource
-from scaletest.system.devices.source import AGAIN_S, DeviceNames, DeviceReading, DeviceSource, Figures, Tell
+from scaletest.system.devices.source import (
+    AGAIN_S,
+    DeviceNames,
+    DeviceReading,
+    DeviceSource,
+    Figures,
+    Tell,
+)
 
 # A node's sample holds 64 resources in all.
 MOST_DEVICES = 32
@@ -35,7 +44,9 @@ class CardSource:
 
 
 class DeviceReader:
-    """Reads all devices of this node, whenever it is asked. It never fails: a source that does is left out."""
+    """Reads all devices of this node, whenever it is asked. It never fails: a source that does is
+    left out.
+    """
 
     def __init__(
         self,
@@ -45,7 +56,8 @@ class DeviceReader:
         root: Path = Path("/"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """tell: hears of what is wrong, of each matter once: a key and a text. url: of an exporter of device metrics.
+        """tell: hears of what is wrong, of each matter once: a key and a text. url: of an exporter
+        of device metrics.
 
         paths: PCI address -> path, as this worker's replies say it. root: of sys and dev.
         """
@@ -73,7 +85,9 @@ class DeviceReader:
             except Exception as error:
                 self._sources.remove(source)
                 kind = type(source).__name__
-                self._tell(kind, f"devices are not read any more ({kind}): {type(error).__name__}: {error}")
+                self._tell(
+                    kind, f"devices are not read any more ({kind}): {type(error).__name__}: {error}"
+                )
                 continue
             for name, reading in devices.items():
                 _merge(figures.setdefault(name, {}), sources.setdefault(name, []), reading)

@@ -1,4 +1,6 @@
-"""A real node for the tests of this folder, and no longer: what runs on it costs also when nobody asks for anything."""
+"""A real node for the tests of this folder, and no longer: what runs on it costs also when nobody
+asks for anything.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,12 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[Path]
 
 
 @pytest.fixture(scope="package")
-def real(tmp_path_factory: pytest.TempPathFactory, images: Callable[..., list[Path]]) -> Iterator[ControlPlane]:
-    """A cluster with one real node that has REAL_IMAGES, a fake one that nobody wants, and the definitions of KEDA,
-    Prometheus and ours."""
+def real(
+    tmp_path_factory: pytest.TempPathFactory, images: Callable[..., list[Path]]
+) -> Iterator[ControlPlane]:
+    """A cluster with one real node that has REAL_IMAGES, a fake one that nobody wants, and the
+    definitions of KEDA, Prometheus and ours.
+    """
     made = ControlPlane(tmp_path_factory.mktemp("real"))
     try:
         crds = Path(tool("crds", "crds.yaml")).read_text("utf-8")
@@ -49,7 +54,13 @@ def real(tmp_path_factory: pytest.TempPathFactory, images: Callable[..., list[Pa
             built = builder.submit(images, *REAL_IMAGES)
             made.up([Pool("plain", 1, 0)], real=True)
             made.node.load(built.result())
-        made.kubectl("apply", "--server-side", "-f", "-", stdin=f"{crds}\n---\n{yaml.safe_dump_all(definitions())}")
+        made.kubectl(
+            "apply",
+            "--server-side",
+            "-f",
+            "-",
+            stdin=f"{crds}\n---\n{yaml.safe_dump_all(definitions())}",
+        )
         established(made)
         eventually(lambda: served(made, KINDS))
         yield made

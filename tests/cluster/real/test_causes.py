@@ -1,5 +1,6 @@
-"""Causes in pods on a real node, as user 10001 of the restricted profile: a CPU limit, a lock file and a Service are
-named, and a Deployment whose pods have a limit each is linear."""
+"""Causes in pods on a real node, as user 10001 of the restricted profile: a CPU limit, a lock file
+and a Service are named, and a Deployment whose pods have a limit each is linear.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
 from tests.conftest import call
 
-# They need the cores for themselves: what gets a fifth of a core is starved beside tests that want whole ones.
+# They need the cores for themselves: what gets a fifth of a core is starved beside tests that want
+# whole ones.
 pytestmark = [pytest.mark.timeout(400), pytest.mark.weekly(part="causes")]
 
 IMAGE, REDIS = f"scaletest:{__version__}", "valkey/valkey:9.1"
@@ -61,7 +63,12 @@ class Bench:
 
     def pod(self, name: str, container: dict[str, Any], limits: dict[str, str]) -> None:
         """Ready when it returns."""
-        container = {"name": "main", "securityContext": SAFE, "resources": {"limits": limits}, **container}
+        container = {
+            "name": "main",
+            "securityContext": SAFE,
+            "resources": {"limits": limits},
+            **container,
+        }
         container["volumeMounts"] = [{"name": "tmp", "mountPath": "/tmp"}]
         spec: dict[str, Any] = {
             "containers": [container],
@@ -80,14 +87,34 @@ class Bench:
         self.plane.apply([{"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}])
         return self.kubectl("get", "service", name, "-o", "jsonpath={.spec.clusterIP}") + f":{port}"
 
-    def validate(self, limits: dict[str, str], workers: int, step_s: int, *command: str) -> dict[str, Any]:
+    def validate(
+        self, limits: dict[str, str], workers: int, step_s: int, *command: str
+    ) -> dict[str, Any]:
         """The result of `validate --local` in a pod with these limits."""
         self.pod("bench", {"image": IMAGE, "command": ["sleep", "600"]}, limits)
-        line = ["scaletest", "validate", "--local", "--redis-url", "redis://redis:6379", "--limit", str(workers)]
-        line += ["--order", "ascending", "--step-time", str(step_s), "--warmup", "0", "--run-dir", "/tmp/run"]
+        line = [
+            "scaletest",
+            "validate",
+            "--local",
+            "--redis-url",
+            "redis://redis:6379",
+            "--limit",
+            str(workers),
+        ]
+        line += [
+            "--order",
+            "ascending",
+            "--step-time",
+            str(step_s),
+            "--warmup",
+            "0",
+            "--run-dir",
+            "/tmp/run",
+        ]
         # its exit code is the verdict's, with which kubectl would fail
         script = (
-            'HOME=/tmp "$@" >/tmp/said 2>&1; code=$?; cat /tmp/run/result.json || cat /tmp/said >&2; [ $code -lt 5 ]'
+            'HOME=/tmp "$@" >/tmp/said 2>&1; code=$?; cat /tmp/run/result.json || cat /tmp/said'
+            " >&2; [ $code -lt 5 ]"
         )
         said = self.kubectl("exec", "bench", "--", "sh", "-c", script, "-", *line, "--", *command)
         self.kubectl("delete", "pod", "bench", "--now")
@@ -123,14 +150,18 @@ def test_the_cpu_limit_of_a_pod_is_named(bench: Bench) -> None:
 
 def test_the_path_of_a_lock_file_is_named(bench: Bench) -> None:
     result = bench.validate({"memory": "512Mi"}, 2, 6, "sh", "-c", LOCK)
-    assert first_cause(result) == (State.FILE_LOCK, "/tmp/shared.lock"), json.dumps(result["causes"])
+    assert first_cause(result) == (State.FILE_LOCK, "/tmp/shared.lock"), json.dumps(
+        result["causes"]
+    )
 
 
 def test_the_address_of_a_service_is_named(bench: Bench) -> None:
     # given a Service that serves one at a time
     bench.pod("slow", {"image": IMAGE, "command": ["python3", "-c", SERVICE]}, {"memory": "128Mi"})
     address = bench.service("slow", 8080)
-    result = bench.validate({"memory": "512Mi"}, 2, 6, "python3", "-S", "-c", CLIENT, f"http://{address}")
+    result = bench.validate(
+        {"memory": "512Mi"}, 2, 6, "python3", "-S", "-c", CLIENT, f"http://{address}"
+    )
     assert first_cause(result) == (State.NETWORK, address), json.dumps(result["causes"])
 
 
@@ -138,21 +169,58 @@ def test_pods_with_a_limit_each_are_linear(real: ControlPlane, tmp_path: Path) -
     # given a Deployment each of whose pods has a limit
     namespace, values = restricted(real), tmp_path / "values.yaml"
     queue = {"command": COMPUTE, "resources": {"requests": {"cpu": "100m"}, "limits": LIMIT}}
-    values.write_text(yaml.safe_dump({"queues": {"sleep": {**queue, "client": {"enabled": True}}}}), "utf-8")
+    values.write_text(
+        yaml.safe_dump({"queues": {"sleep": {**queue, "client": {"enabled": True}}}}), "utf-8"
+    )
     Helm(real, helm_program())(
-        *("install", "bench", str(CHART), "-n", namespace, "-f", str(values), "--wait", "--timeout=180s")
+        *(
+            "install",
+            "bench",
+            str(CHART),
+            "-n",
+            namespace,
+            "-f",
+            str(values),
+            "--wait",
+            "--timeout=180s",
+        )
     )
     config = kubeconfig_of(real, namespace, "bench-scaletest-validate", tmp_path)
     # expect that the worker told what its node shows, which is this machine's kernel
-    checked = call("cluster", "check", "-n", namespace, "-o", "json", env={**os.environ, "KUBECONFIG": str(config)})
+    checked = call(
+        "cluster",
+        "check",
+        "-n",
+        namespace,
+        "-o",
+        "json",
+        env={**os.environ, "KUBECONFIG": str(config)},
+    )
     assert checked.returncode == 0, checked.stderr
     (row,) = json.loads(checked.stdout)["causes"]
     here = dataclasses.replace(visibility(), devices={}, counters=())
     assert (row["node"], row["known"], row["gaps"]) == ("real", True, visibility_gaps(here)), row
     # when they are doubled
     done = call(
-        *("validate", "-n", namespace, "--deployment", "bench-scaletest-sleep", "--limit", "2", "-o", "json"),
-        *("--client", "svc/bench-scaletest-sleep-client", "--order", "ascending", "--step-time", "10"),
+        *(
+            "validate",
+            "-n",
+            namespace,
+            "--deployment",
+            "bench-scaletest-sleep",
+            "--limit",
+            "2",
+            "-o",
+            "json",
+        ),
+        *(
+            "--client",
+            "svc/bench-scaletest-sleep-client",
+            "--order",
+            "ascending",
+            "--step-time",
+            "10",
+        ),
         *("--run-dir", str(tmp_path / "run")),
         env={**os.environ, "KUBECONFIG": str(config)},
     )
@@ -163,6 +231,8 @@ def test_pods_with_a_limit_each_are_linear(real: ControlPlane, tmp_path: Path) -
     assert [time["workers"] for time in causes["times"]] == [1, 2]
     for time in causes["times"]:
         # other programs of a busy machine make it wait for a CPU, too
-        seconds = {state: part_s for state, part_s in time["seconds"].items() if state != State.CPU_WAIT}
+        seconds = {
+            state: part_s for state, part_s in time["seconds"].items() if state != State.CPU_WAIT
+        }
         assert max(seconds, key=lambda state: seconds[state]) == State.THROTTLED, causes
     Helm(real, helm_program())("uninstall", "bench", "-n", namespace)

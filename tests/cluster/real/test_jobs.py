@@ -1,4 +1,6 @@
-"""Queues without a Deployment, in containers on a real node: KEDA makes Jobs for what waits, a CronJob empties one."""
+"""Queues without a Deployment, in containers on a real node: KEDA makes Jobs for what waits, a
+CronJob empties one.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,15 @@ def keda(real: ControlPlane) -> Iterator[Keda]:
 
 
 class Jobs:
-    """All Jobs of a namespace that there ever were, as they were last: KEDA deletes those that ended some time ago."""
+    """All Jobs of a namespace that there ever were, as they were last: KEDA deletes those that
+    ended some time ago.
+    """
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self._rows: dict[str, dict[str, Any]] = {}
-        self._watch = Watch(plane, f"/apis/batch/v1/namespaces/{namespace}/jobs?watch=true", self._see)
+        self._watch = Watch(
+            plane, f"/apis/batch/v1/namespaces/{namespace}/jobs?watch=true", self._see
+        )
 
     def __enter__(self) -> Jobs:
         return self
@@ -60,8 +66,14 @@ class Jobs:
         return list(self._rows.values())
 
     def succeeded(self, owner: str) -> bool:
-        """Whether there were some of that owner's, and all succeeded without one pod that failed."""
-        mine = [row for row in self.rows if owner in {one["kind"] for one in row["metadata"]["ownerReferences"]}]
+        """Whether there were some of that owner's, and all succeeded without one pod that
+        failed.
+        """
+        mine = [
+            row
+            for row in self.rows
+            if owner in {one["kind"] for one in row["metadata"]["ownerReferences"]}
+        ]
         assert not any(row["status"].get("failed") for row in mine), mine
         return bool(mine) and all("completionTime" in row["status"] for row in mine)
 
@@ -69,13 +81,36 @@ class Jobs:
 @pytest.mark.usefixtures("keda")
 def test_what_waits_is_done_by_jobs(real: ControlPlane) -> None:
     helm, namespace = Helm(real, helm_program()), restricted(real)
-    client = ["-n", namespace, "exec", "deployment/bench-scaletest-long-client", "-c", "client", "--", "scaletest"]
+    client = [
+        "-n",
+        namespace,
+        "exec",
+        "deployment/bench-scaletest-long-client",
+        "-c",
+        "client",
+        "--",
+        "scaletest",
+    ]
 
     def burst(queue: str, requests: int) -> subprocess.Popen[str]:
         """Submits so many from the client's pod, and ends when all are done."""
-        line = ["client", "--queue", queue, "--batch", str(requests), "--listen", "none", "-o", "json", "--", "0.5"]
+        line = [
+            "client",
+            "--queue",
+            queue,
+            "--batch",
+            str(requests),
+            "--listen",
+            "none",
+            "-o",
+            "json",
+            "--",
+            "0.5",
+        ]
         kubectl = [tool("kubernetes", "kubectl"), f"--kubeconfig={real.kubeconfig}"]
-        return subprocess.Popen([*kubectl, *client, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [*kubectl, *client, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def done(process: subprocess.Popen[str]) -> tuple[int, int]:
         out, errors = process.communicate(timeout=300)
@@ -97,7 +132,9 @@ def test_what_waits_is_done_by_jobs(real: ControlPlane) -> None:
         # when four wait for the night, and it comes
         process = burst("nightly", 4)
         eventually(lambda: waiting("nightly") == 4)
-        real.kubectl("-n", namespace, "create", "job", "tonight", "--from=cronjob/bench-scaletest-nightly")
+        real.kubectl(
+            "-n", namespace, "create", "job", "tonight", "--from=cronjob/bench-scaletest-nightly"
+        )
         # expect the same of its Job, which ends when the queue is empty
         assert done(process) == (4, 0)
         eventually(lambda: jobs.succeeded("CronJob"), 120)

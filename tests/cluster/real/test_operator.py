@@ -1,5 +1,6 @@
-"""Benchmarks as objects on a real node: the operator is the chart's pod, iperf3 and others run in pods, and what they
-measured is in the status."""
+"""Benchmarks as objects on a real node: the operator is the chart's pod, iperf3 and others run in
+pods, and what they measured is in the status.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +30,22 @@ SLEEP_S = 4
 
 @pytest.fixture(scope="module", autouse=True)
 def home(real: ControlPlane, images: Callable[..., list[Path]]) -> str:
-    """The namespace of the chart's release, whose operator works in all namespaces with the chart's own rights."""
+    """The namespace of the chart's release, whose operator works in all namespaces with the chart's
+    own rights.
+    """
     real.node.load(images("benchmarks", *(["openfoam"] if OPENFOAM else [])))
     name = restricted(real)
-    wanted = "operator.enabled=true,operator.everywhere=true,operator.lifecycle=true,exporter.enabled=false"
+    wanted = "operator.enabled=true,operator.everywhere=true,operator.lifecycle=true"
+    wanted += ",exporter.enabled=false"
     # requests so long that whatever a busy machine adds to each is little
-    line = ["--set", wanted, "--set-string", f"queues.sleep.client.arguments={{{SLEEP_S}}}", "--wait", "--timeout=180s"]
+    line = [
+        "--set",
+        wanted,
+        "--set-string",
+        f"queues.sleep.client.arguments={{{SLEEP_S}}}",
+        "--wait",
+        "--timeout=180s",
+    ]
     done = Helm(real, helm_program())("install", "bench", str(CHART), "-n", name, *line)
     assert done.stderr == ""
     assert "created by hand" in done.stdout
@@ -53,7 +64,9 @@ def get(real: ControlPlane, namespace: str, what: str) -> Any:
 
 def ask(real: ControlPlane, namespace: str, kind: str, name: str, spec: dict[str, Any]) -> None:
     meta = {"name": name, "namespace": namespace}
-    real.apply([{"apiVersion": "scaletest.dev/v1alpha1", "kind": kind, "metadata": meta, "spec": spec}])
+    real.apply(
+        [{"apiVersion": "scaletest.dev/v1alpha1", "kind": kind, "metadata": meta, "spec": spec}]
+    )
 
 
 def ended(real: ControlPlane, namespace: str, what: str) -> dict[str, Any]:
@@ -84,7 +97,9 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
     eventually(lambda: "finishedAt" in status(), 600)
     # expect each measured, and the network that was used
     rows = {one["metadata"]["name"]: one for one in get(real, namespace, "iperfs")}
-    assert (status()["succeeded"], status()["count"]) == (6, 6), [one["status"] for one in rows.values()]
+    assert (status()["succeeded"], status()["count"]) == (6, 6), [
+        one["status"] for one in rows.values()
+    ]
     monkeypatch.setenv("KUBECONFIG", str(real.kubeconfig))
     objects = Documents(connect())
     for number in range(1, 7):
@@ -92,19 +107,33 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
         ended = stored(objects, namespace, one["metadata"]["name"], one["metadata"]["uid"])
         assert ended is not None and ended.headlines["bandwidth"] > 1e6
         # the tool's own report says the same
-        assert ended.headlines["bandwidth"] == ended.result["end"]["sum_received"]["bits_per_second"]
-        assert len(ended.result["streams"]) == one["spec"]["streams"] == [1, 1, 2, 2, 4, 4][number - 1]
+        assert (
+            ended.headlines["bandwidth"] == ended.result["end"]["sum_received"]["bits_per_second"]
+        )
+        assert (
+            len(ended.result["streams"]) == one["spec"]["streams"] == [1, 1, 2, 2, 4, 4][number - 1]
+        )
         assert one["status"]["network"]["interface"] == "eth0"
         assert ended.environment["card"] == {"name": "eth0", "kind": "veth"}
         assert ended.environment["kernel"] and ended.environment["kubernetes"].startswith("v1.")
         assert all("sha256:" in digest for digest in ended.environment["images"].values())
-        assert one["status"]["summary"] in real.kubectl("-n", namespace, "get", "iperf", one["metadata"]["name"])
+        assert one["status"]["summary"] in real.kubectl(
+            "-n", namespace, "get", "iperf", one["metadata"]["name"]
+        )
     # and when the set is deleted nothing is left
     real.kubectl("-n", namespace, "delete", "benchmarkset", "sweep", "--timeout=60s")
     eventually(lambda: not get(real, namespace, "iperfs,jobs,pods,services"), 120)
 
 
-SMALL = {"numWorkers": 2, "size": "4M", "bs": "64k", "runtime": "1s", "ioengine": "psync", "direct": 0, "rw": "randrw"}
+SMALL = {
+    "numWorkers": 2,
+    "size": "4M",
+    "bs": "64k",
+    "runtime": "1s",
+    "ioengine": "psync",
+    "direct": 0,
+    "rw": "randrw",
+}
 
 
 @pytest.mark.timeout(900)
@@ -132,12 +161,21 @@ def test_openfoam_has_its_case_on_every_worker(real: ControlPlane, namespace: st
 
 @pytest.mark.timeout(900)
 def test_fio_measures_claims_of_every_sort(real: ControlPlane, namespace: str) -> None:
-    # given a claim of somebody's own, and benchmarks of it, of one that is shared, and of one for each worker
+    # given a claim of somebody's own, and benchmarks of it, of one that is shared, and of one for
+    # each worker
     mine = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     meta = {"name": "mine", "namespace": namespace}
-    real.apply([{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": mine}])
+    real.apply(
+        [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": mine}]
+    )
     shared = {**mine, "accessModes": ["ReadWriteMany"]}
-    ask(real, namespace, "Fio", "existing", {**SMALL, "volume": {"persistentVolumeClaim": {"claimName": "mine"}}})
+    ask(
+        real,
+        namespace,
+        "Fio",
+        "existing",
+        {**SMALL, "volume": {"persistentVolumeClaim": {"claimName": "mine"}}},
+    )
     ask(real, namespace, "Fio", "shared", {**SMALL, "volumeClaimTemplate": shared})
     ask(real, namespace, "Fio", "each", {**SMALL, "volumeClaimTemplate": mine})
     # when all have run, one after the other
@@ -146,7 +184,9 @@ def test_fio_measures_claims_of_every_sort(real: ControlPlane, namespace: str) -
     def over() -> bool:
         for one in get(real, namespace, "persistentvolumeclaims"):
             if one["status"]["phase"] == "Bound":
-                seen[one["metadata"]["name"]] = one["metadata"].get("ownerReferences", [{}])[0].get("kind", "nobody")
+                seen[one["metadata"]["name"]] = (
+                    one["metadata"].get("ownerReferences", [{}])[0].get("kind", "nobody")
+                )
         rows = get(real, namespace, "fios")
         return all(one.get("status", {}).get("phase") in ("Completed", "Failed") for one in rows)
 
@@ -155,32 +195,50 @@ def test_fio_measures_claims_of_every_sort(real: ControlPlane, namespace: str) -
     for one in get(real, namespace, "fios"):
         assert one["status"]["phase"] == "Completed", one
         assert {"readBandwidth", "writeIops"} <= set(one["status"]["headlines"])
-        assert len(one["status"]["pods"]["worker"]) == 2 and len(one["status"]["pods"]["master"]) == 1
+        assert (
+            len(one["status"]["pods"]["worker"]) == 2 and len(one["status"]["pods"]["master"]) == 1
+        )
     # the shared claim the benchmark's, the others the pods'
     assert seen.pop("mine") == "nobody" and seen.pop("shared-scratch") == "Fio"
-    assert sorted(name[: len("each-worker-0")] for name in seen) == ["each-worker-0", "each-worker-1"]
+    assert sorted(name[: len("each-worker-0")] for name in seen) == [
+        "each-worker-0",
+        "each-worker-1",
+    ]
     assert set(seen.values()) == {"Pod"}
     # and in the end what was there before
     left = ["mine"]
-    eventually(lambda: [one["metadata"]["name"] for one in get(real, namespace, "persistentvolumeclaims")] == left, 120)
+    eventually(
+        lambda: (
+            [one["metadata"]["name"] for one in get(real, namespace, "persistentvolumeclaims")]
+            == left
+        ),
+        120,
+    )
 
 
 @pytest.mark.timeout(900)
 def test_the_network_that_was_asked_for_is_used_and_the_result_says_so(real: ControlPlane) -> None:
-    # given a namespace that lets an init container change the pod's own network, and pods use the node's
+    # given a namespace that lets an init container change the pod's own network, and pods use the
+    # node's
     if not has_ipv6():
         missing("this machine has no IPv6")
     real.kubectl("create", "namespace", "open")
-    eventually(lambda: real.kubectl("-n", "open", "get", "serviceaccount", "default", "--ignore-not-found"))
+    eventually(
+        lambda: real.kubectl("-n", "open", "get", "serviceaccount", "default", "--ignore-not-found")
+    )
     ask(real, "open", "IPerf", "small", {"duration": 1, "mtu": 1300})
     ask(real, "open", "IPerf", "node", {"duration": 1, "hostNetwork": True})
     ask(real, "open", "IPerf", "six", {"duration": 1, "ipFamily": "IPv6"})
     ask(real, "open", "IPerf", "both", {"duration": 1, "hostNetwork": True, "mtu": 1300})
 
     def found() -> dict[str, dict[str, Any]]:
-        return {one["metadata"]["name"]: one.get("status", {}) for one in get(real, "open", "iperfs")}
+        return {
+            one["metadata"]["name"]: one.get("status", {}) for one in get(real, "open", "iperfs")
+        }
 
-    eventually(lambda: all(one.get("phase") in ("Completed", "Failed") for one in found().values()), 300)
+    eventually(
+        lambda: all(one.get("phase") in ("Completed", "Failed") for one in found().values()), 300
+    )
     # expect what the kernel says of each
     used = {name: one["network"] for name, one in found().items() if one["phase"] == "Completed"}
     keys = ("interface", "family", "mtu")
@@ -207,7 +265,9 @@ def test_the_operators_pod_shows_its_metrics(real: ControlPlane, home: str, name
     ask(real, namespace, "IPerf", "one", {"duration": 1})
     assert ended(real, namespace, "iperfs")["phase"] == "Completed"
     at = f"/api/v1/namespaces/{home}/services/{OPERATOR}:9997/proxy/metrics"
-    assert 'scaletest_operator_phases_total{kind="IPerf",phase="Completed"}' in real.kubectl("get", "--raw", at)
+    assert 'scaletest_operator_phases_total{kind="IPerf",phase="Completed"}' in real.kubectl(
+        "get", "--raw", at
+    )
     # and was never found dead by its probe
     (pod,) = get(real, home, "pods -l app.kubernetes.io/component=operator")
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
@@ -225,7 +285,8 @@ def test_a_set_is_measured_exactly_once_though_the_operators_pod_is_killed(
 
         def reached(name: str = name, phase: str = phase) -> bool:
             rows = {
-                one["metadata"]["name"]: one.get("status", {}).get("phase") for one in get(real, namespace, "iperfs")
+                one["metadata"]["name"]: one.get("status", {}).get("phase")
+                for one in get(real, namespace, "iperfs")
             }
             order = ("Preparing", "Running", "Summarising", "Completed")
             return rows.get(name) in order[order.index(phase) :]
@@ -233,7 +294,9 @@ def test_a_set_is_measured_exactly_once_though_the_operators_pod_is_killed(
         eventually(reached, 120)
         labels = "app.kubernetes.io/component=operator"
         real.kubectl("-n", home, "delete", "pod", "-l", labels, "--force", "--grace-period=0")
-    eventually(lambda: "finishedAt" in get(real, namespace, "benchmarksets")[0].get("status", {}), 300)
+    eventually(
+        lambda: "finishedAt" in get(real, namespace, "benchmarksets")[0].get("status", {}), 300
+    )
     # expect both measured, each by pods that were made once
     status = get(real, namespace, "benchmarksets")[0]["status"]
     assert (status["succeeded"], status["failed"]) == (2, 0), get(real, namespace, "iperfs")
@@ -243,7 +306,9 @@ def test_a_set_is_measured_exactly_once_though_the_operators_pod_is_killed(
 
 
 @pytest.mark.timeout(900)
-def test_pods_that_pod_security_refuses_fail_with_its_words(real: ControlPlane, namespace: str) -> None:
+def test_pods_that_pod_security_refuses_fail_with_its_words(
+    real: ControlPlane, namespace: str
+) -> None:
     ask(real, namespace, "IPerf", "host", {"duration": 1, "hostNetwork": True})
     found = ended(real, namespace, "iperfs")
     assert (found["phase"], found["failure"]) == ("Failed", "refused")
@@ -254,7 +319,8 @@ def test_pods_that_pod_security_refuses_fail_with_its_words(real: ControlPlane, 
 def test_our_own_kinds_act_on_the_cluster_with_the_accounts_of_the_chart(
     real: ControlPlane, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # given a validation of the release's workers, a run of Jobs, and one whose account may do nothing
+    # given a validation of the release's workers, a run of Jobs, and one whose account may do
+    # nothing
     image = f"scaletest-benchmarks:{scaletest.__version__}"
     deployment = "bench-scaletest-sleep"
     # eleven requests of each worker: enough for a verdict, too few to see a neighbour's work in
@@ -266,7 +332,9 @@ def test_our_own_kinds_act_on_the_cluster_with_the_accounts_of_the_chart(
     rows = ("validations", "lifecycles")
 
     def over() -> bool:
-        found = [one.get("status", {}).get("phase") for what in rows for one in get(real, home, what)]
+        found = [
+            one.get("status", {}).get("phase") for what in rows for one in get(real, home, what)
+        ]
         return all(phase in ("Completed", "Failed") for phase in found)
 
     eventually(over, 600)
@@ -278,9 +346,18 @@ def test_our_own_kinds_act_on_the_cluster_with_the_accounts_of_the_chart(
     found = stored(Documents(connect()), home, "workers", validation["metadata"]["uid"])
     assert found is not None and found.result["verdict"]["kind"] == "PASS", found
     assert [step["workers"] for step in found.result["steps"]] == [1, 2]
-    scaled = [one["message"] for one in get(real, home, "events") if one["reason"] == "ScalingReplicaSet"]
+    scaled = [
+        one["message"] for one in get(real, home, "events") if one["reason"] == "ScalingReplicaSet"
+    ]
     assert any(f"{deployment}-" in line and "to 2" in line for line in scaled), scaled
     # and six Jobs run and gone again, and nothing done by who may not
     assert done["phase"] == "Completed" and "medianTime" in done["headlines"], done
-    assert not [one for one in get(real, home, "jobs") if "scaletest/run" in one["metadata"].get("labels", {})]
-    assert (refused["failure"], "create jobs.batch" in refused["message"]) == ("refused", True), refused
+    assert not [
+        one
+        for one in get(real, home, "jobs")
+        if "scaletest/run" in one["metadata"].get("labels", {})
+    ]
+    assert (refused["failure"], "create jobs.batch" in refused["message"]) == (
+        "refused",
+        True,
+    ), refused

@@ -1,4 +1,6 @@
-"""The chart's NetworkPolicies, enforced on a real node: what needs a connection has it, and nobody else does."""
+"""The chart's NetworkPolicies, enforced on a real node: what needs a connection has it, and nobody
+else does.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,12 @@ class Somebody:
     def ready(self) -> None:
         """It runs when this returns."""
         self._plane.kubectl(
-            "-n", self._namespace, "wait", "--for=condition=Ready", f"pod/{self._name}", "--timeout=180s"
+            "-n",
+            self._namespace,
+            "wait",
+            "--for=condition=Ready",
+            f"pod/{self._name}",
+            "--timeout=180s",
         )
 
     def connects(self, *targets: str) -> list[str]:
@@ -75,18 +82,32 @@ def addresses(plane: ControlPlane, namespace: str, selector: str, port: int) -> 
     """A pod's own, of every family it has, as targets."""
     text = plane.kubectl("-n", namespace, "get", "pods", "-l", selector, "-o", "json")
     (pod,) = json.loads(text)["items"]
-    return [f"[{one['ip']}]:{port}" if ":" in one["ip"] else f"{one['ip']}:{port}" for one in pod["status"]["podIPs"]]
+    return [
+        f"[{one['ip']}]:{port}" if ":" in one["ip"] else f"{one['ip']}:{port}"
+        for one in pod["status"]["podIPs"]
+    ]
 
 
-def test_policies_cut_strangers_off_and_nothing_else(real: ControlPlane, enforced: Policies) -> None:
-    # given a release whose client and exporter are for whom we name, strangers beside it and elsewhere, and guests
+def test_policies_cut_strangers_off_and_nothing_else(
+    real: ControlPlane, enforced: Policies
+) -> None:
+    # given a release whose client and exporter are for whom we name, strangers beside it and
+    # elsewhere, and guests
     helm, home, away, keda = Helm(real, helm_program()), *(restricted(real) for _ in range(3))
     peers = json.dumps([{"podSelector": {"matchLabels": {"guest": "yes"}}}])
-    strangers = [Somebody(real, home, "stranger"), Somebody(real, away, "stranger", **{"scaletest/redis": "true"})]
+    strangers = [
+        Somebody(real, home, "stranger"),
+        Somebody(real, away, "stranger", **{"scaletest/redis": "true"}),
+    ]
     guest, scaler = Somebody(real, home, "guest", guest="yes"), Somebody(real, keda, "keda")
     client = Somebody(real, home, "client", client="own")
     own = json.dumps([{"podSelector": {"matchLabels": {"client": "own"}}}])
-    short = ["--set-string", "queues.sleep.client.arguments={1}", "--set-json", f"redis.networkPolicy.from={own}"]
+    short = [
+        "--set-string",
+        "queues.sleep.client.arguments={1}",
+        "--set-json",
+        f"redis.networkPolicy.from={own}",
+    ]
     short += ["--set", f"redis.networkPolicy.kedaNamespace={keda}"]
     install(helm, home, "--set-json", f"networkPolicy.from={peers}", *short)
     for one in (*strangers, guest, client, scaler):
@@ -105,19 +126,28 @@ def test_policies_cut_strangers_off_and_nothing_else(real: ControlPlane, enforce
         assert set(one.connects(*redis)) == {"open"}
     # when they count
     enforced.up()
-    # expect that strangers reach nothing, guests what they were let in to, and KEDA and a client of ours Redis
+    # expect that strangers reach nothing, guests what they were let in to, and KEDA and a client of
+    # ours Redis
     for one in strangers:
         assert one.connects(*services, worker) == [CUT, CUT, CUT, CUT]
         assert set(one.connects(*redis)) == {CUT}
     assert guest.connects(*services, worker) == [CUT, "open", "open", CUT]
-    assert client.connects(*services, worker) == scaler.connects(*services, worker) == ["open", CUT, CUT, CUT]
-    # and that a validation has all it needs, with workers that are new: names, Redis, the API server, the client
-    assert "PASS  every doubling up to 2 workers" in helm("test", "bench", "-n", home, "--logs").stdout
+    assert (
+        client.connects(*services, worker)
+        == scaler.connects(*services, worker)
+        == ["open", CUT, CUT, CUT]
+    )
+    # and that a validation has all it needs, with workers that are new: names, Redis, the API
+    # server, the client
+    assert (
+        "PASS  every doubling up to 2 workers" in helm("test", "bench", "-n", home, "--logs").stdout
+    )
     # when the release lets everybody in
     helm("upgrade", "bench", str(CHART), "-n", home, *short)
     eventually(lambda: strangers[1].connects(*services[1:]) == ["open", "open"])
     # expect one port of each and no other, as of a client's pod that of an exporter
     ports = [
-        of(f"{COMPONENT}={one}", port)[0] for one, port in (("exporter", 9996), ("client", 9998), ("worker", 9998))
+        of(f"{COMPONENT}={one}", port)[0]
+        for one, port in (("exporter", 9996), ("client", 9998), ("worker", 9998))
     ]
     assert strangers[1].connects(services[0], *ports) == [CUT, CUT, CUT, CUT]

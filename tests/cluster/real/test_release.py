@@ -1,4 +1,6 @@
-"""The chart on a real node: its images run, a validation passes, and whatever is interrupted leaves no trace."""
+"""The chart on a real node: its images run, a validation passes, and whatever is interrupted leaves
+no trace.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ from tests.cluster.charts import CHART, MAIN_HELM
 from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
 from tests.conftest import eventually, program
 
-DEPLOYMENT, CLIENT, EXPORTER = "bench-scaletest-sleep", "bench-scaletest-sleep-client", "bench-scaletest-exporter"
+DEPLOYMENT, CLIENT, EXPORTER = (
+    "bench-scaletest-sleep",
+    "bench-scaletest-sleep-client",
+    "bench-scaletest-exporter",
+)
 WORKERS = "app.kubernetes.io/component=worker"
 START_S = 180.0
 
@@ -42,11 +48,15 @@ class Release:
         return int(self.kubectl("get", "deployment", DEPLOYMENT, "-o", "jsonpath={.spec.replicas}"))
 
     def workers(self) -> list[str]:
-        return self.kubectl("get", "pods", "-l", WORKERS, "-o", "jsonpath={.items[*].metadata.name}").split()
+        return self.kubectl(
+            "get", "pods", "-l", WORKERS, "-o", "jsonpath={.items[*].metadata.name}"
+        ).split()
 
     def proxy(self, service: str, port: int, path: str) -> str:
         return self.kubectl(
-            "get", "--raw", f"/api/v1/namespaces/{self.namespace}/services/{service}:{port}/proxy{path}"
+            "get",
+            "--raw",
+            f"/api/v1/namespaces/{self.namespace}/services/{service}:{port}/proxy{path}",
         )
 
     def parallel(self, query: str = "") -> int:
@@ -54,11 +64,31 @@ class Release:
 
     def validate(self, folder: Path, *options: str) -> subprocess.Popen[str]:
         """Its standard error is in the file `said` of the folder."""
-        line = program("validate", "--deployment", DEPLOYMENT, "-n", self.namespace, "--client", f"svc/{CLIENT}")
-        line += ["--seconds", "2", "--run-dir", str(folder / "run"), "--progress", "plain", "-o", "json", *options]
+        line = program(
+            "validate",
+            "--deployment",
+            DEPLOYMENT,
+            "-n",
+            self.namespace,
+            "--client",
+            f"svc/{CLIENT}",
+        )
+        line += [
+            "--seconds",
+            "2",
+            "--run-dir",
+            str(folder / "run"),
+            "--progress",
+            "plain",
+            "-o",
+            "json",
+            *options,
+        ]
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
         with (folder / "said").open("w") as said:
-            return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=said, text=True, env=environment)
+            return subprocess.Popen(
+                line, stdout=subprocess.PIPE, stderr=said, text=True, env=environment
+            )
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +96,24 @@ def release(real: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Rel
     """One for the tests that leave it as it was; every pod is ready."""
     namespace = restricted(real)
     install(Helm(real, helm_program()), namespace)
-    config = kubeconfig_of(real, namespace, "bench-scaletest-validate", tmp_path_factory.mktemp("account"))
+    config = kubeconfig_of(
+        real, namespace, "bench-scaletest-validate", tmp_path_factory.mktemp("account")
+    )
     return Release(real, namespace, config)
 
 
 def install(helm: Helm, namespace: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Every pod is ready when it returns."""
-    return helm("install", "bench", str(CHART), "-n", namespace, "--wait", f"--timeout={START_S:.0f}s", *options)
+    return helm(
+        "install",
+        "bench",
+        str(CHART),
+        "-n",
+        namespace,
+        "--wait",
+        f"--timeout={START_S:.0f}s",
+        *options,
+    )
 
 
 # One Helm has the requests of the defaults, the other shorter ones.
@@ -107,15 +148,25 @@ def test_a_release_runs_shows_its_verdict_and_leaves_its_volume(
     assert {pod["spec"]["nodeName"] for pod in pods} == {"real"}
     assert all(status["ready"] for pod in pods for status in pod["status"]["containerStatuses"])
     assert [claim["status"]["phase"] for claim in rows("pvc")] == ["Bound"]
-    assert "PASS  every doubling up to 2 workers" in helm("test", "bench", "-n", namespace, "--logs").stdout
+    assert (
+        "PASS  every doubling up to 2 workers"
+        in helm("test", "bench", "-n", namespace, "--logs").stdout
+    )
     # when it is uninstalled
     helm("uninstall", "bench", "-n", namespace, "--wait")
     real.kubectl(
-        "-n", namespace, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/component!=test", "--timeout=120s"
+        "-n",
+        namespace,
+        "wait",
+        "--for=delete",
+        "pods",
+        "-l",
+        "app.kubernetes.io/component!=test",
+        "--timeout=120s",
     )
     # expect the volume, and the pod of the test, which no Helm takes away
-    kinds = "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,roles,rolebindings,pvc,pods"
-    kinds += ",networkpolicies,poddisruptionbudgets,jobs"
+    kinds = "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,roles"
+    kinds += ",rolebindings,pvc,pods,networkpolicies,poddisruptionbudgets,jobs"
     left = {f"{row['kind']}/{row['metadata']['name']}" for row in rows(kinds)}
     left -= {"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"}
     assert left == {"PersistentVolumeClaim/data-bench-redis-0", "Pod/bench-scaletest-test"}
@@ -134,7 +185,9 @@ def test_eight_workers_do_eight_times_the_work(release: Release, tmp_path: Path)
     result = json.loads(out)
     assert result["verdict"]["kind"] == "PASS"
     assert [step["workers"] for step in result["steps"]] == [1, 2, 4, 8]
-    rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()
+    ]
     assert {row["outcome"] for row in rows} == {"succeeded"}
     assert {row["node"] for row in rows} == {"real"}
     assert len({row["pod"] for row in rows if row.get("step") == 8}) == 8
@@ -146,8 +199,23 @@ def test_eight_workers_do_eight_times_the_work(release: Release, tmp_path: Path)
 def test_a_worker_that_is_deleted_breaks_no_request(release: Release, force: bool) -> None:
     # given two workers, each with a request
     release.scale(2)
-    line = ["exec", f"deployment/{CLIENT}", "-c", "client", "--", "scaletest", "client", "--queue", "sleep"]
-    config = [tool("kubernetes", "kubectl"), f"--kubeconfig={release.plane.kubeconfig}", "-n", release.namespace]
+    line = [
+        "exec",
+        f"deployment/{CLIENT}",
+        "-c",
+        "client",
+        "--",
+        "scaletest",
+        "client",
+        "--queue",
+        "sleep",
+    ]
+    config = [
+        tool("kubernetes", "kubectl"),
+        f"--kubeconfig={release.plane.kubeconfig}",
+        "-n",
+        release.namespace,
+    ]
     batch = [*config, *line, "--batch", "3", "--listen", "none", "-o", "json", "--", "8"]
     client = subprocess.Popen(batch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     running = 'scaletest_queue_running{queue="sleep"} 2.0'
@@ -183,14 +251,22 @@ def test_an_interrupted_validation_leaves_what_was(
     release.parallel("&value=2")
     spec = {"scaleTargetRef": {"name": DEPLOYMENT}, "triggers": [{"type": "cron", "metadata": {}}]}
     meta = {"name": "keda", "namespace": release.namespace, "annotations": {"mine": "stays"}}
-    release.plane.apply([{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": meta, "spec": spec}])
+    release.plane.apply(
+        [{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": meta, "spec": spec}]
+    )
 
     def marks() -> dict[str, str]:
-        return dict(json.loads(release.kubectl("get", "scaledobject", "keda", "-o", "json"))["metadata"]["annotations"])
+        return dict(
+            json.loads(release.kubectl("get", "scaledobject", "keda", "-o", "json"))["metadata"][
+                "annotations"
+            ]
+        )
 
     # when a validation is interrupted
     try:
-        process = release.validate(tmp_path, "--limit", "4", "--step-time", "3", "--pause-autoscalers")
+        process = release.validate(
+            tmp_path, "--limit", "4", "--step-time", "3", "--pause-autoscalers"
+        )
         eventually(lambda: "autoscaling.keda.sh/paused" in marks(), START_S)
         eventually(lambda: moment in (tmp_path / "said").read_text(), START_S)
         for number in signals:

@@ -1,4 +1,5 @@
-"""scaletest saturate against real pods: settings that are tuned, agents as a Job, pods' logs, an agent that is lost.
+"""scaletest saturate against real pods: settings that are tuned, agents as a Job, pods' logs, an
+agent that is lost.
 
 The service is hack/service.py, mounted into the project's own image: its capacity is known.
 """
@@ -44,7 +45,9 @@ RULES = [
 
 
 def held_or_late(code: int, result: dict[str, Any]) -> None:
-    """What was wanted held; nothing else is accepted but a tester that a busy machine made late, three times."""
+    """What was wanted held; nothing else is accepted but a tester that a busy machine made late,
+    three times.
+    """
     verdict = result["verdict"]
     late = verdict["reason"].startswith("the tester was ")
     assert (code, verdict["kind"]) == ((4, "INVALID") if late else (0, "PASS")), verdict
@@ -52,7 +55,9 @@ def held_or_late(code: int, result: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A namespace with a Deployment `model`, one pod that does 20 requests a second, its Service, and a Redis."""
+    """A namespace with a Deployment `model`, one pod that does 20 requests a second, its Service,
+    and a Redis.
+    """
 
     plane: ControlPlane
     namespace: str
@@ -68,9 +73,23 @@ class Model:
 
     def coordinator(self, name: str, *options: str, account: str = "tester") -> None:
         """A pod that runs saturate with two agents and no more rights than it needs."""
-        line = ["saturate", "--agents", "2", "--agent-jobs", IMAGE, "--agent-cpu", "100m", "--redis-url", REDIS_URL]
+        line = [
+            "saturate",
+            "--agents",
+            "2",
+            "--agent-jobs",
+            IMAGE,
+            "--agent-cpu",
+            "100m",
+            "--redis-url",
+            REDIS_URL,
+        ]
         line += ["--run-dir", "/tmp/run", "-o", "json", "--progress", "plain", *options]
-        pod = {**_pod("coordinator", IMAGE, args=line), "serviceAccountName": account, "restartPolicy": "Never"}
+        pod = {
+            **_pod("coordinator", IMAGE, args=line),
+            "serviceAccountName": account,
+            "restartPolicy": "Never",
+        }
         self.plane.apply([self.meta("v1", "Pod", name, {"spec": pod})])
 
     def ended(self, name: str) -> int:
@@ -98,7 +117,12 @@ class Model:
         )
 
     def meta(self, version: str, kind: str, name: str, rest: dict[str, Any]) -> dict[str, Any]:
-        return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": self.namespace}, **rest}
+        return {
+            "apiVersion": version,
+            "kind": kind,
+            "metadata": {"name": name, "namespace": self.namespace},
+            **rest,
+        }
 
     def serve(self, name: str, port: int, pod: dict[str, Any]) -> list[dict[str, Any]]:
         labels = {"app": name}
@@ -106,7 +130,9 @@ class Model:
         spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
         return [
             self.meta("apps/v1", "Deployment", name, {"spec": spec}),
-            self.meta("v1", "Service", name, {"spec": {"selector": labels, "ports": [{"port": port}]}}),
+            self.meta(
+                "v1", "Service", name, {"spec": {"selector": labels, "ports": [{"port": port}]}}
+            ),
         ]
 
 
@@ -114,7 +140,17 @@ class Model:
 def model(real: ControlPlane) -> Model:
     """One for all tests, which leave it as it was."""
     made = Model(real, restricted(real))
-    line = ["python", "/srv/service.py", "--host", "0.0.0.0", "--port", "8080", "--seconds", "0.05", "--log"]
+    line = [
+        "python",
+        "/srv/service.py",
+        "--host",
+        "0.0.0.0",
+        "--port",
+        "8080",
+        "--seconds",
+        "0.05",
+        "--log",
+    ]
     service = _pod("model", IMAGE, command=line, args=["--slots", "1"])
     service["containers"][0] |= {
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
@@ -126,7 +162,12 @@ def model(real: ControlPlane) -> Model:
     redis = _pod("redis", REDIS, args=["valkey-server", "--save", "", "--protected-mode", "no"])
     real.apply(
         [
-            made.meta("v1", "ConfigMap", "code", {"data": {"service.py": (ROOT / "hack/service.py").read_text()}}),
+            made.meta(
+                "v1",
+                "ConfigMap",
+                "code",
+                {"data": {"service.py": (ROOT / "hack/service.py").read_text()}},
+            ),
             *made.serve("model", 8080, service),
             *made.serve("redis", 6379, redis),
         ]
@@ -137,7 +178,10 @@ def model(real: ControlPlane) -> Model:
 
 
 def _pod(name: str, image: str, **more: Any) -> dict[str, Any]:
-    return {"containers": [{"name": name, "image": image, "securityContext": SAFE, **more}], "securityContext": NOBODY}
+    return {
+        "containers": [{"name": name, "image": image, "securityContext": SAFE, **more}],
+        "securityContext": NOBODY,
+    }
 
 
 @pytest.mark.timeout(400)
@@ -145,16 +189,44 @@ def test_settings_are_ranked_by_what_real_pods_do(model: Model, tmp_path: Path) 
     # given a service that does 20 requests a second a slot, and steps in which kubelets look twice
     before = model.kubectl("get", "deployment", "model", "-o", "jsonpath={.spec}")
     done = call(
-        *("saturate", "--service", "svc/model", "-n", model.namespace, "--tune", "cpu=200m", "--tune"),
-        *("concurrency=1,2", "--concurrency-arg", "--slots", "--load", "closed", "--mode", "sweep", "--start", "4"),
+        *(
+            "saturate",
+            "--service",
+            "svc/model",
+            "-n",
+            model.namespace,
+            "--tune",
+            "cpu=200m",
+            "--tune",
+        ),
+        *(
+            "concurrency=1,2",
+            "--concurrency-arg",
+            "--slots",
+            "--load",
+            "closed",
+            "--mode",
+            "sweep",
+            "--start",
+            "4",
+        ),
         *("--step-time", "20", "--warm", "0", "-o", "json"),
-        env={**os.environ, "KUBECONFIG": str(model.plane.kubeconfig), "XDG_DATA_HOME": str(tmp_path)},
+        env={
+            **os.environ,
+            "KUBECONFIG": str(model.plane.kubeconfig),
+            "XDG_DATA_HOME": str(tmp_path),
+        },
     )
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["settings"]
-    # expect the more slots for the same CPU first, what kubelets say of their use, and the Deployment as it was
-    assert [one["setting"] for one in rows] == [{"cpu": "200m", "concurrency": number} for number in ("2", "1")]
-    assert [one["saturation_per_s"] for one in rows] == pytest.approx([40, 20], rel=0.15), done.stderr
+    # expect the more slots for the same CPU first, what kubelets say of their use, and the
+    # Deployment as it was
+    assert [one["setting"] for one in rows] == [
+        {"cpu": "200m", "concurrency": number} for number in ("2", "1")
+    ]
+    assert [one["saturation_per_s"] for one in rows] == pytest.approx([40, 20], rel=0.15), (
+        done.stderr
+    )
     for one in rows:
         assert 0 < one["used_cpu"] < 0.25 and 0.005 < one["used_memory_gib"] < 0.2, rows
     assert model.kubectl("get", "deployment", "model", "-o", "jsonpath={.spec}") == before
@@ -176,7 +248,9 @@ def test_agents_as_pods_find_what_pods_can_do_and_read_their_logs(model: Model) 
         "--wanted",
         "5",
     ]
-    model.coordinator("whole", *SERVICE, *options, "--precision", "0.2", "--log-pattern", r"took ([\d.]+) ms")
+    model.coordinator(
+        "whole", *SERVICE, *options, "--precision", "0.2", "--log-pattern", r"took ([\d.]+) ms"
+    )
     code = model.ended("whole")
     said = model.kubectl("logs", "whole")
     found = json.loads(said[said.index("\n{") :])
@@ -190,7 +264,9 @@ def test_agents_as_pods_find_what_pods_can_do_and_read_their_logs(model: Model) 
 @pytest.mark.timeout(400)
 def test_an_agent_whose_pod_is_taken_away_makes_the_run_invalid(model: Model) -> None:
     # given a step that would last ten minutes
-    model.coordinator("lost", *SERVICE, "--mode", "sweep", "--start", "10", "--step-time", "600", "--warm", "1")
+    model.coordinator(
+        "lost", *SERVICE, "--mode", "sweep", "--start", "10", "--step-time", "600", "--warm", "1"
+    )
     model.kubectl("wait", "--for=condition=Ready", "pod", "lost", "--timeout=120s")
     eventually(lambda: "warm 1:" in model.kubectl("logs", "lost"), 120)
     agents = [name for name in model.names("pods") if name.startswith("scaletest-agents-")]
@@ -200,13 +276,15 @@ def test_an_agent_whose_pod_is_taken_away_makes_the_run_invalid(model: Model) ->
     said = model.kubectl("logs", "lost")
     found = json.loads(said[said.index("\n{") :])
     assert code == 4 and found["verdict"]["kind"] == "INVALID", said
-    assert "agents of job" in found["verdict"]["reason"] and [one["phase"] for one in found["steps"]] == ["warm"]
+    assert "agents of job" in found["verdict"]["reason"] and [
+        one["phase"] for one in found["steps"]
+    ] == ["warm"]
 
 
 @pytest.mark.timeout(400)
 def test_agents_as_pods_load_a_queue_whose_workers_are_pods(model: Model) -> None:
-    # given four workers that take a second, so that a tester is late from half a second on only, and a coordinator that
-    # may do nothing but start agents
+    # given four workers that take a second, so that a tester is late from half a second on only,
+    # and a coordinator that may do nothing but start agents
     model.account("starter", AGENTS)
     reach = [{"name": "SCALETEST_REDIS_URL", "value": REDIS_URL}]
     worker = _pod("worker", IMAGE, args=["worker", "--queue", "q"], env=reach)

@@ -1,8 +1,9 @@
-"""What every adapter can be told on its command line: `fill COUNT` and `trips COUNT`, some also `work`.
+"""What every adapter can be told on its command line: `fill COUNT` and `trips COUNT`, some also
+`work`.
 
-An adapter runs in the environment of its own library and imports nothing of this project but this file, which needs
-only Python. `trips` prints one JSON list: the seconds of each round trip. A wrong result ends it: a peer that did not
-run the job is not measured.
+An adapter runs in the environment of its own library and imports nothing of this project but this
+file, which needs only Python. `trips` prints one JSON list: the seconds of each round trip. A wrong
+result ends it: a peer that did not run the job is not measured.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def main(
 
 
 def timed(call: Callable[[], Any], count: int) -> list[float]:
-    """Seconds of `count` calls one after another, each of which must return what the job returns."""
+    """Seconds of `count` calls one after another, each of which must return what the job
+    returns.
+    """
     seconds = []
     for _ in range(WARM_UP + count):
         start = time.perf_counter()

@@ -10,8 +10,8 @@
 # ///
 """arq removes a job from its queue after execution.
 
-It polls: with the default of 0.5 s and 10 jobs it does 200 jobs a second at most, hence 1 ms and 100 jobs at a time.
-Logging is off: two lines a job cost more than the job.
+It polls: with the default of 0.5 s and 10 jobs it does 200 jobs a second at most, hence 1 ms and
+100 jobs at a time. Logging is off: two lines a job cost more than the job.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def fill(count: int) -> None:
     async def run() -> None:
         pool = await create_pool(SETTINGS)
         for start in range(0, count, BATCH):
-            await asyncio.gather(*(pool.enqueue_job("noop") for _ in range(min(BATCH, count - start))))
+            await asyncio.gather(
+                *(pool.enqueue_job("noop") for _ in range(min(BATCH, count - start)))
+            )
 
     asyncio.run(run())
 

@@ -8,14 +8,17 @@
 # ahead = 70
 # left = ["LLEN", "celery"]
 # work = [
-#   "{bin}/celery", "-A", "with_celery", "worker", "-P", "prefork", "-c", "1", "--loglevel", "WARNING",
+#   "{bin}/celery", "-A", "with_celery", "worker", "-P", "prefork", "-c", "1",
+#   "--loglevel", "WARNING",
 #   "--without-gossip", "--without-mingle", "--without-heartbeat",
 # ]
 # ///
-"""Celery with acks_late, which acknowledges after execution; its default acknowledges before and loses the job.
+"""Celery with acks_late, which acknowledges after execution; its default acknowledges before and
+loses the job.
 
-A prefetch of 64: more is no faster, 1 is slower. One pool process: faster than the solo pool for empty jobs, since the
-parent speaks Redis while the child runs. Gossip, mingle and heartbeat are off: they serve several workers.
+A prefetch of 64: more is no faster, 1 is slower. One pool process: faster than the solo pool for
+empty jobs, since the parent speaks Redis while the child runs. Gossip, mingle and heartbeat are
+off: they serve several workers.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from celery import Celery
 from commands import TIMEOUT_S, URL, main, timed
 
 app = Celery("with_celery", broker=URL, backend=URL)
-app.conf.update(task_acks_late=True, worker_prefetch_multiplier=64, broker_connection_retry_on_startup=True)
+app.conf.update(
+    task_acks_late=True, worker_prefetch_multiplier=64, broker_connection_retry_on_startup=True
+)
 
 
 @app.task(name="noop")

@@ -12,9 +12,9 @@
 # ///
 """Dramatiq acknowledges after execution. One process, one thread.
 
-A queue prefetch of 100: with the default, twice the threads, the consumer backs off whenever its cache is full and
-an empty job takes 4 ms. The setting favours throughput: the consumer polls, so a round trip takes 7 ms; a worker
-time-out of 2 ms makes that about 2 ms.
+A queue prefetch of 100: with the default, twice the threads, the consumer backs off whenever its
+cache is full and an empty job takes 4 ms. The setting favours throughput: the consumer polls, so a
+round trip takes 7 ms; a worker time-out of 2 ms makes that about 2 ms.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@
 # left = ["LLEN", "floor:queue"]
 # work = ["{bin}/python", "with_floor.py", "work"]
 # ///
-"""The floor: what is left when a queue does nothing but finish a job and take the next through redis-py.
+"""The floor: what is left when a queue does nothing but finish a job and take the next through
+redis-py.
 
-One EVALSHA a job on bare lists, without leases, counters, decoding or time limits. Not a peer; it says how much of our
-time a job takes because Redis, loopback and redis-py take it.
+One EVALSHA a job on bare lists, without leases, counters, decoding or time limits. Not a peer; it
+says how much of our time a job takes because Redis, loopback and redis-py take it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,14 @@ from __future__ import annotations
 import redis
 from commands import URL, main
 
-FINISH_AND_TAKE = "if ARGV[1] ~= '' then redis.call('RPUSH', KEYS[2], ARGV[1]) end return redis.call('LPOP', KEYS[1])"
+FINISH_AND_TAKE = (
+    "if ARGV[1] ~= '' then redis.call('RPUSH', KEYS[2], ARGV[1]) end return redis.call('LPOP',"
+    " KEYS[1])"
+)
 JOB = b'{"id":"0123456789abcdef-12345678","queue":"bench","arguments":["0"],"time_limit_s":0}'
-REPLY = b'{"id":"0123456789abcdef-12345678","outcome":"succeeded","exit_code":0,"run_s":0.0,"node":"n"}'
+REPLY = (
+    b'{"id":"0123456789abcdef-12345678","outcome":"succeeded","exit_code":0,"run_s":0.0,"node":"n"}'
+)
 BATCH = 1000
 
 

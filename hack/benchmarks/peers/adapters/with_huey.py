@@ -10,8 +10,8 @@
 # ///
 """Huey has no setting that acknowledges after execution: it pops a job and then runs it.
 
-notify_result lets the caller block on a key; by default it polls, 50 ms a round trip. One thread: a process is no
-faster for empty jobs.
+notify_result lets the caller block on a key; by default it polls, 50 ms a round trip. One thread: a
+process is no faster for empty jobs.
 """
 
 from __future__ import annotations

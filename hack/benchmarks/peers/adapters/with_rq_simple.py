@@ -8,12 +8,17 @@
 # left = ["LLEN", "rq:queue:bench"]
 # queue = "rq:queue:bench"
 # registered = ["SCARD", "rq:workers"]
-# work = ["{bin}/rq", "worker", "-u", "{url}", "-S", "json", "-w", "rq.SimpleWorker", "--quiet", "bench"]
+# work = [
+#   "{bin}/rq", "worker", "-u", "{url}", "-S", "json", "-w", "rq.SimpleWorker", "--quiet",
+#   "bench",
+# ]
 # ///
-"""Stock RQ without a fork a job, quiet, with the JSON serialiser: its fastest worker, and what ours is built on.
+"""Stock RQ without a fork a job, quiet, with the JSON serialiser: its fastest worker, and what ours
+is built on.
 
-A job leaves the started registry after execution. redis-py 5.3 rather than 8: RQ is an eighth faster on it. The
-function is a built-in one that returns its argument: a job that imports a module would measure the import.
+A job leaves the started registry after execution. redis-py 5.3 rather than 8: RQ is an eighth
+faster on it. The function is a built-in one that returns its argument: a job that imports a module
+would measure the import.
 """
 
 from __future__ import annotations
@@ -31,7 +36,9 @@ def fill(count: int) -> None:
     """Many jobs a call; results are kept for the default time."""
     queue = _queue()
     for start in range(0, count, BATCH):
-        queue.enqueue_many([Queue.prepare_data(FUNCTION, args=(1,)) for _ in range(min(BATCH, count - start))])
+        queue.enqueue_many(
+            [Queue.prepare_data(FUNCTION, args=(1,)) for _ in range(min(BATCH, count - start))]
+        )
 
 
 def trips(count: int) -> list[float]:

@@ -1,5 +1,7 @@
 # /// script
-# dependencies = ["saq[redis]==0.26.4", "redis==5.3.1", "hiredis==3.5.0", "typing_extensions==4.16.0"]
+# dependencies = [
+#   "saq[redis]==0.26.4", "redis==5.3.1", "hiredis==3.5.0", "typing_extensions==4.16.0",
+# ]
 # [tool.peer]
 # title = "SAQ (concurrency 10, retries 3)"
 # rate = 1800
@@ -58,7 +60,7 @@ def trips(count: int) -> list[float]:
         if job is None:
             return None
         while not job.completed:
-            # It looks and then subscribes; a job that ends in between is seen by the next look only.
+            # It looks and then subscribes; a job that ends in between is seen by the next look.
             with contextlib.suppress(TimeoutError):
                 await job.refresh(until_complete=MISSED_S)
         return job.result

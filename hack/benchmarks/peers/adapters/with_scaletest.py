@@ -24,7 +24,9 @@ from scaletest.model import Outcome, Request
 
 
 def fill(count: int) -> None:
-    """Submit. The client is not closed: requests of a client that said goodbye would be dropped after a while."""
+    """Submit. The client is not closed: requests of a client that said goodbye would be dropped
+    after a while.
+    """
     client = _client()
     assert client.submit([_request(client) for _ in range(count)]) == count
 

@@ -12,10 +12,11 @@
 #   "--ack-type", "when_executed",
 # ]
 # ///
-"""taskiq on a Redis stream, acknowledged when executed. Its list broker is as fast and acknowledges nothing.
+"""taskiq on a Redis stream, acknowledged when executed. Its list broker is as fast and acknowledges
+nothing.
 
-The stream broker reads up to 100 messages at once, its default, and runs up to 100 at a time. Progress is counted in
-stored results: a stream keeps what was read.
+The stream broker reads up to 100 messages at once, its default, and runs up to 100 at a time.
+Progress is counted in stored results: a stream keeps what was read.
 """
 
 from __future__ import annotations
