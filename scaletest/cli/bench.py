@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +12,10 @@ from scaletest.cli import options, stored
 from scaletest.cli.compare import tolerance_part
 from scaletest.cli.output import echo, write
 from scaletest.model.errors import UsageError
+from scaletest.report import formats
 
 if TYPE_CHECKING:
     from scaletest.report.benchmarks import BenchmarkRun
-
-FORMS = ["text", "html", "md", "csv", "json", "junit"]
 
 
 @click.group("bench")
@@ -230,10 +227,9 @@ def list_runs(output: str) -> None:
     "-t",
     "--type",
     "form",
-    type=click.Choice(FORMS),
-    default="text",
-    show_default=True,
-    help="Form.",
+    type=click.Choice(formats.names()),
+    default=None,
+    help="Form of the report. [default: by the suffix of FILE, else text]",
 )
 @click.option(
     "-o",
@@ -243,12 +239,12 @@ def list_runs(output: str) -> None:
     metavar="FILE",
     help="Where to write it. [default: standard output]",
 )
-def show(run: str, form: str, output: Path) -> None:
+def show(run: str, form: str | None, output: Path) -> None:
     """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
-    from scaletest.report.benchmarks import FORMATS
+    from scaletest.report.benchmark import BenchmarkReport
 
     stored.spared(stored.find(run), output)
-    write(FORMATS[form](_run(run)), output)
+    write(formats.render(BenchmarkReport(_run(run)), formats.chosen(form, output)), output)
 
 
 @command.command()
@@ -306,9 +302,8 @@ def _run(name: str) -> BenchmarkRun:
 
 def _say(found: BenchmarkRun, output: str) -> None:
     if output == "table":
-        from scaletest.report.benchmarks import text
+        from scaletest.report.benchmark import BenchmarkReport
 
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-        echo(text(found, width), nl=False)
+        stored.show(BenchmarkReport(found))
     else:
         options.show(found.to_dict(), output)

@@ -4,7 +4,6 @@ a cluster.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,12 @@ from scaletest.cli import lifecycle_options as own
 from scaletest.cli import options, stored
 from scaletest.cli.output import echo, write
 from scaletest.model.errors import UsageError
+from scaletest.report import formats
 
 if TYPE_CHECKING:
     from scaletest.analysis.lifecycle.result import LifecycleResult
     from scaletest.lifecycle.store import Store
-
-FORMS = ("text", "html", "json", "csv", "junit")
+    from scaletest.report.lifecycle import LifecycleReport
 
 
 @click.command()
@@ -49,9 +48,9 @@ def plot(**given: Any) -> None:
 def _draw(store: Store, result: LifecycleResult, given: dict[str, Any]) -> list[Path]:
     """The table, and the picture; UsageError when it cannot be drawn."""
     from scaletest.report.lifecycle import figures, png
-    from scaletest.report.lifecycle.csvs import table
 
-    written = [store.write("times.csv", table(result, _project(store), given["times"]))]
+    times = formats.render(_report(store, result, given["times"]), "csv")
+    written = [store.write("times.csv", times)]
     names = figures.GENERAL if given["figure"] == "general" else figures.DETAILED
     picture = store.path / f"{given['figure']}.png"
     png.save(result, names, picture)
@@ -60,7 +59,14 @@ def _draw(store: Store, result: LifecycleResult, given: dict[str, Any]) -> list[
 
 @click.command()
 @own.output_dir(short=False)
-@click.option("-t", "--type", "form", type=click.Choice(FORMS), default="text", show_default=True)
+@click.option(
+    "-t",
+    "--type",
+    "form",
+    type=click.Choice(formats.names()),
+    default=None,
+    help="Form of the report. [default: by the suffix of FILE, else text]",
+)
 @click.option(
     "-o",
     "--output",
@@ -71,7 +77,7 @@ def _draw(store: Store, result: LifecycleResult, given: dict[str, Any]) -> list[
 )
 @own.view_options
 @own.judged_options
-def report(form: str, output: Path, **given: Any) -> int:
+def report(form: str | None, output: Path, **given: Any) -> int:
     """Sum a run up: books, steps with percentiles, thresholds, verdict.
 
     Exit code 0 PASS, 3 FAIL, 4 INVALID.
@@ -80,77 +86,50 @@ def report(form: str, output: Path, **given: Any) -> int:
 
     store = Store(given["output_dir"])
     result = stored.lifecycle(store.path, lambda: own.result_of(store, given))
+    shown = _report(store, result, given["times"])
+    form = formats.chosen(form, output)
     if form == "text" and str(output) == "-":
-        _print(store, result)
-        return result.verdict.kind.exit_code
-    write(_forms(store, result, form, given["times"]), output)
+        stored.show(shown)
+    else:
+        write(formats.render(shown, form), output)
     return result.verdict.kind.exit_code
 
 
-def _forms(store: Store, result: LifecycleResult, form: str, times: str) -> str:
-    if form == "html":
-        from scaletest.report.lifecycle.html import page
+def _report(store: Store, result: LifecycleResult, times: str = "watch") -> LifecycleReport:
+    from scaletest.report.lifecycle import LifecycleReport
 
-        plan = store.plan().to_dict() if store.planned else {}
-        return page(result, own.heading(store), plan, store.environment())
-    if form == "csv":
-        from scaletest.report.lifecycle.csvs import table
-
-        return table(result, _project(store), times)
-    if form == "junit":
-        from scaletest.report.lifecycle.junit import suite
-
-        return suite(result, own.heading(store))
-    if form == "json":
-        return (
-            json.dumps({**result.to_dict(), "folder": str(store.path)}, indent=2, allow_nan=False)
-            + "\n"
-        )
-    import io
-
-    from rich.console import Console
-
-    from scaletest.report.lifecycle.terminal import summary
-
-    out = io.StringIO()
-    summary(
-        result, Console(file=out, width=160, color_system=None), own.heading(store), str(store.path)
+    return LifecycleReport(
+        result,
+        title=own.heading(store),
+        folder=str(store.path),
+        project=_project(store),
+        times=times,
+        plan=store.plan().to_dict() if store.planned else {},
+        environment=store.environment(),
     )
-    return out.getvalue()
 
 
-def stored_as(store: Store, form: str) -> str:
-    """A run in one of FORMS, judged anew without thresholds of this command line unless it is still
-    measured.
-    """
-    return _forms(
-        store, stored.lifecycle(store.path, lambda: own.result_of(store, {})), form, "watch"
-    )
+def stored_report(store: Store) -> LifecycleReport:
+    """A run, judged anew without thresholds of this command line unless it is still measured."""
+    return _report(store, stored.lifecycle(store.path, lambda: own.result_of(store, {})))
 
 
 def show(store: Store, given: dict[str, Any], interrupted: str) -> int:
     """After a run: write its table, picture and page, print the result; the exit code."""
     result = own.result_of(store, given, interrupted)
-    store.write("result.json", _forms(store, result, "json", "watch"))
-    store.write("report.html", _forms(store, result, "html", "watch"))
+    shown = _report(store, result)
+    store.write("result.json", formats.render(shown, "json"))
+    store.write("report.html", formats.render(shown, "html"))
     if "figure" in given:
         try:
             _draw(store, result, given)
         except UsageError as error:
             echo(f"warning: no picture: {error.message}", err=True)
     if given["output"] == "table":
-        _print(store, result)
+        stored.show(shown)
     else:
         options.show({**result.to_dict(), "folder": str(store.path)}, given["output"])
     return result.verdict.kind.exit_code
-
-
-def _print(store: Store, result: LifecycleResult) -> None:
-    from rich.console import Console
-
-    from scaletest.report.lifecycle.terminal import summary
-
-    summary(result, Console(highlight=False), own.heading(store), str(store.path))
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from scaletest.cli import options, stored
 from scaletest.cli.output import confirm, echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
 from scaletest.model.verdict import VerdictKind
 
 if TYPE_CHECKING:
@@ -60,49 +60,16 @@ def list_runs(output: str) -> None:
 @options.output
 def show(run: str, output: str) -> None:
     """Show one run: its summary, judged anew from its records, and where it was made."""
-    folder = stored.find(run)
-    if folder.kind == LIFECYCLE:
-        _lifecycle(folder, output)
-        return
-    saturated = stored.saturation(folder)
-    judged = saturated or stored.judged(folder)
-    environment = judged.environment
+    report = stored.report(stored.find(run))
+    environment = report.head.environment
     if output != "table":
-        options.show(
-            {**judged.result.to_dict(), "folder": str(folder.path), "environment": environment},
-            output,
-        )
-        return
-    from rich.console import Console
-
-    from scaletest.report.run import Run
-    from scaletest.report.terminal import summary
-
-    _told(environment)
-    if isinstance(judged, Run):
-        summary(judged, Console(highlight=False))
-    else:
-        from scaletest.report.saturation import terminal
-
-        terminal.summary(judged, Console(highlight=False))
-
-
-def _lifecycle(folder: RunFolder, output: str) -> None:
-    import json
-
-    from scaletest.cli.lifecycle_files import stored_as
-    from scaletest.lifecycle.store import Store
-
-    store = Store(folder.path)
-    environment = store.environment()
-    if output != "table":
-        options.show({**json.loads(stored_as(store, "json")), "environment": environment}, output)
+        options.show({**report.data(), "environment": dict(environment)}, output)
         return
     _told(environment)
-    echo(stored_as(store, "text"), nl=False)
+    stored.show(report)
 
 
-def _told(environment: dict[str, Any]) -> None:
+def _told(environment: Mapping[str, Any]) -> None:
     for name, value in environment.items():
         if value not in ("", [], None) and name != "schema_version":
             echo(f"{name.replace('_', ' '):12}  {_words(value)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scaletest.cli import options, saturate_options
+from scaletest.cli import options, saturate_options, stored
 from scaletest.cli.output import echo
 from scaletest.cli.stopping import stopping
 
@@ -168,11 +168,9 @@ def show(form: str, folder: SaturationFolder) -> None:
 
     run = read(folder.path, default_root(os.environ))
     if form == "table":
-        from rich.console import Console
+        from scaletest.report.saturation import SaturationReport
 
-        from scaletest.report.saturation.terminal import summary
-
-        summary(run, Console(highlight=False))
+        stored.show(SaturationReport(run))
     else:
         options.show(
             {

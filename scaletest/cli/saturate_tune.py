@@ -257,35 +257,44 @@ def _restore(tuning: Tuning, held: AutoscalerHold | None) -> None:
         echo(line, err=True)
 
 
-def _show(rows: list[TriedSetting], form: str) -> None:
+def _show(settings: list[TriedSetting], form: str) -> None:
     if form != "table":
         options.show(
-            {"schema_version": 1, "kind": "tuning", "settings": [one.to_dict() for one in rows]},
+            {
+                "schema_version": 1,
+                "kind": "tuning",
+                "settings": [tried.to_dict() for tried in settings],
+            },
             form,
         )
         return
+    from scaletest.render.contents import Table
     from scaletest.render.numbers import NOTHING, percent, seconds, significant
-    from scaletest.report.table import Column, aligned
+    from scaletest.render.text_table import aligned
 
     def share(used: float | None, asked: float) -> str:
         return percent(used / asked, 0) if used is not None and asked else NOTHING
 
-    columns = [
-        Column(
-            "setting",
-            [" ".join(f"{key}={value}" for key, value in one.setting.items()) for one in rows],
-        ),
-        Column(
-            "saturated at",
-            [f"{significant(one.per_s)}/s" if one.per_s else NOTHING for one in rows],
-        ),
-        Column("latency at 70%", [seconds(one.latency_s) for one in rows]),
-        Column("CPU used", [share(one.used_cpu, one.cpu) for one in rows]),
-        Column("memory used", [share(one.used_memory, one.memory) for one in rows]),
-        Column(
-            "per core", [f"{significant(one.worth)}/s" if one.worth else NOTHING for one in rows]
-        ),
+    titles = (
+        "setting",
+        "saturated at",
+        "latency at 70%",
+        "CPU used",
+        "memory used",
+        "per core",
+        "",
+    )
+    rows = [
+        (
+            " ".join(f"{key}={value}" for key, value in tried.setting.items()),
+            f"{significant(tried.per_s)}/s" if tried.per_s else NOTHING,
+            seconds(tried.latency_s),
+            share(tried.used_cpu, tried.cpu),
+            share(tried.used_memory, tried.memory),
+            f"{significant(tried.worth)}/s" if tried.worth else NOTHING,
+            ", ".join([*tried.marks, *filter(None, [tried.trouble])]),
+        )
+        for tried in settings
     ]
-    for line, one in zip(aligned(columns, 100), [None, *rows], strict=True):
-        note = f"  {', '.join([*one.marks, *filter(None, [one.trouble])])}" if one else ""
-        echo((line + note).rstrip())
+    for line in aligned(Table(titles, rows, texts=(6,))):
+        echo(line)

@@ -11,6 +11,7 @@ from scaletest.cli.durations import DURATION
 from scaletest.cli.output import echo
 from scaletest.model.digits import short
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.saturation import KIND as SATURATION
 
 if TYPE_CHECKING:
     from scaletest.analysis.sizing import CapacityDemand, NodeSize, Size
@@ -227,7 +228,8 @@ def _demand(given: dict[str, Any]) -> tuple[CapacityDemand, list[NodeSize], list
 
 def _measured(given: dict[str, Any]) -> tuple[float, float, int, Verdict]:
     """Saturation point, latency, pods and verdict of a stored run; UsageError when it has none."""
-    found = stored.saturation(stored.find(given["run"]))
+    folder = stored.find(given["run"])
+    found = stored.saturation(folder) if folder.kind == SATURATION else None
     if found is None or found.result.point is None:
         raise UsageError(
             f"run {given['run']} has no saturation point", hint="name a run of: scaletest saturate"
@@ -305,8 +307,9 @@ def _values(given: dict[str, Any], demand: CapacityDemand, chosen: Size) -> dict
 def _table(
     demand: CapacityDemand, nodes: list[NodeSize], found: list[list[Size]], told: list[str]
 ) -> None:
+    from scaletest.render.contents import Table
     from scaletest.render.numbers import seconds
-    from scaletest.report.table import Column, aligned
+    from scaletest.render.text_table import aligned
 
     pod = demand.pod
     more = f", {pod.memory:g} GiB" if pod.memory else ""
@@ -323,15 +326,17 @@ def _table(
         echo(line)
     for node, sizes in zip(nodes, found, strict=True):
         echo(f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:")
-        columns = [
-            Column("pods", [str(size.pods) for size in sizes]),
-            Column("nodes", ["none" if size.nodes is None else str(size.nodes) for size in sizes]),
-            Column("holds/s", [short(size.holds, 4) for size in sizes]),
-            Column("CPU asked", [f"{size.used:.0%}" for size in sizes]),
+        rows = [
+            (
+                size.method,
+                str(size.pods),
+                "none" if size.nodes is None else str(size.nodes),
+                short(size.holds, 4),
+                f"{size.used:.0%}",
+                size.note,
+            )
+            for size in sizes
         ]
-        wide = max(len(size.method) for size in sizes)
-        head, *rows = aligned(columns, 80)
-        echo(f"{'method':{wide}}  {head}")
-        for size, row in zip(sizes, rows, strict=True):
-            note = f"  {size.note}" if size.note else ""
-            echo(f"{size.method:{wide}}  {row}{note}")
+        titles = ("method", "pods", "nodes", "holds/s", "CPU asked", "")
+        for line in aligned(Table(titles, rows, texts=(0, 5))):
+            echo(line)

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.model.errors import UsageError
+from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
+from scaletest.model.saturation import KIND as SATURATION
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from scaletest.analysis.lifecycle.result import LifecycleResult
     from scaletest.analysis.saturation.evaluation import SaturationResult
     from scaletest.archive import RunFolder
+    from scaletest.render.contents import Report
     from scaletest.report.benchmarks import BenchmarkRun
     from scaletest.report.run import Run
     from scaletest.report.saturation.run import SaturationRun
@@ -51,6 +55,36 @@ def spared(folder: RunFolder, *targets: Path | None) -> None:
             raise UsageError(f"{target} is a file of the run itself", hint="give another FILE")
 
 
+def report(folder: RunFolder) -> Report:
+    """The report of a run of any type, judged anew unless it is still measured."""
+    kind = folder.kind
+    if kind == SATURATION:
+        from scaletest.report.saturation import SaturationReport
+
+        return SaturationReport(saturation(folder))
+    if kind == LIFECYCLE:
+        from scaletest.cli import lifecycle_files
+        from scaletest.lifecycle.store import Store
+
+        return lifecycle_files.stored_report(Store(folder.path))
+    if kind == BENCHMARK:
+        from scaletest.report.benchmark import BenchmarkReport
+
+        return BenchmarkReport(benchmarks(folder))
+    from scaletest.report.validation import ValidationReport
+
+    return ValidationReport(judged(folder))
+
+
+def show(report: Report) -> None:
+    """Print the summary of a run on standard output."""
+    from rich.console import Console
+
+    from scaletest.report.formats import text
+
+    text.show(report, Console(highlight=False))
+
+
 def judged(folder: RunFolder) -> Run:
     """What a validation's records say, judged anew unless it is still measured; UsageError when
     they cannot be read.
@@ -63,15 +97,9 @@ def judged(folder: RunFolder) -> Run:
     return replace(found, result=_shown(found.result)) if running else found
 
 
-def saturation(folder: RunFolder) -> SaturationRun | None:
-    """A saturation run, judged anew unless it is still measured; None when it is of another
-    kind.
-    """
+def saturation(folder: RunFolder) -> SaturationRun:
+    """A saturation run, judged anew unless it is still measured."""
     from scaletest.archive import default_root
-    from scaletest.model.saturation import KIND
-
-    if folder.kind != KIND:
-        return None
     from scaletest.report.saturation.run import read
 
     running = folder.in_use

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import deployment, dryrun, options, plans, sharing
+from scaletest.cli import stored as stored_runs
 from scaletest.cli.stopping import stopping
 from scaletest.model.errors import UsageError
 from scaletest.model.plan import MIRRORED, ORDERS
@@ -345,13 +346,11 @@ def _run(plan: Plan, runner: ValidationRunner, site: Site) -> Evaluation:
 
 def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:
     if form == "table":
-        from rich.console import Console
-
         from scaletest.archive import default_root
         from scaletest.report.run import read
-        from scaletest.report.terminal import summary
+        from scaletest.report.validation import ValidationReport
 
-        summary(read(folder, default_root(os.environ)), Console(highlight=False))
+        stored_runs.show(ValidationReport(read(folder, default_root(os.environ))))
     else:
         options.show({**result.to_dict(), "folder": str(folder.path)}, form)
 

@@ -85,8 +85,3 @@ def _worst(one: BenchmarkThreshold, results: Sequence[ThresholdResult]) -> Thres
     return min(
         results, key=lambda result: (_ORDER.index(result.kind), sign * (result.value or 0.0))
     )
-
-
-def lines(results: Sequence[ThresholdResult]) -> list[str]:
-    """One line each, for people."""
-    return [f"threshold {clean(one.text, 80)}: {one.kind}  {one.reason}" for one in results]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,15 +27,6 @@ class Run:
     result: Evaluation
     environment: dict[str, Any] = field(default_factory=dict)
     records: Rows = field(default_factory=dict)
-
-    @property
-    def command_line(self) -> str:
-        """What was typed to make this run, quoted for a shell; "" when it is not on record."""
-        words = self.environment.get("command_line")
-        if not isinstance(words, list) or not words:
-            return ""
-        program, *rest = map(str, words)
-        return shlex.join([Path(program).name, *rest])
 
 
 def read(folder: RunFolder, root: Path) -> Run:

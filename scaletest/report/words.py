@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
+import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate
@@ -17,7 +18,7 @@ from scaletest.analysis.percentiles import Distribution, Percentile, samples_nee
 from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.steps import Step
 from scaletest.analysis.throughput import Throughput
-from scaletest.model import Plan
+from scaletest.model import Plan, VerdictKind
 from scaletest.render.numbers import (
     NOTHING,
     between,
@@ -27,8 +28,13 @@ from scaletest.render.numbers import (
     plural,
     significant,
 )
-from scaletest.render.text import clean
 
+SIGNS = {
+    VerdictKind.PASS: "✓",
+    VerdictKind.FAIL: "✗",
+    VerdictKind.INVALID: "?",
+    VerdictKind.RUNNING: "…",
+}
 # Less of a request is shown as 0 %.
 LEAST_KNOWN = 0.005
 QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
@@ -48,6 +54,24 @@ def machine(environment: Mapping[str, Any]) -> str:
     if isinstance(devices, list) and devices:
         parts.append(plural(len(devices), "device"))
     return ", ".join(parts)
+
+
+def command_line(environment: Mapping[str, Any]) -> str:
+    """What was typed to make a run, quoted for a shell; "" when it is not on record."""
+    typed = environment.get("command_line")
+    if not isinstance(typed, list) or not typed:
+        return ""
+    program, *arguments = map(str, typed)
+    return shlex.join([Path(program).name, *arguments])
+
+
+def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an environment that are set, without the command line."""
+    return {
+        key: setting
+        for key, setting in environment.items()
+        if key != "command_line" and setting not in ("", [])
+    }
 
 
 def wanted(result: Evaluation) -> str:
@@ -242,11 +266,3 @@ def stops(step: Step) -> str:
 def measured_s(step: Step) -> float:
     """Seconds under load, of all measurings together."""
     return sum(one.measurement.measured_s for one in step.samples)
-
-
-def plain(text: str) -> str:
-    """Words of ours that may hold foreign names, for Markdown: nothing in them is markup, a mention
-    or a new line.
-    """
-    escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", clean(text, 1000).replace("\n", " "))
-    return escaped.replace("@", "`@`")

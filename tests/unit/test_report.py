@@ -26,10 +26,13 @@ from scaletest.archive import RunFolder
 from scaletest.cli.main import run as scaletest
 from scaletest.model import Activity, Plan, State, VerdictKind, Wait
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.report import csvs, formats, progress, words
+from scaletest.render.contents import Table
+from scaletest.render.text_table import aligned
+from scaletest.report import formats, progress, words
+from scaletest.report.formats import text as text_format
 from scaletest.report.run import Run, read
-from scaletest.report.table import Column, aligned
-from scaletest.report.terminal import summary
+from scaletest.report.validation import ValidationReport
+from scaletest.report.validation.sheet import COLUMNS
 from tests.conftest import missing
 from tests.unit import runs
 
@@ -92,7 +95,7 @@ def golden(name: str, text: str) -> None:
 
 def on_terminal(run: Run, width: int) -> str:
     out = io.StringIO()
-    summary(run, Console(file=out, width=width, color_system=None))
+    text_format.show(ValidationReport(run), Console(file=out, width=width, color_system=None))
     return out.getvalue()
 
 
@@ -119,15 +122,15 @@ def test_summary_is_as_agreed(made: dict[str, Run], case: str) -> None:
     "case", ["pass", "fail", "limited", "sampled", "mirrored", "sharing", "hostile"]
 )
 def test_every_form_is_as_agreed(made: dict[str, Run], case: str, form: str) -> None:
-    golden(f"report-{case}.{form}", formats.FORMATS[form](made[case]))
+    golden(f"report-{case}.{form}", formats.render(ValidationReport(made[case]), form))
 
 
-@pytest.mark.parametrize("form", formats.FORMATS)
+@pytest.mark.parametrize("form", formats.names())
 @pytest.mark.parametrize("case", runs.CASES)
 def test_every_form_tells_every_case_in_valid_text(
     made: dict[str, Run], case: str, form: str
 ) -> None:
-    text = formats.FORMATS[form](made[case])
+    text = formats.render(ValidationReport(made[case]), form)
     assert text.endswith("\n")
     assert text.encode().decode() == text
     if form not in ("csv", "junit"):
@@ -135,16 +138,11 @@ def test_every_form_tells_every_case_in_valid_text(
 
 
 def test_the_table_fits_into_80_columns_whatever_is_in_it() -> None:
-    columns = [
-        Column("N", ["1024"]),
-        Column("requests/s", ["123456 ± 1234"]),
-        Column("ratio", ["1.234 ± 0.123"]),
-    ]
-    columns += [
-        Column(name, ["12.3 ms"])
-        for name in ("speed-up", "effic.", "wait p95", "run p95", "failed")
-    ]
-    assert max(map(len, aligned(columns, 80))) <= 80
+    columns = {"N": "1024", "requests/s": "123456 ± 1234", "ratio": "1.234 ± 0.123"}
+    columns |= dict.fromkeys(("speed-up", "effic.", "wait p95", "run p95", "failed"), "12.3 ms")
+    table = Table(list(columns), [list(columns.values())])
+    assert len(list(aligned(table, 80))) == 2
+    assert max(map(len, aligned(table, 80))) <= 80
 
 
 def test_eight_steps_fit_on_a_screen_even_when_everything_is_wrong(tmp_path: Path) -> None:
@@ -188,13 +186,13 @@ def test_causes_fit_on_the_screen_of_eight_steps_where_everything_is_wrong(tmp_p
     assert rows and all(len(line) <= 80 for line in rows)
 
 
-@pytest.mark.parametrize("form", formats.FORMATS)
+@pytest.mark.parametrize("form", formats.names())
 def test_no_form_acts_on_the_object_of_a_cause(tmp_path: Path, form: str) -> None:
     activity = Activity(
         {State.DISK: 0.3, State.ON_CPU: 0.1}, (Wait(State.DISK, runs.HOSTILE, 0.3),), cpu_s=0.1
     )
     plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
-    text = formats.FORMATS[form](limited(tmp_path, plan, activity))
+    text = formats.render(ValidationReport(limited(tmp_path, plan, activity)), form)
     assert not {"\x1b", "\u202e"} & set(text)
     assert form == "csv" or "waiting for a disk" in text
     assert form != "html" or not {"script", "img"} & {tag for tag, _ in Page(text).tags}
@@ -219,13 +217,16 @@ def test_a_slow_worker_is_named_also_where_no_doubling_fails(tmp_path: Path) -> 
     sentence = "nly one worker is slow, worker-0-3: 0.6 s a request, 0.2 s elsewhere"
     assert "ratio" not in run.result.verdict.reason
     for form in ("text", "md", "html"):
-        assert sentence in formats.FORMATS[form](run)
+        assert sentence in formats.render(ValidationReport(run), form)
 
 
 def test_a_page_says_why_no_cause_is_named(tmp_path: Path) -> None:
     plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
     page = Page(
-        formats.FORMATS["html"](limited(tmp_path, plan, Activity({State.ON_CPU: 0.2}, cpu_s=0.2)))
+        formats.render(
+            ValidationReport(limited(tmp_path, plan, Activity({State.ON_CPU: 0.2}, cpu_s=0.2))),
+            "html",
+        )
     )
     assert "The cause is unknown: 100% of the added 0.2 s was not observed." in page.text
 
@@ -255,7 +256,7 @@ class Page(HTMLParser):
 
 @pytest.mark.parametrize("case", runs.CASES)
 def test_the_page_acts_on_nothing_foreign_and_asks_nobody(made: dict[str, Run], case: str) -> None:
-    page = Page(formats.FORMATS["html"](made[case]))
+    page = Page(formats.render(ValidationReport(made[case]), "html"))
     assert not page.open
     names = {tag for tag, _ in page.tags}
     assert not names & {
@@ -285,7 +286,7 @@ def test_the_page_acts_on_nothing_foreign_and_asks_nobody(made: dict[str, Run], 
 
 @pytest.mark.parametrize("case", runs.CASES)
 def test_the_page_holds_no_address(made: dict[str, Run], case: str) -> None:
-    text = formats.FORMATS["html"](made[case])
+    text = formats.render(ValidationReport(made[case]), "html")
     if case == "hostile":  # there it is foreign text that was asked for, and only shown
         text = text.replace("http://evil.example/x", "")
     assert not re.search(
@@ -294,7 +295,7 @@ def test_the_page_holds_no_address(made: dict[str, Run], case: str) -> None:
 
 
 def test_hostile_text_stays_text(made: dict[str, Run]) -> None:
-    text = formats.FORMATS["html"](made["hostile"])
+    text = formats.render(ValidationReport(made["hostile"]), "html")
     assert "<script" not in text and "<img" not in text
     assert text.count("</style>") == 1
     assert "49" not in Page(text).text.partition("How to reproduce")[2].partition("Environment")[0]
@@ -304,12 +305,16 @@ def test_hostile_text_stays_text(made: dict[str, Run]) -> None:
 
 def test_ids_on_a_page_are_unique(made: dict[str, Run]) -> None:
     for run in made.values():
-        ids = [a["id"] for _, a in Page(formats.FORMATS["html"](run)).tags if "id" in a]
+        ids = [
+            a["id"]
+            for _, a in Page(formats.render(ValidationReport(run), "html")).tags
+            if "id" in a
+        ]
         assert len(ids) == len(set(ids))
 
 
 def test_every_chart_speaks_to_those_who_cannot_see_it(made: dict[str, Run]) -> None:
-    page = Page(formats.FORMATS["html"](made["pass"]))
+    page = Page(formats.render(ValidationReport(made["pass"]), "html"))
     charts = [attributes for tag, attributes in page.tags if tag == "svg"]
     ids = {attributes.get("id") for _, attributes in page.tags}
     assert len(charts) > 8
@@ -319,19 +324,19 @@ def test_every_chart_speaks_to_those_who_cannot_see_it(made: dict[str, Run]) -> 
 
 
 def test_csv_columns_are_documented_and_hold_the_numbers(made: dict[str, Run]) -> None:
-    table = list(csv.DictReader(io.StringIO(formats.FORMATS["csv"](made["pass"]))))
+    table = list(csv.DictReader(io.StringIO(formats.render(ValidationReport(made["pass"]), "csv"))))
     assert [row["workers"] for row in table] == ["1", "2", "4", "8"]
     assert float(table[3]["throughput_per_s"]) == pytest.approx(
         made["pass"].result.steps[3].throughput.per_s
     )
     assert table[0]["ratio"] == "" and float(table[3]["ratio"]) == pytest.approx(2, rel=0.05)
     page = (DOCS / "reference" / "reports.md").read_text("utf-8")
-    assert {name for name in csvs.COLUMNS if f"| `{name}` |" not in page} == set()
+    assert {name for name in COLUMNS if f"| `{name}` |" not in page} == set()
 
 
 @pytest.mark.parametrize("case", runs.CASES)
 def test_junit_has_a_case_for_every_doubling(made: dict[str, Run], case: str) -> None:
-    root = ElementTree.fromstring(formats.FORMATS["junit"](made[case]))
+    root = ElementTree.fromstring(formats.render(ValidationReport(made[case]), "junit"))
     plan, verdict = made[case].result.plan, made[case].result.verdict
     found = {one.get("name"): one for one in root.iter("testcase")}
     # one less for the doublings, one more for the verdict
@@ -345,13 +350,13 @@ def test_junit_has_a_case_for_every_doubling(made: dict[str, Run], case: str) ->
 
 
 def test_json_is_the_result(made: dict[str, Run]) -> None:
-    data = json.loads(formats.FORMATS["json"](made["fail"]))
+    data = json.loads(formats.render(ValidationReport(made["fail"]), "json"))
     assert data.pop("folder") == "/runs/a7c3"
     assert data == made["fail"].result.to_dict()
 
 
 def test_markdown_mentions_nobody_and_breaks_no_table(made: dict[str, Run]) -> None:
-    text = formats.FORMATS["md"](made["hostile"])
+    text = formats.render(ValidationReport(made["hostile"]), "md")
     widths = {
         len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")
     }
@@ -369,7 +374,7 @@ def test_a_run_is_found_by_name_and_written_to_a_file(
     runs.make("pass", root)
     for name in ("LAST", "pass", "ass", str(root / "pass")):
         assert scaletest(["report", name]) == 0
-        assert "scaletest report pass -t html" in capfd.readouterr().out
+        assert "scaletest report pass -o report.html" in capfd.readouterr().out
     page = tmp_path / "report.html"
     assert scaletest(["report", "LAST", "-t", "html", "-o", str(page)]) == 0
     assert capfd.readouterr().out == ""
@@ -495,8 +500,8 @@ def test_any_environment_and_result_can_be_shown(
         run = read(folder, path.parent)
     except ScaletestError:
         return
-    for write in formats.FORMATS.values():
-        write(run).encode()
+    for form in formats.names():
+        formats.render(ValidationReport(run), form).encode()
 
 
 def test_no_run_is_an_error(tmp_path: Path) -> None:
@@ -524,7 +529,7 @@ def test_plain_progress_tells_phases_and_every_ten_seconds() -> None:
 
 def test_a_page_names_the_way_of_every_measuring(made: dict[str, Run]) -> None:
     # given a run that goes up and down once, with a load beside it
-    page = Page(formats.FORMATS["html"](made["mirrored"])).text
+    page = Page(formats.render(ValidationReport(made["mirrored"]), "html")).text
     courses = page.partition("Throughput over time")[2].partition("Wait and run times")[0]
     beside = page.partition("Other queues")[2].partition("How to reproduce")[0]
     # expect a panel and a row of the load for every step and way, with its name, and no number of a
@@ -540,9 +545,9 @@ def test_a_page_names_the_way_of_every_measuring(made: dict[str, Run]) -> None:
 
 
 def test_a_page_numbers_repeats_and_the_only_measuring_has_no_number(made: dict[str, Run]) -> None:
-    repeats = Page(formats.FORMATS["html"](made["repeats"])).text
+    repeats = Page(formats.render(ValidationReport(made["repeats"]), "html")).text
     assert "2 workers, repeat 3" in repeats and "those of the first repeat" in repeats
-    assert "repeat 1" not in Page(formats.FORMATS["html"](made["pass"])).text
+    assert "repeat 1" not in Page(formats.render(ValidationReport(made["pass"]), "html")).text
 
 
 def test_further_pairs_are_numbered_from_the_second_on() -> None:

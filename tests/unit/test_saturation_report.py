@@ -22,10 +22,10 @@ from scaletest.model import VerdictKind
 from scaletest.model.attempt import Attempt
 from scaletest.model.errors import UsageError
 from scaletest.model.saturation import SaturationPlan, SaturationStep
-from scaletest.report.saturation import original
-from scaletest.report.saturation.csvs import COLUMNS
-from scaletest.report.saturation.formats import FORMATS
+from scaletest.report import formats
+from scaletest.report.saturation import SaturationReport, original
 from scaletest.report.saturation.run import SaturationRun
+from scaletest.report.saturation.sheet import COLUMNS
 from tests.unit.simulated import Simulated, run, stored
 from tests.unit.test_report import DOCS, golden
 
@@ -82,22 +82,22 @@ def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
         run = saturation(folder)
     assert run is not None
     assert run.result.verdict.kind is VerdictKind.RUNNING
-    for form, write in FORMATS.items():
-        assert "INVALID" not in write(run), form
+    for form in formats.names():
+        assert "INVALID" not in formats.render(SaturationReport(run), form), form
     ended = saturation(folder)
     assert ended is not None
     assert ended.result.verdict.kind is VerdictKind.INVALID
 
 
-@pytest.mark.parametrize("form", sorted(set(FORMATS) - {"json"}))
+@pytest.mark.parametrize("form", sorted(set(formats.names()) - {"json"}))
 @pytest.mark.parametrize("load", ["open", "closed"])
 def test_every_form_is_as_agreed(load: str, form: str) -> None:
-    golden(f"saturation-{load}.{form}", FORMATS[form](made(load=load)))
+    golden(f"saturation-{load}.{form}", formats.render(SaturationReport(made(load=load)), form))
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", formats.names())
 def test_foreign_text_is_harmless(form: str) -> None:
-    text = FORMATS[form](made(f"http://h/{HOSTILE}", interrupted=HOSTILE))
+    text = formats.render(SaturationReport(made(f"http://h/{HOSTILE}", interrupted=HOSTILE)), form)
     assert "\x1b" not in text
     if form in ("html", "junit"):
         assert "<script>" not in text
@@ -109,7 +109,7 @@ def test_foreign_text_is_harmless(form: str) -> None:
 
 
 def test_json_holds_everything() -> None:
-    row = json.loads(FORMATS["json"](made()))
+    row = json.loads(formats.render(SaturationReport(made()), "json"))
     assert row["verdict"]["kind"] == "PASS" and row["saturation_per_s"]["value"] == pytest.approx(
         800, rel=0.05
     )
@@ -125,7 +125,7 @@ def test_json_holds_everything() -> None:
 
 def test_csv_has_a_row_a_step_and_its_columns_are_documented() -> None:
     found = made()
-    head, *rows = list(csv.reader(io.StringIO(FORMATS["csv"](found))))
+    head, *rows = list(csv.reader(io.StringIO(formats.render(SaturationReport(found), "csv"))))
     assert head == list(COLUMNS) and len(rows) == len(found.result.steps)
     page = (DOCS / "reference" / "reports.md").read_text()
     for name in (
@@ -186,8 +186,9 @@ def test_a_run_without_steps_can_be_shown() -> None:
     plan = SaturationPlan("http://h/")
     result = evaluate(plan, [], {}, interrupted="Ctrl-C")
     assert result.verdict.kind is VerdictKind.INVALID
-    for form, make in FORMATS.items():
-        assert make(SaturationRun("made", "/runs/made", result)), form
+    for form in formats.names():
+        report = SaturationReport(SaturationRun("made", "/runs/made", result))
+        assert formats.render(report, form), form
 
 
 def test_a_run_whose_probe_failed_says_so() -> None:

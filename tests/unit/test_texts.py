@@ -25,12 +25,15 @@ from scaletest.cli.main import run as scaletest
 from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
 from scaletest.model.digits import short
 from scaletest.render import numbers
-from scaletest.report import benchmarks
+from scaletest.report import formats
+from scaletest.report.benchmark import BenchmarkReport
 from scaletest.report.figures import course, growth
+from scaletest.report.formats import text
 from scaletest.report.lifecycle import progress
 from scaletest.report.lifecycle.figures import DETAILED, bins, panels
-from scaletest.report.lifecycle.terminal import placed
+from scaletest.report.lifecycle.summary import placed
 from scaletest.report.progress import PlainProgress
+from scaletest.report.validation import ValidationReport
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.lifecycles import of, workload
@@ -212,7 +215,7 @@ def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path
     with folder.locked():
         running = stored.benchmarks(folder)
     assert running.verdict.kind is VerdictKind.RUNNING
-    assert "RUNNING" in benchmarks.text(running)
+    assert "RUNNING" in formats.render(BenchmarkReport(running), "text")
     assert stored.benchmarks(folder).verdict.kind is VerdictKind.INVALID
 
 
@@ -248,10 +251,8 @@ def test_a_validation_that_is_resumed_gets_no_advice_to_resume_it(tmp_path: Path
     folder: RunFolder = runs.stored(
         tmp_path / "r", Plan(limit=2, seconds=0.5, queue="q"), [], interrupted="Ctrl-C"
     )
-    from scaletest.report.terminal import summary
-
     out = io.StringIO()
     with folder.locked():
-        summary(stored.judged(folder), Console(file=out, width=100))
+        text.show(ValidationReport(stored.judged(folder)), Console(file=out, width=100))
     assert "RUNNING" in out.getvalue()
     assert "--resume" not in out.getvalue()

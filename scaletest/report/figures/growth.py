@@ -12,11 +12,11 @@ from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.law import Law
 from scaletest.analysis.steps import Step
 from scaletest.render import ticks
+from scaletest.render.contents import Figure
 from scaletest.render.numbers import percent, plural, significant
 from scaletest.render.svg import Axis, Chart
 from scaletest.report import usage, words
-from scaletest.report.figures import Figure
-from scaletest.report.table import Row, rows
+from scaletest.report.validation.rows import Row, rows
 
 # Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each
 # other.

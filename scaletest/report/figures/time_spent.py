@@ -10,9 +10,9 @@ from scaletest.analysis.cause import StepTime
 from scaletest.analysis.cause_text import PLACE_TEXTS, PLACES
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.render import ticks
+from scaletest.render.contents import Figure
 from scaletest.render.numbers import percent, plural, seconds, unit_of
 from scaletest.render.svg import Axis, Chart
-from scaletest.report.figures import Figure
 
 SIZES = ((720.0, 380.0), (400.0, 340.0))
 # A place that holds less of every step is joined with others of that kind.

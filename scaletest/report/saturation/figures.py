@@ -11,9 +11,9 @@ from scaletest.analysis.saturation.evaluation import SaturationResult
 from scaletest.analysis.saturation.step import Assessed
 from scaletest.model.saturation import Phase
 from scaletest.render import ticks
+from scaletest.render.contents import Figure
 from scaletest.render.numbers import significant, unit_of
 from scaletest.render.svg import Axis, Chart
-from scaletest.report.figures import Figure
 from scaletest.report.saturation import words
 
 SIZES = ((760.0, 420.0), (360.0, 330.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,15 +26,6 @@ class SaturationRun:
     environment: dict[str, Any] = field(default_factory=dict)
     samples: Mapping[int, Sequence[Attempt]] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def command_line(self) -> str:
-        """What was typed, quoted for a shell; "" when it is not on record."""
-        words = self.environment.get("command_line")
-        if not isinstance(words, list) or not words:
-            return ""
-        program, *rest = map(str, words)
-        return shlex.join([Path(program).name, *rest])
 
 
 def read(folder: Path, root: Path) -> SaturationRun:

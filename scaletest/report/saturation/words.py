@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
@@ -15,7 +14,6 @@ from scaletest.model.saturation import Phase
 from scaletest.render.numbers import NOTHING, between, percent, seconds, significant
 from scaletest.report.activity import sentence
 from scaletest.report.saturation.run import SaturationRun
-from scaletest.report.table import Column
 from scaletest.report.words import KNEES, knee
 
 QUANTILES = ("p50", "p95", "p99")
@@ -127,22 +125,6 @@ def state(found: Assessed) -> str:
     if found.saturated:
         return "saturated"
     return "undecided" if found.undecided else "held"
-
-
-def columns(steps: Sequence[Assessed]) -> list[Column]:
-    """The table of steps."""
-    rows = list(steps)
-    made = [
-        Column("phase", [str(one.step.phase) for one in rows]),
-        Column("level", [level_text(one.step) for one in rows]),
-        Column("succeeded/s", [rate(one) for one in rows]),
-        *(Column(name, [quantile(one.latency, name) for one in rows]) for name in QUANTILES),
-        Column("ok", [percent(one.success) for one in rows]),
-        Column("state", [state(one) for one in rows]),
-    ]
-    if any(one.server.count for one in rows):
-        made.insert(-2, Column("queueing", [percent(one.queueing, 0) for one in rows]))
-    return made
 
 
 def rate(found: Assessed) -> str:

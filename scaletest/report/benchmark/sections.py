@@ -1,23 +1,20 @@
-"""A run of benchmarks as one HTML file: no script, nothing from elsewhere, readable in the dark and
-on paper.
-"""
+"""What a page shows of a run of benchmarks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.render import ticks
+from scaletest.render.contents import Block, Charts, Facts, Section, Table, Text
 from scaletest.render.numbers import duration
-from scaletest.render.style import CHART, PALETTE
 from scaletest.render.svg import CHARACTER, Axis, Chart
-from scaletest.render.text import Markup, clean
+from scaletest.render.text import clean
 from scaletest.render.units import quantity_measured, scale
-from scaletest.report.benchmarks import BenchmarkRun, Row, networks, table, time_rows
+from scaletest.report.benchmark.summary import networks, repeated, table, time_rows
+from scaletest.report.benchmarks import BenchmarkRun, Row
 
 WIDTH, HEIGHT = 380.0, 250.0
 # So many failures are shown whole, and so many permutations are drawn.
@@ -27,47 +24,66 @@ MOST_FAILURES, MOST_DRAWN = 20, 200
 HIGHEST = 1.6
 
 
-def page(run: BenchmarkRun) -> str:
-    """The whole file."""
-    pages = Environment(
-        loader=PackageLoader("scaletest.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_safe,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    titles, lines = table(run)
-    plan, failures = run.stored.plan, run.failures
-    took = sum(max(0.0, ended.finished_s - ended.started_s) for _, ended in run.counted)
-    made_on = {
-        key: value
-        for key, value in run.stored.environment.items()
-        if isinstance(value, str) and value
+def took_s(run: BenchmarkRun) -> float:
+    """Seconds that all benchmarks took together."""
+    return sum(max(0.0, ended.finished_s - ended.started_s) for _, ended in run.counted)
+
+
+def facts(run: BenchmarkRun) -> list[tuple[str, str]]:
+    """The few numbers that stand beside the verdict."""
+    return [
+        ("measured", str(len(run.counted) - len(run.failures))),
+        ("failed", str(len(run.failures))),
+        ("not measured", str(run.stored.plan.counted - len(run.counted))),
+        ("measuring took", duration(took_s(run))),
+    ]
+
+
+def sections(run: BenchmarkRun) -> list[Section]:
+    """All sections that have anything to show."""
+    plan = [("kinds", run.stored.plan.workload), ("network", "; ".join(networks(run)))]
+    parts: dict[str, Sequence[Block]] = {
+        "Results": _results(run),
+        "Over the permutations": _charts(run),
+        "Where the time went": _times(run),
+        "Failed": _failures(run),
+        "Run": [Facts([(name, text) for name, text in plan if text])],
     }
-    return pages.get_template("benchmarks.html").render(
-        style=Markup(PALETTE + CHART),
-        name=plan.name,
-        verdict=run.verdict,
-        facts=[
-            ("measured", str(len(run.counted) - len(failures))),
-            ("failed", str(len(failures))),
-            ("not measured", str(plan.counted - len(run.counted))),
-            ("measuring took", duration(took)),
-        ],
-        titles=titles,
-        lines=lines,
-        repeated=any(row.good > 1 for row in run.rows),
-        thresholds=[(str(one.kind), one.text, one.reason) for one in run.thresholds],
-        charts=charts(run),
-        failures=[_failure(one) for one in failures[:MOST_FAILURES]],
-        left_out=max(0, len(failures) - MOST_FAILURES),
-        times=time_rows(run)[:MOST_DRAWN],
-        notes=run.notes,
-        run=[("run", run.name), ("kinds", plan.workload), ("network", "; ".join(networks(run)))],
-        made_on=[(key.replace("_", " "), clean(value, 300)) for key, value in made_on.items()],
+    return [Section(title, blocks) for title, blocks in parts.items() if blocks]
+
+
+def _results(run: BenchmarkRun) -> list[Block]:
+    meaning = ["n: repetitions. Mean ± half of its 95 % interval over them."]
+    notes = [f"Note: {note}" for note in run.notes]
+    return [table(run), Text([*(meaning if repeated(run) else []), *notes], "soft")]
+
+
+def _charts(run: BenchmarkRun) -> list[Block]:
+    drawn = charts(run)
+    meaning = "Large dots: means, with their 95 % intervals; small dots: single values."
+    return [Charts(drawn, "two"), Text([meaning], "soft")] if drawn else []
+
+
+def _times(run: BenchmarkRun) -> list[Block]:
+    rows = time_rows(run)[:MOST_DRAWN]
+    if not rows:
+        return []
+    titles = ["permutation", "part", "CPU", "where its time went"]
+    meaning = (
+        "Each part from its start to its end, over all repetitions: a server waits for its client"
+        " before and after."
     )
+    return [Table(titles, rows, texts=(0, 1, 3), layout="wrapped"), Text([meaning], "soft")]
+
+
+def _failures(run: BenchmarkRun) -> list[Block]:
+    if not run.failures:
+        return []
+    titles = ["benchmark", "why", "message", "what the tool said", "what to do"]
+    rows = [_failure(ended) for ended in run.failures[:MOST_FAILURES]]
+    left_out = len(run.failures) - MOST_FAILURES
+    rest = [f"{left_out} more: see the JSON."] if left_out > 0 else []
+    return [Table(titles, rows, texts=(0, 1, 2, 3, 4), layout="errors"), Text(rest, "soft")]
 
 
 def charts(run: BenchmarkRun) -> list[Chart]:
@@ -157,8 +173,3 @@ def _failure(ended: BenchmarkResult) -> tuple[str, ...]:
         "\n".join(map(clean, ended.lines)),
         clean(ended.advice, 300),
     )
-
-
-def _safe(value: object) -> object:
-    """Foreign text printable; markup and numbers as they are."""
-    return clean(value) if type(value) is str else value

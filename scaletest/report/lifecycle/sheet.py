@@ -7,8 +7,6 @@ durations seconds. What is missing is empty.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -22,7 +20,7 @@ from scaletest.analysis.lifecycle.phases import (
     reference,
 )
 from scaletest.analysis.lifecycle.result import LifecycleResult
-from scaletest.render.text import cell
+from scaletest.render.contents import Sheet
 
 # heading -> milestone
 TIMES = {
@@ -52,24 +50,20 @@ CLASSIC = (
 )
 
 
-def table(result: LifecycleResult, project: str, times: str) -> str:
-    """The whole file; workloads in the order of submission."""
+def sheet(result: LifecycleResult, project: str, times: str) -> Sheet:
+    """The whole table; workloads in the order of submission."""
     columns = _columns(result, project, times)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for one in result.courses:
-        writer.writerow([column(one) for column in columns.values()])
-    return out.getvalue()
+    rows = [[column(timeline) for column in columns.values()] for timeline in result.courses]
+    return Sheet(list(columns), rows, line_end="\n")
 
 
 def _columns(
     result: LifecycleResult, project: str, times: str
 ) -> dict[str, Callable[[WorkloadTimeline], str]]:
     columns: dict[str, Callable[[WorkloadTimeline], str]] = {
-        "Job Name": lambda one: cell(one.workload.name),
-        "Namespace": lambda one: cell(one.workload.namespace),
-        "projectName": lambda one: cell(project or one.workload.namespace.removeprefix("runai-")),
+        "Job Name": lambda one: one.workload.name,
+        "Namespace": lambda one: one.workload.namespace,
+        "projectName": lambda one: project or one.workload.namespace.removeprefix("runai-"),
     }
     columns |= {heading: _time(name) for heading, name in TIMES.items()}
     own = [step.name for step in PHASES if step.name not in CLASSIC and not step.of_pods]
@@ -77,7 +71,7 @@ def _columns(
         columns[BY_NAME[name].title] = _duration(result, name, times)
     columns["Fate"] = lambda one: str(fate(one, result.until))
     columns["Pods"] = lambda one: str(len(one.workload.pods))
-    columns["Reason"] = lambda one: cell(one.workload.reason)
+    columns["Reason"] = lambda one: one.workload.reason
     return columns
 
 

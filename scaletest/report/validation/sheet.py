@@ -1,21 +1,20 @@
-"""The steps of a run as CSV, one row a step, for spreadsheets and scripts. The columns are part of
-the interface: docs/reference/reports.md describes them; new ones come at the end. Base units;
-unknown is empty.
+"""The steps of a validation for programs, one row a step.
+
+The columns are part of the interface: docs/reference/reports.md describes them; new ones come at
+the end.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 
 from scaletest.analysis.estimate import Estimate, finite
 from scaletest.analysis.work_rate import FIGURES
 from scaletest.model.node_sample import DEVICE, DISK, PRESSURE
-from scaletest.render.text import cell
+from scaletest.render.contents import Sheet
 from scaletest.report import words
 from scaletest.report.run import Run
-from scaletest.report.table import Row, rows
+from scaletest.report.validation.rows import Row, rows
 
 Value = float | int | str | None
 
@@ -109,19 +108,7 @@ COLUMNS: dict[str, Callable[[Row], Value]] = {
 }
 
 
-def table(run: Run) -> str:
-    """Titles and one row a step, lines ended as RFC 4180 wants."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(COLUMNS)
-    for row in rows(run.result):
-        values = (get(row) for get in COLUMNS.values())
-        writer.writerow(map(_written, values))
-    return out.getvalue()
-
-
-def _written(value: Value) -> Value:
-    """Nine digits are more than any clock gives."""
-    if isinstance(value, float):
-        return float(f"{value:.9g}")
-    return cell(value) if isinstance(value, str) else value
+def sheet(run: Run) -> Sheet:
+    """Titles and one row a step."""
+    steps = rows(run.result)
+    return Sheet(list(COLUMNS), [[get(step) for get in COLUMNS.values()] for step in steps])

@@ -1,60 +1,43 @@
-"""The summary of a lifecycle run on a terminal: books, a line for each step, thresholds, the
-verdict last.
-"""
+"""What a terminal shows of a lifecycle run, and what a comment in CI shows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.console import Console
-from rich.text import Text
-
 from scaletest.analysis.lifecycle.phases import since_text
 from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations
-from scaletest.model.verdict import VerdictKind
+from scaletest.render.contents import Block, Table, Text
 from scaletest.render.numbers import NOTHING, plural, seconds, significant
-from scaletest.render.text import clean
-from scaletest.report.terminal import SIGNS, verdict_line
+from scaletest.report.words import SIGNS
 
-HEADINGS = ("step", "since", "values", "missing", "mean", "p50", "p95", "p99", "max", "source")
-
-
-def summary(result: LifecycleResult, console: Console, heading: str, saved: str = "") -> None:
-    """Print the whole result."""
-
-    def say(line: str, style: str = "") -> None:
-        console.print(Text(clean(line).replace("\n", " "), style=style), soft_wrap=True)
-
-    say(heading)
-    for number, line in enumerate(table(result.steps)):
-        say(line, "bold" if number == 0 else "")
-    say(booked(result))
-    say(placed(result))
-    for reason, count in [*result.books.rejections.items()][:3]:
-        say(f"rejected {count}: {reason}", "yellow")
-    for reason, count in result.skipped.items():
-        say(f"left out {plural(count, 'workload')}: {reason}", "yellow")
-    for one in result.thresholds:
-        say(f"threshold {SIGNS[one.kind]} {one.text} ({one.reason})")
-    console.print(verdict_line(result.verdict), soft_wrap=True)
-    if result.verdict.remedy and result.verdict.kind is not VerdictKind.PASS:
-        say(f"  what to do: {result.verdict.remedy}")
-    if saved:
-        say(f"saved in {saved}")
+MOST_REJECTIONS = 3
+HEADINGS = ("phase", "since", "values", "missing", "mean", "p50", "p95", "p99", "max", "source")
 
 
-def table(steps: Sequence[PhaseDurations]) -> list[str]:
-    """Aligned lines, the heading first."""
-    rows = [HEADINGS, *map(cells, steps)]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(HEADINGS))]
-    left = {0, 1, len(HEADINGS) - 1}
-    return [
-        "  ".join(
-            cell.ljust(width) if index in left else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
+def summary(result: LifecycleResult) -> list[Block]:
+    """The phases, what became of the workloads, and the throughput of scheduling."""
+    rejections = [f"{count}: {reason}" for reason, count in result.books.rejections.items()]
+    skipped = [f"{plural(count, 'workload')}: {reason}" for reason, count in result.skipped.items()]
+    thresholds = [
+        f"{SIGNS[threshold.kind]} {threshold.text} ({threshold.reason})"
+        for threshold in result.thresholds
     ]
+    return [
+        phase_table(result),
+        Text([booked(result), placed(result)]),
+        Text(rejections, "warning", "rejected", most=MOST_REJECTIONS, rest="reason"),
+        Text(skipped, "warning", "left out"),
+        Text(thresholds, label="threshold"),
+    ]
+
+
+def comment(result: LifecycleResult) -> list[Block]:
+    """The same for a comment in CI, which shows the thresholds itself."""
+    return summary(result)[:-1]
+
+
+def phase_table(result: LifecycleResult) -> Table:
+    """A row for each phase."""
+    texts = (0, 1, len(HEADINGS) - 1)
+    return Table(HEADINGS, [cells(phase) for phase in result.steps], texts=texts)
 
 
 def cells(one: PhaseDurations) -> tuple[str, ...]:

@@ -1,36 +1,17 @@
-"""A run as JUnit XML for CI: a test case for every doubling and every threshold, and one for the
-run as a whole.
-
-FAIL is a failure, INVALID an error. The case of the run carries the verdict, so a run that failed
-for another reason than a doubling is red too.
-"""
+"""A validation as test cases: the run, every doubling, and every threshold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
-from xml.etree import ElementTree
 
 from scaletest.analysis.cause import Causes
 from scaletest.analysis.steps import Step
 from scaletest.model import VerdictKind
+from scaletest.render.contents import Case
 from scaletest.render.numbers import between
-from scaletest.render.text import clean
 from scaletest.report import limits, words
 from scaletest.report.run import Run
-
-# What has no verdict yet is no success either.
-TAGS = {VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error", VerdictKind.RUNNING: "error"}
-
-
-class Case(NamedTuple):
-    """One test case; message is shown where it is not passed."""
-
-    name: str
-    kind: VerdictKind
-    message: str
-    seconds: float
 
 
 def cases(run: Run) -> Iterator[Case]:
@@ -44,41 +25,6 @@ def cases(run: Run) -> Iterator[Case]:
         yield _with_cause(doubling, run.result.causes) if _caused(run, before, after) else doubling
     for one in run.result.thresholds:
         yield Case(one.text, one.kind, one.reason, 0.0)
-
-
-def suite(run: Run) -> str:
-    """The whole document."""
-    return document(
-        words.heading(run.result),
-        list(cases(run)),
-        run.result.elapsed_s,
-        run.environment.get("began"),
-    )
-
-
-def document(title: str, found: Sequence[Case], elapsed_s: float, began: object = "") -> str:
-    """JUnit XML of these cases."""
-    counts = {
-        "tests": str(len(found)),
-        "failures": str(sum(TAGS.get(one.kind) == "failure" for one in found)),
-        "errors": str(sum(TAGS.get(one.kind) == "error" for one in found)),
-        "time": f"{elapsed_s:.3f}",
-    }
-    name = _line(title)
-    root = ElementTree.Element("testsuites", {"name": "scaletest", **counts})
-    stamp = {"timestamp": _line(began)} if isinstance(began, str) and began else {}
-    inner = ElementTree.SubElement(root, "testsuite", {"name": name, **counts, **stamp})
-    for one in found:
-        attributes = {"classname": name, "name": _line(one.name), "time": f"{one.seconds:.3f}"}
-        element = ElementTree.SubElement(inner, "testcase", attributes)
-        if one.kind in TAGS:
-            first = _line(one.message.partition("\n")[0])
-            wrong = ElementTree.SubElement(
-                element, TAGS[one.kind], {"message": first, "type": str(one.kind)}
-            )
-            wrong.text = clean(one.message)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
 def _doubling(
@@ -110,8 +56,3 @@ def _with_cause(case: Case, causes: Causes | None) -> Case:
     told = [causes.sentence, causes.remedy] if causes else []
     told += [f"{row.label}, {row.evidence}" for row in limits.rows(causes) if row.evidence]
     return case._replace(message="\n".join([case.message, *filter(None, told)]))
-
-
-def _line(text: str) -> str:
-    """For attributes."""
-    return clean(text).replace("\n", " ")

@@ -1,0 +1,13 @@
+"""A run in one line: verdict, what was run, and why the verdict is as it is."""
+
+from __future__ import annotations
+
+from scaletest.render.contents import Report
+from scaletest.render.text import clean
+
+
+def render(report: Report) -> str:
+    """One line, ended by a line feed."""
+    head = report.head
+    line = f"{head.verdict.kind}  {head.title}: {head.verdict.reason}"
+    return clean(line).replace("\n", " ") + "\n"

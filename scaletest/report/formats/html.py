@@ -1,0 +1,83 @@
+"""A run as one HTML file: no script, no address outside itself, readable on a phone, in the dark
+and on paper. Whatever is no markup is escaped on its way in.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from scaletest.render.contents import Charts, Facts, Figure, Report, Share, Table, Text
+from scaletest.render.numbers import NOTHING
+from scaletest.render.style import CHART, PALETTE
+from scaletest.render.text import Markup, clean
+from scaletest.report import formats
+
+LONGEST_TEXT = 4000
+# Of the plan: what is no setting, or may hold secrets and whole documents.
+UNSHOWN = ("schema_version", "template")
+BLOCKS = {Table: "table", Figure: "figure", Charts: "charts", Text: "text", Facts: "facts"}
+
+
+def render(report: Report) -> str:
+    """The whole file."""
+    head = report.head
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            head=head,
+            sections=report.sections(),
+            style=Markup(PALETTE + CHART),
+            environment=pairs(head.environment),
+            plan=pairs(head.plan),
+            formats=[name for name in formats.names() if name != "html"],
+        )
+    )
+
+
+@cache
+def environment() -> Environment:
+    """The templates; what is no markup is escaped on its way in."""
+    templates = Environment(
+        loader=PackageLoader("scaletest.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_safe,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.globals.update(quoted=shlex.quote)
+    templates.tests["share"] = lambda cell: isinstance(cell, Share)
+    templates.filters["block"] = lambda block: BLOCKS[type(block)]
+    return templates
+
+
+def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A plan or an environment as names and values."""
+    return [
+        (str(key).replace("_", " "), shown(setting))
+        for key, setting in settings.items()
+        if key not in UNSHOWN
+    ]
+
+
+def shown(setting: object) -> str:
+    """Any value of a plan or an environment as text."""
+    if setting in ("", [], (), {}):
+        return NOTHING
+    if isinstance(setting, dict):
+        return ", ".join(f"{key} {shown(inner)}" for key, inner in setting.items())
+    if isinstance(setting, list | tuple):
+        return " ".join(map(shown, setting))
+    return clean(NOTHING if setting is None else setting, LONGEST_TEXT)
+
+
+def _safe(text: object) -> object:
+    """Foreign text printable; markup, numbers and the like as they are."""
+    return clean(text) if type(text) is str else text

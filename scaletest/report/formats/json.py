@@ -1,0 +1,12 @@
+"""A run as JSON: everything that other formats show, in base units."""
+
+from __future__ import annotations
+
+import json
+
+from scaletest.render.contents import Report
+
+
+def render(report: Report) -> str:
+    """The whole document."""
+    return json.dumps(report.data(), indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,88 @@
+"""A run as Markdown: verdict and table, short enough for a comment in CI. Foreign text stands in
+code spans or is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from scaletest.model import VerdictKind
+from scaletest.render.contents import Block, Report, Table, Text
+from scaletest.render.numbers import duration, plural
+from scaletest.render.text import clean, code
+
+SIGNS = {
+    VerdictKind.PASS: "✅",
+    VerdictKind.FAIL: "❌",
+    VerdictKind.INVALID: "⚠️",
+    VerdictKind.RUNNING: "⏳",
+}
+
+
+def render(report: Report) -> str:
+    """The whole text."""
+    head = report.head
+    verdict = head.verdict
+    lines = [f"### {SIGNS[verdict.kind]} {verdict.kind}: {plain(verdict.reason)}", ""]
+    if verdict.remedy:
+        lines += [f"**What to do:** {plain(verdict.remedy)}", ""]
+    asked = [plain(condition) for condition in head.conditions]
+    took = [duration(head.elapsed_s)] if head.elapsed_s else []
+    lines += [" · ".join([code(head.title), *asked, *took]), ""]
+    for block in report.comment():
+        lines += _block(block)
+    lines += [
+        f"* {threshold.kind}: {code(threshold.text)}, {plain(threshold.measured)}"
+        for threshold in head.thresholds
+    ]
+    lines += [f"* Warning: {plain(warning)}" for warning in head.warnings]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def plain(text: str) -> str:
+    """Sentences that may hold foreign names: nothing in them is markup, a mention or a new line."""
+    escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", clean(text, 1000).replace("\n", " "))
+    return escaped.replace("@", "`@`")
+
+
+def _block(block: Block) -> Iterator[str]:
+    if isinstance(block, Table):
+        yield from _table(block)
+    elif isinstance(block, Text):
+        yield from _text(block)
+
+
+def _table(table: Table) -> Iterator[str]:
+    if table.title:
+        yield from (f"**{table.title}**", "")
+    yield _row([clean(title) for title in table.titles])
+    columns = range(len(table.titles))
+    yield _row([":--" if column in table.texts else "--:" for column in columns])
+    for cells in table.rows:
+        yield _row([_cell(table, column, str(cells[column])) for column in columns])
+    yield ""
+
+
+def _cell(table: Table, column: int, text: str) -> str:
+    if column in table.foreign:
+        return code(text) if text else ""
+    if column in table.texts:
+        return plain(text)
+    return clean(text).replace("|", "\\|")
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _text(text: Text) -> Iterator[str]:
+    most = text.most or len(text.lines)
+    label = f"{text.label}: " if text.label else ""
+    if text.style in ("list", "warning"):
+        yield from (f"* {label}{plain(line)}" for line in text.lines[:most])
+        if len(text.lines) > most:
+            yield f"* {plural(len(text.lines) - most, f'more {text.rest}')} in the report"
+    else:
+        for line in text.lines[:most]:
+            yield from (f"{label}{plain(line)}", "")

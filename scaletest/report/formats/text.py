@@ -1,0 +1,104 @@
+"""A run as plain text, and on a terminal: heading, summary, verdict, where it is, what to try next.
+
+The most important stands last, where a terminal leaves the eye. A table that is too wide leaves out
+its spare columns, and else is broken into several below each other. Texts that are optional are cut
+where the whole would be longer than a screen.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text as Styled
+
+from scaletest.model import Verdict, VerdictKind
+from scaletest.render.contents import Block, Head, Report, Table, Text
+from scaletest.render.numbers import duration, plural
+from scaletest.render.text import clean
+from scaletest.render.text_table import aligned
+
+COLOURS = {
+    VerdictKind.PASS: "green",
+    VerdictKind.FAIL: "red",
+    VerdictKind.INVALID: "yellow",
+    VerdictKind.RUNNING: "cyan",
+}
+STYLES = {"soft": "dim", "warning": "yellow"}
+WIDTH = 100
+MOST_LINES = 24
+LONGEST_TITLE = 64
+
+
+def render(report: Report) -> str:
+    """The text for files."""
+    out = io.StringIO()
+    show(report, Console(file=out, width=WIDTH, color_system=None))
+    return out.getvalue()
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the summary."""
+    head = report.head
+    blocks = report.summary()
+    foot = [
+        *([f"saved in {head.folder}"] if head.folder else []),
+        *([f"next: {head.following}"] if head.following else []),
+    ]
+    fixed = 2 + bool(head.verdict.remedy) + len(foot)
+    room = MOST_LINES - fixed - sum(len(_lines(block, console.width)) for block in blocks)
+    _say(console, heading(head))
+    for block in blocks:
+        lines = _lines(block, console.width)
+        if isinstance(block, Text) and block.optional and room < 0:
+            kept = max(0, len(lines) + room)
+            room += len(lines) - kept
+            lines = lines[:kept]
+        style = STYLES.get(block.style, "") if isinstance(block, Text) else ""
+        for number, line in enumerate(lines):
+            title = isinstance(block, Table) and number == 0
+            _say(console, line, "bold" if title else style)
+    console.print(verdict_line(head.verdict), soft_wrap=True)
+    if head.verdict.remedy:
+        _say(console, f"  what to do: {head.verdict.remedy}")
+    for line in foot:
+        _say(console, line)
+
+
+def heading(head: Head) -> str:
+    """What was run, where, what was asked, and how long it took, in one line."""
+    took = [duration(head.elapsed_s)] if head.elapsed_s else []
+    parts = [clean(head.title, LONGEST_TITLE), head.machine, *head.conditions, *took]
+    return " · ".join(part for part in parts if part)
+
+
+def verdict_line(verdict: Verdict) -> Styled:
+    """PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason."""
+    line = Styled(verdict.kind.value, style=f"bold {COLOURS[verdict.kind]}")
+    line.append(f"  {_one_line(verdict.reason)}", style="none")
+    return line
+
+
+def _say(console: Console, line: str, style: str = "") -> None:
+    console.print(Styled(_one_line(line), style=style), soft_wrap=True)
+
+
+def _one_line(text: str) -> str:
+    return clean(text).replace("\n", " ")
+
+
+def _lines(block: Block, width: int) -> list[str]:
+    if isinstance(block, Table):
+        return list(aligned(block, width))
+    if isinstance(block, Text):
+        return list(_text(block))
+    return []
+
+
+def _text(text: Text) -> Iterator[str]:
+    label = f"{text.label}: " if text.label else ""
+    most = text.most or len(text.lines)
+    yield from (f"{label}{line}" for line in text.lines[:most])
+    if len(text.lines) > most:
+        yield f"{plural(len(text.lines) - most, f'more {text.rest}')} in the report"

@@ -1,0 +1,107 @@
+"""Every format shows every type of run; a format is a module, which nothing else lists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from scaletest.model import Verdict, VerdictKind
+from scaletest.render.contents import Case, Head, Report, Section, Sheet, Table, Text
+from scaletest.report import formats
+from scaletest.report.benchmark import BenchmarkReport
+from scaletest.report.lifecycle import LifecycleReport
+from scaletest.report.saturation import SaturationReport
+from scaletest.report.validation import ValidationReport
+from tests.unit import lifecycles, runs, test_benchmark_report, test_saturation_report
+
+HOSTILE = "<script>\x1b[31m|=cmd`\n"
+
+
+class ToyReport:
+    """The least that a run type must give."""
+
+    head = Head(f"toy {HOSTILE}", Verdict(VerdictKind.FAIL, HOSTILE, HOSTILE), "/runs/toy")
+
+    def summary(self) -> list[Table | Text]:
+        return [Table([HOSTILE, "n"], [[HOSTILE, "1"]], texts=(0,)), Text([HOSTILE])]
+
+    comment = summary
+
+    def sections(self) -> list[Section]:
+        return [Section(HOSTILE, self.summary())]
+
+    def sheet(self) -> Sheet:
+        return Sheet(["name", "time_s"], [[HOSTILE, 1 / 3], [None, 2]])
+
+    def cases(self) -> list[Case]:
+        return [Case(HOSTILE, VerdictKind.FAIL, HOSTILE, 0.5)]
+
+    def data(self) -> dict[str, str]:
+        return {"name": HOSTILE}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    """A report of each type of run."""
+    lifecycle = lifecycles.of(lifecycles.workload("j-1"), lifecycles.workload("j-2"))
+    return {
+        "validation": ValidationReport(runs.make("fail", tmp_path_factory.mktemp("runs"))),
+        "saturation": SaturationReport(test_saturation_report.made()),
+        "lifecycle": LifecycleReport(lifecycle, "lifecycle of 2 Jobs", "/runs/l"),
+        "benchmark": BenchmarkReport(test_benchmark_report.a_run()),
+        "toy": ToyReport(),
+    }
+
+
+@pytest.mark.parametrize("form", formats.names())
+@pytest.mark.parametrize("run_type", ["validation", "saturation", "lifecycle", "benchmark", "toy"])
+def test_every_format_shows_every_type_of_run(
+    reports: dict[str, Report], run_type: str, form: str
+) -> None:
+    report = reports[run_type]
+    text = formats.render(report, form)
+    assert text.endswith("\n")
+    assert all(character.isprintable() or character in "\r\n" for character in text)
+    if form in ("brief", "html", "md", "text"):
+        assert report.head.verdict.kind in text
+    if form == "json":
+        json.loads(text)
+    if form == "junit":
+        assert len(ElementTree.fromstring(text).findall(".//testcase")) == len(report.cases())
+    if form == "csv":
+        assert len(text.splitlines()) == 1 + len(report.sheet().rows)
+    if form == "html":
+        assert "<script" not in text
+
+
+def test_a_brief_report_is_one_line(reports: dict[str, Report]) -> None:
+    line = formats.render(reports["lifecycle"], "brief")
+    assert line == "PASS  lifecycle of 2 Jobs: 2 of 2 workloads reached finished\n"
+
+
+def test_a_format_is_a_module_of_the_package() -> None:
+    folder = Path(formats.__file__).parent
+    assert formats.names() == sorted(
+        path.stem for path in folder.glob("*.py") if path.stem != "__init__"
+    )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "output", "expected"),
+    [
+        (None, "-", "text"),
+        (None, "report.html", "html"),
+        (None, "report.HTM", "html"),
+        (None, "junit.xml", "junit"),
+        (None, "notes.txt", "text"),
+        (None, "report", "text"),
+        ("md", "report.html", "md"),
+    ],
+)
+def test_the_suffix_of_the_file_chooses_the_format(
+    chosen: str | None, output: str, expected: str
+) -> None:
+    assert formats.chosen(chosen, Path(output)) == expected
