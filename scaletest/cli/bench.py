@@ -241,10 +241,10 @@ def list_runs(output: str) -> None:
 )
 def show(run: str, form: str | None, output: Path) -> None:
     """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
-    from scaletest.report.benchmark import BenchmarkReport
+    from scaletest.report.benchmark import benchmark_report
 
     stored.spared(stored.find(run), output)
-    write(formats.render(BenchmarkReport(_run(run)), formats.chosen(form, output)), output)
+    write(formats.render(benchmark_report(_run(run)), formats.chosen(form, output)), output)
 
 
 @command.command()
@@ -302,8 +302,8 @@ def _run(name: str) -> BenchmarkRun:
 
 def _say(found: BenchmarkRun, output: str) -> None:
     if output == "table":
-        from scaletest.report.benchmark import BenchmarkReport
+        from scaletest.report.benchmark import benchmark_report
 
-        stored.show(BenchmarkReport(found))
+        stored.show(benchmark_report(found))
     else:
         options.show(found.to_dict(), output)

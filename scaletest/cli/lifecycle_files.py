@@ -18,7 +18,7 @@ from scaletest.report import formats
 if TYPE_CHECKING:
     from scaletest.analysis.lifecycle.result import LifecycleResult
     from scaletest.lifecycle.store import Store
-    from scaletest.report.lifecycle import LifecycleReport
+    from scaletest.render.contents import Report
 
 
 @click.command()
@@ -95,10 +95,10 @@ def report(form: str | None, output: Path, **given: Any) -> int:
     return result.verdict.kind.exit_code
 
 
-def _report(store: Store, result: LifecycleResult, times: str = "watch") -> LifecycleReport:
-    from scaletest.report.lifecycle import LifecycleReport
+def _report(store: Store, result: LifecycleResult, times: str = "watch") -> Report:
+    from scaletest.report.lifecycle import LifecycleRun, lifecycle_report
 
-    return LifecycleReport(
+    run = LifecycleRun(
         result,
         title=own.heading(store),
         folder=str(store.path),
@@ -107,9 +107,10 @@ def _report(store: Store, result: LifecycleResult, times: str = "watch") -> Life
         plan=store.plan().to_dict() if store.planned else {},
         environment=store.environment(),
     )
+    return lifecycle_report(run)
 
 
-def stored_report(store: Store) -> LifecycleReport:
+def stored_report(store: Store) -> Report:
     """A run, judged anew without thresholds of this command line unless it is still measured."""
     return _report(store, stored.lifecycle(store.path, lambda: own.result_of(store, {})))
 

@@ -54,20 +54,15 @@ def command(run: str, **given: Any) -> None:
     The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no
     such run.
     """
-    from scaletest.report.validation import ValidationReport
-
     folder = stored.find(run)
     stored.spared(folder, given["output"], given["png"])
     report = stored.report(folder)
     if given["png"]:
-        if not isinstance(report, ValidationReport):
+        if report.picture is None:
             raise UsageError(
-                "--png draws how a validation scales, and this is no validation",
-                hint="use -t html; pictures of a lifecycle: scaletest lifecycle plot",
+                f"--png: a {folder.kind} run has no picture", hint="use -o report.html"
             )
-        from scaletest.report.png import save
-
-        save(report.run.result, given["png"])
+        report.picture(given["png"])
         echo(f"{given['png']} written", err=True)
     form = formats.chosen(given["form"], given["output"])
     if form == "text" and str(given["output"]) == "-":

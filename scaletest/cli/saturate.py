@@ -168,9 +168,9 @@ def show(form: str, folder: SaturationFolder) -> None:
 
     run = read(folder.path, default_root(os.environ))
     if form == "table":
-        from scaletest.report.saturation import SaturationReport
+        from scaletest.report.saturation import saturation_report
 
-        stored.show(SaturationReport(run))
+        stored.show(saturation_report(run))
     else:
         options.show(
             {

@@ -59,21 +59,21 @@ def report(folder: RunFolder) -> Report:
     """The report of a run of any type, judged anew unless it is still measured."""
     kind = folder.kind
     if kind == SATURATION:
-        from scaletest.report.saturation import SaturationReport
+        from scaletest.report.saturation import saturation_report
 
-        return SaturationReport(saturation(folder))
+        return saturation_report(saturation(folder))
     if kind == LIFECYCLE:
         from scaletest.cli import lifecycle_files
         from scaletest.lifecycle.store import Store
 
         return lifecycle_files.stored_report(Store(folder.path))
     if kind == BENCHMARK:
-        from scaletest.report.benchmark import BenchmarkReport
+        from scaletest.report.benchmark import benchmark_report
 
-        return BenchmarkReport(benchmarks(folder))
-    from scaletest.report.validation import ValidationReport
+        return benchmark_report(benchmarks(folder))
+    from scaletest.report.validation import validation_report
 
-    return ValidationReport(judged(folder))
+    return validation_report(judged(folder))
 
 
 def show(report: Report) -> None:

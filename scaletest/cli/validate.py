@@ -348,9 +348,9 @@ def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:
     if form == "table":
         from scaletest.archive import default_root
         from scaletest.report.run import read
-        from scaletest.report.validation import ValidationReport
+        from scaletest.report.validation import validation_report
 
-        stored_runs.show(ValidationReport(read(folder, default_root(os.environ))))
+        stored_runs.show(validation_report(read(folder, default_root(os.environ))))
     else:
         options.show({**result.to_dict(), "folder": str(folder.path)}, form)
 

@@ -6,9 +6,10 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.svg import Chart
@@ -161,27 +162,21 @@ class Head:
     plan: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Report(Protocol):
-    """A run as all formats show it."""
+@dataclass(frozen=True)
+class Report:
+    """A run as all formats show it; a format calls only for the parts that it shows.
 
-    @property
-    def head(self) -> Head:
-        """What every report begins and ends with."""
+    summary: what a terminal shows between heading and verdict. comment: what a comment in CI shows
+    below the verdict. sections: what a page shows. sheet: a row for each step, or for whatever the
+    run has many of. cases: the run as test cases. data: all of it for programs, as plain values for
+    JSON. picture: writes the main chart as a PNG; None where there is none.
+    """
 
-    def summary(self) -> Sequence[Block]:
-        """What a terminal shows between heading and verdict."""
-
-    def comment(self) -> Sequence[Block]:
-        """What a comment in CI shows below the verdict."""
-
-    def sections(self) -> Sequence[Section]:
-        """What a page shows."""
-
-    def sheet(self) -> Sheet:
-        """A row for each step, or for whatever the run has many of."""
-
-    def cases(self) -> Sequence[Case]:
-        """The run as test cases."""
-
-    def data(self) -> Mapping[str, Any]:
-        """All of it for programs, as plain values for JSON."""
+    head: Head
+    summary: Callable[[], Sequence[Block]]
+    comment: Callable[[], Sequence[Block]]
+    sections: Callable[[], Sequence[Section]]
+    sheet: Callable[[], Sheet]
+    cases: Callable[[], Sequence[Case]]
+    data: Callable[[], Mapping[str, Any]]
+    picture: Callable[[Path], None] | None = None

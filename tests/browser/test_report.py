@@ -13,7 +13,7 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from scaletest.report import formats
-from scaletest.report.validation import ValidationReport
+from scaletest.report.validation import validation_report
 from tests.browser.conftest import Browser
 from tests.conftest import eventually
 from tests.unit import runs
@@ -52,7 +52,7 @@ def test_every_report_opens_without_a_complaint_and_shows_its_verdict(
 ) -> None:
     run = runs.make(case, tmp_path)
     page = tmp_path / "report.html"
-    page.write_text(formats.render(ValidationReport(run), "html"), "utf-8")
+    page.write_text(formats.render(validation_report(run), "html"), "utf-8")
     dom, console = opened(browse(), page)
     assert console == []
     assert f"<strong>{run.result.verdict.kind}</strong>" in dom
@@ -63,7 +63,7 @@ def test_the_console_would_tell(browse: Open, tmp_path: Path) -> None:
     # given the same page with a script and a picture in it, expect the policy to block both and the
     # console to say so
     page = tmp_path / "report.html"
-    text = formats.render(ValidationReport(runs.make("pass", tmp_path)), "html")
+    text = formats.render(validation_report(runs.make("pass", tmp_path)), "html")
     page.write_text(
         text.replace("<main>", "<main><script>document.title = 'ran'</script><img src=x.png>"),
         "utf-8",
@@ -77,7 +77,7 @@ def test_the_console_would_tell(browse: Open, tmp_path: Path) -> None:
 def test_it_fits_its_reader(browse: Open, tmp_path: Path, width: int, dark: bool) -> None:
     page = tmp_path / "frame.html"
     report = html.escape(
-        formats.render(ValidationReport(runs.make("fail", tmp_path)), "html"), quote=True
+        formats.render(validation_report(runs.make("fail", tmp_path)), "html"), quote=True
     )
     page.write_text(
         f'{PROBE}<iframe width="{width}" height="844" style="border:0" srcdoc="{report}"></iframe>',
@@ -99,7 +99,7 @@ def test_it_fits_its_reader(browse: Open, tmp_path: Path, width: int, dark: bool
 def test_causes_are_read_on_a_phone_without_moving_sideways(browse: Open, tmp_path: Path) -> None:
     page = tmp_path / "frame.html"
     report = html.escape(
-        formats.render(ValidationReport(runs.make("limited", tmp_path)), "html"), quote=True
+        formats.render(validation_report(runs.make("limited", tmp_path)), "html"), quote=True
     )
     probe = PROBE.replace(
         "wide: page",
@@ -122,7 +122,7 @@ def test_causes_are_read_on_a_phone_without_moving_sideways(browse: Open, tmp_pa
 
 def test_it_can_be_printed(browse: Open, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    page.write_text(formats.render(ValidationReport(runs.make("pass", tmp_path)), "html"), "utf-8")
+    page.write_text(formats.render(validation_report(runs.make("pass", tmp_path)), "html"), "utf-8")
     browser = browse()
     browser.get(page.as_uri())
     assert base64.b64decode(browser.print_page()).startswith(b"%PDF")

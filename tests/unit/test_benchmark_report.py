@@ -22,7 +22,7 @@ from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.render.text_table import aligned
 from scaletest.report import formats
-from scaletest.report.benchmark import BenchmarkReport
+from scaletest.report.benchmark import benchmark_report
 from scaletest.report.benchmark.summary import table
 from scaletest.report.benchmark_comparison import compared
 from scaletest.report.benchmarks import BenchmarkRun, of, words
@@ -84,7 +84,7 @@ def test_a_run_is_summed_up_over_its_repetitions() -> None:
     assert [row.good for row in found.rows] == [2, 2]
     assert found.rows[0].summaries["bandwidth"].mean == pytest.approx(1.005e10)
     assert found.verdict.kind.exit_code == 0
-    text = formats.render(BenchmarkReport(found), "text")
+    text = formats.render(benchmark_report(found), "text")
     assert "streams 1" in text and "Gbit/s" in text and "eth0, IPv4, MTU 1500" in text
 
 
@@ -98,10 +98,10 @@ def test_where_the_time_of_each_part_went_is_told_over_all_repetitions() -> None
         ended[one.name] = replace(ended[one.name], activities={"client-0": activity.to_dict()})
     found = of("run", "/runs/run", replace(given, ended=ended))
     told = "time of client-0, streams 1: 0.5 cores; on a CPU 50%, network 50% (198.18.0.1:5201)"
-    assert told in formats.render(BenchmarkReport(found), "text").splitlines()
-    assert f"* {md.plain(told)}" in formats.render(BenchmarkReport(found), "md").splitlines()
-    assert "<h2>Where the time went</h2>" in formats.render(BenchmarkReport(found), "html")
-    assert "<h2>Where the time went</h2>" not in formats.render(BenchmarkReport(a_run()), "html")
+    assert told in formats.render(benchmark_report(found), "text").splitlines()
+    assert f"* {md.plain(told)}" in formats.render(benchmark_report(found), "md").splitlines()
+    assert "<h2>Where the time went</h2>" in formats.render(benchmark_report(found), "html")
+    assert "<h2>Where the time went</h2>" not in formats.render(benchmark_report(a_run()), "html")
 
 
 def test_a_wrong_activity_is_refused() -> None:
@@ -113,13 +113,13 @@ def test_a_wrong_activity_is_refused() -> None:
 def test_a_failure_is_shown_with_its_lines_and_fails_the_run() -> None:
     found = a_run(broken=True)
     assert found.verdict.kind.exit_code == 3
-    text = formats.render(BenchmarkReport(found), "text")
+    text = formats.render(benchmark_report(found), "text")
     assert "bad_output" in text and "\x1b" not in text
 
 
 @pytest.mark.parametrize("form", formats.names())
 def test_foreign_text_does_no_harm_in_any_form(form: str) -> None:
-    text = formats.render(BenchmarkReport(a_run(broken=True)), form)
+    text = formats.render(benchmark_report(a_run(broken=True)), form)
     assert "\x1b" not in text
     if form == "html":
         assert "<script" not in text
@@ -189,7 +189,7 @@ def test_a_failure_that_brings_its_own_advice_gives_it_in_every_text() -> None:
     report = of("run", "/r", StoredBenchmarks(run.plan, {}, {**run.ended, name: why}, {}))
     assert report.verdict.remedy == "choose a smaller size"
     for form in set(formats.names()) - {"brief", "csv"}:
-        assert "choose a smaller size" in formats.render(BenchmarkReport(report), form), form
+        assert "choose a smaller size" in formats.render(benchmark_report(report), form), form
 
 
 def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
@@ -216,7 +216,7 @@ def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
 def test_values_of_permutations_are_written_as_yaml_writes_them(
     form: str, product: dict[str, list[object]]
 ) -> None:
-    text = formats.render(BenchmarkReport(swept(product)), form)
+    text = formats.render(benchmark_report(swept(product)), form)
     assert "True" not in text and "False" not in text
     assert "true" in text or form in ("brief", "junit")
 
@@ -250,7 +250,7 @@ def test_messages_about_values_are_written_as_yaml_writes_them() -> None:
 
 def test_a_sweep_over_the_mtu_has_its_own_column_beside_the_one_that_was_used() -> None:
     text = formats.render(
-        BenchmarkReport(
+        benchmark_report(
             swept({"mtu": [1500, 9000], "streams": [1]}, interface="eth0", family="IPv4", mtu=9000)
         ),
         "csv",
@@ -276,7 +276,7 @@ def test_values_of_a_matrix_may_have_the_names_of_columns() -> None:
     (one,) = plan.benchmarks
     ended = {one.name: BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9})}
     text = formats.render(
-        BenchmarkReport(of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))), "csv"
+        benchmark_report(of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))), "csv"
     )
     (row,) = csv.DictReader(io.StringIO(text))
     assert (row["permutation.name"], row["permutation.bandwidth"], float(row["bandwidth"])) == (
@@ -414,7 +414,7 @@ def test_explain_names_every_field_and_number(
 
 
 def test_the_page_draws_each_number_over_the_permutations() -> None:
-    text = formats.render(BenchmarkReport(a_run()), "html")
+    text = formats.render(benchmark_report(a_run()), "html")
     assert text.count("<svg") == 2 and ">streams<" in text and "bandwidth, Gbit/s" in text
 
 
@@ -432,7 +432,7 @@ def test_the_page_of_a_single_benchmark_draws_nothing_and_one_with_many_names_fe
             for one in plan.benchmarks
         }
         return formats.render(
-            BenchmarkReport(of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))), "html"
+            benchmark_report(of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))), "html"
         )
 
     assert "<svg" not in page(1)

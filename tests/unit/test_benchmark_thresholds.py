@@ -18,7 +18,7 @@ from scaletest.kinds.registry import KINDS
 from scaletest.kinds.threshold import UNITS, parse
 from scaletest.model.errors import InvalidValue
 from scaletest.report import formats
-from scaletest.report.benchmark import BenchmarkReport
+from scaletest.report.benchmark import benchmark_report
 from scaletest.report.benchmarks import BenchmarkRun, of
 
 HEADLINES = [one for kind in KINDS.values() for one in kind.headlines]
@@ -222,7 +222,7 @@ def test_one_repetition_is_judged_by_its_value_and_says_so() -> None:
 @pytest.mark.parametrize("form", sorted(set(formats.names()) - {"csv"}))
 def test_thresholds_stand_in_every_form(form: str) -> None:
     text = formats.render(
-        BenchmarkReport(run(plan("bandwidth(streams=8)>=5Gbit/s"), [9e9, 9e9, 3e9, 3e9])), form
+        benchmark_report(run(plan("bandwidth(streams=8)>=5Gbit/s"), [9e9, 9e9, 3e9, 3e9])), form
     )
     assert ("streams=8" in text and "FAIL" in text) or "failure" in text
 

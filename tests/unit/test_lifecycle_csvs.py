@@ -8,7 +8,7 @@ import io
 import pytest
 
 from scaletest.report import formats
-from scaletest.report.lifecycle import LifecycleReport
+from scaletest.report.lifecycle import LifecycleRun, lifecycle_report
 from tests.unit.lifecycles import of, workload
 
 
@@ -16,7 +16,11 @@ def test_defect_01_every_heading_stands_over_its_own_values() -> None:
     found = of(workload("j-1", evicted=7.5), workload("j-2", submitted=10.0))
     rows = list(
         csv.DictReader(
-            io.StringIO(formats.render(LifecycleReport(found, "l", "/runs/l", project="p"), "csv"))
+            io.StringIO(
+                formats.render(
+                    lifecycle_report(LifecycleRun(found, "l", "/runs/l", project="p")), "csv"
+                )
+            )
         )
     )
     assert all(None not in row and None not in row.values() for row in rows)

@@ -31,7 +31,7 @@ from scaletest.render.text_table import aligned
 from scaletest.report import formats, progress, words
 from scaletest.report.formats import text as text_format
 from scaletest.report.run import Run, read
-from scaletest.report.validation import ValidationReport
+from scaletest.report.validation import validation_report
 from scaletest.report.validation.sheet import COLUMNS
 from tests.conftest import missing
 from tests.unit import runs
@@ -95,7 +95,7 @@ def golden(name: str, text: str) -> None:
 
 def on_terminal(run: Run, width: int) -> str:
     out = io.StringIO()
-    text_format.show(ValidationReport(run), Console(file=out, width=width, color_system=None))
+    text_format.show(validation_report(run), Console(file=out, width=width, color_system=None))
     return out.getvalue()
 
 
@@ -122,7 +122,7 @@ def test_summary_is_as_agreed(made: dict[str, Run], case: str) -> None:
     "case", ["pass", "fail", "limited", "sampled", "mirrored", "sharing", "hostile"]
 )
 def test_every_form_is_as_agreed(made: dict[str, Run], case: str, form: str) -> None:
-    golden(f"report-{case}.{form}", formats.render(ValidationReport(made[case]), form))
+    golden(f"report-{case}.{form}", formats.render(validation_report(made[case]), form))
 
 
 @pytest.mark.parametrize("form", formats.names())
@@ -130,7 +130,7 @@ def test_every_form_is_as_agreed(made: dict[str, Run], case: str, form: str) -> 
 def test_every_form_tells_every_case_in_valid_text(
     made: dict[str, Run], case: str, form: str
 ) -> None:
-    text = formats.render(ValidationReport(made[case]), form)
+    text = formats.render(validation_report(made[case]), form)
     assert text.endswith("\n")
     assert text.encode().decode() == text
     if form not in ("csv", "junit"):
@@ -192,7 +192,7 @@ def test_no_form_acts_on_the_object_of_a_cause(tmp_path: Path, form: str) -> Non
         {State.DISK: 0.3, State.ON_CPU: 0.1}, (Wait(State.DISK, runs.HOSTILE, 0.3),), cpu_s=0.1
     )
     plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
-    text = formats.render(ValidationReport(limited(tmp_path, plan, activity)), form)
+    text = formats.render(validation_report(limited(tmp_path, plan, activity)), form)
     assert not {"\x1b", "\u202e"} & set(text)
     assert form == "csv" or "waiting for a disk" in text
     assert form != "html" or not {"script", "img"} & {tag for tag, _ in Page(text).tags}
@@ -217,14 +217,14 @@ def test_a_slow_worker_is_named_also_where_no_doubling_fails(tmp_path: Path) -> 
     sentence = "nly one worker is slow, worker-0-3: 0.6 s a request, 0.2 s elsewhere"
     assert "ratio" not in run.result.verdict.reason
     for form in ("text", "md", "html"):
-        assert sentence in formats.render(ValidationReport(run), form)
+        assert sentence in formats.render(validation_report(run), form)
 
 
 def test_a_page_says_why_no_cause_is_named(tmp_path: Path) -> None:
     plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
     page = Page(
         formats.render(
-            ValidationReport(limited(tmp_path, plan, Activity({State.ON_CPU: 0.2}, cpu_s=0.2))),
+            validation_report(limited(tmp_path, plan, Activity({State.ON_CPU: 0.2}, cpu_s=0.2))),
             "html",
         )
     )
@@ -256,7 +256,7 @@ class Page(HTMLParser):
 
 @pytest.mark.parametrize("case", runs.CASES)
 def test_the_page_acts_on_nothing_foreign_and_asks_nobody(made: dict[str, Run], case: str) -> None:
-    page = Page(formats.render(ValidationReport(made[case]), "html"))
+    page = Page(formats.render(validation_report(made[case]), "html"))
     assert not page.open
     names = {tag for tag, _ in page.tags}
     assert not names & {
@@ -286,7 +286,7 @@ def test_the_page_acts_on_nothing_foreign_and_asks_nobody(made: dict[str, Run], 
 
 @pytest.mark.parametrize("case", runs.CASES)
 def test_the_page_holds_no_address(made: dict[str, Run], case: str) -> None:
-    text = formats.render(ValidationReport(made[case]), "html")
+    text = formats.render(validation_report(made[case]), "html")
     if case == "hostile":  # there it is foreign text that was asked for, and only shown
         text = text.replace("http://evil.example/x", "")
     assert not re.search(
@@ -295,7 +295,7 @@ def test_the_page_holds_no_address(made: dict[str, Run], case: str) -> None:
 
 
 def test_hostile_text_stays_text(made: dict[str, Run]) -> None:
-    text = formats.render(ValidationReport(made["hostile"]), "html")
+    text = formats.render(validation_report(made["hostile"]), "html")
     assert "<script" not in text and "<img" not in text
     assert text.count("</style>") == 1
     assert "49" not in Page(text).text.partition("How to reproduce")[2].partition("Environment")[0]
@@ -307,14 +307,14 @@ def test_ids_on_a_page_are_unique(made: dict[str, Run]) -> None:
     for run in made.values():
         ids = [
             a["id"]
-            for _, a in Page(formats.render(ValidationReport(run), "html")).tags
+            for _, a in Page(formats.render(validation_report(run), "html")).tags
             if "id" in a
         ]
         assert len(ids) == len(set(ids))
 
 
 def test_every_chart_speaks_to_those_who_cannot_see_it(made: dict[str, Run]) -> None:
-    page = Page(formats.render(ValidationReport(made["pass"]), "html"))
+    page = Page(formats.render(validation_report(made["pass"]), "html"))
     charts = [attributes for tag, attributes in page.tags if tag == "svg"]
     ids = {attributes.get("id") for _, attributes in page.tags}
     assert len(charts) > 8
@@ -324,7 +324,9 @@ def test_every_chart_speaks_to_those_who_cannot_see_it(made: dict[str, Run]) -> 
 
 
 def test_csv_columns_are_documented_and_hold_the_numbers(made: dict[str, Run]) -> None:
-    table = list(csv.DictReader(io.StringIO(formats.render(ValidationReport(made["pass"]), "csv"))))
+    table = list(
+        csv.DictReader(io.StringIO(formats.render(validation_report(made["pass"]), "csv")))
+    )
     assert [row["workers"] for row in table] == ["1", "2", "4", "8"]
     assert float(table[3]["throughput_per_s"]) == pytest.approx(
         made["pass"].result.steps[3].throughput.per_s
@@ -336,7 +338,7 @@ def test_csv_columns_are_documented_and_hold_the_numbers(made: dict[str, Run]) -
 
 @pytest.mark.parametrize("case", runs.CASES)
 def test_junit_has_a_case_for_every_doubling(made: dict[str, Run], case: str) -> None:
-    root = ElementTree.fromstring(formats.render(ValidationReport(made[case]), "junit"))
+    root = ElementTree.fromstring(formats.render(validation_report(made[case]), "junit"))
     plan, verdict = made[case].result.plan, made[case].result.verdict
     found = {one.get("name"): one for one in root.iter("testcase")}
     # one less for the doublings, one more for the verdict
@@ -350,13 +352,13 @@ def test_junit_has_a_case_for_every_doubling(made: dict[str, Run], case: str) ->
 
 
 def test_json_is_the_result(made: dict[str, Run]) -> None:
-    data = json.loads(formats.render(ValidationReport(made["fail"]), "json"))
+    data = json.loads(formats.render(validation_report(made["fail"]), "json"))
     assert data.pop("folder") == "/runs/a7c3"
     assert data == made["fail"].result.to_dict()
 
 
 def test_markdown_mentions_nobody_and_breaks_no_table(made: dict[str, Run]) -> None:
-    text = formats.render(ValidationReport(made["hostile"]), "md")
+    text = formats.render(validation_report(made["hostile"]), "md")
     widths = {
         len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")
     }
@@ -501,7 +503,7 @@ def test_any_environment_and_result_can_be_shown(
     except ScaletestError:
         return
     for form in formats.names():
-        formats.render(ValidationReport(run), form).encode()
+        formats.render(validation_report(run), form).encode()
 
 
 def test_no_run_is_an_error(tmp_path: Path) -> None:
@@ -529,7 +531,7 @@ def test_plain_progress_tells_phases_and_every_ten_seconds() -> None:
 
 def test_a_page_names_the_way_of_every_measuring(made: dict[str, Run]) -> None:
     # given a run that goes up and down once, with a load beside it
-    page = Page(formats.render(ValidationReport(made["mirrored"]), "html")).text
+    page = Page(formats.render(validation_report(made["mirrored"]), "html")).text
     courses = page.partition("Throughput over time")[2].partition("Wait and run times")[0]
     beside = page.partition("Other queues")[2].partition("How to reproduce")[0]
     # expect a panel and a row of the load for every step and way, with its name, and no number of a
@@ -545,9 +547,9 @@ def test_a_page_names_the_way_of_every_measuring(made: dict[str, Run]) -> None:
 
 
 def test_a_page_numbers_repeats_and_the_only_measuring_has_no_number(made: dict[str, Run]) -> None:
-    repeats = Page(formats.render(ValidationReport(made["repeats"]), "html")).text
+    repeats = Page(formats.render(validation_report(made["repeats"]), "html")).text
     assert "2 workers, repeat 3" in repeats and "those of the first repeat" in repeats
-    assert "repeat 1" not in Page(formats.render(ValidationReport(made["pass"]), "html")).text
+    assert "repeat 1" not in Page(formats.render(validation_report(made["pass"]), "html")).text
 
 
 def test_further_pairs_are_numbered_from_the_second_on() -> None:

@@ -9,38 +9,28 @@ from xml.etree import ElementTree
 import pytest
 
 from scaletest.model import Verdict, VerdictKind
-from scaletest.render.contents import Case, Head, Report, Section, Sheet, Table, Text
+from scaletest.render.contents import Block, Case, Head, Report, Section, Sheet, Table, Text
 from scaletest.report import formats
-from scaletest.report.benchmark import BenchmarkReport
-from scaletest.report.lifecycle import LifecycleReport
-from scaletest.report.saturation import SaturationReport
-from scaletest.report.validation import ValidationReport
+from scaletest.report.benchmark import benchmark_report
+from scaletest.report.lifecycle import LifecycleRun, lifecycle_report
+from scaletest.report.saturation import saturation_report
+from scaletest.report.validation import validation_report
 from tests.unit import lifecycles, runs, test_benchmark_report, test_saturation_report
 
 HOSTILE = "<script>\x1b[31m|=cmd`\n"
 
 
-class ToyReport:
-    """The least that a run type must give."""
-
-    head = Head(f"toy {HOSTILE}", Verdict(VerdictKind.FAIL, HOSTILE, HOSTILE), "/runs/toy")
-
-    def summary(self) -> list[Table | Text]:
-        return [Table([HOSTILE, "n"], [[HOSTILE, "1"]], texts=(0,)), Text([HOSTILE])]
-
-    comment = summary
-
-    def sections(self) -> list[Section]:
-        return [Section(HOSTILE, self.summary())]
-
-    def sheet(self) -> Sheet:
-        return Sheet(["name", "time_s"], [[HOSTILE, 1 / 3], [None, 2]])
-
-    def cases(self) -> list[Case]:
-        return [Case(HOSTILE, VerdictKind.FAIL, HOSTILE, 0.5)]
-
-    def data(self) -> dict[str, str]:
-        return {"name": HOSTILE}
+BLOCKS: list[Block] = [Table([HOSTILE, "n"], [[HOSTILE, "1"]], texts=(0,)), Text([HOSTILE])]
+# The least that a run type must give.
+TOY = Report(
+    Head(f"toy {HOSTILE}", Verdict(VerdictKind.FAIL, HOSTILE, HOSTILE), "/runs/toy"),
+    summary=lambda: BLOCKS,
+    comment=lambda: BLOCKS,
+    sections=lambda: [Section(HOSTILE, BLOCKS)],
+    sheet=lambda: Sheet(["name", "time_s"], [[HOSTILE, 1 / 3], [None, 2]]),
+    cases=lambda: [Case(HOSTILE, VerdictKind.FAIL, HOSTILE, 0.5)],
+    data=lambda: {"name": HOSTILE},
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +38,11 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
     """A report of each type of run."""
     lifecycle = lifecycles.of(lifecycles.workload("j-1"), lifecycles.workload("j-2"))
     return {
-        "validation": ValidationReport(runs.make("fail", tmp_path_factory.mktemp("runs"))),
-        "saturation": SaturationReport(test_saturation_report.made()),
-        "lifecycle": LifecycleReport(lifecycle, "lifecycle of 2 Jobs", "/runs/l"),
-        "benchmark": BenchmarkReport(test_benchmark_report.a_run()),
-        "toy": ToyReport(),
+        "validation": validation_report(runs.make("fail", tmp_path_factory.mktemp("runs"))),
+        "saturation": saturation_report(test_saturation_report.made()),
+        "lifecycle": lifecycle_report(LifecycleRun(lifecycle, "lifecycle of 2 Jobs", "/runs/l")),
+        "benchmark": benchmark_report(test_benchmark_report.a_run()),
+        "toy": TOY,
     }
 
 

@@ -23,7 +23,7 @@ from scaletest.model.attempt import Attempt
 from scaletest.model.errors import UsageError
 from scaletest.model.saturation import SaturationPlan, SaturationStep
 from scaletest.report import formats
-from scaletest.report.saturation import SaturationReport, original
+from scaletest.report.saturation import original, saturation_report
 from scaletest.report.saturation.run import SaturationRun
 from scaletest.report.saturation.sheet import COLUMNS
 from tests.unit.simulated import Simulated, run, stored
@@ -83,7 +83,7 @@ def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
     assert run is not None
     assert run.result.verdict.kind is VerdictKind.RUNNING
     for form in formats.names():
-        assert "INVALID" not in formats.render(SaturationReport(run), form), form
+        assert "INVALID" not in formats.render(saturation_report(run), form), form
     ended = saturation(folder)
     assert ended is not None
     assert ended.result.verdict.kind is VerdictKind.INVALID
@@ -92,12 +92,12 @@ def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", sorted(set(formats.names()) - {"json"}))
 @pytest.mark.parametrize("load", ["open", "closed"])
 def test_every_form_is_as_agreed(load: str, form: str) -> None:
-    golden(f"saturation-{load}.{form}", formats.render(SaturationReport(made(load=load)), form))
+    golden(f"saturation-{load}.{form}", formats.render(saturation_report(made(load=load)), form))
 
 
 @pytest.mark.parametrize("form", formats.names())
 def test_foreign_text_is_harmless(form: str) -> None:
-    text = formats.render(SaturationReport(made(f"http://h/{HOSTILE}", interrupted=HOSTILE)), form)
+    text = formats.render(saturation_report(made(f"http://h/{HOSTILE}", interrupted=HOSTILE)), form)
     assert "\x1b" not in text
     if form in ("html", "junit"):
         assert "<script>" not in text
@@ -109,7 +109,7 @@ def test_foreign_text_is_harmless(form: str) -> None:
 
 
 def test_json_holds_everything() -> None:
-    row = json.loads(formats.render(SaturationReport(made()), "json"))
+    row = json.loads(formats.render(saturation_report(made()), "json"))
     assert row["verdict"]["kind"] == "PASS" and row["saturation_per_s"]["value"] == pytest.approx(
         800, rel=0.05
     )
@@ -125,7 +125,7 @@ def test_json_holds_everything() -> None:
 
 def test_csv_has_a_row_a_step_and_its_columns_are_documented() -> None:
     found = made()
-    head, *rows = list(csv.reader(io.StringIO(formats.render(SaturationReport(found), "csv"))))
+    head, *rows = list(csv.reader(io.StringIO(formats.render(saturation_report(found), "csv"))))
     assert head == list(COLUMNS) and len(rows) == len(found.result.steps)
     page = (DOCS / "reference" / "reports.md").read_text()
     for name in (
@@ -187,7 +187,7 @@ def test_a_run_without_steps_can_be_shown() -> None:
     result = evaluate(plan, [], {}, interrupted="Ctrl-C")
     assert result.verdict.kind is VerdictKind.INVALID
     for form in formats.names():
-        report = SaturationReport(SaturationRun("made", "/runs/made", result))
+        report = saturation_report(SaturationRun("made", "/runs/made", result))
         assert formats.render(report, form), form
 
 

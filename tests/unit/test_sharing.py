@@ -21,7 +21,7 @@ from scaletest.cli.sharing import same_devices
 from scaletest.model import Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
-from scaletest.report.validation import ValidationReport
+from scaletest.report.validation import validation_report
 from scaletest.validation import LocalBackend, WorkerOptions
 from tests.unit import runs
 from tests.unit.made import measured
@@ -197,7 +197,7 @@ def test_the_interval_of_uneven_work_holds_the_truth() -> None:
     }.items(),
 )
 def test_every_form_shows_it(tmp_path: Path, form: str, texts: tuple[str, ...]) -> None:
-    shown = formats.render(ValidationReport(runs.make("sharing", tmp_path)), form)
+    shown = formats.render(validation_report(runs.make("sharing", tmp_path)), form)
     assert [text for text in texts if text not in shown] == []
 
 

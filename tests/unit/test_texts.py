@@ -26,14 +26,14 @@ from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
 from scaletest.model.digits import short
 from scaletest.render import numbers
 from scaletest.report import formats
-from scaletest.report.benchmark import BenchmarkReport
+from scaletest.report.benchmark import benchmark_report
 from scaletest.report.figures import course, growth
 from scaletest.report.formats import text
 from scaletest.report.lifecycle import progress
 from scaletest.report.lifecycle.figures import DETAILED, bins, panels
 from scaletest.report.lifecycle.summary import placed
 from scaletest.report.progress import PlainProgress
-from scaletest.report.validation import ValidationReport
+from scaletest.report.validation import validation_report
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.lifecycles import of, workload
@@ -215,7 +215,7 @@ def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path
     with folder.locked():
         running = stored.benchmarks(folder)
     assert running.verdict.kind is VerdictKind.RUNNING
-    assert "RUNNING" in formats.render(BenchmarkReport(running), "text")
+    assert "RUNNING" in formats.render(benchmark_report(running), "text")
     assert stored.benchmarks(folder).verdict.kind is VerdictKind.INVALID
 
 
@@ -253,6 +253,6 @@ def test_a_validation_that_is_resumed_gets_no_advice_to_resume_it(tmp_path: Path
     )
     out = io.StringIO()
     with folder.locked():
-        text.show(ValidationReport(stored.judged(folder)), Console(file=out, width=100))
+        text.show(validation_report(stored.judged(folder)), Console(file=out, width=100))
     assert "RUNNING" in out.getvalue()
     assert "--resume" not in out.getvalue()

@@ -17,7 +17,7 @@ from scaletest.model import Plan, Record, State
 from scaletest.report import formats, usage
 from scaletest.report.figures import growth, time_spent
 from scaletest.report.run import Run
-from scaletest.report.validation import ValidationReport
+from scaletest.report.validation import validation_report
 from tests.unit import runs
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.node_samples import Resources, cpu, samples_of
@@ -145,12 +145,12 @@ def test_a_run_of_one_step_shows_where_its_requests_spend_the_time_and_names_no_
     result = evaluated(cpu(1.0), plan=Plan(limit=1, command=("work",), queue="q"))
     assert result.causes is not None and result.causes.sentence == "" and result.causes.causes == ()
     assert time_spent.time_spent(result) is not None
-    page = formats.render(ValidationReport(Run("a7c3", "/runs/a7c3", result)), "html")
+    page = formats.render(validation_report(Run("a7c3", "/runs/a7c3", result)), "html")
     assert (
         "One step does not tell what grows with the workers." in page and "From 1 to 1" not in page
     )
     assert "What limits it" not in formats.render(
-        ValidationReport(Run("a7c3", "/runs/a7c3", result)), "md"
+        validation_report(Run("a7c3", "/runs/a7c3", result)), "md"
     )
 
 
@@ -171,6 +171,6 @@ def test_no_form_acts_on_the_names_of_nodes_disks_and_devices(tmp_path: Path, fo
     measurements = [sample.measurement for step in made.result.steps for sample in step.samples]
     samples = samples_of(records, lambda node, workers, at_s: {**cpu(2.0), **resources}, both)
     result = evaluate(made.result.plan, measurements, records, random.Random(1), samples=samples)
-    text = formats.render(ValidationReport(replace(made, result=result, records=records)), form)
+    text = formats.render(validation_report(replace(made, result=result, records=records)), form)
     assert not {"\x1b", "\u202e"} & set(text)
     assert form != "html" or not {"script", "img"} & {tag for tag, _ in Page(text).tags}
