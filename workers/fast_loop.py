@@ -22,6 +22,7 @@ from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket
+from workers import registration
 from workers.breaker import Breaker
 from workers.device_faults import NoneFree
 from workers.leasing import Leasing
@@ -226,18 +227,13 @@ class FastLoop:
 
     def _note(self, result: Result, run_s: float, reply: str) -> None:
         """Count a request as RQ's worker does, and publish whether this worker became suspect."""
-        worker = self._worker
-        worker.total_working_time += run_s
-        if result.outcome is Outcome.SUCCEEDED:
-            worker.successful_job_count += 1
-        else:
-            worker.failed_job_count += 1
+        registration.count(self._worker, result.outcome is Outcome.SUCCEEDED, run_s)
         if self._log_messages:
             logger.info("reply %s", cut(reply, 1000))
         if self._breaker.note(result, run_s):
             self._heartbeat.mark_suspect(self._breaker.suspect)
             logger.warning(
                 "worker %s %s suspect",
-                worker.name,
+                self._worker.name,
                 "is" if self._breaker.suspect else "is no longer",
             )

@@ -14,6 +14,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -372,6 +373,21 @@ class Worker(SimpleWorker):
             super().execute_job(job, queue)
         else:
             self._rq_jobs.run(partial(super().execute_job, job, queue))
+
+    def increment_failed_job_count(self, pipeline: Any = None) -> None:
+        """RQ's count in Redis, which our heartbeats write instead."""
+        if self._lane is None:
+            super().increment_failed_job_count(pipeline)
+
+    def increment_successful_job_count(self, pipeline: Any = None) -> None:
+        """RQ's count in Redis, which our heartbeats write instead."""
+        if self._lane is None:
+            super().increment_successful_job_count(pipeline)
+
+    def increment_total_working_time(self, job_execution_time: timedelta, pipeline: Any) -> None:
+        """RQ's sum in Redis, which our heartbeats write instead."""
+        if self._lane is None:
+            super().increment_total_working_time(job_execution_time, pipeline)
 
     def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
         """Note the success, then do as RQ does."""

@@ -4,9 +4,10 @@
 -- ARGV 1 worker  2 lease in microseconds  3 id of the running request or ''  4 attempt  5 interval in microseconds
 --      6 '1' when RQ's own code runs the request  7 the call that the worker waits for an answer to, or ''
 --      8 lease of the request whose result that call delivers, or ''  9 queue  10 the node that it could sample, or ''
---      11 how often the worker comes, in microseconds  then pairs of fields to write into the worker hash
+--      11 how often the worker comes, in microseconds  12 version of the details that were sent before, or ''
+--      13 the version that they have with this call  then pairs of fields to write into the worker hash
 -- Answer: {1 while the lease is held (or nothing runs) or 0 when it was lost, 1 when that call was answered, 1 when this
---         worker reaps the queue now, 1 when the worker hash existed}, and for the worker that samples its node the
+--         worker reaps the queue now, 1 when the worker hash has the version sent before}, and for the worker that samples its node the
 --         answer of sampling.lua
 --@include now
 --@include stamp
@@ -21,8 +22,8 @@ remember_interval(tonumber(ARGV[5]), ends)
 call('ZADD', KEYS[3], ends, ARGV[1])
 call('SADD', KEYS[5], KEYS[1])
 call('SADD', KEYS[6], KEYS[1])
-local known = call('HEXISTS', KEYS[1], 'until')
-call('HSET', KEYS[1], 'last_heartbeat', stamp(now), 'until', ends, unpack(ARGV, 12))
+local known = ARGV[12] ~= '' and call('HGET', KEYS[1], 'details_version') == ARGV[12] and 1 or 0
+call('HSET', KEYS[1], 'last_heartbeat', stamp(now), 'until', ends, 'details_version', ARGV[13], unpack(ARGV, 14))
 -- RQ set a time to live, which a step of the clock would end. A reaper deletes the hash.
 call('PERSIST', KEYS[1])
 local answered = ARGV[7] ~= '' and call('HGET', KEYS[1], 'call') == ARGV[7] and 1 or 0
