@@ -27,7 +27,7 @@ STOCK_PATIENCE_S = 60.0
 @dataclass(slots=True)
 class Current:
     """The job that RQ's own code runs now. ok: RQ counted it as a success. settled: its outcome is
-    counted.
+    counted. put_back: it waits again.
     """
 
     runtime: Runtime
@@ -35,6 +35,7 @@ class Current:
     taken_job: TakenJob
     ok: bool = False
     settled: bool = False
+    put_back: bool = False
 
 
 current: Current | None = None

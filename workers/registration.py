@@ -9,6 +9,15 @@ from rq import SimpleWorker
 from workers.runtime import Runtime
 
 
+def count(worker: SimpleWorker, succeeded: bool, run_s: float) -> None:
+    """Count an execution in the figures that heartbeats tell, which are the only ones written."""
+    worker.total_working_time += run_s
+    if succeeded:
+        worker.successful_job_count += 1
+    else:
+        worker.failed_job_count += 1
+
+
 def details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | float]:
     """Fields of the hash by name, as RQ writes them; node and pod are ours."""
     return {

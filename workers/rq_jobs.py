@@ -21,7 +21,7 @@ from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.model import Outcome
 from scaletest.model.checks import cut
-from workers import admission, entry
+from workers import admission, entry, registration
 from workers.runtime import Runtime
 
 logger = logging.getLogger("scaletest.worker")
@@ -98,8 +98,11 @@ class RqJobRunner:
         assert current is not None
         self._heartbeat.hold(current.taken_job.id, current.taken_job.attempt or 1, slow=True)
         try:
-            if self._execute(current, execute) and not current.settled:
-                self._settle(current, time.monotonic() - began)
+            if self._execute(current, execute) and not current.put_back:
+                run_s = time.monotonic() - began
+                registration.count(self._worker, current.ok, run_s)
+                if not current.settled:
+                    self._settle(current, run_s)
         finally:
             self._heartbeat.let_go()
             self._forget_stop()
@@ -146,4 +149,4 @@ class RqJobRunner:
         """Put the running job back into its queue."""
         assert self.running is not None
         self._accounting.release(self.running.taken_job)
-        self.running.settled = True
+        self.running.settled = self.running.put_back = True

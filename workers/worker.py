@@ -13,9 +13,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import threading
-import time
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -26,35 +25,25 @@ from rq.job import Job
 from rq.queue import Queue
 from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
-from scaletest.broker import jobs
 from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import Redis, transient, twin
-from scaletest.broker.fast_lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paused, Taken
+from scaletest.broker.fast_lane import FastLane, Taken
 from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Heartbeat, patience_s
 from scaletest.broker.retry import Retrying
 from scaletest.broker.samples import SamplerLease
-from scaletest.model import Outcome, Reason
-from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.histogram import bucket
-from scaletest.system.waiting import Wake
 from workers import admission, outage
-from workers.breaker import Breaker
-from workers.device_faults import NoneFree
+from workers.fast_loop import FastLoop
 from workers.leasing import Leasing
 from workers.node_sampler import NodeSampler
 from workers.registration import details
 from workers.rq_jobs import RqJobRunner
 from workers.runtime import Runtime, Settings
-from workers.workloads.base import Interrupted, Result
+from workers.stopping import StopState
 
 logger = logging.getLogger("scaletest.worker")
 
 DEFAULT_GRACE_S = 30.0
-# While its queue is paused a worker looks again this often.
-PAUSE_LOOK_S = 0.5
-SAME_SIGNAL_S = 0.5
-STOPPED = "it was stopped by RQ's stop command"
 
 
 class Worker(SimpleWorker):
@@ -68,6 +57,7 @@ class Worker(SimpleWorker):
     _accounting: Accounting
     _heartbeat: Heartbeat
     _lane: FastLane | None = None
+    _loop: FastLoop | None = None
     _rq_jobs: RqJobRunner | None = None
 
     def __init__(
@@ -99,23 +89,15 @@ class Worker(SimpleWorker):
         self._allowed = admission.prefixes(allow_functions, os.environ)
         self._interval_s = interval_s
         self._max_attempts = max_attempts
-        self._grace_s = grace_s
+        self._stopping = StopState(self, grace_s)
         self._log_messages = log_messages
         self._device_wait_s = device_wait_s
         self._leasing: Leasing | None = None
         self._sampler: NodeSampler | None = None
-        self._force = Wake()
-        self._forced = False
-        self._stopping = Wake()
-        self._breaker = Breaker()
-        self._fast_jobs = 0
         self._max_jobs: int | None = None
         self._burst = False
         self._crash: Exception | None = None
-        self._idle = True
         self._booting = False
-        self._stopped_at = 0.0
-        self._grace: threading.Timer | None = None
 
     # -- life
     # ----------------------------------------------------------------------------------------------
@@ -123,11 +105,10 @@ class Worker(SimpleWorker):
     def work(self, burst: bool = False, *args: Any, **options: Any) -> bool:
         """Run RQ's loop; whether any job was processed."""
         self._burst, self._max_jobs = burst, options.get("max_jobs")
-        self._fast_jobs = 0
         worked = super().work(burst, *args, **options)
         if self._crash is not None:
             raise self._crash  # RQ logs it and ends the loop as if all were well
-        return worked or self._fast_jobs > 0
+        return worked or (self._loop is not None and self._loop.count > 0)
 
     def bootstrap(self, *args: Any, **options: Any) -> None:
         """Start as RQ does, then make our parts: runtime, heartbeat, fast lane."""
@@ -141,7 +122,7 @@ class Worker(SimpleWorker):
         queue = self.queues[0].name
         self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(
-            self._settings or Settings.from_environment(os.environ), self._force
+            self._settings or Settings.from_environment(os.environ), self._stopping.interrupt
         )
         self._accounting = Accounting(self.connection, self._retrying)
         # one thread extends the worker's leases and that of its device
@@ -176,21 +157,38 @@ class Worker(SimpleWorker):
             heartbeat,
             self._allowed,
             put_back=self._put_back,
-            forget_stop=self._forget_stop,
+            forget_stop=self._stopping.forget_job,
         )
-        self._lane = FastLane(self.connection, self.name, queue, self._interval_s, self._retrying)
+        self._open_lane(queue)
         self._outage.active = True
-        self._heartbeat.watch_lane(self._lane)
         if self._sampler:
             self._sampler.start()
         self._booting = False
+
+    def _open_lane(self, queue: str) -> None:
+        assert self._rq_jobs is not None
+        self._lane = FastLane(self.connection, self.name, queue, self._interval_s, self._retrying)
+        self._loop = FastLoop(
+            self,
+            self._lane,
+            self._runtime,
+            self._heartbeat,
+            self._rq_jobs,
+            self._stopping,
+            retrying=self._retrying,
+            leasing=self._leasing,
+            put_back=self._put_back,
+            burst=self._burst,
+            max_jobs=self._max_jobs,
+            log_messages=self._log_messages,
+        )
+        self._heartbeat.watch_lane(self._lane)
 
     def teardown(self) -> None:
         """End our parts, then RQ's. An absent Redis raises nothing: leases and deadlines expire by
         themselves.
         """
-        if self._grace is not None:
-            self._grace.cancel()
+        self._stopping.end()
         self._outage.leaving.set()
         lane = self._lane
         if lane is not None:
@@ -226,14 +224,14 @@ class Worker(SimpleWorker):
             interval_s=self._interval_s,
             wait_s=self._device_wait_s,
             retrying=self._retrying,
-            pause=lambda seconds: self._stopping.wait(seconds) or self._stop_requested,
+            pause=lambda seconds: self._stopping.begun.wait(seconds) or self._stopping.requested,
         )
         try:
             leasing.begin()
         except BaseException:
             self._runtime.close()
             leasing.close()
-            if self._stop_requested:  # nothing is registered yet, and nothing runs
+            if self._stopping.requested:  # nothing is registered yet, and nothing runs
                 raise SystemExit(0) from None
             raise
         self._leasing = leasing
@@ -254,7 +252,7 @@ class Worker(SimpleWorker):
             self._leasing.renew()
 
     def _begun(self) -> int:
-        return self._fast_jobs + (self._rq_jobs.count if self._rq_jobs is not None else 0)
+        return self._loop.begun if self._loop is not None else 0
 
     # -- stopping
     # ----------------------------------------------------------------------------------------------
@@ -264,19 +262,14 @@ class Worker(SimpleWorker):
         period.
         """
         if self._booting or self._outage.leaving.is_set():  # it is about to end anyway
-            self._stop_requested = True
+            self._stopping.request()
             return
         if self._lane is None:
             super()._shutdown()  # type: ignore[no-untyped-call]
             return
-        self._stop_requested = True
-        self._stopping.set()
-        self._stopped_at = time.monotonic()
+        self._stopping.begin()
         lane = self._lane
         self._heartbeat.unblock(lambda: lane.client_id if lane.idle else 0, lane.hang_up)
-        self._grace = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
-        self._grace.daemon = True
-        self._grace.start()
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
         """Handle the second signal, or the end of the grace period: end the workload and put the
@@ -285,13 +278,11 @@ class Worker(SimpleWorker):
         if self._lane is None:
             super().request_force_stop(signum, frame)
             return
-        if time.monotonic() - self._stopped_at < min(SAME_SIGNAL_S, self._grace_s):
-            return  # a pool and the terminal both pass on the same Ctrl-C
+        if not self._stopping.force():
+            return
         logger.warning(
             "worker %s: stopping now, the running request goes back to its queue", self.name
         )
-        self._forced = True
-        self._force.set()
         if self._rq_jobs is not None and self._rq_jobs.running is not None:
             # ends a foreign function; perform_job turns it into handle_job_failure below
             raise SystemExit
@@ -300,9 +291,9 @@ class Worker(SimpleWorker):
         """Wait between tries while Redis is away; whether to give up, which loses nothing since
         leases expire.
         """
-        if self._force.wait(seconds):
+        if self._stopping.interrupt.wait(seconds):
             return True
-        return self._stop_requested and (self._idle or (self._lane is not None and self._lane.idle))
+        return self._stopping.requested and (self._loop is None or self._loop.idle)
 
     def get_current_job_id(self) -> str | None:
         """The running job's id, for RQ's stop command; also of a request in the fast lane."""
@@ -317,7 +308,7 @@ class Worker(SimpleWorker):
         if running is None or running.slow or str(running.attempt) != execution_id:
             super().request_stop_execution(execution_id)
             return
-        self._stopped_job_id = running.id
+        self._stopping.stop_job(running.id)
         self.kill_horse()
 
     def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
@@ -325,21 +316,8 @@ class Worker(SimpleWorker):
         ours.
         """
         running = self._heartbeat.running if self._lane is not None else None
-        if running is not None and running.id == self._stopped_job_id:
-            self._force.set()
-
-    def _was_stopped(self, request: str) -> bool:
-        """Whether a command, not the end of this worker, interrupted it."""
-        stopped = self._stopped_job_id == request and not self._forced
-        self._forget_stop()
-        return stopped
-
-    def _forget_stop(self) -> None:
-        """Forget a command to stop what has ended by now; it must not end what runs next."""
-        self._stopped_job_id = None
-        self._force.clear()
-        if self._forced:  # looked at afterwards, since the signal may come in between
-            self._force.set()
+        if running is not None and running.id == self._stopping.job:
+            self._stopping.interrupt.set()
 
     def _put_back(self, taken: Taken) -> None:
         """Put a request back at the front of its queue; a worker that ends without Redis leaves it
@@ -350,7 +328,7 @@ class Worker(SimpleWorker):
                 TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt)
             )
         except Exception as error:
-            if not (self._stop_requested and transient(error)):
+            if not (self._stopping.requested and transient(error)):
                 raise
 
     # -- RQ's own loop and jobs
@@ -396,6 +374,21 @@ class Worker(SimpleWorker):
         else:
             self._rq_jobs.run(partial(super().execute_job, job, queue))
 
+    def increment_failed_job_count(self, pipeline: Any = None) -> None:
+        """RQ's count in Redis, which our heartbeats write instead."""
+        if self._lane is None:
+            super().increment_failed_job_count(pipeline)
+
+    def increment_successful_job_count(self, pipeline: Any = None) -> None:
+        """RQ's count in Redis, which our heartbeats write instead."""
+        if self._lane is None:
+            super().increment_successful_job_count(pipeline)
+
+    def increment_total_working_time(self, job_execution_time: timedelta, pipeline: Any) -> None:
+        """RQ's sum in Redis, which our heartbeats write instead."""
+        if self._lane is None:
+            super().increment_total_working_time(job_execution_time, pipeline)
+
     def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
         """Note the success, then do as RQ does."""
         if self._rq_jobs is not None:
@@ -404,20 +397,11 @@ class Worker(SimpleWorker):
 
     def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
         """Do as RQ does, but put a job back into its queue that our own stop ended."""
-        if self._forced and self._rq_jobs is not None and self._rq_jobs.is_unsettled:
+        if self._stopping.forced and self._rq_jobs is not None and self._rq_jobs.is_unsettled:
             self.execution = None
             self._rq_jobs.release()
             return
         super().handle_job_failure(job, queue, *args, **options)
-
-    def _close_idle_connections(self) -> None:
-        """Close connections of RQ's own code. It opens one for a few commands, and would keep it
-        for life.
-        """
-        self.connection.connection_pool.disconnect(inuse_connections=False)
-
-    # -- the fast lane
-    # ----------------------------------------------------------------------------------------------
 
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
@@ -425,149 +409,11 @@ class Worker(SimpleWorker):
         """Work in the fast lane until a job comes that RQ's own code must run: that one is
         returned.
         """
-        if self._lane is None:
+        if self._lane is None or self._loop is None:
             return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
         try:
-            return self._work_fast(max_idle_time)
+            job = self._loop.work(max_idle_time)
         except Exception as error:
             self._crash = error
             raise
-
-    def _work_fast(self, max_idle_time: int | None) -> tuple[Job, Queue] | None:
-        idle_since = time.monotonic()
-        done: Done | None = None
-        assert self._rq_jobs is not None
-        if not self._rq_jobs.count:
-            self._close_idle_connections()
-        while True:
-            taken = self._cycle(
-                done, 0.0 if self._burst else self._block_s(idle_since, max_idle_time)
-            )
-            done = None
-            if isinstance(taken, Taken):
-                if taken.client:
-                    done = self._run(taken)
-                elif (job := self._rq_jobs.fetch(taken)) is not None:
-                    return job, self.queues[0]
-                idle_since = time.monotonic()
-            elif taken is not OVERDUE and self._is_over(taken, idle_since, max_idle_time):
-                return None
-            if self.should_run_maintenance_tasks:
-                self.run_maintenance_tasks()
-                self._close_idle_connections()
-            elif not isinstance(taken, Taken):
-                self._close_idle_connections()
-
-    def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | Overdue | None:
-        """Make one call to Redis: deliver, and take unless the worker is stopping.
-
-        Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may
-        ask again.
-        """
-        assert self._lane is not None
-        self._idle = done is None
-        try:
-            if self._breaker.suspect and done is not None:
-                self._lane.cycle(done, take=False)
-                done, self._idle = None, True
-                self._stopping.wait(self._breaker.delay_s)
-            taken = self._lane.cycle(
-                done, take=not self._stop_requested and not self._enough(), block_s=block_s
-            )
-            if taken is OVERDUE:
-                self._retrying.run(self._heartbeat.start)
-            return taken
-        except Exception as error:
-            if transient(error) and self._stop_requested:
-                return None
-            raise
-
-    def _enough(self) -> bool:
-        return self._max_jobs is not None and self._begun() >= self._max_jobs
-
-    def _is_over(
-        self, taken: Paused | Overdue | None, idle_since: float, max_idle_time: int | None
-    ) -> bool:
-        """Whether the loop ends now that nothing was taken. Waits a little while the queue is
-        paused.
-        """
-        if self._stop_requested or self._burst or self._enough():
-            return True
-        if taken is PAUSED:
-            return self._stopping.wait(PAUSE_LOOK_S)
-        return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
-
-    def _block_s(self, idle_since: float, max_idle_time: int | None) -> float:
-        longest = float(self.dequeue_timeout)
-        if max_idle_time is not None:
-            longest = min(longest, max(0.01, idle_since + max_idle_time - time.monotonic()))
-        return longest
-
-    def _run(self, taken: Taken) -> Done | None:
-        """Run one request; its outcome for the next call, None when it was put back."""
-        self._fast_jobs += 1
-        runtime, heartbeat = self._runtime, self._heartbeat
-        try:
-            arguments, limit_s = jobs.decode(taken.data)
-        except InvalidValue as error:
-            result, run_s, registered = (
-                Result(Outcome.FAILED, Reason.POISON, error=str(error)),
-                0.0,
-                False,
-            )
-        else:
-            if self._log_messages:
-                logger.info(
-                    "request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s
-                )
-            heartbeat.hold(taken.id, taken.attempt)
-            began = time.monotonic()
-            try:
-                result, run_s = runtime.run(arguments, limit_s)
-            except Interrupted:
-                if not self._was_stopped(taken.id):
-                    heartbeat.let_go()
-                    self._put_back(taken)
-                    return None
-                result, run_s = (
-                    Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED),
-                    time.monotonic() - began,
-                )
-            except NoneFree:
-                # the slot was lost, which is not this request's fault: another worker may have one
-                heartbeat.let_go()
-                self._put_back(taken)
-                self._wait_for_slot()
-                return None
-            registered = heartbeat.let_go()
-            if self._stopped_job_id is not None:
-                self._forget_stop()
-        reply, wait_s = runtime.reply_json(
-            taken.id, self.name, result, run_s, taken.enqueued_us, taken.started_us, taken.attempt
-        )
-        self._count(result, run_s, reply)
-        if self._breaker.note(result, run_s):
-            self._heartbeat.mark_suspect(self._breaker.suspect)
-            logger.warning(
-                "worker %s %s suspect", self.name, "is" if self._breaker.suspect else "is no longer"
-            )
-        return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
-
-    def _wait_for_slot(self) -> None:
-        """Wait for a device. NoDevice, which ends this worker, when none becomes free in time."""
-        assert self._leasing is not None
-        self._idle = True
-        try:
-            self._leasing.again()
-        except Exception as error:
-            if not (self._stop_requested and (isinstance(error, NoneFree) or transient(error))):
-                raise
-
-    def _count(self, result: Result, run_s: float, reply: str) -> None:
-        self.total_working_time += run_s
-        if result.outcome is Outcome.SUCCEEDED:
-            self.successful_job_count += 1
-        else:
-            self.failed_job_count += 1
-        if self._log_messages:
-            logger.info("reply %s", cut(reply, 1000))
+        return None if job is None else (job, self.queues[0])

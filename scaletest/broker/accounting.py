@@ -79,7 +79,6 @@ class Accounting:
             taken_job.id,
             "" if taken_job.attempt is None else taken_job.attempt,
             taken_job.worker,
-            taken_job.queue,
             taken_job.client,
             reply,
             int(never_counted),

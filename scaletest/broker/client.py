@@ -242,6 +242,7 @@ class Client:
             keys.rq_queue(queue),
             keys.counters(queue),
             keys.client(self.name),
+            keys.slots(queue),
         ]
         try:
             answer = self._retrying.run(lambda: script("submit")(self._redis, names, arguments))

@@ -16,6 +16,7 @@ import time
 import uuid
 from typing import Any, NamedTuple
 
+import hiredis
 import redis.exceptions
 
 from scaletest.broker import keys
@@ -284,11 +285,10 @@ class FastLane:
             connection.connect()
             connection.send_command("CLIENT", "ID")
             self.client_id = int(connection.read_response())
-        # joined: redis-py would send every part by itself
-        parts: list[bytes] = []
-        for command in commands:
-            parts += connection.pack_command(*command)
-        connection.send_packed_command([b"".join(parts)], check_health=False)
+        # packed here and joined: redis-py looks at every argument first, which costs 4 us, and would
+        # send every command by itself
+        packed = b"".join(map(hiredis.pack_command, commands))
+        connection.send_packed_command([packed], check_health=False)
 
 
 def call_nonce() -> str:

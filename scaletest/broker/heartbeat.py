@@ -19,7 +19,7 @@ from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
-from scaletest.broker.fast_lane import FastLane, PendingCall
+from scaletest.broker.fast_lane import FastLane, PendingCall, call_nonce
 from scaletest.broker.queues import shown_us
 from scaletest.broker.reaper import reap
 from scaletest.broker.samples import SamplerLease
@@ -112,6 +112,10 @@ class Heartbeat:
         self._renew = renew
         # `details` as last sent, so that a heartbeat sends only what has changed.
         self._sent_details: dict[str, str | int | float] = {}
+        # What Redis has as their version while it holds what was sent: a namesake writes another,
+        # and older data of Redis have an older one.
+        self._version = ""
+        self._versions = (f"{call_nonce()}:{number}" for number in itertools.count())
         self._reaps = False
         self._running: RunningRequest | None = None
         self._closing = threading.Event()
@@ -265,7 +269,8 @@ class Heartbeat:
     ) -> tuple[bool, bool, list[int]]:
         """Whether the lease is held, whether the call was answered, and the answer for the sampler.
 
-        When Redis has forgotten this worker the heartbeat is sent again, with all details.
+        When Redis does not have the details that were sent before, the heartbeat is sent again with
+        all of them.
         """
         details = dict(self._details())
         # Forgotten until the answer is here: after a heartbeat whose answer is lost, all details
@@ -285,6 +290,9 @@ class Heartbeat:
         pending: PendingCall | None,
         changed: Mapping[str, str | int | float],
     ) -> Any:
+        before = self._version
+        if changed:
+            self._version = next(self._versions)
         return script("beat")(
             self._client,
             [
@@ -311,6 +319,8 @@ class Heartbeat:
                 self._queue,
                 self._sampling.asks if self._sampling else "",
                 int(self._tick_s * 1e6),
+                before,
+                self._version,
                 *itertools.chain.from_iterable(changed.items()),
             ],
         )

@@ -46,8 +46,7 @@ from __future__ import annotations
 
 from rq.defaults import RQ_KEY_PREFIX
 
-# Before every key of RQ's, and before every key of ours. Scripts have them under the same names
-# (scripts.py).
+# Before every key of RQ's, and before every key of ours.
 RQ = f"{RQ_KEY_PREFIX}:"
 OWN = "scaletest:" if RQ_KEY_PREFIX == "rq" else f"{RQ}scaletest:"
 
@@ -56,40 +55,46 @@ CLIENTS = f"{OWN}clients"
 PULSE = f"{OWN}pulse"
 STANDSTILL = f"{OWN}standstill"
 DEVICES = f"{OWN}devices"
+INTERVALS = f"{OWN}intervals"
 
 RQ_QUEUES = f"{RQ}queues"
 RQ_SUSPENDED = f"{RQ}suspended"
 RQ_WORKERS = f"{RQ}workers"
 
 
+def own_queue(queue: str) -> str:
+    """The beginning of a queue's keys."""
+    return f"{OWN}queue:{queue}"
+
+
 def counters(queue: str) -> str:
     """Hash of counters."""
-    return f"{OWN}queue:{queue}:counters"
+    return f"{own_queue(queue)}:counters"
 
 
 def ended(queue: str) -> str:
     """Numbers that count ended requests (model/ended.py)."""
-    return f"{OWN}queue:{queue}:ended"
+    return f"{own_queue(queue)}:ended"
 
 
 def wait(queue: str) -> str:
     """Histogram of wait times of requests that workers of earlier versions ended."""
-    return f"{OWN}queue:{queue}:wait"
+    return f"{own_queue(queue)}:wait"
 
 
 def run(queue: str) -> str:
     """Histogram of run times of requests that workers of earlier versions ended."""
-    return f"{OWN}queue:{queue}:run"
+    return f"{own_queue(queue)}:run"
 
 
 def slots(queue: str) -> str:
     """Ring of ten-second slots."""
-    return f"{OWN}queue:{queue}:slots"
+    return f"{own_queue(queue)}:slots"
 
 
 def paused(queue: str) -> str:
     """String that is present while the queue is paused."""
-    return f"{OWN}queue:{queue}:paused"
+    return f"{own_queue(queue)}:paused"
 
 
 def leases(queue: str) -> str:
@@ -139,12 +144,17 @@ def cancelled(name: str) -> str:
 
 def taking(queue: str) -> str:
     """Target of blocking moves."""
-    return f"{OWN}queue:{queue}:taking"
+    return f"{own_queue(queue)}:taking"
 
 
 def device(node: str, identity: str) -> str:
     """Leases of the slots of one device of a node."""
     return f"{OWN}device:{node}:{identity}"
+
+
+def settled(execution: str) -> str:
+    """When an attempt was settled outside the fast lane."""
+    return f"{OWN}settled:{execution}"
 
 
 def agents(meeting: str, part: str) -> str:
@@ -165,6 +175,16 @@ def rq_job(request: str) -> str:
 def rq_results(request: str) -> str:
     """RQ's stream of a job's results."""
     return f"{RQ}results:{request}"
+
+
+def rq_execution(execution: str) -> str:
+    """RQ's hash of an execution."""
+    return f"{RQ}execution:{execution}"
+
+
+def rq_executions(request: str) -> str:
+    """RQ's executions of a job."""
+    return f"{RQ}executions:{request}"
 
 
 def rq_started(queue: str) -> str:

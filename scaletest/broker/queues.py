@@ -337,6 +337,7 @@ def _state_keys(name: str) -> list[str]:
         keys.wait(name),
         keys.run(name),
         keys.ended(name),
+        keys.suspects(name),
     ]
 
 

@@ -87,7 +87,7 @@ class Watcher:
         """How many requests were put back, and how many failed as lost. An error of one queue is
         raised at the end.
         """
-        script("watch")(self._redis, [], [self._interval_us])
+        script("watch")(self._redis, [keys.DEVICES], [self._interval_us])
         requeued = failed = 0
         trouble: ResponseError | None = None
         names = Queues(self._redis).names()

@@ -5,6 +5,7 @@ KEYS and ARGV.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,6 +15,33 @@ import redis.exceptions
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
+from scaletest.model.ended import LONGEST_ROW
+
+# Keys, beginnings of keys, and limits by the names that scripts have for them. What keys begin with
+# is of characters that need no quoting, which RQ checks.
+CONSTANTS: dict[str, str | int] = {
+    "CLIENT": keys.client(""),
+    "CLIENTS": keys.CLIENTS,
+    "DEVICES": keys.DEVICES,
+    "EXECUTION": keys.rq_execution(""),
+    "EXECUTIONS": keys.rq_executions(""),
+    "FAILED": keys.rq_failed(""),
+    "INTERVALS": keys.INTERVALS,
+    "JOB": keys.rq_job(""),
+    "LEASES": keys.leases(""),
+    "LONGEST_ROW": LONGEST_ROW,
+    "OWN_QUEUE": keys.own_queue(""),
+    "PULSE": keys.PULSE,
+    "QUEUE_WORKERS": keys.workers(""),
+    "REPLIES": keys.replies(""),
+    "RESULTS": keys.rq_results(""),
+    "RQ_QUEUE": keys.rq_queue(""),
+    "SETTLED": keys.settled(""),
+    "STANDSTILL": keys.STANDSTILL,
+    "SUSPECTS": keys.suspects(""),
+    "WORKER": keys.rq_worker(""),
+    "WORKERS": keys.RQ_WORKERS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +64,22 @@ class Script:
 
 @cache
 def script(name: str) -> Script:
-    """The script lua/<name>.lua; `--@include part` lines are replaced with lua/<part>.lua.
-
-    It knows what keys begin with as RQ and OWN: both are of characters that need no quoting, which
-    RQ checks.
+    """The script lua/<name>.lua, after the CONSTANTS that it uses; `--@include part` lines are
+    replaced with lua/<part>.lua.
     """
     folder = resources.files("scaletest.broker") / "lua"
-    lines = [f"local RQ, OWN = '{keys.RQ}', '{keys.OWN}'"]
+    lines = []
     for line in (folder / f"{name}.lua").read_text("utf-8").splitlines():
         if line.startswith("--@include "):
             lines.append((folder / f"{line.split()[1]}.lua").read_text("utf-8"))
         else:
             lines.append(line)
     text = "\n".join(lines) + "\n"
+    used = set(re.findall(r"\b[A-Z_]+\b", text))
+    text = "".join(_definition(name) for name in CONSTANTS if name in used) + text
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def _definition(name: str) -> str:
+    value = CONSTANTS[name]
+    return f"local {name} = {value if isinstance(value, int) else repr(value)}\n"

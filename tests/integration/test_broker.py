@@ -64,7 +64,14 @@ def test_large_submissions_keep_their_order(client: Client, redis: Any) -> None:
 
 
 def test_a_repeated_submission_is_answered_and_not_done_again(client: Client, redis: Any) -> None:
-    names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue("q"), keys.counters("q"), keys.client("c")]
+    names = [
+        keys.QUEUES,
+        keys.RQ_QUEUES,
+        keys.rq_queue("q"),
+        keys.counters("q"),
+        keys.client("c"),
+        keys.slots("q"),
+    ]
     values: list[Any] = [
         "q",
         "c",

@@ -129,6 +129,22 @@ def test_a_stop_that_comes_as_a_request_ends_stops_no_other(
     assert (queues.state("q").counters["succeeded"], queues.state("q").balance) == (2, 0)
 
 
+def test_rq_counts_what_both_ways_of_a_worker_ran(client: Client, redis: Any, start: Any) -> None:
+    # given a worker that ran a job by RQ's own code, one that fails there, and a request
+    start("--heartbeat", "0.4", "--name", "counts", "--allow-function", "json")
+    queue = rq.Queue("q", connection=redis, serializer=JSONSerializer)
+    queue.enqueue("workers.entry.run", ["0.3"])
+    failing = queue.enqueue("json.loads", "no JSON")
+    eventually(lambda: failing.get_status(refresh=True) == "failed")
+    request = submit(client, "0.2")
+    assert wait_for(client, 1)[request].ok
+    # expect all of them in its figures
+    eventually(lambda: shown_worker(redis).successful_job_count == 2)
+    worker = shown_worker(redis)
+    assert worker.failed_job_count == 1
+    assert worker.total_working_time > 0.4
+
+
 def test_a_request_that_is_not_running_cannot_be_stopped(client: Client, redis: Any) -> None:
     request = submit(client, "1000")
     with pytest.raises(InvalidJobOperation):

@@ -102,7 +102,14 @@ def test_data_that_is_not_ours_is_an_invalid_value(data: bytes) -> None:
 def test_a_repeated_submission_is_answered_and_not_carried_out_again(
     redis: VirtualRedis, queues: Queues
 ) -> None:
-    names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue("q"), keys.counters("q"), keys.client("c")]
+    names = [
+        keys.QUEUES,
+        keys.RQ_QUEUES,
+        keys.rq_queue("q"),
+        keys.counters("q"),
+        keys.client("c"),
+        keys.slots("q"),
+    ]
     values: list[Any] = [
         "q",
         "c",

@@ -263,6 +263,34 @@ def test_a_heartbeat_tells_only_what_changed_and_all_of_it_when_redis_forgot(
     assert redis.hmget(keys.rq_worker("w"), "pod", "successful_job_count") == [b"pod-1", b"1"]
 
 
+def test_a_worker_tells_all_again_after_a_namesake_told_its_own(
+    redis: VirtualRedis, queues: Queues
+) -> None:
+    # given a worker that was frozen while another took its name
+    frozen = Heartbeat(redis, "w", "q", details=lambda: {"node": "first", "pod": "pod-1"})
+    frozen._beat()
+    Heartbeat(redis, "w", "q", details=lambda: {"node": "second", "pod": "pod-2"})._beat()
+    # when it beats again, expect its own details
+    frozen._beat()
+    assert redis.hmget(keys.rq_worker("w"), "node", "pod") == [b"first", b"pod-1"]
+
+
+def test_a_worker_tells_again_what_a_redis_with_older_data_does_not_have(
+    redis: VirtualRedis, queues: Queues
+) -> None:
+    # given a worker whose details changed after Redis was saved
+    details: dict[str, str | int | float] = {"pod": "pod-1", "successful_job_count": 0}
+    line = Heartbeat(redis, "w", "q", details=lambda: details)
+    line._beat()
+    saved = redis.dump(keys.rq_worker("w"))
+    details["successful_job_count"] = 1
+    line._beat()
+    # when Redis starts with what was saved, expect the next heartbeat to tell the change again
+    redis.restore(keys.rq_worker("w"), 0, saved, replace=True)
+    line._beat()
+    assert redis.hget(keys.rq_worker("w"), "successful_job_count") == b"1"
+
+
 def test_after_a_heartbeat_whose_answer_is_lost_all_details_are_sent_again(
     redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:

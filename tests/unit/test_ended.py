@@ -9,8 +9,11 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, keys
+from scaletest.broker.queues import _state_keys
+from scaletest.broker.scripts import script
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
 from scaletest.model.ended import LONGEST_ROW, EndedCounts, added, counted, read
@@ -118,3 +121,26 @@ def test_every_bucket_has_numbers_of_its_own(outcome: Outcome, wait: int, run: i
     assert read(bytes(row)) == EndedCounts({outcome.value: 7}, {wait: 7}, {run: 7})
     assert wait_us == pytest.approx(middle(wait) * 1e6, abs=0.5)
     assert run_us == pytest.approx(middle(run) * 1e6, abs=0.5)
+
+
+def test_a_row_longer_than_ours_is_not_read_from_redis(redis: VirtualRedis, queues: Queues) -> None:
+    # given a queue whose row somebody else made long, beside another queue
+    queues.add("other")
+    redis.setrange(keys.ended("q"), LONGEST_ROW, b"x")
+    # expect its size and no byte of it, and the other queue read
+    reason = f"{keys.ended('q')} has {LONGEST_ROW + 1} bytes, more than scaletest writes"
+    with pytest.raises(ResponseError, match=reason):
+        script("state")(redis, _state_keys("q"), ["q"])
+    _, _, *rows = script("metrics")(redis, [keys.QUEUES, keys.CLIENTS], ["q", "other"])
+    assert rows[0] == [b"q", reason.encode()]
+    assert len(rows[1]) > 2
+    with pytest.raises(InvalidValue, match=reason):
+        queues.state("q")
+
+
+def test_a_histogram_larger_than_ours_is_not_read_from_redis(
+    redis: VirtualRedis, queues: Queues
+) -> None:
+    redis.hset(keys.wait("q"), mapping={str(number): 1 for number in range(2001)})
+    with pytest.raises(InvalidValue, match=r"has 2001 fields, more than scaletest writes"):
+        queues.state("q")

@@ -172,15 +172,12 @@ def test_every_dependency_has_its_reason(name: str) -> None:
 
 def test_keys_are_documented() -> None:
     from scaletest.broker import keys
+    from scaletest.broker.scripts import CONSTANTS
 
     page = (ROOT / "docs" / "reference" / "redis.md").read_text("utf-8")
     table = keys.__doc__ or ""
-    scripts = [
-        path.read_text("utf-8") for path in (ROOT / "scaletest" / "broker" / "lua").glob("*.lua")
-    ]
-    in_scripts = {
-        f"scaletest:{name}" for text in scripts for name in re.findall(r"OWN \.\. '([a-z]+)", text)
-    }
+    constants = " ".join(map(str, CONSTANTS.values()))
+    in_scripts = set(re.findall(r"\bscaletest:[a-z]+", constants))
     assert {"scaletest:replies", "scaletest:suspects", "scaletest:standstill"} <= in_scripts
     for key in in_scripts | set(re.findall(r"^(scaletest:[a-z]+)", table, re.MULTILINE)):
         assert re.search(rf"^{key}\b", table, re.MULTILINE), key
@@ -188,7 +185,7 @@ def test_keys_are_documented() -> None:
     # and each key of a queue
     parts = set(re.findall(r"^scaletest:queue:<q>:([a-z]+)", table, re.MULTILINE))
     source = (ROOT / "scaletest" / "broker" / "keys.py").read_text("utf-8")
-    assert parts == set(re.findall(r'\{OWN\}queue:\{queue\}:([a-z]+)"', source))
+    assert parts == set(re.findall(r'\{own_queue\(queue\)\}:([a-z]+)"', source))
     for part in parts:
         assert f"`scaletest:queue:<q>:{part}`" in page or f"`:{part}`" in page
 

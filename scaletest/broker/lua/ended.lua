@@ -1,8 +1,11 @@
--- Count an ended request in a row of 64-bit numbers, by one command: model/ended.py says which number is which. ii is the place in the ring of 64 slots of ten seconds, of two digits. A slot that was last written a
--- turn of the ring ago is begun anew, so nothing has to expire. Where a slot's longest run was stands in another hash,
--- and is written only when a run is longer than those before; up to more than 64 bytes, since Redis then keeps a hash
--- table, and searches the list that it keeps of shorter rows from its beginning.
--- key, places: that row and that hash. outcome, wait, run: the numbers that count it, as '#7'. waited, ran: microseconds.
+-- Count an ended request in a row of 64-bit numbers, by one command: model/ended.py says which
+-- number is which. ii is the place in the ring of 64 slots of ten seconds, of two digits. A slot
+-- that was last written a turn of the ring ago is begun anew, so nothing has to expire. Where a
+-- slot's longest run was stands in another hash, and is written only when a run is longer than
+-- those before; up to more than 64 bytes, since Redis then keeps a hash table, and searches the
+-- list that it keeps of shorter rows from its beginning.
+-- key, places: that row and that hash. outcome, wait, run: the numbers that count it, as '#7'.
+-- waited, ran: microseconds.
 local function count_ended(key, places, outcome, wait, run, waited, ran, reply)
   local slot = math.floor(clock[1] / 10)
   local ii = string.sub(100 + slot % 64, 2)
@@ -12,11 +15,14 @@ local function count_ended(key, places, outcome, wait, run, waited, ran, reply)
     'GET', 'i64', '#4' .. ii, 'GET', 'i64', '#5' .. ii, 'GET', 'i64', '#6' .. ii)
   local of, longest_wait, longest_run, longest = row[6], row[7], row[8], row[9]
   waited, ran = tonumber(waited), tonumber(ran)
-  if of == slot and waited <= longest_wait and ran <= longest_run and waited + ran <= longest then return end
+  if of == slot and waited <= longest_wait and ran <= longest_run and waited + ran <= longest then
+    return
+  end
   if of ~= slot then
     longest_wait, longest_run, longest = 0, -1, 0
     redis.call('BITFIELD', key,
-      'SET', 'i64', '#1' .. ii, slot, 'SET', 'i64', '#2' .. ii, '1', 'SET', 'i64', '#3' .. ii, ran)
+      'SET', 'i64', '#1' .. ii, slot, 'SET', 'i64', '#2' .. ii, '1',
+      'SET', 'i64', '#3' .. ii, ran)
   end
   redis.call('BITFIELD', key, 'SET', 'i64', '#4' .. ii, math.max(waited, longest_wait),
     'SET', 'i64', '#5' .. ii, math.max(ran, longest_run),
@@ -25,7 +31,7 @@ local function count_ended(key, places, outcome, wait, run, waited, ran, reply)
   local ok, fields = pcall(cjson.decode, reply)
   if not ok or type(fields) ~= 'table' then fields = {} end
   local node, pod = fields.node, fields.pod
-  local text = slot .. '\n' .. (type(node) == 'string' and string.sub(node, 1, 100) or '') .. '\n'
-    .. (type(pod) == 'string' and string.sub(pod, 1, 100) or '')
+  local function short(text) return type(text) == 'string' and string.sub(text, 1, 100) or '' end
+  local text = slot .. '\n' .. short(node) .. '\n' .. short(pod)
   redis.call('HSET', places, 'at' .. slot % 64, text .. string.rep('\n', 65 - #text))
 end

@@ -4,6 +4,9 @@
 -- Answer: 1, or 0 when the lease is lost
 --@include now
 --@include pulse
-if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
-redis.call('ZADD', KEYS[1], micros(deadline_clock(tonumber(ARGV[3])) + ARGV[2]), ARGV[1])
+local leases = KEYS[1]
+local member, lease_us, interval = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+if not redis.call('ZSCORE', leases, member) then return 0 end
+redis.call('ZADD', leases, micros(deadline_clock(interval) + lease_us), member)
 return 1

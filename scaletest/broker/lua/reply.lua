@@ -1,4 +1,4 @@
 -- Add a reply to a client's stream; nil when nobody is there to read it.
 local function send_reply(client, reply)
-  return redis.call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
+  return redis.call('XADD', REPLIES .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
 end

@@ -1,10 +1,13 @@
--- Lease the sampling of a node for a queue to the first worker that asks, as long as it lives. So the lease needs no
--- deadline and no call of its own: the heartbeat renews it. Reapers drop the nodes of dead workers.
--- Answer: nothing when another worker does, else how many nodes are sampled, how many requests run, how many were submitted
+-- Lease the sampling of a node for a queue to the first worker that asks, as long as it lives. So
+-- the lease needs no deadline and no call of its own: the heartbeat renews it. Reapers drop the
+-- nodes of dead workers.
+-- Answer: nothing when another worker does, else how many nodes are sampled, how many requests run,
+--         how many were submitted
 local function sampling(queues, samplers, workers, leases, counters, queue, node, worker, at)
   -- A foreign key must not stop all heartbeats.
   if node == '' or redis.pcall('HEXISTS', queues, queue) ~= 1 then return {} end
-  local holder, submitted = redis.pcall('HGET', samplers, node), redis.pcall('HGET', counters, 'submitted')
+  local holder, submitted = redis.pcall('HGET', samplers, node),
+    redis.pcall('HGET', counters, 'submitted')
   if type(holder) == 'table' or type(submitted) == 'table' then return {} end
   local function lives(name)
     local deadline = redis.call('ZSCORE', workers, name)

@@ -1,0 +1,239 @@
+"""The worker's hot path: it takes requests from the fast lane, runs them, and delivers their
+outcomes with the next call.
+
+It ends for a job that RQ's own code must run, and is entered again after it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from rq import SimpleWorker
+from rq.job import Job
+
+from scaletest.broker import jobs
+from scaletest.broker.connection import transient
+from scaletest.broker.fast_lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paused, Taken
+from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.retry import Retrying
+from scaletest.model import Outcome, Reason
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue
+from scaletest.model.histogram import bucket
+from workers import registration
+from workers.breaker import Breaker
+from workers.device_faults import NoneFree
+from workers.leasing import Leasing
+from workers.rq_jobs import RqJobRunner
+from workers.runtime import Runtime
+from workers.stopping import StopState
+from workers.workloads.base import Interrupted, Result
+
+logger = logging.getLogger("scaletest.worker")
+
+# While its queue is paused a worker looks again this often.
+PAUSE_LOOK_S = 0.5
+STOPPED = "it was stopped by RQ's stop command"
+
+
+class FastLoop:
+    """Works in one worker's fast lane. count: how many requests it ran."""
+
+    def __init__(
+        self,
+        worker: SimpleWorker,
+        lane: FastLane,
+        runtime: Runtime,
+        heartbeat: Heartbeat,
+        rq_jobs: RqJobRunner,
+        stopping: StopState,
+        *,
+        retrying: Retrying,
+        leasing: Leasing | None,
+        put_back: Callable[[Taken], None],
+        burst: bool,
+        max_jobs: int | None,
+        log_messages: bool,
+    ) -> None:
+        """leasing: of the worker's slot of a device. put_back: returns a request to its queue.
+
+        burst: end when the queue is empty. max_jobs: end after so many requests and jobs.
+        """
+        self._worker = worker
+        self._lane = lane
+        self._runtime = runtime
+        self._heartbeat = heartbeat
+        self._rq_jobs = rq_jobs
+        self._stopping = stopping
+        self._retrying = retrying
+        self._leasing = leasing
+        self._put_back = put_back
+        self._burst = burst
+        self._max_jobs = max_jobs
+        self._log_messages = log_messages
+        self._breaker = Breaker()
+        self._delivers = False
+        self.count = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no outcome is being delivered, so that a stopping worker may leave without
+        Redis. For any thread.
+        """
+        return not self._delivers or self._lane.idle
+
+    @property
+    def begun(self) -> int:
+        """How many requests and jobs this worker began."""
+        return self.count + self._rq_jobs.count
+
+    def work(self, max_idle_time: int | None) -> Job | None:
+        """Run requests until a job comes that RQ's own code must run; None when the loop is over.
+
+        max_idle_time: end after so many seconds without a request.
+        """
+        idle_since = time.monotonic()
+        done: Done | None = None
+        if not self._rq_jobs.count:
+            self._close_idle_connections()
+        while True:
+            taken = self._cycle(
+                done, 0.0 if self._burst else self._block_s(idle_since, max_idle_time)
+            )
+            done = None
+            if isinstance(taken, Taken):
+                if taken.client:
+                    done = self._run(taken)
+                elif (job := self._rq_jobs.fetch(taken)) is not None:
+                    return job
+                idle_since = time.monotonic()
+            elif taken is not OVERDUE and self._is_over(taken, idle_since, max_idle_time):
+                return None
+            if self._worker.should_run_maintenance_tasks:
+                self._worker.run_maintenance_tasks()  # type: ignore[no-untyped-call]
+                self._close_idle_connections()
+            elif not isinstance(taken, Taken):
+                self._close_idle_connections()
+
+    def _close_idle_connections(self) -> None:
+        """Close connections of RQ's own code. It opens one for a few commands, and would keep it
+        for life.
+        """
+        self._worker.connection.connection_pool.disconnect(inuse_connections=False)
+
+    def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | Overdue | None:
+        """Make one call to Redis: deliver, and take unless the worker is stopping.
+
+        Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may
+        ask again.
+        """
+        self._delivers = done is not None
+        try:
+            if self._breaker.suspect and done is not None:
+                self._lane.cycle(done, take=False)
+                done, self._delivers = None, False
+                self._stopping.begun.wait(self._breaker.delay_s)
+            taken = self._lane.cycle(
+                done,
+                take=not self._stopping.requested and not self._has_enough(),
+                block_s=block_s,
+            )
+            if taken is OVERDUE:
+                self._retrying.run(self._heartbeat.start)
+            return taken
+        except Exception as error:
+            if transient(error) and self._stopping.requested:
+                return None
+            raise
+
+    def _has_enough(self) -> bool:
+        return self._max_jobs is not None and self.begun >= self._max_jobs
+
+    def _is_over(
+        self, taken: Paused | Overdue | None, idle_since: float, max_idle_time: int | None
+    ) -> bool:
+        """Whether the loop ends now that nothing was taken. Waits a little while the queue is
+        paused.
+        """
+        if self._stopping.requested or self._burst or self._has_enough():
+            return True
+        if taken is PAUSED:
+            return self._stopping.begun.wait(PAUSE_LOOK_S)
+        return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
+
+    def _block_s(self, idle_since: float, max_idle_time: int | None) -> float:
+        longest = float(self._worker.dequeue_timeout)
+        if max_idle_time is not None:
+            longest = min(longest, max(0.01, idle_since + max_idle_time - time.monotonic()))
+        return longest
+
+    def _run(self, taken: Taken) -> Done | None:
+        """Run one request; its outcome for the next call, None when it was put back."""
+        self.count += 1
+        runtime, heartbeat, stopping = self._runtime, self._heartbeat, self._stopping
+        try:
+            arguments, limit_s = jobs.decode(taken.data)
+        except InvalidValue as error:
+            result = Result(Outcome.FAILED, Reason.POISON, error=str(error))
+            run_s, registered = 0.0, False
+        else:
+            if self._log_messages:
+                logger.info(
+                    "request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s
+                )
+            heartbeat.hold(taken.id, taken.attempt)
+            began = time.monotonic()
+            try:
+                result, run_s = runtime.run(arguments, limit_s)
+            except Interrupted:
+                if not stopping.was_commanded(taken.id):
+                    heartbeat.let_go()
+                    self._put_back(taken)
+                    return None
+                result = Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED)
+                run_s = time.monotonic() - began
+            except NoneFree:
+                # the slot was lost, which is not this request's fault: another worker may have one
+                heartbeat.let_go()
+                self._put_back(taken)
+                self._wait_for_slot()
+                return None
+            registered = heartbeat.let_go()
+            if stopping.job is not None:
+                stopping.forget_job()
+        reply, wait_s = runtime.reply_json(
+            taken.id,
+            self._worker.name,
+            result,
+            run_s,
+            taken.enqueued_us,
+            taken.started_us,
+            taken.attempt,
+        )
+        self._note(result, run_s, reply)
+        return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
+
+    def _wait_for_slot(self) -> None:
+        """Wait for a device. NoDevice, which ends this worker, when none becomes free in time."""
+        assert self._leasing is not None
+        self._delivers = False
+        try:
+            self._leasing.again()
+        except Exception as error:
+            if not (self._stopping.requested and (isinstance(error, NoneFree) or transient(error))):
+                raise
+
+    def _note(self, result: Result, run_s: float, reply: str) -> None:
+        """Count a request as RQ's worker does, and publish whether this worker became suspect."""
+        registration.count(self._worker, result.outcome is Outcome.SUCCEEDED, run_s)
+        if self._log_messages:
+            logger.info("reply %s", cut(reply, 1000))
+        if self._breaker.note(result, run_s):
+            self._heartbeat.mark_suspect(self._breaker.suspect)
+            logger.warning(
+                "worker %s %s suspect",
+                self._worker.name,
+                "is" if self._breaker.suspect else "is no longer",
+            )
