@@ -21,7 +21,7 @@ from scaletest.system.blocking import Blocking
 from scaletest.system.devices.clients import Clients, present
 from scaletest.system.throttling import Throttling
 from scaletest.system.time_by_state import Balance, TimeByState
-from scaletest.system.tree import Tree
+from scaletest.system.tree import NOTHING_RAN, Tree
 
 logger = logging.getLogger("scaletest.worker")
 
@@ -211,8 +211,8 @@ class ProgramWatch:
         # something blocked
         self._look_s = self._interval_s
         self._stands_for_s = 0.0
-        # how long the first process waited for a CPU since the last look that counted
-        self._wait_s = 0.0
+        # how long the first process ran and waited for a CPU since the last look that counted
+        self._first = NOTHING_RAN
         self._tree: Tree | None = None
         self._keeps_tree = True
         self.due = NEVER
@@ -284,7 +284,7 @@ class ProgramWatch:
     def ended(self) -> None:
         """The program has ended, and is not yet reaped."""
         if self._tree is not None:
-            self._wait_s = self._tree.ended()
+            self._first = self._tree.ended()
 
     def _spend(self, since_s: float) -> None:
         """A look cost the CPU time of this thread since then, with the waking up for it."""
@@ -336,7 +336,7 @@ class ProgramWatch:
             max(0.0, ended - self._looked),
             usage.ru_utime + usage.ru_stime if usage else 0.0,
             self._unchanged_s,
-            self._wait_s,
+            self._first,
         )
         self._sampler.balance.settle(self._spent, self._stands_for_s)
         self._spent.throttle(throttled_s)
