@@ -29,7 +29,6 @@ from scaletest.archive.folder import RunFolder, Stored
 from scaletest.model import Reply
 
 WORKERS = 4
-STEP_S = 4.0
 # Shares may be off by this much.
 CLOSE = 0.1
 # A cause that holds less of the growth need not come first.
@@ -69,6 +68,7 @@ def run(case: Case) -> Row:
             "injector": case.injector,
             "seed": case.seed,
             "loaded": case.loaded,
+            "step_s": injected.step_s,
             **judge(injected, result, stored, _told(folder / "truth")),
             "machine": machine(),
         }
@@ -206,7 +206,7 @@ def _validate(injected: Injected, folder: Path) -> Row:
         "--limit",
         str(WORKERS),
         "--step-time",
-        str(STEP_S),
+        str(injected.step_s),
     ]
     line += [
         *injected.options,
