@@ -520,6 +520,19 @@ def test_sums_over_many_requests_have_no_bias(
         assert seen[state] / whole_s == pytest.approx(true[state] / whole_s, abs=0.05), state
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_dozen_requests_with_a_look_or_two_are_enough_where_all_do_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulated = Simulated(monkeypatch, 0.0007)
+    simulated.sampler.chance.seed(seed)
+    phases = [(State.ON_CPU, 0.01), (State.FILE_LOCK, 0.25), (State.SLEEP, 0.3)]
+    for _ in range(20):  # until the length of a request and the cost of a look are known
+        simulated.request(phases)
+    locked_s = [simulated.request(phases).get(State.FILE_LOCK, 0.0) for _ in range(12)]
+    assert math.fsum(locked_s) / 12 == pytest.approx(0.25, abs=0.08)
+
+
 def test_blocked_time_never_counts_as_waiting_for_a_cpu_which_the_kernel_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
