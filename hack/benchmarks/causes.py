@@ -1,10 +1,10 @@
 """Do runs name the cause that was injected? Real validations of commands whose bottleneck is known.
 
-hack/bars causes [--only NAME ...] [--runs 20] [--loaded]
+hack/bars causes [--only NAME ...] [--runs 20] [--loaded] [--at-most RUNS]
 
 makes the runs that are missing and appends a line for each to docs/results/causes.jsonl; with
---summary it only prints what stands there. Half of the runs, those with even seeds, have other load
-on the machine.
+--at-most it makes only the next few of them, with --summary it only prints what stands there. Half
+of the runs, those with even seeds, have other load on the machine.
 
 hack/bars causes --cost [sleep|empty|ffmpeg ...] [--pairs 20] [--seconds 10]
 
@@ -18,7 +18,7 @@ import datetime
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hack.benchmarks.causes_cost import CASES, pairs
@@ -83,12 +83,17 @@ def append(row: Row, path: Path = RESULTS) -> None:
         file.write(json.dumps({**row, **stamp}) + "\n")
 
 
-def make(names: Sequence[str], runs: int, loaded: bool) -> None:
-    """Make what is missing. An injector that this machine cannot have is left out, and said so."""
+def make(cases: Iterable[Case], at_most: int | None) -> None:
+    """Make runs, of the cases in this order. An injector that this machine cannot have is left out,
+    and said so.
+    """
     unsuitable: set[str] = set()
-    for case in missing(names, runs, stored(), loaded):
+    runs = 0
+    for case in cases:
         if case.injector in unsuitable:
             continue
+        if runs == at_most:
+            return
         try:
             row = run(case)
         except Unsuitable as error:
@@ -97,6 +102,7 @@ def make(names: Sequence[str], runs: int, loaded: bool) -> None:
             continue
         append(row)
         print(json.dumps(row), file=sys.stderr, flush=True)
+        runs += 1
 
 
 def cost(names: Sequence[str], count: int, seconds: float) -> int:
@@ -126,6 +132,9 @@ def main() -> int:
     parser.add_argument(
         "--loaded", action="store_true", help="only runs with other load on the machine"
     )
+    parser.add_argument(
+        "--at-most", type=int, metavar="RUNS", help="make so many of them [default: all]"
+    )
     parser.add_argument("--summary", action="store_true", help="make no runs")
     parser.add_argument(
         "--cost", nargs="*", choices=CASES, metavar="CASE", help="instead, what sampling costs"
@@ -137,7 +146,7 @@ def main() -> int:
         return cost(options.cost or list(CASES), options.pairs, options.seconds)
     names = options.only or list(INJECTORS)
     if not options.summary:
-        make(names, options.runs, options.loaded)
+        make(missing(names, options.runs, stored(), options.loaded), options.at_most)
     lines = summary([row for row in stored() if row["injector"] in names])
     for line in lines:
         print(json.dumps(line), flush=True)

@@ -37,6 +37,8 @@ class Injected:
     program.
     slow: the device that alone is slow. tells_cpu: whether the command tells how long it ran on a
     CPU, so that the rest of its run time was the injected wait; else it tells how long that was.
+    step_s: how long each step is measured, longer where looks at few requests tell states that
+    follow each other apart less well.
     """
 
     command: tuple[str, ...]
@@ -47,6 +49,7 @@ class Injected:
     client: tuple[str, ...] = (sys.executable, "-m", "scaletest")
     slow: str = ""
     tells_cpu: bool = False
+    step_s: float = 4.0
 
 
 class Unsuitable(Exception):
@@ -67,14 +70,16 @@ def cpu(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
 def flock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     """Half of its time it holds a file lock."""
     path = folder / "shared.lock"
-    yield Injected(measured(programs.FLOCK, path, 0.15 * scale), State.FILE_LOCK, str(path))
+    command = measured(programs.FLOCK, path, 0.15 * scale)
+    yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
 
 
 @contextmanager
 def fcntl_lock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     """The same with a record lock."""
     path = folder / "records.lock"
-    yield Injected(measured(programs.FCNTL, path, 0.15 * scale), State.FILE_LOCK, str(path))
+    command = measured(programs.FCNTL, path, 0.15 * scale)
+    yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
 
 
 @contextmanager
@@ -82,10 +87,9 @@ def semaphore(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     """Half of its time it holds a POSIX semaphore in shared memory."""
     name = f"scaletest-{os.getpid()}-{time.monotonic_ns()}"
     path = Path("/dev/shm") / f"sem.{name}"
+    command = measured(programs.SEMAPHORE, f"/{name}", 0.15 * scale)
     try:
-        yield Injected(
-            measured(programs.SEMAPHORE, f"/{name}", 0.15 * scale), State.LOCK, str(path)
-        )
+        yield Injected(command, State.LOCK, str(path), step_s=8.0)
     finally:
         path.unlink(missing_ok=True)
 
@@ -152,7 +156,8 @@ def memory(folder: Path, scale: float = 1.0, *, limit_bytes: int = 8 << 20) -> I
         _group("memory", {"memory.limit_in_bytes": str(limit_bytes)}) as join,
         _group("blkio", reads) as slow,
     ):
-        yield Injected(measured(programs.TOUCH, folder, size, 0.2, join, slow), State.MEMORY)
+        command = measured(programs.TOUCH, folder, size, 0.2, join, slow)
+        yield Injected(command, State.MEMORY, step_s=12.0)
 
 
 @contextmanager

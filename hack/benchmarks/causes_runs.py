@@ -16,20 +16,20 @@ import statistics
 import subprocess
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
 from hack.benchmarks.causes_programs import TRUTH, python
+from scaletest.analysis.completions import ends_of, progress, span
 from scaletest.analysis.request_time import repeats_of
 from scaletest.analysis.steps import Step, summarise
 from scaletest.archive.folder import RunFolder, Stored
 from scaletest.model import Reply
 
 WORKERS = 4
-STEP_S = 4.0
 # Shares may be off by this much.
 CLOSE = 0.1
 # A cause that holds less of the growth need not come first.
@@ -69,6 +69,7 @@ def run(case: Case) -> Row:
             "injector": case.injector,
             "seed": case.seed,
             "loaded": case.loaded,
+            "step_s": injected.step_s,
             **judge(injected, result, stored, _told(folder / "truth")),
             "machine": machine(),
         }
@@ -155,9 +156,7 @@ def _true_share(injected: Injected, stored: Stored, told: _Told, causes: Row) ->
         # no command can tell of the time between two: what its run did not grow by
         added_s = grown_s - (_run_s(after) - _run_s(before))
     else:
-        added_s = _kept_s(injected, _counted(after), told) - _kept_s(
-            injected, _counted(before), told
-        )
+        added_s = _kept_s(injected, after, told) - _kept_s(injected, before, told)
     return added_s / grown_s if grown_s > 0 else math.nan
 
 
@@ -168,25 +167,48 @@ def _cycle_s(step: Step) -> float:
     return step.workers / step.throughput.per_s if step.throughput.per_s else math.nan
 
 
-def _counted(step: Step) -> list[Reply]:
-    repeats = repeats_of(step)
-    samples = [sample for sample in step.samples if sample.measurement.repeat in repeats]
-    return [row.reply for sample in samples for row in sample.counted]
-
-
 def _run_s(step: Step) -> float:
-    return statistics.fmean(reply.run_s for reply in _counted(step))
+    return _mean(step, lambda reply: reply.run_s)
 
 
-def _kept_s(injected: Injected, replies: Sequence[Reply], told: _Told) -> float:
-    """Mean seconds that the commands of some requests were kept, by what they say themselves."""
-    kept: list[float] = []
-    for reply in replies:
+def _kept_s(injected: Injected, step: Step, told: _Told) -> float:
+    """Mean seconds that the commands of a step were kept, by what they say themselves."""
+
+    def kept_s(reply: Reply) -> float | None:
         lines = told.get(int(reply.worker.rsplit("-", 2)[-2]), ())
         at = bisect.bisect_right(lines, (reply.ended_s + _LATE_S, math.inf)) - 1
-        if at >= 0 and lines[at][0] >= reply.started_s:
-            kept.append(reply.run_s - lines[at][1] if injected.tells_cpu else lines[at][1])
-    return math.fsum(kept) / len(kept) if kept else math.nan
+        if at < 0 or lines[at][0] < reply.started_s:
+            return None
+        if injected.tells_cpu:
+            return reply.run_s - lines[at][1]
+        return lines[at][1]
+
+    return _mean(step, kept_s)
+
+
+def _mean(step: Step, figure: Callable[[Reply], float | None]) -> float:
+    """The mean of a figure over the requests behind a step's throughput.
+
+    Each worker counts by what it did in the time that the throughput is of, since a slow one may
+    have ended more requests before and after it than its part.
+    """
+    repeats = repeats_of(step)
+    sum_s = done = 0.0
+    for sample in step.samples:
+        if sample.measurement.repeat not in repeats:
+            continue
+        by_worker: dict[str, list[float]] = defaultdict(list)
+        for record in sample.counted:
+            seconds = figure(record.reply)
+            if seconds is not None:
+                by_worker[record.reply.worker].append(seconds)
+        ends = ends_of(sample.counted)
+        edges = span(ends)
+        for worker, all_seconds in by_worker.items():
+            requests = progress({worker: ends[worker]}, edges)[-1]
+            sum_s += requests * statistics.fmean(all_seconds)
+            done += requests
+    return sum_s / done if done else math.nan
 
 
 def _told(path: Path) -> _Told:
@@ -206,7 +228,7 @@ def _validate(injected: Injected, folder: Path) -> Row:
         "--limit",
         str(WORKERS),
         "--step-time",
-        str(STEP_S),
+        str(injected.step_s),
     ]
     line += [
         *injected.options,

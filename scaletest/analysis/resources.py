@@ -21,8 +21,9 @@ from scaletest.analysis.steps import Rows, Step
 from scaletest.model import Reply
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, NodeSample
 
-# A sample lies in a step, or mostly does, when more than this part of its interval lies there.
-WHOLE, MOSTLY = 0.999, 0.5
+# A sample lies in a step when more than this part of its interval lies there; less where the rest
+# is between two measurements of the step that follow each other.
+WHOLE, BETWEEN = 0.999, 0.9
 Figures = Mapping[str, float]
 
 
@@ -293,16 +294,33 @@ def _inside_windows(
 ) -> list[tuple[NodeSample, float]]:
     """The samples that lie in the time of a step, each with its seconds there.
 
-    Those that reach into the time between two steps count only where there are no others.
+    In a short step no sample may do so. Then those count that lie in the time in which all its
+    workers ran requests. Others also tell of the time between two steps, in which workers start,
+    so they say nothing of the step.
     """
-    whole, mostly = [], []
+    inside = _covered(samples, windows)
+    if inside:
+        return inside
+    return _covered(samples, [window.with_first_requests for window in windows])
+
+
+def _covered(
+    samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow]
+) -> list[tuple[NodeSample, float]]:
+    """The samples whose interval lies in one window, or in two that follow each other."""
+    covered = []
     for sample in samples:
         seconds = sum(window.covers(sample) for window in windows)
-        if seconds > WHOLE * sample.interval_s:
-            whole.append((sample, seconds))
-        if seconds > MOSTLY * sample.interval_s:
-            mostly.append((sample, seconds))
-    return whole or mostly
+        least = WHOLE
+        if _includes(windows, sample.at_s - sample.interval_s) and _includes(windows, sample.at_s):
+            least = BETWEEN
+        if seconds > least * sample.interval_s:
+            covered.append((sample, seconds))
+    return covered
+
+
+def _includes(windows: Sequence[MeasuredWindow], instant_s: float) -> bool:
+    return any(window.includes(instant_s) for window in windows)
 
 
 def _means(weighted: Sequence[tuple[NodeSample, float]]) -> dict[str, dict[str, float]]:

@@ -75,11 +75,12 @@ def line(result: Evaluation) -> str:
     """The cores that were busy in each step, the pressure on them and the energy, in a line; ""
     without samples.
 
-    Steps without a sample have their place, so that the figures can be read beside the steps.
+    Steps without a sample are left out, and the line names the others.
     """
     by_level = {(step.workers, step.per_device): step for step in result.resources}
-    steps = [by_level.get((step.workers, step.per_device)) for step in result.steps]
-    cores = [step.cores for step in result.resources if step.cores and step.cores_busy is not None]
+    levels = [(step.workers, step.per_device) for step in result.steps]
+    steps = [by_level[level] for level in levels if level in by_level]
+    cores = [step.cores for step in steps if step.cores and step.cores_busy is not None]
     busy = _course(steps, lambda step: step.cores_busy if step.cores else None, _decimal)
     parts = {
         "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",
@@ -88,16 +89,21 @@ def line(result: Evaluation) -> str:
         ),
         "joules a request": _course(steps, lambda step: step.joules_per_request, significant),
     }
-    return "; ".join(f"{name} {course}" for name, course in parts.items() if course)
+    courses = "; ".join(f"{name} {course}" for name, course in parts.items() if course)
+    if not courses or len(steps) == len(levels):
+        return courses
+    known = ", ".join(str(step.per_device or step.workers) for step in steps)
+    unit = "workers on each device" if result.plan.compares else "workers"
+    return f"{courses} (with {known} {unit}: the other steps are too short for a sample)"
 
 
 def _course(
-    steps: Sequence[StepResources | None],
+    steps: Sequence[StepResources],
     figure: Callable[[StepResources], float | None],
     text: Callable[[float], str],
 ) -> str:
     """A figure in each step; "" where no step knows it."""
-    values = [figure(step) if step else None for step in steps]
+    values = [figure(step) for step in steps]
     known = any(value is not None for value in values)
     return ", ".join(NOTHING if value is None else text(value) for value in values) if known else ""
 

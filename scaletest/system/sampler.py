@@ -21,7 +21,7 @@ from scaletest.system.blocking import Blocking
 from scaletest.system.devices.clients import Clients, present
 from scaletest.system.throttling import Throttling
 from scaletest.system.time_by_state import Balance, TimeByState
-from scaletest.system.tree import Tree
+from scaletest.system.tree import NOTHING_RAN, Tree
 
 logger = logging.getLogger("scaletest.worker")
 
@@ -39,6 +39,8 @@ SHORT_S, SAMPLED_PART = 1.0, 0.5
 # they become rarer.
 SHARE = 0.002
 NEVER = float("inf")
+# Multiples of the golden section, modulo 1, are spread evenly, however many there are.
+GOLDEN_SECTION = 0.6180339887498949
 _DENIED = {
     "syscall": (
         "the system calls of some programs cannot be read: what they wait for is less certain"
@@ -130,12 +132,20 @@ class RequestSampler:
 
 
 class Moments:
-    """When to look at programs that are shorter than an interval: once in each interval of the time
-    that they run, the intervals of one after the other, at any instant of it with the same chance.
+    """When to look at programs for the first time, at any instant of an interval with the same
+    chance.
+
+    Programs that are shorter than an interval are looked at once in each interval of the time that
+    they run, the intervals of one after the other. Longer ones are looked at in the first interval
+    of each; the instants in those of several programs are spread evenly, so that the means of a
+    dozen with one look or two each are near those of all. (Instants in the intervals of short ones
+    are not: where an interval and a program have certain lengths, all would meet one phase.)
     """
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
+        # of the last instant in the first interval of a program; unknown before the first one
+        self._part: float | None = None
         # from the begin of the program
         self._next_s = self._end_s = 0.0
 
@@ -144,8 +154,8 @@ class Moments:
         program.
         """
         if anew:
-            self._end_s = 0.0
-        if anew or self._next_s <= 0.0:
+            self._next_s, self._end_s = self._next_part() * interval_s, interval_s
+        elif self._next_s <= 0.0:
             self._next_s = self._end_s + self._chance.uniform(0.0, interval_s)
             self._end_s += interval_s
         return self._next_s
@@ -154,6 +164,12 @@ class Moments:
         """There was a look; when to look again."""
         self._next_s = 0.0
         return self.next_s(interval_s, anew=False)
+
+    def _next_part(self) -> float:
+        if self._part is None:
+            self._part = self._chance.random()
+        self._part = (self._part + GOLDEN_SECTION) % 1.0
+        return self._part
 
     def passed(self, seconds: float) -> None:
         """A program ran so long."""
@@ -211,8 +227,8 @@ class ProgramWatch:
         # something blocked
         self._look_s = self._interval_s
         self._stands_for_s = 0.0
-        # how long the first process waited for a CPU since the last look that counted
-        self._wait_s = 0.0
+        # how long the first process ran and waited for a CPU since the last look that counted
+        self._first = NOTHING_RAN
         self._tree: Tree | None = None
         self._keeps_tree = True
         self.due = NEVER
@@ -284,7 +300,7 @@ class ProgramWatch:
     def ended(self) -> None:
         """The program has ended, and is not yet reaped."""
         if self._tree is not None:
-            self._wait_s = self._tree.ended()
+            self._first = self._tree.ended()
 
     def _spend(self, since_s: float) -> None:
         """A look cost the CPU time of this thread since then, with the waking up for it."""
@@ -336,7 +352,7 @@ class ProgramWatch:
             max(0.0, ended - self._looked),
             usage.ru_utime + usage.ru_stime if usage else 0.0,
             self._unchanged_s,
-            self._wait_s,
+            self._first,
         )
         self._sampler.balance.settle(self._spent, self._stands_for_s)
         self._spent.throttle(throttled_s)

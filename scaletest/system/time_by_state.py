@@ -19,14 +19,16 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from scaletest.model.activity import MAX_WAITS, State, Wait
 from scaletest.system.blocking import Doing
-from scaletest.system.tree import FEW_SLICES, ThreadShare, TreeLook
+from scaletest.system.tree import FEW_SLICES, NOTHING_RAN, ThreadShare, TreeLook
 
 # The kernel counts these.
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
+# With no more CPU time beside that of a request's first process no other one was there.
+_ALONE_S = 0.002
 # Seconds of one state that are kept for later requests, or given to them in advance, at most.
 MOST_KEPT_S = 1.0
 # States with an object for which seconds are kept: requests may each wait for a file or an address
@@ -45,7 +47,9 @@ class TimeByState:
         self._weights: dict[Doing, float] = defaultdict(float)
         # blocked, near a look at which something ran
         self._unknown_s = 0.0
-        # the same behind the last look, where nobody counted how long it waited for a CPU
+        # the same, where somebody may have waited for a CPU whom nobody counted
+        self._uncounted_s = 0.0
+        # the same behind the last look
         self._unseen_s = 0.0
         self._seen_run_s = 0.0
         self._last: TreeLook | None = None
@@ -67,28 +71,35 @@ class TimeByState:
         blocked_s = max(0.0, seconds - run_s - wait_s)
         still_s = min(blocked_s, unchanged_s) if self._last else 0.0
         self._granted_still(still_s)
-        self._blocked(blocked_s - still_s, self._last, look)
+        counted = _is_counted(self._last, look)
+        self._blocked(blocked_s - still_s, self._last, look, counted=counted)
         self._weigh(seconds - still_s, self._last, look)
         self._last = look
 
     def close(
-        self, seconds: float, cpu_s: float, unchanged_s: float = 0.0, wait_s: float = 0.0
+        self,
+        seconds: float,
+        cpu_s: float,
+        unchanged_s: float = 0.0,
+        first: ThreadShare = NOTHING_RAN,
     ) -> None:
         """The time from the last look to the end.
 
-        cpu_s: of all processes since the begin. wait_s: how long the first process waited for a CPU
-        since that look.
+        cpu_s: of all processes since the begin. first: how long the first process ran and waited
+        for a CPU since that look.
         """
         unseen_s = max(0.0, cpu_s - self._seen_run_s)
         hidden_s = self._seconds[Doing(State.NOT_OBSERVED)]
         run_s = min(seconds, unseen_s * seconds / (seconds + hidden_s)) if seconds > 0 else 0.0
         self.add(State.ON_CPU, run_s)
-        wait_s = min(seconds - run_s, max(0.0, wait_s))
+        wait_s = min(seconds - run_s, max(0.0, first.wait_s))
         self.add(State.CPU_WAIT, wait_s)
         blocked_s = seconds - run_s - wait_s
         still_s = min(blocked_s, unchanged_s) if self._last else 0.0
         self._granted_still(still_s)
-        self._blocked(blocked_s - still_s, self._last, None)
+        is_alone = self._last is not None and len(self._last.threads) == 1
+        counted = is_alone and unseen_s <= first.run_s + _ALONE_S
+        self._blocked(blocked_s - still_s, self._last, None, counted=counted)
         self._weigh(seconds - still_s, self._last, None)
         self._settle_unknown()
         # CPU time that no look saw, of processes that lived between two looks
@@ -142,19 +153,23 @@ class TimeByState:
     def _granted_still(self, seconds: float) -> None:
         """Time at the begin of an interval in which nobody ran."""
         if self._last:
-            self._grant(self._last, seconds)
+            self._grant(self._last, seconds, counted=True)
             self._weigh(seconds, self._last, None)
 
-    def _blocked(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
+    def _blocked(
+        self, seconds: float, begin: TreeLook | None, end: TreeLook | None, *, counted: bool
+    ) -> None:
         """Time in which nothing ran, between two looks; at the begin and the end of the request one
         is missing.
+
+        counted: whether all waits for a CPU in this time are known.
         """
         left_s = seconds
         for look, other, part in self._parts(begin, end):
             lived = other is not None and look.thread in other.threads
             granted_s = seconds * part if lived else min(seconds * part, look.age_s)
             left_s -= granted_s
-            self._grant(look, granted_s, unseen=end is None)
+            self._grant(look, granted_s, counted=counted, at_end=end is None)
         self.add(State.NOT_OBSERVED, left_s)
 
     def _weigh(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
@@ -177,15 +192,19 @@ class TimeByState:
             begin_part = 1.0 if end.doing.state is None else 0.0
         return [(begin, end, begin_part), (end, begin, 1.0 - begin_part)]
 
-    def _grant(self, look: TreeLook, seconds: float, *, unseen: bool = False) -> None:
+    def _grant(
+        self, look: TreeLook, seconds: float, *, counted: bool, at_end: bool = False
+    ) -> None:
         if look.doing.state is not None:
             self._seconds[look.doing] += seconds
         elif look.short_waits is not None:
             self._seconds[look.short_waits] += seconds
-        elif unseen:
+        elif counted:
+            self._unknown_s += seconds
+        elif at_end:
             self._unseen_s += seconds
         else:
-            self._unknown_s += seconds
+            self._uncounted_s += seconds
 
     def _settle_unknown(self) -> None:
         """What was blocked near a look at which something ran, by the looks at which nothing
@@ -193,19 +212,25 @@ class TimeByState:
         """
         lacking = self._lacking()
         if sum(lacking.values()) > 0:
-            self._spread(self._unknown_s, lacking)
-            self._unknown_s = 0.0
-        unknown_s, self._unknown_s, self._unseen_s = self._unknown_s + self._unseen_s, 0.0, 0.0
-        ran = (State.ON_CPU, State.NOT_OBSERVED)
+            self._spread(self._unknown_s + self._uncounted_s, lacking)
+            self._unknown_s = self._uncounted_s = 0.0
+        self._spread_or_hide(self._unknown_s, _COUNTED)
+        self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
+        self._unknown_s = self._uncounted_s = self._unseen_s = 0.0
+
+    def _spread_or_hide(self, seconds: float, impossible: Collection[State]) -> None:
+        """Give seconds to the known states but the impossible ones, by their length; where there is
+        none, they were not observed.
+        """
         known = {
-            doing: seconds
-            for doing, seconds in self._seconds.items()
-            if doing.state not in ran and seconds > 0
+            doing: known_s
+            for doing, known_s in self._seconds.items()
+            if doing.state not in (*impossible, State.NOT_OBSERVED) and known_s > 0
         }
         if sum(known.values()) > 0:
-            self._spread(unknown_s, known)
+            self._spread(seconds, known)
         else:
-            self.add(State.NOT_OBSERVED, unknown_s)
+            self.add(State.NOT_OBSERVED, seconds)
 
     def _lacking(self) -> dict[Doing, float]:
         """By how much each blocked state lacks its part of all blocked time; when none lacks any,
@@ -214,7 +239,8 @@ class TimeByState:
         whole = sum(self._weights.values())
         if whole <= 0:
             return {}
-        blocked_s = self._unknown_s + sum(self._seconds[doing] for doing in self._weights)
+        blocked_s = self._unknown_s + self._uncounted_s
+        blocked_s += sum(self._seconds[doing] for doing in self._weights)
         parts = {doing: blocked_s * weight / whole for doing, weight in self._weights.items()}
         lacking = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
         return lacking if sum(lacking.values()) > 0 else parts
@@ -228,6 +254,19 @@ class TimeByState:
         if seconds > 0:
             self._seconds[Doing(source)] -= seconds
             self._seconds[Doing(target)] += seconds
+
+
+def _is_counted(begin: TreeLook | None, end: TreeLook | None) -> bool:
+    """Whether the kernel's counts tell of all waits for a CPU between two looks.
+
+    They do where no thread came or went, and one of them ran at most: of several, how long they
+    waited at once is only estimated. begin: None at the begin of the request.
+    """
+    if end is None or len(end.shares) > 1:
+        return False
+    if begin is None:
+        return len(end.threads) == 1
+    return begin.threads == end.threads
 
 
 def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:

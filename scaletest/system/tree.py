@@ -48,6 +48,9 @@ class ThreadShare(NamedTuple):
     slices: int = 1
 
 
+NOTHING_RAN = ThreadShare(0.0, 0.0, 0)
+
+
 class TreeLook(NamedTuple):
     """The processes at one moment. thread: the most active one; doing: what it does; age_s: of its
     process, infinite for the first process.
@@ -140,28 +143,26 @@ class Tree:
         """Processes of the last look."""
         return self._processes.keys()
 
-    def ended(self) -> float:
-        """Seconds that the first process waited for a CPU since the last look; it is not reaped
+    def ended(self) -> ThreadShare:
+        """How long the first process ran and waited for a CPU since the last look; it is not reaped
         yet.
         """
         process = self._processes.get(self._root)
         thread = process.threads.get(self._root) if process else None
         try:
-            line = (
-                os.pread(thread.handle, 128, 0)
-                if thread
-                else proc.read(f"/proc/{self._root}/schedstat", 128)
-            )
+            if thread:
+                line = os.pread(thread.handle, 128, 0)
+            else:
+                line = proc.read(f"/proc/{self._root}/schedstat", 128)
         except OSError:
-            return 0.0
+            return NOTHING_RAN
         last = proc.parse_schedule(line)
         if last is None:
-            return 0.0
-        return (
-            max(0.0, last.wait_s - thread.schedule.wait_s - thread.counted_s)
-            if thread
-            else last.wait_s
-        )
+            return NOTHING_RAN
+        if thread is None:
+            return ThreadShare(last.run_s, last.wait_s)
+        waited_s = last.wait_s - thread.schedule.wait_s - thread.counted_s
+        return ThreadShare(max(0.0, last.run_s - thread.schedule.run_s), max(0.0, waited_s))
 
     def close(self) -> None:
         """Close all files."""

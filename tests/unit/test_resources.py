@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.resources import StepResources
+from scaletest.analysis.measured_window import MeasuredWindow, windows_of
+from scaletest.analysis.resources import StepResources, _inside_windows, resources
 from scaletest.model import Plan, State
 from scaletest.model.node_sample import NodeSample
 from tests.unit.activities import Injected, Phase, run
@@ -47,6 +48,56 @@ def test_every_step_has_the_means_of_its_own_time() -> None:
     assert of(result, 1).cores == 2.0
     assert of(result, 2).nodes[0].requests_cpu == pytest.approx(2.0, rel=0.05)
     checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+
+
+def busy_with(intervals: Callable[[MeasuredWindow], Sequence[tuple[float, float]]]) -> float | None:
+    """Busy cores with 2 workers, by samples of 1, 2, ... busy cores with these begins and ends."""
+    plan = Plan(limit=4, command=("work",), queue="q")
+    measurements, records, _ = run(COMPUTING, plan.steps)
+    records = on_one_node(records)
+    step = evaluate(plan, measurements, records, random.Random(1)).steps[1]
+    (window,) = windows_of(step, records)
+    samples = [
+        NodeSample("node-a", "worker-0", end_s, end_s - begin_s, cpu(number), {})
+        for number, (begin_s, end_s) in enumerate(intervals(window), 1)
+    ]
+    used, _ = resources([step], records, samples)
+    return used[0].cores_busy if used else None
+
+
+def test_a_step_without_a_sample_has_those_of_the_time_in_which_all_its_workers_worked() -> None:
+    def early(window: MeasuredWindow) -> list[tuple[float, float]]:
+        assert window.at_work_s < window.begin_s
+        return [(window.at_work_s, window.at_work_s + 1.0)]
+
+    assert busy_with(early) == pytest.approx(1.0)
+    # those of the measured time come first
+    inside = busy_with(lambda window: [*early(window), (window.begin_s, window.begin_s + 1.0)])
+    assert inside == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("outside_s", [0.02, 0.4])
+def test_a_sample_that_also_tells_of_the_time_before_a_step_says_nothing_of_it(
+    outside_s: float,
+) -> None:
+    def early(window: MeasuredWindow) -> list[tuple[float, float]]:
+        return [(window.at_work_s - outside_s, window.at_work_s - outside_s + 1.0)]
+
+    assert busy_with(early) is None
+
+
+def test_a_sample_may_reach_over_the_moment_between_two_measurements_of_a_step() -> None:
+    first, second = (
+        MeasuredWindow(begin_s, begin_s + 5.0, {}, (), begin_s) for begin_s in (10.0, 15.05)
+    )
+
+    def inside(begin_s: float) -> int:
+        sample = NodeSample("node-a", "worker-0", begin_s + 1.0, 1.0, cpu(1.0), {})
+        return len(_inside_windows([sample], [first, second]))
+
+    assert inside(14.5) == 1
+    # what begins before both, or in the time of other steps
+    assert inside(9.95) == inside(19.5) == 0
 
 
 def test_a_run_without_samples_has_no_resources() -> None:

@@ -55,11 +55,14 @@ def test_columns_of_which_nothing_is_known_are_left_out() -> None:
     assert usage.table(evaluated({}))[0] == []
 
 
-def test_a_step_without_samples_keeps_its_place_in_the_line() -> None:
+def test_the_line_tells_of_steps_with_samples_only_and_names_them() -> None:
     result = evaluated({**cpu(1.0), "pressure": {"cpu_some": 0.5}})
     assert usage.line(result) == "cores busy 1.0, 1.0, 1.0 of 2; pressure 50%, 50%, 50%"
     gap = replace(result, resources=[step for step in result.resources if step.workers != 2])
-    assert usage.line(gap) == "cores busy 1.0, n/a, 1.0 of 2; pressure 50%, n/a, 50%"
+    assert usage.line(gap) == (
+        "cores busy 1.0, 1.0 of 2; pressure 50%, 50%"
+        " (with 1, 4 workers: the other steps are too short for a sample)"
+    )
     assert usage.line(replace(result, resources=())) == ""
 
 
