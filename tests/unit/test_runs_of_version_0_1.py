@@ -1,0 +1,447 @@
+"""Runs that version 0.1.0 wrote: listed, shown, reported and compared, with the same results.
+
+tests/data/v0.1/README.md tells how each was made. Fields may be added; verdicts that differ stand
+in VERDICTS, with the reason. What is not possible yet is expected to fail, so that whoever makes it
+possible takes the mark away.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+import re
+import shutil
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from scaletest.archive.lifecycles import root as lifecycles
+from tests.conftest import call_here
+
+DATA = Path(__file__).parents[1] / "data" / "v0.1"
+RUNS = sorted(path.parent.name for path in DATA.glob("*/run.tar.gz"))
+DAMAGED = sorted(path.name for path in DATA.glob("damaged-*"))
+TYPES = ("validation", "saturation", "benchmark", "lifecycle")
+FORMS = ("text", "html", "md", "csv", "json", "junit")
+
+Say = Callable[..., CompletedProcess[str]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A verdict of version 0.1.0 and today's. reached: whether it is today's already."""
+
+    before: str
+    now: str
+    reason: str
+    reached: bool = True
+
+
+REFUTED_FIRST = "what sound steps refute is a FAIL, also when the run was interrupted later"
+VERDICTS = {
+    "benchmark-refuted-unmeasured": Change(
+        "INVALID", "FAIL", "a refuted threshold counts before a benchmark that was not measured"
+    ),
+    "saturation-sweep-limit": Change(
+        "FAIL", "INVALID", "a latency limit that too few requests decide is measured longer today"
+    ),
+    "saturation-refuted-interrupted": Change("INVALID", "FAIL", REFUTED_FIRST, reached=False),
+    "saturation-sweep-interrupted": Change("INVALID", "FAIL", REFUTED_FIRST, reached=False),
+    "validation-refuted-interrupted": Change("INVALID", "FAIL", REFUTED_FIRST, reached=False),
+}
+# Of a result: sentences, which may be put better, and where the folder lies.
+WORDS = {"reason", "remedy", "sentence", "folder"}
+# Of a result's first level: the verdict and its conditions have a test of their own.
+JUDGED = {"verdict", "thresholds"}
+# run or type -> keys of the first level that changed on purpose
+QUERIES = {"queries": "they are those of --sql, with seconds since 1970"}
+CHANGED = {
+    "saturation": QUERIES,
+    "saturation-sweep-limit": {
+        "saturation_per_s": "its steps do not follow today's rules, so there is no point",
+        "warnings": "the width of the bracket is not told, since there is none",
+    },
+}
+
+UNTHRESHOLDED = "a stored lifecycle is judged without the thresholds that it was run with"
+NO_MARKDOWN = "lifecycles have no Markdown"
+ONLY_BENCH = "runs of benchmarks are shown by `bench show` only"
+ONLY_VALIDATIONS = "only validations are compared by `compare`"
+ONLY_VALIDATIONS_DRAWN = "only validations are drawn by `report --png`"
+
+
+def type_of(name: str) -> str:
+    """The type of a run, which its name begins with."""
+    return name.removeprefix("damaged-").partition("-")[0]
+
+
+def expected_to_fail(value: Any, name: str, reason: str) -> Any:
+    """A parameter whose test fails until somebody takes the mark away."""
+    return pytest.param(value, id=name, marks=pytest.mark.xfail(strict=True, reason=reason))
+
+
+def parameters(names: Iterable[str], missing: dict[str, str]) -> list[Any]:
+    """Each name for itself; those that `missing` has are expected to fail."""
+    return [
+        expected_to_fail(name, name, missing[name]) if name in missing else name for name in names
+    ]
+
+
+def groups(names: Sequence[str], missing: dict[str, str]) -> list[Any]:
+    """Each name as a tuple; all of a type that `missing` has together, and expected to fail."""
+    possible = [pytest.param((name,), id=name) for name in names if type_of(name) not in missing]
+    return possible + [
+        expected_to_fail(tuple(name for name in names if type_of(name) == kind), kind, reason)
+        for kind, reason in missing.items()
+    ]
+
+
+def runs(*kinds: str) -> list[str]:
+    """The runs of these types."""
+    return [name for name in RUNS if type_of(name) in kinds]
+
+
+@pytest.fixture(scope="module")
+def data_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's data with all runs, imported."""
+    home = tmp_path_factory.mktemp("data")
+    for name in RUNS:
+        archive = str(DATA / name / "run.tar.gz")
+        done = call_here("runs", "import", archive, env={"XDG_DATA_HOME": str(home)})
+        assert done.returncode == 0, done.stderr
+    return home
+
+
+@pytest.fixture
+def say(data_home: Path) -> Say:
+    """Calls the program as that user."""
+
+    def call(*arguments: str) -> CompletedProcess[str]:
+        return call_here(*arguments, env={"XDG_DATA_HOME": str(data_home), "COLUMNS": "200"})
+
+    return call
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Callable[[str], Path]:
+    """Copies a damaged run, since reading may lock the folder; its place."""
+
+    def copied(name: str) -> Path:
+        return Path(shutil.copytree(DATA / name / "run", tmp_path / name.removeprefix("damaged-")))
+
+    return copied
+
+
+def printed(name: str) -> dict[str, Any]:
+    """The result.json of version 0.1.0; {} when there was none."""
+    archive = DATA / name / "run.tar.gz"
+    with tarfile.open(archive) as members:
+        paths = [path for path in members.getnames() if path.endswith("/result.json")]
+        if not paths:
+            return {}
+        stream = members.extractfile(paths[0])
+        assert stream is not None
+        return dict(json.load(stream))
+
+
+def reported(name: str) -> dict[str, Any]:
+    """What version 0.1.0 reported of the folder; {} where result.json has it all."""
+    path = DATA / name / "report.json.gz"
+    return dict(json.loads(gzip.decompress(path.read_bytes()))) if path.exists() else {}
+
+
+def verdict_before(name: str) -> str:
+    """The verdict that version 0.1.0 printed, or reported where it was killed before that."""
+    result = printed(name) or reported(name)
+    return str(result["verdict"]["kind"])
+
+
+def verdict_now(name: str) -> str:
+    """The verdict that is expected of today's program."""
+    change = VERDICTS.get(name)
+    return change.now if change else verdict_before(name)
+
+
+def show(say: Say, run: str, form: str) -> CompletedProcess[str]:
+    """The report of a run by the command that today has it for the run's type."""
+    if type_of(Path(run).name) == "benchmark":
+        return say("bench", "show", run, "-t", form)
+    return say("report", run, "-t", form)
+
+
+def result_of(say: Say, run: str) -> dict[str, Any]:
+    """Today's result of a run."""
+    done = show(say, run, "json")
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
+    """Where `now` differs from `before`, added fields and sentences left out."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key, value in before.items():
+            if key not in WORDS:
+                yield from differences(value, now.get(key, "missing"), f"{path}.{key}")
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for index, pair in enumerate(zip(before, now, strict=True)):
+            yield from differences(*pair, f"{path}[{index}]")
+    elif not same(before, now):
+        yield f"{path}: {before!r:.80} was reported, now {now!r:.80}"
+
+
+def same(before: Any, now: Any) -> bool:
+    """Whether two values are equal; sums of floats may be formed in another order."""
+    if isinstance(before, float) and isinstance(now, float | int):
+        return math.isclose(before, now, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(before == now)
+
+
+def check_form(text: str, form: str, verdict: str) -> None:
+    """A report in this form is well formed and tells the verdict."""
+    if form == "csv":
+        rows = list(csv.reader(io.StringIO(text)))
+        assert len({len(row) for row in rows}) == 1 and len(rows[0]) > 3
+        return
+    if form == "json":
+        assert json.loads(text)["verdict"]["kind"] == verdict
+    elif form == "junit":
+        suite = ElementTree.fromstring(text)
+        failures = int(suite.get("failures", "0")) + int(suite.get("errors", "0"))
+        assert suite.findall(".//testcase") and (failures == 0) == (verdict == "PASS")
+    elif form == "html":
+        assert text.startswith("<!") and text.rstrip().endswith("</html>") and "<table" in text
+        assert verdict in text
+    else:
+        assert re.search(rf"\b{verdict}\b", text)
+
+
+def test_a_difference_is_seen_an_added_field_and_a_sentence_are_none() -> None:
+    before = {"steps": [{"rate": 1.0, "reason": "a"}], "count": 1}
+    assert not list(differences(before, {"steps": [{"rate": 1.0}], "count": 1, "more": 2}))
+    for now in (
+        {"steps": [{"rate": 1.001}], "count": 1},
+        {"steps": [], "count": 1},
+        {"steps": [{"rate": 1.0}]},
+        {"steps": [{"rate": None}], "count": 1},
+    ):
+        assert len(list(differences(before, now))) == 1
+
+
+def test_the_list_names_every_run_as_before(say: Say) -> None:
+    rows = {row["run"]: row for row in json.loads(say("runs", "list", "-o", "json").stdout)}
+    before = {row["run"]: row for row in json.loads((DATA / "list.json").read_text())}
+    assert rows.keys() == before.keys() == set(RUNS)
+    assert list(differences(before, rows)) == []
+
+
+def test_the_table_lists_every_run_with_its_verdict(say: Say) -> None:
+    lines = say("runs", "list").stdout.splitlines()[1:]
+    verdicts = {line.split()[0]: line.split()[4] for line in lines}
+    assert verdicts == {name: printed_verdict(name) for name in RUNS}
+
+
+def printed_verdict(name: str) -> str:
+    """The verdict of result.json, "none" when there is none."""
+    return str(printed(name).get("verdict", {}).get("kind", "none"))
+
+
+@pytest.mark.parametrize("names", groups(RUNS, {"benchmark": ONLY_BENCH}))
+def test_the_run_is_shown(say: Say, names: Sequence[str]) -> None:
+    for name in names:
+        text, data = say("runs", "show", name), say("runs", "show", name, "-o", "json")
+        assert (text.returncode, data.returncode) == (0, 0), text.stderr + data.stderr
+        assert "0.1.0" in text.stdout
+        assert json.loads(data.stdout)["environment"]["host"] == "machine"
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "md"])
+@pytest.mark.parametrize("name", RUNS)
+def test_the_run_is_reported_in_every_form(say: Say, name: str, form: str) -> None:
+    done = show(say, name, form)
+    assert done.returncode == 0, done.stderr
+    check_form(done.stdout, form, result_of(say, name)["verdict"]["kind"])
+
+
+@pytest.mark.parametrize("names", groups(RUNS, {"lifecycle": NO_MARKDOWN}))
+def test_the_run_is_reported_in_markdown(say: Say, names: Sequence[str]) -> None:
+    for name in names:
+        done = show(say, name, "md")
+        assert done.returncode == 0, done.stderr
+        check_form(done.stdout, "md", result_of(say, name)["verdict"]["kind"])
+
+
+@pytest.mark.parametrize("names", groups(runs("benchmark"), {"benchmark": ONLY_BENCH}))
+def test_the_benchmark_is_reported_by_the_command_of_all_runs(
+    say: Say, names: Sequence[str]
+) -> None:
+    for name in names:
+        for form in FORMS:
+            done = say("report", name, "-t", form)
+            assert (done.returncode, done.stdout) == (0, show(say, name, form).stdout)
+
+
+@pytest.mark.parametrize(
+    "names",
+    groups(
+        ["validation-lock", "saturation-open", "benchmark-sweep", "lifecycle-burst"],
+        dict.fromkeys(TYPES[1:], ONLY_VALIDATIONS_DRAWN),
+    ),
+)
+def test_the_run_is_drawn(say: Say, names: Sequence[str], tmp_path: Path) -> None:
+    for name in names:
+        done = say("report", name, "--png", str(tmp_path / "run.png"))
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_lifecycle_is_drawn_by_its_own_command(say: Say, data_home: Path) -> None:
+    folder = lifecycles(data_home / "scaletest" / "runs") / "lifecycle-burst"
+    done = say("lifecycle", "plot", "--plot", "detailed", "-o", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert (folder / "detailed.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_figures_are_those_of_version_0_1(say: Say, name: str) -> None:
+    result = printed(name)
+    before = result if "kind" in result else reported(name)
+    exempt = JUDGED | CHANGED.get(type_of(name), {}).keys() | CHANGED.get(name, {}).keys()
+    now = result_of(say, name)
+    figures = {key: value for key, value in before.items() if key not in exempt}
+    assert len(figures) > 5
+    assert list(differences(figures, now)) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    parameters(
+        RUNS,
+        {
+            **{name: change.reason for name, change in VERDICTS.items() if not change.reached},
+            **dict.fromkeys(
+                [name for name in runs("lifecycle") if printed(name).get("thresholds")],
+                UNTHRESHOLDED,
+            ),
+        },
+    ),
+)
+def test_the_verdict_is_that_of_version_0_1_or_listed(say: Say, name: str) -> None:
+    before, now = printed(name) or reported(name), result_of(say, name)
+    assert now["verdict"]["kind"] == verdict_now(name)
+    if "thresholds" in before:
+        assert list(differences(before["thresholds"], now["thresholds"])) == []
+
+
+def test_the_listed_verdicts_were_those_of_version_0_1() -> None:
+    assert {name: change.before for name, change in VERDICTS.items()} == {
+        name: verdict_before(name) for name in VERDICTS
+    }
+
+
+def compared(say: Say, name: str, *command: str) -> dict[str, Any]:
+    """The comparison of a run with itself."""
+    done = say(*command, name, name, "-o", "json")
+    found = dict(json.loads(done.stdout)) if done.stdout else {}
+    assert found, done.stderr
+    assert done.returncode == {"PASS": 0, "INVALID": 4}[found["verdict"]["kind"]]
+    return found
+
+
+@pytest.mark.parametrize("names", groups(RUNS, dict.fromkeys(TYPES[1:], ONLY_VALIDATIONS)))
+def test_the_run_is_compared_with_itself(say: Say, names: Sequence[str]) -> None:
+    for name in names:
+        compared(say, name, "compare")
+
+
+@pytest.mark.parametrize("name", runs("validation"))
+def test_every_step_is_compared(say: Say, name: str) -> None:
+    found = compared(say, name, "compare")
+    assert [row["workers"] for row in found["steps"]] == [
+        step["workers"] for step in result_of(say, name)["steps"]
+    ]
+    assert {row["change"] for row in found["steps"]} <= {"equivalent", "not slower", "undecided"}
+
+
+@pytest.mark.parametrize("name", runs("benchmark"))
+def test_the_benchmark_is_compared_with_itself(say: Say, name: str) -> None:
+    found = compared(say, name, "bench", "compare")
+    measured = [row for row in result_of(say, name)["permutations"] if row["succeeded"]]
+    assert len({row["what"] for row in found["rows"]}) == len(measured)
+    assert {row["change"] for row in found["rows"]} <= {"equivalent", "not worse", "undecided"}
+
+
+@pytest.mark.parametrize("name", runs("lifecycle"))
+def test_the_lifecycle_is_compared_with_itself(say: Say, name: str, data_home: Path) -> None:
+    folder = str(lifecycles(data_home / "scaletest" / "runs") / name)
+    found = compared(say, folder, "lifecycle", "compare")
+    assert [row["step"] for row in found["steps"]] == [
+        row["step"] for row in result_of(say, name)["steps"]
+    ]
+    assert not {"slower", "faster"} & {row["change"] for row in found["steps"]}
+
+
+def test_a_saturation_gives_its_samples_to_a_database(say: Say, tmp_path: Path) -> None:
+    done = say("runs", "sql", "saturation-open", str(tmp_path / "samples.db"))
+    assert done.returncode == 0, done.stderr
+    steps = len(result_of(say, "saturation-open")["steps"])
+    assert f": {steps} steps written" in done.stdout
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_run_is_listed(damaged: Callable[[str], Path], name: str) -> None:
+    folder = damaged(name)
+    below = "lifecycles" if type_of(name) == "lifecycle" else "runs"
+    home = folder.parent / "home"
+    (home / "scaletest" / below).mkdir(parents=True)
+    folder.rename(home / "scaletest" / below / folder.name)
+    done = call_here("runs", "list", "-o", "json", env={"XDG_DATA_HOME": str(home)})
+    (row,) = json.loads(done.stdout)
+    assert row["run"] == folder.name
+    assert ("plan.json" in row["problem"]) == name.endswith("-plan")
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "md"])
+@pytest.mark.parametrize("name", [name for name in DAMAGED if reported(name)])
+def test_a_damaged_run_is_reported_as_before(
+    say: Say, damaged: Callable[[str], Path], name: str, form: str
+) -> None:
+    folder, before = str(damaged(name)), reported(name)
+    done = show(say, folder, form)
+    assert done.returncode == 0, done.stderr
+    check_form(done.stdout, form, before["verdict"]["kind"])
+    if form == "json":
+        exempt = CHANGED.get(type_of(name), {})
+        kept = {key: value for key, value in before.items() if key not in exempt}
+        assert list(differences(kept, json.loads(done.stdout))) == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", [name for name in DAMAGED if not reported(name)])
+def test_what_cannot_be_read_is_told_as_before(
+    say: Say, damaged: Callable[[str], Path], name: str, form: str
+) -> None:
+    done = show(say, str(damaged(name)), form)
+    assert (done.returncode, done.stdout) == (2, "")
+    file_of_run = re.search(r"\S+ of run \S+", (DATA / name / "error.txt").read_text())
+    assert file_of_run and file_of_run[0] in done.stderr
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "md"])
+def test_the_files_of_the_run_ai_tool_are_reported(
+    damaged: Callable[[str], Path], form: str
+) -> None:
+    folder, before = damaged("lifecycle-original"), reported("lifecycle-original")
+    done = call_here("lifecycle", "report", "--output-dir", str(folder), "-t", form)
+    assert done.returncode == 0, done.stderr
+    check_form(done.stdout, form, before["verdict"]["kind"])
+    if form == "json":
+        assert list(differences(before, json.loads(done.stdout))) == []
