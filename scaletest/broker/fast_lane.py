@@ -285,8 +285,8 @@ class FastLane:
             connection.connect()
             connection.send_command("CLIENT", "ID")
             self.client_id = int(connection.read_response())
-        # packed here and joined: redis-py looks at every argument first, which costs 4 us, and would
-        # send every command by itself
+        # packed here and joined: redis-py looks at every argument first, which costs 4 us, and
+        # would send every command by itself
         packed = b"".join(map(hiredis.pack_command, commands))
         connection.send_packed_command([packed], check_health=False)
 

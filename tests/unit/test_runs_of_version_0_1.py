@@ -73,8 +73,6 @@ CHANGED = {
 }
 
 UNTHRESHOLDED = "a stored lifecycle is judged without the thresholds that it was run with"
-NO_MARKDOWN = "lifecycles have no Markdown"
-ONLY_BENCH = "runs of benchmarks are shown by `bench show` only"
 ONLY_VALIDATIONS = "only validations are compared by `compare`"
 ONLY_VALIDATIONS_DRAWN = "only validations are drawn by `report --png`"
 
@@ -254,7 +252,7 @@ def printed_verdict(name: str) -> str:
     return str(printed(name).get("verdict", {}).get("kind", "none"))
 
 
-@pytest.mark.parametrize("names", groups(RUNS, {"benchmark": ONLY_BENCH}))
+@pytest.mark.parametrize("names", groups(RUNS, {}))
 def test_the_run_is_shown(say: Say, names: Sequence[str]) -> None:
     for name in names:
         text, data = say("runs", "show", name), say("runs", "show", name, "-o", "json")
@@ -271,7 +269,7 @@ def test_the_run_is_reported_in_every_form(say: Say, name: str, form: str) -> No
     check_form(done.stdout, form, result_of(say, name)["verdict"]["kind"])
 
 
-@pytest.mark.parametrize("names", groups(RUNS, {"lifecycle": NO_MARKDOWN}))
+@pytest.mark.parametrize("names", groups(RUNS, {}))
 def test_the_run_is_reported_in_markdown(say: Say, names: Sequence[str]) -> None:
     for name in names:
         done = show(say, name, "md")
@@ -279,7 +277,7 @@ def test_the_run_is_reported_in_markdown(say: Say, names: Sequence[str]) -> None
         check_form(done.stdout, "md", result_of(say, name)["verdict"]["kind"])
 
 
-@pytest.mark.parametrize("names", groups(runs("benchmark"), {"benchmark": ONLY_BENCH}))
+@pytest.mark.parametrize("names", groups(runs("benchmark"), {}))
 def test_the_benchmark_is_reported_by_the_command_of_all_runs(
     say: Say, names: Sequence[str]
 ) -> None:
@@ -293,7 +291,7 @@ def test_the_benchmark_is_reported_by_the_command_of_all_runs(
     "names",
     groups(
         ["validation-lock", "saturation-open", "benchmark-sweep", "lifecycle-burst"],
-        dict.fromkeys(TYPES[1:], ONLY_VALIDATIONS_DRAWN),
+        dict.fromkeys(TYPES[1:3], ONLY_VALIDATIONS_DRAWN),
     ),
 )
 def test_the_run_is_drawn(say: Say, names: Sequence[str], tmp_path: Path) -> None:
