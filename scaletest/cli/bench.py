@@ -10,7 +10,7 @@ import click
 
 from scaletest.cli import options, stored
 from scaletest.cli.compare import tolerance_part
-from scaletest.cli.output import echo, write
+from scaletest.cli.output import echo
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
 
@@ -244,7 +244,7 @@ def show(run: str, form: str | None, output: Path) -> None:
     from scaletest.report.benchmark import benchmark_report
 
     stored.spared(stored.find(run), output)
-    write(formats.render(benchmark_report(_run(run)), formats.chosen(form, output)), output)
+    stored.deliver(benchmark_report(_run(run)), form, output)
 
 
 @command.command()

@@ -11,7 +11,7 @@ import click
 
 from scaletest.cli import lifecycle_options as own
 from scaletest.cli import options, stored
-from scaletest.cli.output import echo, write
+from scaletest.cli.output import echo
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
 
@@ -87,11 +87,7 @@ def report(form: str | None, output: Path, **given: Any) -> int:
     store = Store(given["output_dir"])
     result = stored.lifecycle(store.path, lambda: own.result_of(store, given))
     shown = _report(store, result, given["times"])
-    form = formats.chosen(form, output)
-    if form == "text" and str(output) == "-":
-        stored.show(shown)
-    else:
-        write(formats.render(shown, form), output)
+    stored.deliver(shown, form, output)
     return result.verdict.kind.exit_code
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from scaletest.cli import stored
-from scaletest.cli.output import echo, write
+from scaletest.cli.output import echo
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
 
@@ -64,8 +64,4 @@ def command(run: str, **given: Any) -> None:
             )
         report.picture(given["png"])
         echo(f"{given['png']} written", err=True)
-    form = formats.chosen(given["form"], given["output"])
-    if form == "text" and str(given["output"]) == "-":
-        stored.show(report)
-        return
-    write(formats.render(report, form), given["output"])
+    stored.deliver(report, given["form"], given["output"])

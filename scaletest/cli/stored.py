@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from scaletest.cli.output import write
 from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
 from scaletest.model.saturation import KIND as SATURATION
+from scaletest.report import formats
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -83,6 +85,15 @@ def show(report: Report) -> None:
     from scaletest.report.formats import text
 
     text.show(report, Console(highlight=False))
+
+
+def deliver(report: Report, form: str | None, output: Path) -> None:
+    """Write a report in the form that was asked for, else in that of the file's suffix."""
+    form = formats.chosen(form, output)
+    if form == "text" and str(output) == "-":
+        show(report)
+    else:
+        write(formats.render(report, form), output)
 
 
 def judged(folder: RunFolder) -> Run:
