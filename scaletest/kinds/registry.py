@@ -1,4 +1,4 @@
-"""All benchmark kinds by name, and the API groups whose documents are accepted."""
+"""All benchmark kinds by name."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from scaletest.model.errors import InvalidValue
 
 GROUP, VERSION = "scaletest.dev", "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
-# API groups of kube-perftest and of its successor.
-FOREIGN = ("perftest.stackhpc.com", "perftest.nscale.com")
 SET = "BenchmarkSet"
 
 KINDS: Mapping[str, Kind] = {
