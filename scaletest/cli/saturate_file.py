@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli.durations import DURATION
+from scaletest.documents import reader
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,12 +42,11 @@ def read(name: str, command: click.Command) -> dict[str, Any]:
     """The settings of a plan file by the option's name; InvalidValue or UsageError names the key
     that is wrong.
     """
-    from scaletest.cli import plans
     from scaletest.compat import article
     from scaletest.model.schema.check import known
 
     what = "the plan on standard input" if name == "-" else name
-    data = plans.load(plans.text(name, what), what, NAME)
+    data = reader.read_file(name, what, f"give a plan file; see: config schema {NAME}")
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(
             f"{what} is no mapping of settings", hint="write KEY: VALUE, as in url: http://..."

@@ -9,7 +9,6 @@ name, and our labels, and what options ask for.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,9 +16,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from scaletest.documents import reader
 from scaletest.lifecycle.kinds import RUNAI_GROUP, WORKLOAD_LABEL
 from scaletest.model.checks import cut
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle_plan import RUN_LABEL
 
 FOLDER = Path(__file__).parent / "templates"
@@ -48,13 +48,8 @@ def text_of(name: str, file: Path | None) -> str:
     """The template's text: of a file, else of the kind of that name. UsageError when the file
     cannot be read.
     """
-    try:
-        return (file or FOLDER / f"{name}.yaml").read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"the template {file or name} cannot be read: {why}", hint="give --template FILE"
-        ) from error
+    path = file or FOLDER / f"{name}.yaml"
+    return reader.text_of(path, f"the template {file or name}", "give --template FILE")
 
 
 class Workloads:
@@ -140,29 +135,8 @@ def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
             yield from pod_templates(inner)
 
 
-class _Quoted(str):
-    """Text that stood in quotes."""
-
-
 def _parse(text: str) -> dict[str, Any]:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Keeps which texts stood in quotes."""
-
-    def scalar(loader: Any, node: Any) -> str:
-        plain = str(loader.construct_scalar(node))
-        return _Quoted(plain) if node.style in ("'", '"') else plain
-
-    Loader.add_constructor("tag:yaml.org,2002:str", scalar)
-    try:
-        found = [row for row in yaml.load_all(text, Loader) if row is not None]
-    except yaml.YAMLError as error:
-        raise InvalidValue(f"the template is no YAML: {cut(str(error), 200)}") from error
-    except RecursionError as error:
-        raise InvalidValue(
-            "the template nests too deeply", hint="give one Kubernetes object"
-        ) from error
+    found = reader.read_all(text, "the template", "give one Kubernetes object", quoted=True)
     if len(found) != 1:
         raise InvalidValue(
             f"the template holds {len(found)} objects",
@@ -173,7 +147,7 @@ def _parse(text: str) -> dict[str, Any]:
         raise InvalidValue(
             "the template is no Kubernetes object", hint="it needs apiVersion, kind and metadata"
         )
-    return copy.deepcopy(body)
+    return body
 
 
 def _fill(value: Any, values: Mapping[str, str]) -> Any:
@@ -184,7 +158,7 @@ def _fill(value: Any, values: Mapping[str, str]) -> Any:
     if not isinstance(value, str):
         return value
     filled = str(_fill_text(value, values))
-    bare = not isinstance(value, _Quoted) and _ALONE.fullmatch(value)
+    bare = not isinstance(value, reader.Quoted) and _ALONE.fullmatch(value)
     return int(filled) if bare and _NUMBER.fullmatch(filled) else filled
 
 

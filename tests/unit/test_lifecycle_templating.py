@@ -71,7 +71,7 @@ spec:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("a: [", "no YAML"),
+        ("a: [", "not valid YAML in line 1"),
         ("- 1", "no Kubernetes object"),
         ("kind: Job", "no Kubernetes object"),
         ("[" * 5000, "nests too deeply"),
