@@ -14,7 +14,8 @@ from hack import chart
 from hack.autoscale import charts
 from hack.dashboard import dashboard
 from scaletest.cli.main import COMMANDS, cli
-from scaletest.exporter import intel, metrics
+from scaletest.compat import intel
+from scaletest.exporter import metrics
 from scaletest.exporter.buckets import BOUNDS
 from scaletest.kinds import json_schema
 from scaletest.kinds.benchmark_set import SetSpec

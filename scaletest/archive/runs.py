@@ -9,6 +9,7 @@ from scaletest.archive.folder import RunFolder, default_root
 from scaletest.archive.lifecycles import LifecycleFolder
 from scaletest.archive.lifecycles import root as lifecycles
 from scaletest.model.errors import UsageError
+from scaletest.model.nearest import nearest
 
 
 def runs(root: Path) -> list[RunFolder]:
@@ -58,4 +59,8 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
         raise UsageError(
             f"{name!r} fits {len(matching)} runs: {names}", hint="give more of the name"
         )
-    raise UsageError(f"there is no run {name!r}", hint="see: scaletest runs list")
+    near = nearest(name, [run.name for run in known])
+    raise UsageError(
+        f"there is no run {name!r}",
+        hint=f"did you mean {near}?" if near else "see: scaletest runs list",
+    )

@@ -14,11 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import yaml
-from jinja2 import StrictUndefined, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
 from scaletest.benchmarks.generators import Nodes, generate
+from scaletest.documents.templates import fill
 from scaletest.kinds import benchmark, fields
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.benchmark_set import DISJOINT, MOST, RANDOM, SetSpec, Values
@@ -26,8 +23,6 @@ from scaletest.kinds.crd import MOST_NAME
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model.errors import InvalidValue
-
-MOST_TEXT = 100_000
 
 
 def plan_of(
@@ -136,7 +131,8 @@ def _benchmark(spec: SetSpec, name: str, number: int, values: Mapping[str, Any])
     template = {"apiVersion": API_VERSION, **spec.template}
     body = template.get("spec") or {}
     try:
-        filled = rendered(body, values) if SetSpec.varied(spec.matrix) else merged(body, values)
+        by_template = SetSpec.varied(spec.matrix)
+        filled = fill(body, {"p": dict(values)}) if by_template else merged(body, values)
         document = {
             "apiVersion": template["apiVersion"],
             "kind": template.get("kind"),
@@ -193,55 +189,3 @@ def _order(
     for repetition in range(spec.repetitions):
         for member in chance.sample(distinct, len(distinct)):
             yield member, repetition
-
-
-# -- templates
-# --------------------------------------------------------------------------------------------------
-
-
-def _yaml_line(document: Any) -> str:
-    return yaml.safe_dump(document, default_flow_style=True).removesuffix("...\n").strip()
-
-
-_ENGINE = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
-_ENGINE.filters["toyaml"] = _yaml_line
-_ENGINE.globals.clear()
-
-
-def rendered(template: Any, values: Mapping[str, Any]) -> Any:
-    """Fill in the {{ }} of all strings, where `p` holds the permutation's values.
-
-    A string that is one {{ }} and nothing else becomes the YAML value that its text stands for.
-    """
-    if isinstance(template, Mapping):
-        return {key: rendered(inner, values) for key, inner in template.items()}
-    if isinstance(template, list | tuple):
-        return [rendered(inner, values) for inner in template]
-    if not isinstance(template, str) or "{{" not in template:
-        return template
-    try:
-        return _filled(template, values)
-    except (
-        TemplateError,
-        yaml.YAMLError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        MemoryError,
-    ) as error:
-        raise InvalidValue(
-            f"the template {template[:60]!r} cannot be filled in: {error}",
-            hint="use values as p.NAME",
-        ) from error
-
-
-def _filled(template: str, values: Mapping[str, Any]) -> Any:
-    text = _ENGINE.from_string(template).render(p=dict(values))
-    if len(text) > MOST_TEXT:
-        raise InvalidValue(
-            f"the template {template[:60]!r} produces more than {MOST_TEXT} characters",
-            hint="shorten it",
-        )
-    trimmed = template.strip()
-    whole = trimmed.startswith("{{") and trimmed.endswith("}}") and trimmed.count("{{") == 1
-    return yaml.safe_load(text) if whole else text

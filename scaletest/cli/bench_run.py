@@ -16,10 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from scaletest.cli import options
 from scaletest.cli.output import echo
+from scaletest.documents import reader
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 
@@ -305,43 +304,12 @@ def _document(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(merged(document, {"spec": more}))
 
 
-class _Strict(yaml.SafeLoader):
-    """YAML in which no key stands twice: the first one would be lost without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The map of a node."""
-        names = [
-            key.value
-            for key, _ in node.value
-            if isinstance(key, yaml.ScalarNode) and key.value != "<<"
-        ]
-        twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
-        if twice is not None:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"{twice} stands twice", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
-
-
 def _file(path: Path) -> dict[str, Any]:
-    try:
-        found = [
-            one for one in yaml.load_all(path.read_text("utf-8"), Loader=_Strict) if one is not None
-        ]
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}", hint="give the path of a YAML file"
-        ) from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidValue(
-            f"{path} is no YAML: {' '.join(str(error).split())}", hint="correct it"
-        ) from error
-    if len(found) != 1 or not isinstance(found[0], dict):
-        raise InvalidValue(
-            f"{path} holds {len(found)} documents",
-            hint="give a file with one benchmark or one BenchmarkSet",
-        )
-    return found[0]
+    hint = "give a file with one benchmark or one BenchmarkSet"
+    document = reader.read_file(path, str(path), hint)
+    if not isinstance(document, dict):
+        raise InvalidValue(f"{path} holds no benchmark", hint=hint)
+    return document
 
 
 def _changes(sets: Sequence[str]) -> dict[str, Any]:
@@ -355,12 +323,7 @@ def _changes(sets: Sequence[str]) -> dict[str, Any]:
             raise UsageError(
                 f"--set {one!r} is no KEY=VALUE", hint="write it as in --set streams=2"
             )
-        try:
-            value: Any = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError) as error:
-            raise UsageError(
-                f"the value of --set {one!r} is no YAML", hint="put quotes around it"
-            ) from error
+        value: Any = reader.read(text, f"the value of --set {one!r}", "put quotes around it")
         for name in reversed(key.split(".")):
             value = {name: value}
         change = dict(merged(change, value)) if not _unsets(value) else {**change, **value}

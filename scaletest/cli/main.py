@@ -17,7 +17,9 @@ import click
 
 from scaletest import __version__
 from scaletest.cli.output import echo
+from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
+from scaletest.model.nearest import suggestion
 
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
@@ -39,6 +41,7 @@ COMMANDS = {
     "operator": ("operator", "Run benchmarks that are Kubernetes objects."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
     "version": ("version", "Print the version."),
+    "help": ("help", "Show the help of a command."),
 }
 
 # No bug of ours: there is no room for what we write.
@@ -69,6 +72,16 @@ class LazyGroup(click.Group):
         command = module.command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first word; UsageError suggests the nearest for an unknown one."""
+        if args[0] in COMMANDS or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        raise UsageError(
+            f"there is no command {cut(args[0], 40)!r}", hint=suggestion(args[0], COMMANDS)
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

@@ -8,27 +8,23 @@ of a run is a plan file too.
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.documents import reader
+from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
     from scaletest.model import Plan
     from scaletest.model.schema import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-MOST_CHARACTERS = 1_000_000
+_HINT = "give a plan file; see: config schema plan-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +142,7 @@ def read(name: str, schema: Schema) -> dict[str, Any]:
     from scaletest.model.schema.check import check
 
     what = "the plan on standard input" if name == "-" else name
-    data = load(text(name, what), what)
+    data = reader.read_file(name, what, _HINT)
     if data is None:
         raise UsageError(
             f"{what} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file"
@@ -155,36 +151,6 @@ def read(name: str, schema: Schema) -> dict[str, Any]:
         data = schemas.as_file(data)
     check(data, schema, what)
     return dict(data)
-
-
-def load(text: str, what: str, document: str = "plan-file") -> Any:
-    """The value of a YAML or JSON text; UsageError for what is neither, or names one key twice.
-
-    document: the schema that hints name.
-    """
-    import yaml
-
-    loader, hint = None, f"see: config schema {document}"
-    if text.startswith("{"):
-        # YAML reads JSON too, but not the pairs in which JSON escapes characters beyond 16 bits
-        with suppress(ValueError, RecursionError):
-            return json.loads(text, object_pairs_hook=_once)
-    try:
-        loader = yaml.SafeLoader(text)
-        root = loader.get_single_node()
-        twice = _twice(root)
-        if twice:
-            raise UsageError(f"{what} holds {twice!r} twice", hint="leave one out")
-        return loader.construct_document(root) if root is not None else None
-    except yaml.MarkedYAMLError as error:
-        at = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{what} is not valid YAML{at}: {error.problem}", hint=hint) from error
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it nests too deeply"
-        raise UsageError(f"{what} is not valid YAML: {reason}", hint=hint) from error
-    finally:
-        if loader is not None:
-            loader.dispose()
 
 
 def parse_set(text: str, schema: Schema) -> tuple[str, Any]:
@@ -209,7 +175,7 @@ def _value(text: str, schema: Schema) -> Any:
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     try:
         if "array" in types and text.startswith("["):
-            return load(text, f"--set {text}")
+            return reader.read(text, f"--set {text}", _HINT)
         if "array" in types and schema["items"]["type"] == "integer":
             return [int(one) for one in text.replace(",", " ").split()]
         if "array" in types:
@@ -221,49 +187,3 @@ def _value(text: str, schema: Schema) -> Any:
         return float(text) if "number" in types else text
     except ValueError:
         return text
-
-
-def text(name: str, what: str) -> str:
-    """The text of a plan file; - is standard input. UsageError when it cannot be read."""
-    try:
-        with (
-            click.open_file(name, encoding="utf-8")
-            if name == "-"
-            else Path(name).open(encoding="utf-8")
-        ) as file:
-            text = str(file.read(MOST_CHARACTERS + 1))
-    except OSError as error:
-        raise UsageError(
-            f"{what} cannot be read: {error.strerror}", hint="give the path of a plan file"
-        ) from error
-    except ValueError as error:
-        raise InvalidValue(f"{what} is not text", hint="a plan file is YAML in UTF-8") from error
-    if len(text) > MOST_CHARACTERS:
-        raise InvalidValue(
-            f"{what} is longer than {MOST_CHARACTERS} characters", hint="give a plan file"
-        )
-    return text
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of those pairs; ValueError when a key comes twice."""
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key comes twice")
-    return dict(pairs)
-
-
-def _twice(node: Any) -> str:
-    """A key that a mapping of this document holds twice; "" when there is none."""
-    seen, left = set(), [node]
-    while left:
-        one = left.pop()
-        if id(one) in seen or not isinstance(getattr(one, "value", None), list):
-            continue
-        seen.add(id(one))
-        pairs = [child for child in one.value if isinstance(child, tuple)]
-        keys = Counter(key.value for key, _ in pairs if isinstance(key.value, str))
-        for key, count in keys.items():
-            if count > 1:
-                return str(key)
-        left += [value for _, value in pairs] if pairs else one.value
-    return ""

@@ -2,7 +2,7 @@
 underscores.
 
 Both are made from the options, so that a key is described once. The original tool's configuration
-file is understood too (`saturation.original`). Every error names the file, the key, what is wrong
+file is understood too (`compat.article`). Every error names the file, the key, what is wrong
 and what to do.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli.durations import DURATION
+from scaletest.documents import reader
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,18 +42,17 @@ def read(name: str, command: click.Command) -> dict[str, Any]:
     """The settings of a plan file by the option's name; InvalidValue or UsageError names the key
     that is wrong.
     """
-    from scaletest.cli import plans
+    from scaletest.compat import article
     from scaletest.model.schema.check import known
-    from scaletest.saturation import original
 
     what = "the plan on standard input" if name == "-" else name
-    data = plans.load(plans.text(name, what), what, NAME)
+    data = reader.read_file(name, what, f"give a plan file; see: config schema {NAME}")
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(
             f"{what} is no mapping of settings", hint="write KEY: VALUE, as in url: http://..."
         )
-    if original.is_original(data):
-        data = original.settings(data)
+    if article.is_settings(data):
+        data = article.settings(data)
     named = settings(command)
     return {
         str(named[known(key, named, what)].name): _value(named[key], value, f"{key} in {what}")

@@ -479,14 +479,15 @@ def run_path(given: dict[str, Any]) -> Path:
 def prepare_originals(given: dict[str, Any]) -> None:
     """See that the original tool's files can be written."""
     if given["original_csv"]:
-        from scaletest.report.saturation import original
+        from scaletest.compat import article
 
-        original.prepare(Path(given["original_csv"]))
+        article.prepare(Path(given["original_csv"]))
 
 
 def originals(given: dict[str, Any], folder: SaturationFolder) -> None:
     """The original tool's three files, if they are wanted."""
     if given["original_csv"]:
-        from scaletest.report.saturation import original
+        from scaletest.compat import article
 
-        original.append(folder.saturation(), Path(given["original_csv"]))
+        stored = folder.saturation()
+        article.append(Path(given["original_csv"]), stored.steps, stored.samples)

@@ -16,8 +16,10 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from scaletest import __version__
-from scaletest.exporter import intel, metrics
-from scaletest.exporter.view import ExporterView
+from scaletest.analysis.recent_window import in_slots, within
+from scaletest.compat import intel
+from scaletest.exporter import metrics
+from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.http.hosts import is_inner
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
@@ -57,7 +59,23 @@ class _Queues(Collector):
             return
         yield from metrics.families(view)
         if self._intel_names:
-            yield from intel.families(view, self._log_interval_s)
+            interval_s = in_slots(self._log_interval_s)
+            queues = [_figures(queue, view.at_s, interval_s) for queue in view.queues]
+            yield from intel.families(queues, interval_s)
+
+
+def _figures(view: QueueView, at_s: float, interval_s: int) -> intel.QueueFigures:
+    """Figures of a queue at `at_s`; maxima are of the interval, or with 0 of the window."""
+    window = within(view.queue.slots, at_s, interval_s) if interval_s else view.window
+    return intel.QueueFigures(
+        view.queue.name,
+        view.queue.waiting,
+        view.queue.running,
+        view.queue.counters,
+        window.max_run_s,
+        window.max_wait_s,
+        window.max_total_s,
+    )
 
 
 def make_app(

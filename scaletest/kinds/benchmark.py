@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from scaletest.compat import kube_perftest
 from scaletest.kinds import fields
 from scaletest.kinds.common import CommonSpec
 from scaletest.kinds.kind import Failure, Kind
-from scaletest.kinds.registry import API_VERSION, FOREIGN, GROUP, SET, kind_of
+from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.model import Activity, wire
 from scaletest.model.errors import InvalidValue
 
@@ -151,7 +152,7 @@ def read(document: Any) -> Benchmark:
     body = envelope(document)
     kind = kind_of(body["kind"])
     warnings: list[str] = []
-    if str(body["apiVersion"]).partition("/")[0] in FOREIGN:
+    if kube_perftest.written_for(body["apiVersion"]):
         warnings.append(f"apiVersion {body['apiVersion']} is read as {API_VERSION}")
     spec = fields.read(kind.spec, body.get("spec") or {}, f"the spec of {kind.name}", warnings)
     return Benchmark(name_of(body, kind.name.lower()), kind, spec, tuple(warnings))
@@ -164,7 +165,7 @@ def envelope(document: Any) -> dict[str, Any]:
             "the document has no kind", hint="see an example with: scaletest bench explain KIND"
         )
     group = str(document.get("apiVersion", API_VERSION)).partition("/")[0]
-    if group not in (GROUP, *FOREIGN):
+    if group not in (GROUP, *kube_perftest.GROUPS):
         raise InvalidValue(f"apiVersion {group[:60]!r} is unknown", hint=f"write {API_VERSION}")
     unknown = set(document) - {"apiVersion", "kind", "metadata", "spec", "status"}
     if unknown:

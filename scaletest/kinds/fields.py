@@ -7,7 +7,6 @@ field, so that the reader, the schema, the reference and the explanation of a ki
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import re
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
+from scaletest.model.nearest import suggestion
 
 T = TypeVar("T")
 Schema = dict[str, Any]
@@ -134,9 +134,9 @@ def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
     for key, value in document.items():
         field = known.get(key) if isinstance(key, str) else None
         if field is None:
-            near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
-            raise InvalidValue(f"{title} has an unknown key {_shown(key)}", hint=hint)
+            raise InvalidValue(
+                f"{title} has an unknown key {_shown(key)}", hint=suggestion(key, known)
+            )
         values[field.attribute] = _read_field(field, value, f"{key} of {title}", warnings)
     missing = [
         field.name

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from scaletest.compat import kube_perftest
 from scaletest.kinds import fields
 from scaletest.kinds.benchmark import NAME
 from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.fields import Schema
-from scaletest.kinds.registry import API_VERSION, FOREIGN, KINDS, SET
+from scaletest.kinds.registry import API_VERSION, KINDS, SET
 from scaletest.model.schema.parts import DRAFT
 
 _VERSION = "[a-z0-9]+"
@@ -20,9 +21,9 @@ _VERSION = "[a-z0-9]+"
 
 def schema() -> Schema:
     """The schema of one document: a benchmark of any kind, or a set."""
-    versions = "|".join([API_VERSION, *(f"{group}/{_VERSION}" for group in FOREIGN)]).replace(
-        ".", r"\."
-    )
+    versions = "|".join(
+        [API_VERSION, *(f"{group}/{_VERSION}" for group in kube_perftest.GROUPS)]
+    ).replace(".", r"\.")
     meta = {"name": {"type": "string", "pattern": f"^{NAME.pattern}$"}}
     return {
         "$schema": DRAFT,

@@ -1,4 +1,4 @@
-"""All benchmark kinds by name, and the API groups whose documents are accepted."""
+"""All benchmark kinds by name."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from scaletest.kinds import (
 )
 from scaletest.kinds.kind import Kind
 from scaletest.model.errors import InvalidValue
+from scaletest.model.nearest import suggestion
 
 GROUP, VERSION = "scaletest.dev", "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
-# API groups of kube-perftest and of its successor.
-FOREIGN = ("perftest.stackhpc.com", "perftest.nscale.com")
 SET = "BenchmarkSet"
 
 KINDS: Mapping[str, Kind] = {
@@ -44,7 +43,5 @@ def kind_of(name: object) -> Kind:
     """The kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
     kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
     if kind is None:
-        raise InvalidValue(
-            f"there is no kind {str(name)[:60]!r}", hint=f"use one of: {', '.join(KINDS)}"
-        )
+        raise InvalidValue(f"there is no kind {str(name)[:60]!r}", hint=suggestion(name, KINDS))
     return kind

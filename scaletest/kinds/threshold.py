@@ -8,7 +8,6 @@ with these values. The report checks whether it holds.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
+from scaletest.model.nearest import suggestion
 from scaletest.model.threshold import OPERATORS, SECONDS
 
 _DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -72,11 +72,9 @@ def parse(text: str, headlines: Sequence[Headline]) -> BenchmarkThreshold:
         )
     known = {headline.name: headline for headline in headlines}
     if match["metric"] not in known:
-        near = difflib.get_close_matches(match["metric"], known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         raise InvalidValue(
             f"threshold {shown} is about {cut(match['metric'], 40)}, which is not measured",
-            hint=hint,
+            hint=suggestion(match["metric"], known),
         )
     if match["operator"] not in OPERATORS:
         raise InvalidValue(

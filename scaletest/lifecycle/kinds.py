@@ -10,6 +10,7 @@ from typing import Any
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
+from scaletest.model.nearest import suggestion
 
 WORKLOAD_LABEL = "scaletest/workload"
 RUNAI_GROUP = "run.ai/"
@@ -62,10 +63,7 @@ def find(name: str) -> Kind:
     if found is None:
         raise UsageError(
             f"there is no workload type {cut(name, 80)}",
-            hint=(
-                f"there are {', '.join([*ALIASES, *KINDS])}; for one of your own give --template"
-                " FILE"
-            ),
+            hint=f"{suggestion(name, [*ALIASES, *KINDS])}; for another one give --template FILE",
         )
     return found
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
+
+from scaletest.model.times import epoch
 
 # A pod's condition -> the milestone that it stands for when it is True.
 CONDITIONS = {
@@ -18,17 +19,6 @@ CONDITIONS = {
     "Ready": "ready",
     "DisruptionTarget": "evicted",
 }
-
-
-def epoch(text: object) -> float | None:
-    """Epoch seconds of a time as Kubernetes writes it; None for anything else."""
-    if not isinstance(text, str) or not text:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
 
 
 def created(body: Mapping[str, Any]) -> float | None:

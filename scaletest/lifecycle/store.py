@@ -23,11 +23,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from scaletest.analysis.lifecycle.phases import timeline
 from scaletest.archive.environment import environment
 from scaletest.archive.folder import ENVIRONMENT, RECORDS
 from scaletest.archive.lifecycles import PLAN, SAMPLING, SUBMISSIONS
 from scaletest.archive.private import make_folder, open_private
-from scaletest.lifecycle import classic
+from scaletest.compat import runai
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
@@ -115,14 +116,14 @@ class Store:
         """
         path = self.path / SUBMISSIONS
         if not path.exists() and (self.path / SUBMITTED).exists():
-            return classic.read_submitted(self._read(SUBMITTED))
+            return runai.read_submitted(self._read(SUBMITTED))
         rows = {row.name: row for row in map(Submission.from_json, self._lines(SUBMISSIONS))}
         return list(rows.values())
 
     def workloads(self) -> dict[str, LifecycleObject]:
         """What was sampled so far, by name. From sampled.json where there is no other."""
         if not (self.path / RECORDS).exists() and (self.path / SAMPLED).exists():
-            return {one.name: one for one in classic.read_sampled(self._read(SAMPLED))}
+            return {one.name: one for one in runai.read_sampled(self._read(SAMPLED))}
         found: dict[str, LifecycleObject] = {}
         for line in self._lines(RECORDS):
             read_line(line, found)
@@ -137,12 +138,12 @@ class Store:
     ) -> None:
         """Write what was sampled, in our form and in the original tool's."""
         self._replace(RECORDS, (line + "\n" for one in workloads.values() for line in one.lines()))
-        self.write(SAMPLED, classic.sampled(workloads.values(), project))
+        self.write(SAMPLED, runai.sampled(map(timeline, workloads.values()), project))
         self.write(SAMPLING, json.dumps(sampling, indent=2, allow_nan=False))
 
     def keep_submitted(self) -> None:
         """Write submitted.json anew."""
-        self.write(SUBMITTED, classic.submitted(self.submissions()))
+        self.write(SUBMITTED, runai.submitted(self.submissions()))
 
     def write(self, name: str, text: str) -> Path:
         """Whole or not at all: a reader never sees half a file."""

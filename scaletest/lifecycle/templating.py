@@ -1,15 +1,14 @@
 """Workloads from templates: YAML that is read first and filled in then, value by value, never as
 text.
 
-A value that is one placeholder alone, without quotes, becomes a number where it holds one:
-`parallelism: ${workers}` is a number, `"${workers}"` is text. Any field may stand in a template:
-what is not filled in passes through. Without placeholders a user's YAML works as well: it gets its
-name, and our labels, and what options ask for.
+Placeholders are those of `documents.templates`, as in `"{{ workers }}"`, or `${workers}`, which
+means the same but for one thing: alone it needs no quotes to be a number, and with quotes it is
+text. Any field may stand in a template: what is not filled in passes through. Without placeholders
+a user's YAML works as well: it gets its name, and our labels, and what options ask for.
 """
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,15 +16,18 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from scaletest.documents import reader
+from scaletest.documents.templates import changed, fill
 from scaletest.lifecycle.kinds import RUNAI_GROUP, WORKLOAD_LABEL
 from scaletest.model.checks import cut
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle_plan import RUN_LABEL
 
 FOLDER = Path(__file__).parent / "templates"
 MOUNT_PATH, VOLUME = "/path-new", "scaletest-pvc"
-_NUMBER = re.compile(r"-?[0-9]{1,9}")
-_ALONE = re.compile(r"\$\{[a-z_]+\}")
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,8}")
+_ALONE = re.compile(r"\$\{([a-z_]+)\}")
+_BRACES = re.compile(r"\{[{%#]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,8 @@ def text_of(name: str, file: Path | None) -> str:
     """The template's text: of a file, else of the kind of that name. UsageError when the file
     cannot be read.
     """
-    try:
-        return (file or FOLDER / f"{name}.yaml").read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"the template {file or name} cannot be read: {why}", hint="give --template FILE"
-        ) from error
+    path = file or FOLDER / f"{name}.yaml"
+    return reader.text_of(path, f"the template {file or name}", "give --template FILE")
 
 
 class Workloads:
@@ -63,8 +60,12 @@ class Workloads:
     def __init__(
         self, text: str, values: Mapping[str, str], run: str, extras: Extras = NO_EXTRAS
     ) -> None:
-        self._values, self._run, self._extras = dict(values), run, extras
-        self._parsed = _parse(text)
+        self._values = {
+            name: int(value) if _NUMBER.fullmatch(value) else value
+            for name, value in values.items()
+        }
+        self._run, self._extras = run, extras
+        self._parsed = changed(_parse(text), _translated, _jinja)
         self.sample = self.make("j-000000")
 
     @property
@@ -79,7 +80,7 @@ class Workloads:
 
     def make(self, name: str) -> dict[str, Any]:
         """The object of that name. Raises InvalidValue for a placeholder that nothing fills."""
-        body: dict[str, Any] = _fill(self._parsed, {**self._values, "name": name})
+        body: dict[str, Any] = fill(self._parsed, {**self._values, "name": name})
         labels = {RUN_LABEL: self._run, WORKLOAD_LABEL: name}
         _label(body, labels)
         body["metadata"]["name"] = name
@@ -140,29 +141,8 @@ def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
             yield from pod_templates(inner)
 
 
-class _Quoted(str):
-    """Text that stood in quotes."""
-
-
 def _parse(text: str) -> dict[str, Any]:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Keeps which texts stood in quotes."""
-
-    def scalar(loader: Any, node: Any) -> str:
-        plain = str(loader.construct_scalar(node))
-        return _Quoted(plain) if node.style in ("'", '"') else plain
-
-    Loader.add_constructor("tag:yaml.org,2002:str", scalar)
-    try:
-        found = [row for row in yaml.load_all(text, Loader) if row is not None]
-    except yaml.YAMLError as error:
-        raise InvalidValue(f"the template is no YAML: {cut(str(error), 200)}") from error
-    except RecursionError as error:
-        raise InvalidValue(
-            "the template nests too deeply", hint="give one Kubernetes object"
-        ) from error
+    found = reader.read_all(text, "the template", "give one Kubernetes object", quoted=True)
     if len(found) != 1:
         raise InvalidValue(
             f"the template holds {len(found)} objects",
@@ -173,34 +153,35 @@ def _parse(text: str) -> dict[str, Any]:
         raise InvalidValue(
             "the template is no Kubernetes object", hint="it needs apiVersion, kind and metadata"
         )
-    return copy.deepcopy(body)
+    return body
 
 
-def _fill(value: Any, values: Mapping[str, str]) -> Any:
-    if isinstance(value, dict):
-        return {_fill_text(str(key), values): _fill(inner, values) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_fill(inner, values) for inner in value]
-    if not isinstance(value, str):
-        return value
-    filled = str(_fill_text(value, values))
-    bare = not isinstance(value, _Quoted) and _ALONE.fullmatch(value)
-    return int(filled) if bare and _NUMBER.fullmatch(filled) else filled
+def _translated(text: str) -> str:
+    """A text with `${NAME}` as Jinja writes it.
+
+    Alone and without quotes it becomes a number where it holds one, in quotes it stays text.
+    """
+    alone = _ALONE.fullmatch(text)
+    if alone is None:
+        return _jinja(text)
+    quoted = "string | " if isinstance(text, reader.Quoted) else ""
+    return f"{{{{ {alone[1]} | {quoted}toyaml }}}}"
 
 
-def _fill_text(text: str, values: Mapping[str, str]) -> str:
+def _jinja(text: str) -> str:
     if "${" not in text:
         return text
-    try:
-        return Template(text).substitute(values)
-    except (KeyError, ValueError) as error:
+    return Template.pattern.sub(_placeholder, _BRACES.sub(r"{{ '\g<0>' }}", text))
+
+
+def _placeholder(match: re.Match[str]) -> str:
+    name = match["named"] or match["braced"]
+    if not name and not match["escaped"]:
         raise InvalidValue(
-            f"the template has a placeholder that nothing fills: {cut(text, 80)}",
-            hint=(
-                f"there are {', '.join('${' + name + '}' for name in sorted(values))}; write $$ for"
-                " a dollar sign"
-            ),
-        ) from error
+            f"the template has a dollar sign that begins no ${{NAME}}: {cut(match.string, 80)}",
+            hint="write $$ for a dollar sign",
+        )
+    return f"{{{{ {name} }}}}" if name else "$"
 
 
 def _label(body: dict[str, Any], labels: Mapping[str, str]) -> None:

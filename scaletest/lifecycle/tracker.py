@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Mapping
 from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import joins, kinds, milestones
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
+from scaletest.model.times import epoch
 
 # Reasons of events and whose milestone they are.
 POD_EVENTS = {"Scheduled": "scheduled", "Started": "started"}
@@ -112,7 +113,7 @@ class Tracker:
         if found is None:
             return
         word, when = found
-        _passed(one.stamps, "finished", milestones.epoch(when), seen.at_s)
+        _passed(one.stamps, "finished", epoch(when), seen.at_s)
         if word == "failed":
             one.failed, one.reason = True, one.reason or kinds.why_failed(seen.object)
 
@@ -173,7 +174,7 @@ class Tracker:
         _passed(pod.stamps, "claim_created", milestones.created(seen.object), _arrival(seen))
         if (found := status.get("allocation")) is not None:
             at_s = None if seen.kind == "DELETED" else seen.at_s
-            stamp = Stamp(milestones.epoch(found.get("allocationTimestamp")), at_s)
+            stamp = Stamp(epoch(found.get("allocationTimestamp")), at_s)
             self._allocated.setdefault(pod.uid, {}).setdefault(metadata["uid"], stamp)
             self._all_allocated(pod)
 
@@ -213,7 +214,7 @@ class Tracker:
             self.foreign["event"] += 1
             return
         one = self._get(name)
-        stamp = Stamp(milestones.epoch(body.get("firstTimestamp")), _arrival(seen), at_s)
+        stamp = Stamp(epoch(body.get("firstTimestamp")), _arrival(seen), at_s)
         if own:
             one.mark(own, stamp)
             return

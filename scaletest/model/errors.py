@@ -20,6 +20,8 @@ not belong here.
 
 from __future__ import annotations
 
+from scaletest.model.nearest import nearest
+
 
 class ScaletestError(Exception):
     """Something went wrong inside scaletest."""
@@ -47,9 +49,11 @@ class UndeclaredQueue(UsageError):
 
     def __init__(self, name: str, declared: list[str]) -> None:
         known = ", ".join(sorted(declared)) or "none"
+        near = nearest(name, declared)
+        hint = f"declare it with: scaletest queue add {name}"
         super().__init__(
             f"queue {name!r} is not declared (declared: {known})",
-            hint=f"declare it with: scaletest queue add {name}",
+            hint=f"did you mean {near}? If not, {hint}" if near else hint,
         )
 
 

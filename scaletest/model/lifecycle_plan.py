@@ -10,6 +10,7 @@ from typing import Any
 from scaletest.model import checks, wire
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
+from scaletest.model.nearest import suggestion
 
 KIND = "lifecycle"
 TOOLS = ("api", "kubectl", "runai")
@@ -83,11 +84,11 @@ class LifecyclePlan:
             )
         if self.until not in UNTIL:
             raise InvalidValue(
-                f"there is no milestone {cut(self.until, 40)}", hint=f"there are {', '.join(UNTIL)}"
+                f"there is no milestone {cut(self.until, 40)}", hint=suggestion(self.until, UNTIL)
             )
         if self.tool not in TOOLS:
             raise InvalidValue(
-                f"there is no tool {cut(self.tool, 40)}", hint=f"there are {', '.join(TOOLS)}"
+                f"there is no tool {cut(self.tool, 40)}", hint=suggestion(self.tool, TOOLS)
             )
 
     @property

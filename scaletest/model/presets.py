@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scaletest.model.errors import InvalidValue
+from scaletest.model.nearest import suggestion
 
 # Which device a worker gets a slot of: the first with a free slot, the least used, the most used.
 POLICIES = ("first", "balanced", "packed")
@@ -69,5 +70,5 @@ PRESETS = {
 def preset(name: str) -> Preset:
     """The preset with this name; InvalidValue lists the known names."""
     if name not in PRESETS:
-        raise InvalidValue(f"unknown preset {name!r}", hint=f"use one of: {', '.join(PRESETS)}")
+        raise InvalidValue(f"unknown preset {name!r}", hint=suggestion(name, PRESETS))
     return PRESETS[name]

@@ -10,7 +10,6 @@ failures are then those of the whole run. Contention and coherency belong to the
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
+from scaletest.model.nearest import suggestion
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -127,13 +127,9 @@ def _metric(name: str, shown: str) -> str:
     if name in METRICS:
         return name
     stem = name.partition(".")[0]
-    near = difflib.get_close_matches(name.lower(), METRICS, n=1)
+    hint = suggestion(name, METRICS)
     if stem in ("wait", "run"):
         hint = f"write one of {', '.join(f'{stem}.{percentile}' for percentile in PERCENTILES)}"
-    elif near:
-        hint = f"did you mean {near[0]}?"
-    else:
-        hint = f"use one of {', '.join(METRICS)}"
     raise InvalidValue(
         f"threshold {shown} names {checks.cut(name, 40)}, which is not measured", hint=hint
     )

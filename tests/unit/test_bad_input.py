@@ -43,8 +43,8 @@ BAD = [
     (("compare", LONG, LONG), "there is no run"),
     (("runs", "import", "empty", "--max-size", "nan"), "the largest size in MB is nan"),
     (("runs", "import", "empty", "--max-size", "inf"), "the largest size in MB is inf"),
-    (("bench", "run", "deep.yaml"), "deep.yaml is no YAML"),
-    (("bench", "run", "IPerf", "--set", "streams=" + "[" * 5000), "is no YAML"),
+    (("bench", "run", "deep.yaml"), "deep.yaml is not valid YAML"),
+    (("bench", "run", "IPerf", "--set", "streams=" + "[" * 5000), "is not valid YAML"),
     (
         ("bench", "part", "--role", "x", "--index", "0", "--folder", ".", "--scratch", "."),
         "holds no benchmark.json",

@@ -345,7 +345,7 @@ def test_other_runs_are_told_apart(tmp_path: Path) -> None:
         (["bench", "run"], "nothing to run"),
         (["bench", "run", "IPref"], "no kind"),
         (["bench", "run", "IPerf", "--set", "streams"], "no KEY=VALUE"),
-        (["bench", "run", "IPerf", "--set", "streams={"], "no YAML"),
+        (["bench", "run", "IPerf", "--set", "streams={"], "not valid YAML"),
         (["bench", "run", "gone.yaml"], "cannot be read"),
         (["bench", "run", "IPerf", "--set", "networkName=a/b"], "Multus"),
         (["bench", "run", "IPerf", "--set", "nodes=[moon]"], "no node moon"),
@@ -475,4 +475,4 @@ def test_a_key_that_stands_twice_is_refused(
     path = tmp_path / "twice.yaml"
     path.write_text("kind: IPerf\nspec:\n  streams: 1\n  streams: 2\n")
     assert cli(["bench", "run", str(path)]) == 2
-    assert "streams stands twice" in capsys.readouterr().err
+    assert "'streams' stands twice" in capsys.readouterr().err

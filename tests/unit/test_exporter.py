@@ -17,7 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from scaletest.analysis.desired_workers import Targets
 from scaletest.analysis.recent_window import RecentWindow
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
-from scaletest.exporter import intel, metrics
+from scaletest.compat import intel
+from scaletest.exporter import metrics
 from scaletest.exporter.app import READS, make_app
 from scaletest.exporter.buckets import BOUNDS, cumulative
 from scaletest.exporter.log_lines import LogLines

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scaletest.analysis.lifecycle.phases import timeline
 from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.cli import stored
 from scaletest.cli.lifecycle_options import result_of
 from scaletest.cli.main import run
-from scaletest.lifecycle import classic
+from scaletest.compat import runai
 from scaletest.lifecycle.store import Store
 from scaletest.lifecycle.templating import text_of
 from scaletest.model.verdict import VerdictKind
@@ -27,10 +28,8 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     # given nothing but its two files, one workload of which the other has no record
     names = [f"j-00000{index}" for index in range(5)]
     rows = [workload(name, submitted=float(index)) for index, name in enumerate(names)]
-    (tmp_path / "submitted.json").write_text(
-        classic.submitted([submission(name) for name in names])
-    )
-    (tmp_path / "sampled.json").write_text(classic.sampled(rows[:4], "p"))
+    (tmp_path / "submitted.json").write_text(runai.submitted([submission(name) for name in names]))
+    (tmp_path / "sampled.json").write_text(runai.sampled(map(timeline, rows[:4]), "p"))
     assert run(["lifecycle", "plot", "-o", str(tmp_path), "--plot", "detailed", "--tail", "3"]) == 0
     assert len(list(csv.DictReader((tmp_path / "times.csv").read_text().splitlines()))) == 3
     assert (tmp_path / "detailed.png").exists()
@@ -44,8 +43,10 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
 def test_every_form_of_a_report(
     tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "submitted.json").write_text(classic.submitted([submission("j-000001")]))
-    (tmp_path / "sampled.json").write_text(classic.sampled([workload("j-000001")], "<script>"))
+    (tmp_path / "submitted.json").write_text(runai.submitted([submission("j-000001")]))
+    (tmp_path / "sampled.json").write_text(
+        runai.sampled([timeline(workload("j-000001"))], "<script>")
+    )
     assert (
         run(
             [
@@ -70,8 +71,8 @@ def test_every_form_of_a_report(
 
 def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(tmp_path: Path) -> None:
     # given a folder in which somebody samples
-    (tmp_path / "submitted.json").write_text(classic.submitted([submission("j-000001")]))
-    (tmp_path / "sampled.json").write_text(classic.sampled([workload("j-000001")], "p"))
+    (tmp_path / "submitted.json").write_text(runai.submitted([submission("j-000001")]))
+    (tmp_path / "sampled.json").write_text(runai.sampled([timeline(workload("j-000001"))], "p"))
     store, sampling = Store(tmp_path), ExitStack()
     sampling.enter_context(store.locked("sampler"))
 

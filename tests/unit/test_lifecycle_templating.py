@@ -71,19 +71,56 @@ spec:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("a: [", "no YAML"),
+        ("a: [", "not valid YAML in line 1"),
         ("- 1", "no Kubernetes object"),
         ("kind: Job", "no Kubernetes object"),
         ("[" * 5000, "nests too deeply"),
         ("kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1", "2 objects"),
         ("", "0 objects"),
         ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '${nmae}'}]}", "nothing fills"),
-        ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '$('}]}\nx: '${'", "nothing fills"),
+        ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '$('}]}\nx: '${'", "dollar sign"),
     ],
 )
 def test_bad_templates_are_explained(text: str, what: str) -> None:
     with pytest.raises(InvalidValue, match=what):
         Workloads(text, plan().values(), "r")
+
+
+def test_jinja_and_dollar_signs_fill_in_the_same() -> None:
+    text = """
+apiVersion: v1
+kind: Pod
+metadata: {name: x}
+spec:
+  numbers: ["{{ workers }}"]
+  number: ${workers}
+  texts: ["{{ workers | string | toyaml }}", "${workers}"]
+  product: "{{ workers * 2 }}"
+  joined: "{{ name }}-{{ workers }}"
+  theirs: "${name} {{ theirs }} {% x %} $$5"
+  "{{ resource }}": 1
+  half: ${gpus}
+  containers: [{name: c}]
+"""
+    made = Workloads(text, plan(workers=4, gpus="0.5", resource="x/y").values(), "r")
+    assert made.make("j-1")["spec"] == {
+        "numbers": [4],
+        "number": 4,
+        "texts": ["4", "4"],
+        "product": 8,
+        "joined": "j-1-4",
+        "theirs": "j-1 {{ theirs }} {% x %} $5",
+        "x/y": 1,
+        "half": "0.5",
+        "containers": [{"name": "c"}],
+    }
+
+
+def test_the_nearest_name_is_suggested() -> None:
+    text = "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '${nmae}'}]}"
+    with pytest.raises(InvalidValue) as caught:
+        Workloads(text, plan().values(), "r")
+    assert caught.value.hint == "did you mean name?"
 
 
 def test_no_devices_asks_for_no_kind_of_device() -> None:

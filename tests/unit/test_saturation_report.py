@@ -15,7 +15,7 @@ import pytest
 
 from scaletest.analysis.saturation.evaluation import evaluate
 from scaletest.archive.queries import QUERIES
-from scaletest.archive.saturation import SaturationFolder, StoredSaturation
+from scaletest.archive.saturation import SaturationFolder
 from scaletest.cli import main
 from scaletest.cli.stored import saturation
 from scaletest.model import VerdictKind
@@ -23,7 +23,7 @@ from scaletest.model.attempt import Attempt
 from scaletest.model.errors import UsageError
 from scaletest.model.saturation import SaturationPlan, SaturationStep
 from scaletest.report import formats
-from scaletest.report.saturation import original, saturation_report
+from scaletest.report.saturation import saturation_report
 from scaletest.report.saturation.run import SaturationRun
 from scaletest.report.saturation.sheet import COLUMNS
 from tests.unit.simulated import Simulated, run, stored
@@ -136,50 +136,6 @@ def test_csv_has_a_row_a_step_and_its_columns_are_documented() -> None:
         "tester_bottleneck",
     ):
         assert f"`{name}`" in page
-
-
-def original_files(
-    tmp_path: Path, step: SaturationStep, samples: list[Attempt]
-) -> dict[str, list[dict[str, str]]]:
-    """The rows of the original tool's files about a run of one step."""
-    stored_run = StoredSaturation(
-        SaturationPlan("http://h/"), {}, [step], {step.number: samples}, {}
-    )
-    original.append(stored_run, tmp_path)
-    texts = {name: (tmp_path / f"{name}.csv").read_text() for name in ("history", "timing")}
-    return {name: list(csv.DictReader(io.StringIO(text))) for name, text in texts.items()}
-
-
-def test_the_original_files_count_what_each_thread_handled(tmp_path: Path) -> None:
-    # given three in flight: one place serves a request of 3 s, another two in turn, the last three,
-    # one with a retry
-    times = [(0, 0.0, 3.0), (1, 0.0, 1.5), (2, 0.0, 1.0), (3, 1.0, 2.0), (4, 1.5, 3.0)]
-    samples = [
-        Attempt(n, 1, True, at, at, at, end, "ok", size=7, payload=40 + n) for n, at, end in times
-    ]
-    samples.append(Attempt(5, 1, False, 2.0, 2.0, 2.0, 2.1, "503", size=7, payload=45))
-    samples.append(Attempt(5, 2, True, 2.0, 2.0, 2.11, 3.0, "ok", size=7, payload=45))
-    step = SaturationStep(0, "ramp", "closed", 3.0, 3.0, 6, began="2026-01-01T00:00:00+00:00")
-    files = original_files(tmp_path, step, samples)
-    (history,) = files["history"]
-    assert (history["Records"], history["MaxRecords"], history["MinRecords"]) == ("6", "3", "1")
-    # and the size is that of what was sent
-    assert [row["PayloadSize"] for row in files["timing"]] == ["40", "41", "42", "43", "44", "45"]
-
-
-def test_the_original_files_know_threads_that_had_nothing_to_do_and_agents_apart(
-    tmp_path: Path,
-) -> None:
-    # given two agents, one with two requests at a time and one with a single one, and a fourth
-    # place without any
-    times = [("1", 0, 0.0, 1.0), ("1", 2, 0.0, 1.0), ("2", 1, 0.0, 0.5), ("2", 3, 0.5, 1.0)]
-    samples = [
-        Attempt(number, 1, True, at, at, at, end, "ok", agent=agent)
-        for agent, number, at, end in times
-    ]
-    step = SaturationStep(0, "ramp", "closed", 4.0, 1.0, 4, began="2026-01-01T00:00:00+00:00")
-    (history,) = original_files(tmp_path, step, samples)["history"]
-    assert (history["MaxRecords"], history["MinRecords"]) == ("2", "0")
 
 
 def test_a_run_without_steps_can_be_shown() -> None:

@@ -15,7 +15,7 @@ from scaletest.benchmarks import preflight
 from scaletest.benchmarks.executor import Node, PhaseListener
 from scaletest.benchmarks.generators import generate
 from scaletest.benchmarks.runner import counts, run, startable
-from scaletest.benchmarks.sweep import merged, padded, plan_of, rendered, stem
+from scaletest.benchmarks.sweep import merged, padded, plan_of, stem
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
@@ -149,23 +149,6 @@ def test_what_a_sample_chose_is_stored_and_the_same_again() -> None:
     first, again = plan(**spec), plan(**spec)
     assert first.permutations == again.permutations
     assert BenchmarkPlan.from_dict(first.to_dict()).permutations == first.permutations
-
-
-def test_templates_use_values_and_nothing_else() -> None:
-    found = rendered(
-        {"a": "{{ p.n }}", "b": "n is {{ p.n }}", "c": ["{{ p.list | toyaml }}"], "d": 5},
-        {"n": 3, "list": [1]},
-    )
-    assert found == {"a": 3, "b": "n is 3", "c": [[1]], "d": 5}
-    for text in (
-        "{{ p.missing }}",
-        "{{ ().__class__.__bases__ }}",
-        "{{ p.n / 0 }}",
-        "{{ p.n",
-        "{{ range(9) }}",
-    ):
-        with pytest.raises(InvalidValue, match="cannot be filled in"):
-            rendered(text, {"n": 3})
 
 
 def test_a_mistake_names_its_permutation() -> None:

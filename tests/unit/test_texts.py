@@ -222,14 +222,15 @@ def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path
 def test_a_lifecycle_that_is_sampled_is_shown_as_running(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from scaletest.lifecycle import classic
+    from scaletest.analysis.lifecycle.phases import timeline
+    from scaletest.compat import runai
     from scaletest.lifecycle.store import Store
     from tests.unit.lifecycles import submission
 
     (tmp_path / "submitted.json").write_text(
-        classic.submitted([submission("j-1"), submission("j-2")])
+        runai.submitted([submission("j-1"), submission("j-2")])
     )
-    (tmp_path / "sampled.json").write_text(classic.sampled([workload("j-1")], "p"))
+    (tmp_path / "sampled.json").write_text(runai.sampled([timeline(workload("j-1"))], "p"))
     report = ["lifecycle", "report", "--output-dir", str(tmp_path)]
     with Store(tmp_path).locked("sampler"):
         assert scaletest(report) == 4

@@ -81,7 +81,7 @@ def test_bounds_are_in_base_units(
     ("text", "what"),
     [
         ("eficiency(8)>=0.8", "did you mean efficiency?"),
-        ("speed>3", "use one of ratio, efficiency"),
+        ("speed>3", "there are ratio, efficiency"),
         ("wait.p42<1s", "write one of wait.p50"),
         ("wait<1s", "write one of wait.p50"),
         ("efficiency(8)", "in quotes"),

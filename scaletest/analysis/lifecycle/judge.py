@@ -10,7 +10,6 @@ lost in % are parts of what was submitted.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ from scaletest.analysis.percentiles import percentile, samples_needed
 from scaletest.model.checks import cut
 from scaletest.model.digits import short
 from scaletest.model.errors import InvalidValue
+from scaletest.model.nearest import suggestion
 from scaletest.model.threshold import OPERATORS, PERCENTILES, SECONDS
 from scaletest.model.verdict import Verdict, VerdictKind
 
@@ -101,12 +101,9 @@ def _units(metric: str, part: str, shown: str) -> dict[str, float]:
     if metric == "throughput" and not part:
         return {"": 1.0, "/s": 1.0, "/min": 1 / 60}
     if metric not in BY_NAME:
-        near = difflib.get_close_matches(metric, [*BY_NAME, *COUNTS, "throughput"], n=1)
-        hint = f"there are {', '.join(BY_NAME)}"
-        if near:
-            hint = f"did you mean {near[0]}?"
         raise InvalidValue(
-            f"threshold {shown} is about {cut(metric, 40)}, which is not measured", hint=hint
+            f"threshold {shown} is about {cut(metric, 40)}, which is not measured",
+            hint=suggestion(metric, [*BY_NAME, *COUNTS, "throughput"]),
         )
     if part not in PERCENTILES and part not in _OTHERS:
         raise InvalidValue(

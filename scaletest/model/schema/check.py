@@ -6,12 +6,12 @@ the units.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
+from scaletest.model.nearest import suggestion
 from scaletest.model.schema.parts import Schema
 
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
@@ -55,9 +55,10 @@ def known(key: Any, properties: Mapping[str, Any], name: str) -> str:
     """The key, when it is one of the properties; InvalidValue suggests the nearest otherwise."""
     if isinstance(key, str) and key in properties:
         return key
-    near = difflib.get_close_matches(str(key).replace("-", "_"), properties, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(properties)}"
-    raise InvalidValue(f"{name} does not know {checks.cut(repr(key), 60)}", hint=hint)
+    raise InvalidValue(
+        f"{name} does not know {checks.cut(repr(key), 60)}",
+        hint=suggestion(str(key).replace("-", "_"), properties),
+    )
 
 
 def _check_keys(value: dict[Any, Any], schema: Schema, name: str) -> None:

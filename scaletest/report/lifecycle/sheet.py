@@ -8,7 +8,6 @@ durations seconds. What is missing is empty.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from scaletest.analysis.lifecycle.books import fate
 from scaletest.analysis.lifecycle.phases import (
@@ -20,34 +19,9 @@ from scaletest.analysis.lifecycle.phases import (
     reference,
 )
 from scaletest.analysis.lifecycle.result import LifecycleResult
+from scaletest.compat import runai
+from scaletest.model.times import iso
 from scaletest.render.contents import Sheet
-
-# heading -> milestone
-TIMES = {
-    "Workload Created": "created",
-    "Job Created": "job_created",
-    "First Pod Created": "first_pod_created",
-    "Last Pod Created": "last_pod_created",
-    "Pod Group Created": "pod_group_created",
-    "Pod Scheduling Decision Time": "decided",
-    "Workload Submitted": "submitted",
-    "Backend Job Created": "backend_job_created",
-}
-# The original's twelve durations in its order.
-CLASSIC = (
-    "created",
-    "job_created",
-    "first_pod_created",
-    "last_pod_created",
-    "pod_group_created",
-    "decided",
-    "evicted",
-    "pvc_requested",
-    "pvc_bound",
-    "backend_job_created",
-    "total_decided",
-    "total_backend_job_created",
-)
 
 
 def sheet(result: LifecycleResult, project: str, times: str) -> Sheet:
@@ -63,11 +37,13 @@ def _columns(
     columns: dict[str, Callable[[WorkloadTimeline], str]] = {
         "Job Name": lambda one: one.workload.name,
         "Namespace": lambda one: one.workload.namespace,
-        "projectName": lambda one: project or one.workload.namespace.removeprefix("runai-"),
+        "projectName": lambda one: project or runai.project_of(one.workload.namespace),
     }
-    columns |= {heading: _time(name) for heading, name in TIMES.items()}
-    own = [step.name for step in PHASES if step.name not in CLASSIC and not step.of_pods]
-    for name in (*CLASSIC, *own):
+    columns |= {heading: _time(name) for heading, name in runai.TIME_COLUMNS.items()}
+    own = [
+        step.name for step in PHASES if step.name not in runai.DURATION_COLUMNS and not step.of_pods
+    ]
+    for name in (*runai.DURATION_COLUMNS, *own):
         columns[BY_NAME[name].title] = _duration(result, name, times)
     columns["Fate"] = lambda one: str(fate(one, result.until))
     columns["Pods"] = lambda one: str(len(one.workload.pods))
@@ -76,15 +52,7 @@ def _columns(
 
 
 def _time(name: str) -> Callable[[WorkloadTimeline], str]:
-    def get(one: WorkloadTimeline) -> str:
-        found = at(one.stamp(name))
-        return (
-            datetime.fromtimestamp(found, UTC).isoformat(timespec="microseconds")
-            if found is not None
-            else ""
-        )
-
-    return get
+    return lambda one: iso(at(one.stamp(name))) or ""
 
 
 def _duration(result: LifecycleResult, name: str, times: str) -> Callable[[WorkloadTimeline], str]:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from scaletest.lifecycle import classic
+from scaletest.analysis.lifecycle.phases import timeline
+from scaletest.compat import runai
 from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle import Stamp
 from tests.unit.lifecycles import BEGAN, submission, workload
@@ -15,26 +16,26 @@ from tests.unit.lifecycles import BEGAN, submission, workload
 def test_the_originals_files_are_read_and_written() -> None:
     one = workload("j-00aa11")
     one.stamps = {"created": Stamp(BEGAN + 1, BEGAN + 1.2), "submitted": Stamp(watch_s=BEGAN)}
-    text = classic.sampled([one], "p")
+    text = runai.sampled([timeline(one)], "p")
     row = json.loads(text)[0]
-    assert list(row) == ["jobName", "jobNamespace", "projectName", *classic.FIELDS]
+    assert list(row) == ["jobName", "jobNamespace", "projectName", *runai.FIELDS]
     assert row["workloadCreatedTimestamp"] == "2026-09-21T14:13:21.000000+00:00"
     assert row["backendJobCreatedTimestamp"] == row["workloadCreatedTimestamp"]
-    back = classic.read_sampled(text)[0]
+    back = runai.read_sampled(text)[0]
     assert back.stamps["created"] == Stamp(api_s=BEGAN + 1)
     # a time that only repeats another one is no time of its own
     assert "evicted" not in back.stamps and "backend_job_created" not in back.stamps
-    written = classic.submitted([submission("j-00aa11"), submission("j-2", False)])
+    written = runai.submitted([submission("j-00aa11"), submission("j-2", False)])
     assert list(json.loads(written)[0]) == [
         "jobName",
         "projectName",
         "jobNamespace",
         "submitTimestamp",
     ]
-    assert classic.read_submitted(written) == [submission("j-00aa11")]
+    assert runai.read_submitted(written) == [submission("j-00aa11")]
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "[1]", '[{"jobName": 3}]', '[{"jobName": "a"}]'])
 def test_foreign_files_of_the_original_are_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
-        classic.read_submitted(text)
+        runai.read_submitted(text)

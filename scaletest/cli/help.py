@@ -1,0 +1,32 @@
+"""scaletest help: the help of any command."""
+
+from __future__ import annotations
+
+import click
+
+from scaletest.cli.output import echo
+from scaletest.model.errors import UsageError
+
+
+@click.command("help")
+@click.argument("names", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def command(context: click.Context, names: tuple[str, ...]) -> None:
+    """Show the help of a command, as its --help does.
+
+    \b
+    scaletest help
+    scaletest help validate
+    scaletest help runs list
+    """
+    shown = context.find_root()
+    for name in names:
+        if not isinstance(shown.command, click.Group):
+            raise UsageError(
+                f"{shown.command_path} has no commands, so no {name}",
+                hint=f"see: {shown.command_path} --help",
+            )
+        _, subcommand, _ = shown.command.resolve_command(shown, [name])
+        assert subcommand is not None
+        shown = click.Context(subcommand, info_name=subcommand.name, parent=shown)
+    echo(shown.get_help())

@@ -1,0 +1,1 @@
+"""What people write: YAML documents, and the templates in them."""

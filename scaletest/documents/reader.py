@@ -1,0 +1,132 @@
+"""The one reader of YAML and JSON that people write: strict, and bounded in size and depth."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue, UsageError
+
+MOST_BYTES = 1_000_000
+MOST_DEPTH = 100
+# Aliases multiply what a short text holds.
+MOST_VALUES = 1_000_000
+
+
+class Quoted(str):
+    """Text that stood in quotes."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice: one of the two would be lost without a word."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
+            if name in seen and key.value != "<<":
+                problem = f"{cut(key.value, 60)!r} stands twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(name)
+        return node
+
+    def construct_quoted(self, node: yaml.ScalarNode) -> str:
+        """Text, marked where it stood in quotes."""
+        text = str(self.construct_scalar(node))
+        return Quoted(text) if node.style in ("'", '"') else text
+
+
+class _QuoteLoader(_Loader):
+    """Marks text that stood in quotes."""
+
+
+_QuoteLoader.add_constructor("tag:yaml.org,2002:str", _QuoteLoader.construct_quoted)
+
+
+def text_of(path: str | Path, name: str, hint: str) -> str:
+    """The text of a file; - is standard input. name: what it is, for messages. UsageError when it
+    cannot be read, InvalidValue when it is too long or no text.
+    """
+    try:
+        with contextlib.ExitStack() as stack:
+            is_input = str(path) == "-"
+            file = sys.stdin.buffer if is_input else stack.enter_context(Path(path).open("rb"))
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}", hint=hint) from error
+    if len(data) > MOST_BYTES:
+        raise InvalidValue(f"{name} is longer than {MOST_BYTES} bytes", hint=hint)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidValue(f"{name} is not text", hint="write it as YAML in UTF-8") from error
+
+
+def read_file(path: str | Path, name: str, hint: str) -> Any:
+    """The value of a file with one document at most, as `text_of` and `read` give it."""
+    return read(text_of(path, name, hint), name, hint)
+
+
+def read(text: str, name: str, hint: str = "correct it") -> Any:
+    """The value of a text with one document at most; None when it is empty. Raises InvalidValue."""
+    documents = read_all(text, name, hint)
+    if len(documents) > 1:
+        raise InvalidValue(f"{name} holds {len(documents)} documents", hint="give one alone")
+    return documents[0] if documents else None
+
+
+def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = False) -> list[Any]:
+    """The documents of a YAML or JSON text, without empty ones. Raises InvalidValue.
+
+    name: what the text is, for messages. quoted: text in quotes becomes `Quoted`.
+    """
+    place = ""
+    try:
+        values = [value for value in _parsed(text, quoted) if value is not None]
+        for _ in itertools.islice(_walk(values), MOST_VALUES, None):
+            raise ValueError(f"it holds more than {MOST_VALUES} values")
+        return values
+    except yaml.MarkedYAMLError as error:
+        problem, mark = error.problem, error.problem_mark
+        place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    except RecursionError:
+        problem = "it nests too deeply"
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
+        # PyYAML does not check what a tag such as !!int or !!timestamp stands before
+        problem = str(error).partition("\n")[0]
+    raise InvalidValue(f"{name} is not valid YAML{place}: {problem}", hint=hint)
+
+
+def _parsed(text: str, quoted: bool) -> list[Any]:
+    if text.startswith("{"):
+        # YAML reads JSON too, but not the pairs in which JSON escapes characters beyond 16 bits
+        with contextlib.suppress(ValueError, RecursionError):
+            return [json.loads(text, object_pairs_hook=_table)]
+    return list(yaml.load_all(text, _QuoteLoader if quoted else _Loader))
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of those pairs; ValueError when a key comes twice, which YAML's reader names."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise ValueError("a key stands twice")
+    return table
+
+
+def _walk(value: Any, depth: int = 0) -> Iterator[Any]:
+    """The value and all within it; RecursionError when it nests too deeply, or holds itself."""
+    if depth > MOST_DEPTH:
+        raise RecursionError
+    yield value
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _walk(inner, depth + 1)

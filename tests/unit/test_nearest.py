@@ -1,0 +1,64 @@
+"""What was probably meant: of commands, runs, queues, kinds and names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scaletest.cli.main import COMMANDS, run
+from scaletest.kinds.registry import kind_of
+from scaletest.model.errors import InvalidValue, UndeclaredQueue
+from scaletest.model.nearest import nearest, suggestion
+from tests.unit.runs import make
+
+
+def test_the_nearest_name_is_found_whatever_its_case() -> None:
+    assert nearest("iprf", ["Fio", "IPerf"]) == "IPerf"
+    assert nearest("zzz", ["Fio", "IPerf"]) == nearest("x", []) == ""
+    assert suggestion("FOI", ["Fio", "IPerf"]) == "did you mean Fio?"
+    assert suggestion("zzz", ["Fio", "IPerf"]) == "there are Fio, IPerf"
+    assert suggestion("zzz", []) == "there are none"
+
+
+def test_a_kind_and_a_queue_suggest_the_nearest() -> None:
+    with pytest.raises(InvalidValue) as caught:
+        kind_of("openfaom")
+    assert caught.value.hint == "did you mean OpenFOAM?"
+    assert UndeclaredQueue("sleeep", ["sleep"]).hint.startswith("did you mean sleep? If not, decl")
+    assert UndeclaredQueue("q", ["sleep"]).hint == "declare it with: scaletest queue add q"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["validat"], "did you mean validate?"),
+        (["zzz"], "there are validate, saturate"),
+        (["help", "qeue"], "did you mean queue?"),
+        (["help", "version", "x"], "scaletest version --help"),
+        (["queue", "lst"], "Did you mean 'list'?"),
+        (["report", "pas"], "did you mean pass?"),
+        (["report", "zzz"], "see: scaletest runs list"),
+    ],
+)
+def test_an_unknown_command_or_run_suggests_the_nearest(
+    words: list[str],
+    hint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    make("pass", tmp_path / "scaletest" / "runs")
+    assert run(words) == 2
+    assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS), ["queue", "list"]])
+def test_help_shows_what_the_command_does(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*words, "--help"]) == 0
+    expected = capsys.readouterr().out
+    assert run(["help", *words]) == 0
+    assert capsys.readouterr().out == expected
