@@ -63,10 +63,10 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    made = Site()
-    made.steering.set_parallel(4)
-    yield made
-    made.close()
+    site = Site()
+    site.steering.set_parallel(4)
+    yield site
+    site.close()
 
 
 def tile(browser: Browser, name: str) -> str:
@@ -77,9 +77,9 @@ def tile(browser: Browser, name: str) -> str:
     )
 
 
-def inner(browser: Browser, selector: str, what: str = "innerHTML") -> str:
+def inner(browser: Browser, selector: str, property_name: str = "innerHTML") -> str:
     """A property of the first element that is found, read in one go; "" when there is none."""
-    script = f"return document.querySelector(arguments[0])?.{what} ?? ''"
+    script = f"return document.querySelector(arguments[0])?.{property_name} ?? ''"
     return str(browser.execute_script(script, selector))
 
 
@@ -211,14 +211,14 @@ def test_charts_are_uplots_where_it_was_built_in_and_the_servers_elsewhere(
 def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> None:
     browser = browse()
     browser.get(site.url)
-    seen = []
+    names = []
     for _ in range(12):
         ActionChains(browser).send_keys(Keys.TAB).perform()
         # in one go, since the script may replace it at any time
         name = "const e = document.activeElement; return e.ariaLabel || e.innerText || e.id"
-        seen.append(str(browser.execute_script(name)).strip())
-    assert seen[:4] == ["To the statistics", "parallel", "Set", "Pause: no requests"]
-    assert "Reset the statistics" in seen
+        names.append(str(browser.execute_script(name)).strip())
+    assert names[:4] == ["To the statistics", "parallel", "Set", "Pause: no requests"]
+    assert "Reset the statistics" in names
     # every control and every image has a name, every table header a scope
     unnamed = browser.execute_script(
         "return [...document.querySelectorAll('button, input:not([type=hidden]), [role=img],"

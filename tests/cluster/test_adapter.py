@@ -40,15 +40,15 @@ def names(plane: ControlPlane) -> Names:
 @pytest.fixture(scope="module")
 def adapter(plane: ControlPlane, names: Names) -> Iterator[Adapter]:
     """prometheus-adapter, for this module."""
-    made = Adapter(plane, names)
+    adapter = Adapter(plane, names)
     try:
-        made.up()
+        adapter.up()
     except NotBuilt as error:
         missing(str(error))
     try:
-        yield made
+        yield adapter
     finally:
-        made.down()
+        adapter.down()
 
 
 @pytest.mark.parametrize("example", ["hpa-prometheus-adapter", "hpa-custom"])

@@ -43,13 +43,13 @@ GOLDEN = Path(__file__).parent / "golden" / "chart"
 @pytest.fixture(scope="session", params=HELMS)
 def helm(request: pytest.FixtureRequest) -> str:
     """Every Helm that was built. The machine's own will do for the main one."""
-    made = subprocess.run(
+    build = subprocess.run(
         [ROOT / "hack" / "tool", "--path", request.param],
         capture_output=True,
         text=True,
         check=False,
     )
-    path = f"{made.stdout.strip()}/helm" if made.returncode == 0 else None
+    path = f"{build.stdout.strip()}/helm" if build.returncode == 0 else None
     if path is None and request.param == MAIN_HELM:
         path = shutil.which("helm")
     if path is None:
@@ -66,7 +66,7 @@ def without_chance(text: str) -> str:
 
 
 def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    found = []
+    specs = []
     for row in rows:
         spec = row.get("spec", {})
         for key in ("jobTemplate", "jobTargetRef"):
@@ -77,8 +77,8 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
             else spec.get("spec", spec).get("template") or spec.get("template")
         )
         if template:
-            found.append((f"{row['kind']}/{row['metadata']['name']}", template["spec"]))
-    return found
+            specs.append((f"{row['kind']}/{row['metadata']['name']}", template["spec"]))
+    return specs
 
 
 def test_workers_are_told_of_an_exporter_on_their_node(helm: str) -> None:
@@ -136,25 +136,29 @@ def test_tokens_are_mounted_only_where_they_are_needed(helm: str) -> None:
 
 
 def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
-    seen = set()
+    commands = set()
     for example in EXAMPLES:
         for _, spec in pod_specs(objects(render(helm, "-f", str(example)))):
             for container in [*spec.get("initContainers", []), *spec["containers"]]:
-                words = container.get("args", [])
+                arguments = container.get("args", [])
                 command = cli
-                while words and not words[0].startswith("-") and hasattr(command, "get_command"):
-                    command = command.get_command(None, words[0])
-                    words = words[1:]
+                while (
+                    arguments
+                    and not arguments[0].startswith("-")
+                    and hasattr(command, "get_command")
+                ):
+                    command = command.get_command(None, arguments[0])
+                    arguments = arguments[1:]
                     assert command is not None, container["args"]
-                known = {name for one in command.params for name in one.opts}
-                given = {
+                known = {name for option in command.params for name in option.opts}
+                before_workload = {
                     word.split("=")[0]
-                    for word in words[: words.index("--") if "--" in words else None]
+                    for word in arguments[: arguments.index("--") if "--" in arguments else None]
                 }
-                options = {word for word in given if word.startswith("--")}
+                options = {word for word in before_workload if word.startswith("--")}
                 assert options <= known, (container["args"], options - known)
-                seen.add(command.name)
-    assert {"worker", "client", "exporter", "add", "validate"} <= seen
+                commands.add(command.name)
+    assert {"worker", "client", "exporter", "add", "validate"} <= commands
 
 
 def test_queue_names_become_names_of_objects(helm: str) -> None:
@@ -213,12 +217,12 @@ def test_another_chart_version_starts_no_pod_again(helm: str, tmp_path: Path) ->
 
 
 def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str) -> None:
-    given = {
+    ingress = {
         "enabled": True,
         "host": "bench.example.org",
         "tls": [{"hosts": ["tls.example.org", "*.example.org"]}],
     }
-    rows = objects(render(helm, "--set-json", f"queues.sleep.client.ingress={json.dumps(given)}"))
+    rows = objects(render(helm, "--set-json", f"queues.sleep.client.ingress={json.dumps(ingress)}"))
     arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep-client"]["containers"][0][
         "args"
     ]
@@ -263,17 +267,17 @@ def test_lint_has_nothing_to_say(helm: str, example: Path | None) -> None:
 def test_the_grace_period_follows_from_the_time_limit(
     helm: str, limit: str, grace: str | None, expected: int, option: str
 ) -> None:
-    given = ["--set", f"queues.sleep.timeLimit={limit}"]
+    settings = ["--set", f"queues.sleep.timeLimit={limit}"]
     if grace:
-        given += ["--set", f"queues.sleep.graceSeconds={grace}"]
-    specs = dict(pod_specs(objects(render(helm, *given))))
+        settings += ["--set", f"queues.sleep.graceSeconds={grace}"]
+    specs = dict(pod_specs(objects(render(helm, *settings))))
     worker = specs["Deployment/trial-scaletest-sleep"]
     assert worker["terminationGracePeriodSeconds"] == expected
     assert option in worker["containers"][0]["args"]
 
 
 def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> None:
-    made = subprocess.run(
+    recommendation = subprocess.run(
         ["scaletest", "autoscale", "recommend", "-o", "json", "--duration", "600"],
         capture_output=True,
         text=True,
@@ -281,7 +285,7 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
     )
     values = tmp_path / "values.yaml"
-    block = json.loads(made.stdout)["values"]
+    block = json.loads(recommendation.stdout)["values"]
     values.write_text(yaml.safe_dump({"queues": {"sleep": block}}), "utf-8")
     rows = objects(render(helm, "-f", str(values)))
     scaler = next(row for row in rows if row["kind"] == "HorizontalPodAutoscaler")
@@ -293,7 +297,7 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("settings", "named"),
     [
         (["queues.sleep.replica=2"], "replica"),
         (["queues.sleep.autoscaling.kind=magic"], "kind"),
@@ -346,8 +350,8 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["queues.sleep.image.digest=sha256:1"], "/queues/sleep/image/digest"),
         (
             [
-                f"queues.sleep.autoscaling.{one}"
-                for one in ("kind=keda", "metric=running", "minReplicas=0")
+                f"queues.sleep.autoscaling.{setting}"
+                for setting in ("kind=keda", "metric=running", "minReplicas=0")
             ],
             "queues.sleep.autoscaling.metric is running",
         ),
@@ -362,8 +366,8 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         ),
         (
             [
-                f"queues.sleep.autoscaling.{one}"
-                for one in ("kind=job", "metric=waiting", "target=0.5")
+                f"queues.sleep.autoscaling.{setting}"
+                for setting in ("kind=job", "metric=waiting", "target=0.5")
             ],
             "queues.sleep.autoscaling.target is 0.5",
         ),
@@ -383,8 +387,8 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
     ],
 )
 @with_both_helms
-def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], named: str) -> None:
-    assert named in refusal(helm, *[word for one in given for word in ("--set", one)])
+def test_mistakes_are_errors_that_name_the_key(helm: str, settings: list[str], named: str) -> None:
+    assert named in refusal(helm, *[word for setting in settings for word in ("--set", setting)])
 
 
 @pytest.mark.parametrize("schedule", ["@hourly", "@every 10m", "*/15 * * * *"])
@@ -395,17 +399,17 @@ def test_a_schedule_is_any_that_a_cronjob_takes(helm: str, schedule: str) -> Non
         "--set",
         f"queues.sleep.autoscaling.schedule={schedule}",
     ]
-    (found,) = (row for row in objects(render(helm, *cron)) if row["kind"] == "CronJob")
-    assert found["spec"]["schedule"] == schedule
+    (cron_job,) = (row for row in objects(render(helm, *cron)) if row["kind"] == "CronJob")
+    assert cron_job["spec"]["schedule"] == schedule
 
 
 def test_keda_asks_sentinels_for_the_master(helm: str) -> None:
-    given = [
+    settings = [
         "redis.enabled=false",
         "externalRedis.sentinel.nodes={a:1,b:2}",
         "queues.sleep.autoscaling.kind=keda",
     ]
-    rows = objects(render(helm, *[word for one in given for word in ("--set", one)]))
+    rows = objects(render(helm, *[word for setting in settings for word in ("--set", setting)]))
     (scaled,) = (row for row in rows if row["kind"] == "ScaledObject")
     waiting, running = scaled["spec"]["triggers"]
     assert waiting["type"] == running["type"] == "redis-sentinel"

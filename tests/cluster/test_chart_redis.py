@@ -30,9 +30,9 @@ def settings(text: str) -> list[list[str]]:
     return [line.split() for line in conf.splitlines() if line and not line.startswith("#")]
 
 
-def maxmemory(helm: str, *given: str) -> list[int]:
+def maxmemory(helm: str, *pairs: str) -> list[int]:
     """What the server is told with these values."""
-    text = render(helm, *[word for pair in given for word in ("--set-json", pair)])
+    text = render(helm, *[word for pair in pairs for word in ("--set-json", pair)])
     return [int(line[1]) for line in settings(text) if line[0] == "maxmemory"]
 
 
@@ -78,7 +78,7 @@ def test_without_a_limit_there_is_no_maxmemory(helm: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("setting", "named"),
     [
         (
             "redis.resources.limits.memory=1GB",
@@ -94,21 +94,23 @@ def test_without_a_limit_there_is_no_maxmemory(helm: str) -> None:
         ("redis.requireExistingSecret=true", "redis.existingSecret is empty"),
     ],
 )
-def test_mistakes_are_errors_that_name_the_key(helm: str, given: str, named: str) -> None:
-    assert named in refusal(helm, "--set", given)
+def test_mistakes_are_errors_that_name_the_key(helm: str, setting: str, named: str) -> None:
+    assert named in refusal(helm, "--set", setting)
 
 
 def test_redis_starts_again_with_another_maxmemory(helm: str) -> None:
-    def checksum(*given: str) -> str:
-        (found,) = (row for row in objects(render(helm, *given)) if row["kind"] == "StatefulSet")
-        return str(found["spec"]["template"]["metadata"]["annotations"]["checksum/config"])
+    def checksum(*options: str) -> str:
+        (stateful_set,) = (
+            row for row in objects(render(helm, *options)) if row["kind"] == "StatefulSet"
+        )
+        return str(stateful_set["spec"]["template"]["metadata"]["annotations"]["checksum/config"])
 
     assert checksum() != checksum("--set", "redis.maxmemory=700M")
 
 
 def test_queues_have_a_maximum_unless_they_say_otherwise(helm: str) -> None:
-    def declared(*given: str) -> set[str]:
-        return set(re.findall(r'--maximum, "(\d+)"', render(helm, *given)))
+    def declared(*options: str) -> set[str]:
+        return set(re.findall(r'--maximum, "(\d+)"', render(helm, *options)))
 
     assert declared() == {"100000"}
     assert declared("--set", "queues.sleep.maximum=0") == {"0"}
@@ -118,7 +120,7 @@ def generations(rows: list[dict[str, Any]]) -> dict[str, str | None]:
     """Object -> which passwords its pods were made for, of all objects whose pods use Redis, and
     Redis itself.
     """
-    found = {}
+    generations = {}
     for row in rows:
         spec = row.get("spec", {})
         pod = (
@@ -126,8 +128,10 @@ def generations(rows: list[dict[str, Any]]) -> dict[str, str | None]:
         )
         if pod and ("REDIS_PASSWORD" in str(pod) or row["kind"] == "StatefulSet"):
             name = f"{row['kind']}/{row['metadata']['name']}"
-            found[name] = pod["metadata"].get("annotations", {}).get("scaletest/redis-passwords")
-    return found
+            generations[name] = (
+                pod["metadata"].get("annotations", {}).get("scaletest/redis-passwords")
+            )
+    return generations
 
 
 def test_pods_start_again_with_new_passwords(helm: str) -> None:
@@ -214,5 +218,5 @@ def test_a_prefix_that_rq_refuses_is_refused_before_anything_is_installed(helm: 
 
 
 def test_a_prefix_without_an_external_redis_is_refused(helm: str) -> None:
-    told = refusal(helm, "--set-json", 'externalRedis.keyPrefix="lab"')
-    assert "externalRedis.keyPrefix is lab" in told and "set redis.enabled to false" in told
+    message = refusal(helm, "--set-json", 'externalRedis.keyPrefix="lab"')
+    assert "externalRedis.keyPrefix is lab" in message and "set redis.enabled to false" in message

@@ -22,13 +22,13 @@ USERS: dict[str, str] = yaml.safe_load(VALUES.read_text("utf-8"))["users"]
 @pytest.fixture
 def urls(url: str, redis: redis_py.Redis) -> dict[str, str]:
     """A URL for each user, on a server that has them."""
-    found = {}
+    urls = {}
     for name, rules in USERS.items():
         hashed = hashlib.sha256(name.encode()).hexdigest()
         redis.execute_command("ACL", "SETUSER", name, "reset", "on", f"#{hashed}", *rules.split())
-        found[name] = url.replace("unix://", f"unix://{name}:{name}@")
+        urls[name] = url.replace("unix://", f"unix://{name}:{name}@")
     redis.execute_command("ACL", "LOG", "RESET")
-    yield found
+    yield urls
     redis.execute_command("ACL", "DELUSER", *USERS)
 
 

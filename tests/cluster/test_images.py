@@ -183,9 +183,9 @@ def work(background: Start, server_container: str, queues: Queues) -> Start:
 
 def redis_image() -> str:
     values = (ROOT / "charts/scaletest/charts/redis/values.yaml").read_text()
-    found = re.search(r'repository: (\S+)\n.*\n  tag: "(\S+)"', values)
-    assert found
-    return ":".join(found.groups())
+    image = re.search(r'repository: (\S+)\n.*\n  tag: "(\S+)"', values)
+    assert image
+    return ":".join(image.groups())
 
 
 def submit(client: Client, *arguments: str) -> str:
@@ -303,8 +303,8 @@ def test_nothing_is_in_it_that_should_not_be(
     if image == MEDIA:
         request.getfixturevalue("media")
     tools = "pip pip3 gcc cc g++ clang make npm node git curl wget buildah"
-    found = podman.shell(image, f"for tool in {tools}; do command -v $tool || true; done").split()
-    assert found == []
+    present = podman.shell(image, f"for tool in {tools}; do command -v $tool || true; done").split()
+    assert present == []
     assert (
         podman.shell(
             image, "python3 -c 'import importlib.util as u; print(u.find_spec(\"pip\"))'"

@@ -36,8 +36,8 @@ def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
     assert result["verdict"]["kind"] == "PASS"
     # sub-second values from the watch, for every step of every job
     for name in ("accepted", "created", "scheduled", "ready", "total_finished"):
-        found = step(result, name)
-        assert (found["seconds"]["count"], found["missing"], found["sources"]) == (
+        measured = step(result, name)
+        assert (measured["seconds"]["count"], measured["missing"], measured["sources"]) == (
             11,
             0,
             {"watch": 11},
@@ -176,7 +176,7 @@ def test_an_interrupted_submit_goes_on(
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_path: Path) -> None:
-    words = [
+    arguments = [
         "run",
         "-n",
         "20",
@@ -191,9 +191,9 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_pa
         "--output",
         "json",
     ]
-    words += ["--delete"]  # at its end, not when it is interrupted
+    arguments += ["--delete"]  # at its end, not when it is interrupted
     process = subprocess.Popen(
-        program("lifecycle", *words),
+        program("lifecycle", *arguments),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
@@ -207,7 +207,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_pa
     result = json.loads(out)
     assert "interrupted" in result["verdict"]["reason"]
     assert result["books"]["balanced"] and result["books"]["not_tried"] > 0
-    again = json.loads(lifecycle(*words).stdout)
+    again = json.loads(lifecycle(*arguments).stdout)
     assert (again["books"]["submitted"], again["books"]["measured"]) == (20, 20)
     # another number of workloads would be another run
     assert "not 21" in lifecycle("run", "-n", "21", "--output-dir", "out", code=2).stderr
@@ -507,8 +507,8 @@ def runai(plane: ControlPlane, namespace: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(("kind", "pods"), [("runai-training", 4), ("runai-distributed", 16)])
 def test_runai_workloads(lifecycle: Run, runai: str, kind: str, pods: int, tmp_path: Path) -> None:
-    words = ["-t", kind, "--project", runai, "-n", "4", "--num-workers", "3", "-p", "2"]
-    result = run_json(lifecycle, *words)
+    arguments = ["-t", kind, "--project", runai, "-n", "4", "--num-workers", "3", "-p", "2"]
+    result = run_json(lifecycle, *arguments)
     assert result["books"]["measured"] == 4
     assert result["throughput"]["pods"] == pods
     for name in ("job_created", "pod_group_created", "decided", "total_decided"):
@@ -526,7 +526,7 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         RUNAI.format(python=sys.executable, log=log, kubectl=kubectl, config=plane.kubeconfig)
     )
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    words = [
+    arguments = [
         "--tool",
         "runai",
         "--tool-path",
@@ -542,7 +542,7 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         "submit",
         "-t",
         "runai-distributed",
-        *words,
+        *arguments,
         "-g",
         "0.5",
         "--pvc",
@@ -551,7 +551,7 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         "--image",
         "x; rm -rf /",
     )
-    lifecycle("submit", "-t", "runai-interactive", *words, "-o", "b")
+    lifecycle("submit", "-t", "runai-interactive", *arguments, "-o", "b")
     first, _, last, _ = [json.loads(line) for line in log.read_text().splitlines()]
     assert first[:3] == ["training", "pytorch", "submit"]
     assert first[first.index("--workers") + 1] == "5"
@@ -590,7 +590,7 @@ def test_stamps_agree_with_an_independent_recorder(
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("arguments", "message"),
     [
         (("-n", "3", "-t", "jobset"), "does not know JobSet"),
         (("-n", "3", "--namespace", "nowhere"), "there is no namespace nowhere"),
@@ -600,6 +600,6 @@ def test_stamps_agree_with_an_independent_recorder(
     ],
 )
 def test_what_cannot_work_is_said_before_anything_is_done(
-    lifecycle: Run, words: tuple[str, ...], what: str
+    lifecycle: Run, arguments: tuple[str, ...], message: str
 ) -> None:
-    assert what in lifecycle("submit", "-o", "out", *words, code=2).stderr
+    assert message in lifecycle("submit", "-o", "out", *arguments, code=2).stderr

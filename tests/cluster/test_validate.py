@@ -26,12 +26,12 @@ DEPLOYMENT, CLIENT = "bench-scaletest-sleep", "bench-scaletest-sleep-client"
 def agent(plane: ControlPlane, released: str, url: str, redis: Any) -> Iterator[Agent]:
     """Workers for the release's pods, and its client."""
     Queues(redis).add("sleep")
-    made = Agent(plane, released, url)
+    agent = Agent(plane, released, url)
     try:
-        made.serve_client(CLIENT, "sleep", "0.5")
-        yield made
+        agent.serve_client(CLIENT, "sleep", "0.5")
+        yield agent
     finally:
-        made.close()
+        agent.close()
 
 
 def validate(folder: Path, config: Path, namespace: str, *options: str) -> subprocess.Popen[str]:

@@ -40,11 +40,11 @@ def isolated() -> None:
 
 
 def measure(kind: str, folder: Path, **spec: Any) -> tuple[BenchmarkResult, list[BenchmarkPhase]]:
-    one = benchmark.read({"kind": kind, "spec": spec})
+    asked = benchmark.read({"kind": kind, "spec": spec})
     executor = LocalExecutor(logs=folder)
-    executor.refuse(one)
+    executor.refuse(asked)
     phases: list[BenchmarkPhase] = []
-    return executor.run(one, phases.append), phases
+    return executor.run(asked, phases.append), phases
 
 
 def log_of(folder: Path, kind: str, part: str) -> str:
@@ -340,7 +340,7 @@ def test_a_client_never_starts_before_its_server_is_ready(
 
 
 @pytest.mark.parametrize(
-    ("script", "limit_s", "failure", "words"),
+    ("script", "limit_s", "failure", "message"),
     [
         ("sleep 100", 1, Failure.TIMED_OUT, "was not ready in time"),
         ("echo the port is taken >&2; exit 3", 60, Failure.EXIT, "the port is taken"),
@@ -353,7 +353,7 @@ def test_a_server_that_never_serves_ends_the_benchmark(
     script: str,
     limit_s: int,
     failure: Failure,
-    words: str,
+    message: str,
 ) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -361,7 +361,7 @@ def test_a_server_that_never_serves_ends_the_benchmark(
     (tools / "iperf3").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     ended, phases = measure("IPerf", tmp_path / "logs", timeLimit=limit_s)
-    assert ended.failure is failure and words in " ".join((ended.message, *ended.lines))
+    assert ended.failure is failure and message in " ".join((ended.message, *ended.lines))
     assert phases[-1] is BenchmarkPhase.FAILED
 
 

@@ -309,8 +309,8 @@ def test_stamps_are_those_of_rq(redis: Any, micros: int) -> None:
         .replace("local clock = redis.call('TIME')", "local clock={0,0}")
     )
     at = datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
-    found = redis.eval(body + "\nreturn stamp(tonumber(ARGV[1]))", 0, micros)
-    assert found.decode() == at.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    stamp = redis.eval(body + "\nreturn stamp(tonumber(ARGV[1]))", 0, micros)
+    assert stamp.decode() == at.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def test_an_unreachable_server_is_one_line(tmp_path: Any) -> None:

@@ -85,7 +85,7 @@ def objects(activity: Activity, state: State) -> set[str]:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def lock_held(path: Path) -> Iterator[None]:
     """A lock of ours that is given back after a second or so by a process of its own."""
     with path.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -97,7 +97,7 @@ def held(path: Path) -> Iterator[None]:
 
 def test_a_file_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
     path = tmp_path / "shared lock"
-    with held(path):
+    with lock_held(path):
         activity = sampled(wake, "flock", str(path), "true")
     assert longest(activity) is State.FILE_LOCK
     assert objects(activity, State.FILE_LOCK) == {str(path)}
@@ -200,7 +200,7 @@ def test_children_that_live_shortly_are_not_guessed(wake: Wake) -> None:
 
 def test_a_child_of_a_child_is_seen(wake: Wake, tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with held(path):
+    with lock_held(path):
         activity = sampled(wake, "sh", "-c", f"sh -c 'flock {path} true; true'; true")
     assert longest(activity) is State.FILE_LOCK
     assert objects(activity, State.FILE_LOCK) == {str(path)}
@@ -237,7 +237,7 @@ def test_of_short_requests_a_part_is_sampled_and_of_long_ones_and_those_with_a_d
 def test_programs_do_not_mix(wake: Wake, tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with programs(wake) as program:
-        with held(path):
+        with lock_held(path):
             first = activity_of(program.run(["flock", str(path), "true"], 0.0, {}).result)
         second = activity_of(program.run(["sleep", "0.5"], 0.0, {}).result)
     assert State.FILE_LOCK in first.seconds and State.FILE_LOCK not in second.seconds
@@ -347,7 +347,7 @@ def test_denied_system_calls_leave_the_state_and_the_lock_file(
 
     monkeypatch.setattr("scaletest.system.blocking.os.pread", denied)
     path = tmp_path / "lock"
-    with held(path), programs(wake) as program:
+    with lock_held(path), programs(wake) as program:
         locked = activity_of(program.run(["flock", str(path), "true"], 0.0, {}).result)
         slept = activity_of(program.run(["sleep", "1"], 0.0, {}).result)
     assert longest(locked) is State.FILE_LOCK and longest(slept) is State.SLEEP
@@ -414,7 +414,7 @@ def test_no_privilege_is_needed() -> None:
     folder.mkdir(mode=0o755)
     path = folder / "lock"
     try:
-        with held(path):
+        with lock_held(path):
             path.chmod(0o666)
             activity = _as_nobody("flock", str(path), "true")
     finally:
@@ -544,8 +544,8 @@ def test_a_service_waits_for_its_clients_where_it_asks_nobody() -> None:
         handle = blocking.open(process.pid, process.pid)
 
         def object_is(name: str) -> bool:
-            seen = blocking.look(process.pid, process.pid, handle)
-            return seen is not None and seen.doing == (State.NETWORK, name)
+            activity = blocking.look(process.pid, process.pid, handle)
+            return activity is not None and activity.doing == (State.NETWORK, name)
 
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(b"%d" % other.getsockname()[1])
@@ -718,8 +718,8 @@ def test_numbers_of_32_bit_programs_are_not_taken_for_those_of_64_bit(tmp_path: 
             pass
         while proc.parse_call(proc.read(f"/proc/{process.pid}/syscall")) is None:
             pass
-        seen = Blocking().look(process.pid, process.pid, file.fileno())
-    assert seen is not None and seen.doing.state is State.SLEEP
+        activity = Blocking().look(process.pid, process.pid, file.fileno())
+    assert activity is not None and activity.doing.state is State.SLEEP
 
 
 def test_private_locks_need_no_list_of_mappings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -738,11 +738,11 @@ lock.acquire()
         blocking = Blocking()
         handle = blocking.open(process.pid, process.pid)
         while (
-            seen := blocking.look(process.pid, process.pid, handle)
-        ) is None or seen.doing.state is None:
+            activity := blocking.look(process.pid, process.pid, handle)
+        ) is None or activity.doing.state is None:
             pass
         os.close(handle)
-    assert seen.doing == Doing(State.LOCK)
+    assert activity.doing == Doing(State.LOCK)
 
 
 def test_a_thread_that_is_gone_is_gone() -> None:
@@ -799,7 +799,7 @@ def test_sampling_is_told_to_local_workers_only(option: str) -> None:
 
 def test_local_workers_are_told_of_an_exporter(tmp_path: Path) -> None:
     line = ["--local", "--limit", "1", "--step-time", "1", "--run-dir", str(tmp_path / "run")]
-    url, words = "http://127.0.0.1:9/metrics", tmp_path / "words"
+    url, arguments = "http://127.0.0.1:9/metrics", tmp_path / "words"
     done = call(
         "validate",
         *line,
@@ -808,10 +808,10 @@ def test_local_workers_are_told_of_an_exporter(tmp_path: Path) -> None:
         "--",
         "sh",
         "-c",
-        f"cat /proc/$PPID/cmdline > {words}",
+        f"cat /proc/$PPID/cmdline > {arguments}",
     )
     assert done.returncode in (0, 3, 4), done.stderr
-    worker = words.read_text().split("\0")
+    worker = arguments.read_text().split("\0")
     assert worker[worker.index("--device-metrics-url") + 1] == url
     # nothing listens there: it is said once, and stays with the run
     assert done.stderr.count(f"warning: the device metrics at {url} cannot be read: ") == 1

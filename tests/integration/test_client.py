@@ -31,9 +31,9 @@ class Service:
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.process = process
         self._log = log
-        self.address = eventually(self._found)
+        self.address = eventually(self._address_logged)
 
-    def _found(self) -> str:
+    def _address_logged(self) -> str:
         text = self._log.read_text()
         assert self.process.poll() is None, text
         match = re.search(r"http://(\S+?)/\n", text)
@@ -66,8 +66,8 @@ class Service:
 
     def stats(self) -> dict[str, Any]:
         """The statistics."""
-        found: dict[str, Any] = json.loads(self.get("/api/v1/stats"))
-        return found
+        stats: dict[str, Any] = json.loads(self.get("/api/v1/stats"))
+        return stats
 
 
 Start = Callable[..., Service]
@@ -141,11 +141,11 @@ def test_it_loads_is_steered_and_says_at_the_end_what_it_did(
     service.process.send_signal(signal.SIGTERM)
     out, _ = service.process.communicate(timeout=60)
     assert service.process.returncode == 0
-    said = json.loads(out)
-    assert (said["in_flight"], said["failed"], said["parallel"]) == (0, 0, 0)
+    summary = json.loads(out)
+    assert (summary["in_flight"], summary["failed"], summary["parallel"]) == (0, 0, 0)
     state = Queues(redis).state("q")
     assert (state.waiting, state.running, state.balance) == (0, 0, 0)
-    assert state.counters["succeeded"] == said["succeeded"]
+    assert state.counters["succeeded"] == summary["succeeded"]
 
 
 def test_a_second_signal_ends_it_at_once(serve: Start) -> None:
@@ -259,8 +259,8 @@ def test_a_batch_runs_dry_and_tells(start: Any, url: str) -> None:
     line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none")
     done = call(*line, "--batch", "300", "-o", "json", "--", "0")
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert (said["succeeded"], said["in_flight"], said["load"]) == (300, 0, "batch of 300")
+    summary = json.loads(done.stdout)
+    assert (summary["succeeded"], summary["in_flight"], summary["load"]) == (300, 0, "batch of 300")
     # failed requests are exit code 5, and the table shows why
     failed = call(*line, "--batch", "20", "--time-limit", "0.01", "--", "5")
     assert failed.returncode == 5
@@ -299,10 +299,13 @@ def test_open_load_follows_its_pace(
     )
     done = call(*line)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    summary = json.loads(done.stdout)
     # what this process was too late to submit before the end was due all the same
     late = re.search(r"(\d+) requests were due and never submitted", done.stderr)
-    assert (said["succeeded"] + int(late.group(1) if late else 0), said["failed"]) == (count, 0)
+    assert (summary["succeeded"] + int(late.group(1) if late else 0), summary["failed"]) == (
+        count,
+        0,
+    )
 
 
 def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_costs() -> None:
     now_s = 1_790_000_000.0
     assert 0 < cost(now_s) < cost(now_s - 1) < 2**31
     assert 0 < cost(None) < 2**31
-    found = costs(
+    cost_of = costs(
         [
             PodWorker("a", True, now_s),
             PodWorker("a", False),
@@ -247,4 +247,4 @@ def test_costs() -> None:
             PodWorker("", True),
         ]
     )
-    assert found == {"a": cost(now_s), "b": 0}
+    assert cost_of == {"a": cost(now_s), "b": 0}

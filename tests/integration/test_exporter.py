@@ -74,18 +74,18 @@ def test_a_queue_under_load(client: Client, url: str, start: Any, export: Start)
     # expect its numbers, the same for scrapers at once
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: scrape(base), range(8)))
-    for found in answers:
-        assert found["scaletest_up",] == 1
-        assert found["scaletest_requests_total", "outcome=succeeded", "queue=q"] == 50
+    for metrics in answers:
+        assert metrics["scaletest_up",] == 1
+        assert metrics["scaletest_requests_total", "outcome=succeeded", "queue=q"] == 50
         assert (
-            found["scaletest_queue_waiting", "queue=q"]
-            == found["hpa_queue_waiting", "name=q"]
+            metrics["scaletest_queue_waiting", "queue=q"]
+            == metrics["hpa_queue_waiting", "name=q"]
             == 10
         )
-        assert found["scaletest_request_run_seconds_count", "queue=q"] == 50
-        assert found["scaletest_queue_run_max_seconds", "queue=q"] >= 0.0099
-        assert found["scaletest_queue_desired_workers", "queue=q"] >= 1
-        assert found["scaletest_queue_paused", "queue=q"] == 1
+        assert metrics["scaletest_request_run_seconds_count", "queue=q"] == 50
+        assert metrics["scaletest_queue_run_max_seconds", "queue=q"] >= 0.0099
+        assert metrics["scaletest_queue_desired_workers", "queue=q"] >= 1
+        assert metrics["scaletest_queue_paused", "queue=q"] == 1
     assert get(base + "/readyz")[0] == get(base + "/")[0] == 200
 
 
@@ -195,8 +195,8 @@ def test_redis_away_is_said_and_counters_go_on_afterwards(tmp_path: Path, export
     try:
         other = export(url)
         eventually(lambda: get(other + "/readyz")[0] == 200)
-        found = scrape(other)
-        assert found["scaletest_requests_submitted_total", "queue=q"] == 15
+        metrics = scrape(other)
+        assert metrics["scaletest_requests_submitted_total", "queue=q"] == 15
     finally:
         server.kill()
         server.wait()

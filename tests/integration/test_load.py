@@ -81,11 +81,11 @@ def test_it_survives_a_reader_that_fails(
     real, broken = client.replies, [3]
 
     def replies(timeout_s: float) -> Any:
-        found = real(timeout_s)
-        if found and broken[0]:
+        samples = real(timeout_s)
+        if samples and broken[0]:
             broken[0] -= 1
             raise RuntimeError("nobody thought of this")
-        return found
+        return samples
 
     monkeypatch.setattr(client, "replies", replies)
     records: list[Record] = []

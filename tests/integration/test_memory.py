@@ -50,11 +50,11 @@ def test_who_connects_is_warned_when_workers_will_soon_be_refused(evicting: Embe
     redis = connect(evicting.url)
     redis.config_set("maxmemory-policy", "noeviction")
     redis.config_set("maxclients", 12)
-    held: list[Any] = [connect(evicting.url) for _ in range(9)]
+    clients: list[Any] = [connect(evicting.url) for _ in range(9)]
     done = call("queue", "list", "--redis-url", evicting.url)
     assert done.returncode == 0
     assert "of at most 12 connections" in done.stderr and "raise maxclients" in done.stderr
-    for client in held:
+    for client in clients:
         client.close()
 
 

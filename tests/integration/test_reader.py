@@ -25,10 +25,10 @@ def test_looking_often_asks_once_and_misses_nothing(url: str, redis: Any) -> Non
     assert reads(redis) <= 2
     redis.xadd("s", {"a": "1"})
     redis.xadd("s", {"a": "2"})
-    found: list[Any] = []
-    while len(found) < 2:
-        found += reader.read(5.0)
-    assert [fields for _, fields in found] == [{b"a": b"1"}, {b"a": b"2"}]
+    entries: list[Any] = []
+    while len(entries) < 2:
+        entries += reader.read(5.0)
+    assert [fields for _, fields in entries] == [{b"a": b"1"}, {b"a": b"2"}]
     # what was read is deleted with the next read, and the answer to that is no entry
     assert reader.read(0.001) == []
     assert redis.xlen("s") == 0

@@ -28,8 +28,8 @@ class Home:
         self.environment = {**os.environ, "XDG_DATA_HOME": str(path), "COLUMNS": "200"}
         self.runs = path / "scaletest" / "runs"
 
-    def make(self, name: str, cycles: dict[int, float], began: str, **made: Any) -> RunFolder:
-        folder = make(self.runs / name, cycles, **made)
+    def make(self, name: str, cycles: dict[int, float], began: str, **options: Any) -> RunFolder:
+        folder = make(self.runs / name, cycles, **options)
         path = folder.path / "environment.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "began": began}))
         return folder
@@ -43,10 +43,10 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    found = Home(tmp_path / "data")
-    found.make("2026-01-01-base", FAST, "2026-01-01T10:00:00+00:00")
-    found.make("2026-01-02-slow", SLOW, "2026-01-02T10:00:00+00:00", seed=2)
-    return found
+    home = Home(tmp_path / "data")
+    home.make("2026-01-01-base", FAST, "2026-01-01T10:00:00+00:00")
+    home.make("2026-01-02-slow", SLOW, "2026-01-02T10:00:00+00:00", seed=2)
+    return home
 
 
 def test_list_shows_what_is_there(home: Home, tmp_path: Path) -> None:
@@ -193,12 +193,12 @@ def test_compare_finds_the_slower_run(home: Home) -> None:
         "FAIL  slower by more than 3 % in 1 of 3 steps: 4 workers 0.7"
     )
     code, out, _ = home("compare", "base", "slow", "-o", "json")
-    found = checked(json.loads(out), "comparison")
-    assert (code, [step["change"] for step in found["steps"]]) == (
+    comparison = checked(json.loads(out), "comparison")
+    assert (code, [step["change"] for step in comparison["steps"]]) == (
         3,
         ["equivalent", "equivalent", "regression"],
     )
-    assert found["candidate"] == str(home.runs / "2026-01-02-slow")
+    assert comparison["candidate"] == str(home.runs / "2026-01-02-slow")
     code, out, _ = home("compare", "slow", "base")
     assert (code, "1 faster" in out) == (0, True)
     assert home("compare", "base", "slow", "--tolerance", "40%")[0] == 0

@@ -29,14 +29,14 @@ STEADY = ("--heartbeat", "2")
 
 def next_samples(redis: Any, count: int) -> list[NodeSample]:
     """The next so many that come."""
-    reader, found = SampleReader(redis, "q"), []
+    reader, samples = SampleReader(redis, "q"), []
 
     def come() -> bool:
-        found.extend(reader.read())
-        return len(found) >= count
+        samples.extend(reader.read())
+        return len(samples) >= count
 
     eventually(come)
-    return found
+    return samples
 
 
 def test_one_worker_of_a_node_samples_and_another_takes_over_when_it_dies(
@@ -183,14 +183,14 @@ def test_a_client_tells_samples_over_http(
             match = eventually(
                 lambda: re.search(r"at (http://\S+)/$", Path(log.name).read_text(), re.MULTILINE)
             )
-            reader, found = RemoteSamples(Direct(match[1])), []
+            reader, samples = RemoteSamples(Direct(match[1])), []
 
             def come() -> bool:
-                found.extend(reader.read())
-                return len(found) >= 2
+                samples.extend(reader.read())
+                return len(samples) >= 2
 
             eventually(come)
         finally:
             client.terminate()
             client.wait()
-    assert {sample.worker for sample in found} == {"w"} and found[0].at_s < found[1].at_s
+    assert {sample.worker for sample in samples} == {"w"} and samples[0].at_s < samples[1].at_s

@@ -80,19 +80,19 @@ def test_what_a_queue_cannot_take_is_backlog_and_no_fault_of_the_tester(
         lambda: Client(connect(url), patience_s=60.0), "q", arguments=("0.05",), maximum=10
     )
     order = LoadOrder(3.0, pace=constant(100), patience_s=0.1)
-    found = load.measure(order, lambda: False, lambda ended, failed: None)
+    measured = load.measure(order, lambda: False, lambda ended, failed: None)
     # then every request that was due is on record, from when it was due
-    due = sorted(one.due_s for one in found.samples)
+    due = sorted(sample.due_s for sample in measured.samples)
     assert due == pytest.approx([n / 100 for n in range(300)], abs=1e-6)
-    assert sorted(one.request for one in found.samples) == list(range(300))
-    assert found.unsent == sum(one.outcome == UNSENT for one in found.samples) > 100
+    assert sorted(sample.request for sample in measured.samples) == list(range(300))
+    assert measured.unsent == sum(sample.outcome == UNSENT for sample in measured.samples) > 100
     step = SaturationStep(
-        0, "ramp", "open", 100.0, found.seconds, 300, 0.6, found.cpu, found.beat_s
+        0, "ramp", "open", 100.0, measured.seconds, 300, 0.6, measured.cpu, measured.beat_s
     )
-    judged = assess(SaturationPlan("q"), step, found.samples)
+    judged = assess(SaturationPlan("q"), step, measured.samples)
     # 80, and more where the worker had to wait for a processor
     assert judged.growth is not None and 75 < judged.growth.value <= 100 and judged.saturated
     # and none was noticed late that had to wait for room, which is so from the time that ten are
     # seen in flight
-    sent = sorted(one for one in found.samples if one.outcome != UNSENT)
-    assert [one.lag_s for one in sent[20:]] == [0.0] * len(sent[20:])
+    sent = sorted(sample for sample in measured.samples if sample.outcome != UNSENT)
+    assert [sample.lag_s for sample in sent[20:]] == [0.0] * len(sent[20:])

@@ -25,9 +25,9 @@ BRIEF = ("--seconds", "0.3", "--step-time", "1.5")
 def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for made devices, whose runs meet there."""
     monkeypatch.setenv("SCALETEST_FAKEDEV", str(tmp_path / "meet"))
-    made = tmp_path / "devices"
-    made.mkdir()
-    return made
+    folder = tmp_path / "devices"
+    folder.mkdir()
+    return folder
 
 
 def compare(run: Path, devices: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -177,7 +177,7 @@ def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
         == 0
     )
     stream = str(next(tmp_path.glob("*.h264")))
-    words = ("transcode", "--input", stream, "--output-codec", "mpeg2", "--threads", "1")
+    workload = ("transcode", "--input", stream, "--output-codec", "mpeg2", "--threads", "1")
     line = (
         "validate",
         "--local",
@@ -191,7 +191,7 @@ def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
         "0",
         "--run-dir",
     )
-    done = call(*line, str(tmp_path / "run"), "-o", "json", "--", *words)
+    done = call(*line, str(tmp_path / "run"), "-o", "json", "--", *workload)
     (step,) = checked(json.loads(done.stdout))["steps"]
     assert step["work"]["frames"]["per_s"] == pytest.approx(20 * step["throughput_per_s"])
     shown = call("report", str(tmp_path / "run")).stdout

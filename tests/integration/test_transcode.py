@@ -40,9 +40,9 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
+    wake = Wake()
+    yield wake
+    wake.close()
 
 
 def run(wake: Wake, *command: str, **settings: Any) -> Result:
@@ -64,7 +64,7 @@ def test_made_media_is_what_was_asked_for(media: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_is_decoded_and_encoded(wake: Wake, media: dict[str, str], codec: str) -> None:
-    words = (
+    arguments = (
         "--input",
         media[codec],
         "--output-codec",
@@ -76,7 +76,7 @@ def test_every_codec_is_decoded_and_encoded(wake: Wake, media: dict[str, str], c
         "--frames",
         "7",
     )
-    result = run(wake, "transcode", *words)
+    result = run(wake, "transcode", *arguments)
     assert result.outcome is Outcome.SUCCEEDED, result.error
     assert (result.figures["frames"], result.figures["encode_errors"]) == (7, 0)
     assert float(result.figures["fps"]) > 0
@@ -85,8 +85,17 @@ def test_every_codec_is_decoded_and_encoded(wake: Wake, media: dict[str, str], c
 def test_several_outputs_of_several_inputs_are_counted_together(
     wake: Wake, media: dict[str, str]
 ) -> None:
-    words = ("--input", media["h264"], "--also", "mpeg2:96x96", "--sessions", "2", "--threads", "1")
-    assert run(wake, "transcode", *words).figures["frames"] == 40
+    arguments = (
+        "--input",
+        media["h264"],
+        "--also",
+        "mpeg2:96x96",
+        "--sessions",
+        "2",
+        "--threads",
+        "1",
+    )
+    assert run(wake, "transcode", *arguments).figures["frames"] == 40
 
 
 def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
@@ -120,7 +129,7 @@ def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("arguments", "text"),
     [
         (("--input", "/nonexistent.h264"), "cannot be read"),
         (("--input", "README.md", "--codec", "h264"), "returned error code"),
@@ -129,9 +138,9 @@ def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_transcoded_says_why(
-    wake: Wake, media: dict[str, str], words: Any, text: str
+    wake: Wake, media: dict[str, str], arguments: Any, text: str
 ) -> None:
-    result = run(wake, "transcode", *words)
+    result = run(wake, "transcode", *arguments)
     assert result.outcome is Outcome.FAILED
     assert text in result.error
 
@@ -184,7 +193,7 @@ def test_a_cascade_is_run_from_a_par_file_that_is_gone_afterwards(
     wake: Wake, media: dict[str, str], tmp_path: Path
 ) -> None:
     program = stand_in(tmp_path, "onevpl-synthetic-cascade.out", 1)
-    words = (
+    arguments = (
         "--engine",
         "onevpl",
         "--input",
@@ -194,7 +203,7 @@ def test_a_cascade_is_run_from_a_par_file_that_is_gone_afterwards(
         "--also",
         "h264:1280x720",
     )
-    result = run(wake, "transcode", *words, "--program", program)
+    result = run(wake, "transcode", *arguments, "--program", program)
     assert (result.outcome, result.figures["encode_errors"]) == (Outcome.FAILED, 1)
     assert "-o::sink -join" in (tmp_path / "par").read_text()
     assert not Path((tmp_path / "line").read_text().split()[1]).exists()

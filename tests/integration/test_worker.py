@@ -568,7 +568,7 @@ def leftovers(redis: Any) -> dict[str, Any]:
     """Every key of RQ's with type, members or fields, and whether it expires; ids and times made
     equal.
     """
-    found: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     for raw in redis.keys("rq:*"):
         key, kind = raw.decode(), redis.type(raw).decode()
         if kind == "hash":
@@ -583,8 +583,8 @@ def leftovers(redis: Any) -> dict[str, Any]:
             value = redis.smembers(raw)
         else:
             value = redis.lrange(raw, 0, -1) if kind == "list" else redis.get(raw)
-        found[re.sub(r"rq:worker:.*", "rq:worker:NAME", key)] = (kind, value, redis.ttl(raw) > 0)
-    return found
+        contents[re.sub(r"rq:worker:.*", "rq:worker:NAME", key)] = (kind, value, redis.ttl(raw) > 0)
+    return contents
 
 
 def test_ordinary_jobs_leave_what_stock_rq_leaves(redis: Any, url: str) -> None:

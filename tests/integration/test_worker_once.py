@@ -41,9 +41,9 @@ def test_the_result_names_the_lock_that_a_program_waited_for(tmp_path: Path) -> 
         # what the program writes is on standard error
         assert process.stderr.readline() == "started\n"
         time.sleep(1.0)
-    shown, said = process.communicate(timeout=120)
+    shown, stderr = process.communicate(timeout=120)
     # expect the result alone on standard output
-    assert (process.returncode, said) == (0, "frames done\n")
+    assert (process.returncode, stderr) == (0, "frames done\n")
     first, *rows = shown.splitlines()
     assert first.startswith("succeeded after ") and first.endswith(", exit code 0")
     table = rows[rows.index("where the time went:") + 1 :]
@@ -55,10 +55,10 @@ def test_the_result_names_the_lock_that_a_program_waited_for(tmp_path: Path) -> 
 
 
 def test_the_result_as_json_is_that_of_a_reply() -> None:
-    code, result, said = once(
+    code, result, stderr = once(
         "--", sys.executable, "-c", "import time; print('words'); time.sleep(0.5)"
     )
-    assert (code, result["outcome"], result["exit_code"], said) == (0, "succeeded", 0, "words\n")
+    assert (code, result["outcome"], result["exit_code"], stderr) == (0, "succeeded", 0, "words\n")
     activity = Activity.from_dict(result["activity"])
     assert activity.seconds[State.SLEEP] > 0 and activity.cpu_s > 0
     # what is done around the program belongs to the request only, however long a busy machine takes
