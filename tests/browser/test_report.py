@@ -59,7 +59,7 @@ def test_every_report_opens_without_a_complaint_and_shows_its_verdict(
     assert "<script" not in dom
 
 
-def test_the_console_would_tell(browse: Open, tmp_path: Path) -> None:
+def test_the_content_policy_blocks_scripts_and_pictures(browse: Open, tmp_path: Path) -> None:
     # given the same page with a script and a picture in it, expect the policy to block both and the
     # console to say so
     page = tmp_path / "report.html"
@@ -74,7 +74,9 @@ def test_the_console_would_tell(browse: Open, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1280, False)])
-def test_it_fits_its_reader(browse: Open, tmp_path: Path, width: int, dark: bool) -> None:
+def test_the_report_fits_phones_and_screens_in_light_and_dark(
+    browse: Open, tmp_path: Path, width: int, dark: bool
+) -> None:
     page = tmp_path / "frame.html"
     report = html.escape(
         formats.render(validation_report(runs.make("fail", tmp_path)), "html"), quote=True
@@ -120,7 +122,7 @@ def test_causes_are_read_on_a_phone_without_moving_sideways(browse: Open, tmp_pa
     assert table["titles"][0] == "cause" and table["titles"][-1] == "what to try"
 
 
-def test_it_can_be_printed(browse: Open, tmp_path: Path) -> None:
+def test_the_report_can_be_printed(browse: Open, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(formats.render(validation_report(runs.make("pass", tmp_path)), "html"), "utf-8")
     browser = browse()

@@ -81,7 +81,7 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     return specs
 
 
-def test_workers_are_told_of_an_exporter_on_their_node(helm: str) -> None:
+def test_workers_get_the_address_of_the_device_exporter_on_their_node(helm: str) -> None:
     value = json.dumps({"deviceMetricsUrl": "http://$(NODE_IP):9400/metrics"})
     rows = objects(render(helm, "--set-json", f"queues.media={value}"))
     worker = dict(pod_specs(rows))["Deployment/trial-scaletest-media"]["containers"][0]
@@ -97,7 +97,7 @@ def test_workers_are_told_of_an_exporter_on_their_node(helm: str) -> None:
     "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
 )
 @with_both_helms
-def test_examples_render_as_they_did(helm: str, example: Path | None) -> None:
+def test_examples_render_as_in_the_golden_files(helm: str, example: Path | None) -> None:
     text = without_chance(render(helm, *(["-f", str(example)] if example else [])))
     golden = GOLDEN / f"{example.stem if example else 'default'}.yaml"
     if os.environ.get("REGENERATE"):
@@ -114,7 +114,7 @@ def test_examples_render_as_they_did(helm: str, example: Path | None) -> None:
 @pytest.mark.parametrize(
     "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
 )
-def test_pods_are_restricted(helm: str, example: Path | None) -> None:
+def test_pods_meet_the_restricted_pod_security_standard(helm: str, example: Path | None) -> None:
     rows = objects(render(helm, *(["-f", str(example)] if example else [])))
     specs = pod_specs(rows)
     assert specs
@@ -161,7 +161,7 @@ def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
     assert {"worker", "client", "exporter", "add", "validate"} <= commands
 
 
-def test_queue_names_become_names_of_objects(helm: str) -> None:
+def test_object_names_are_made_from_queue_names(helm: str) -> None:
     rows = objects(render(helm, "--set", "queues.A_b.note=x", "--set", "queues.a-b.note=x"))
     names = [row["metadata"]["name"] for row in rows if row["kind"] == "Deployment"]
     assert len(names) == len(set(names))
@@ -177,12 +177,12 @@ def test_a_queue_takes_no_name_of_another_object(helm: str, name: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_large_numbers_stay_whole(helm: str) -> None:
+def test_large_numbers_are_rendered_without_an_exponent(helm: str) -> None:
     specs = dict(pod_specs(objects(render(helm, "--set", "queues.sleep.maximum=1000000"))))
     assert "1000000" in specs["Deployment/trial-scaletest-sleep"]["initContainers"][0]["args"]
 
 
-def test_another_chart_version_starts_no_pod_again(helm: str, tmp_path: Path) -> None:
+def test_a_new_chart_version_alone_restarts_no_pod(helm: str, tmp_path: Path) -> None:
     shutil.copytree(CHART, tmp_path / "chart")
     file = tmp_path / "chart" / "Chart.yaml"
     file.write_text(
@@ -216,7 +216,7 @@ def test_another_chart_version_starts_no_pod_again(helm: str, tmp_path: Path) ->
     assert templates(newer) == templates(render(helm))
 
 
-def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str) -> None:
+def test_a_client_accepts_the_host_names_of_its_service_and_ingress(helm: str) -> None:
     ingress = {
         "enabled": True,
         "host": "bench.example.org",
@@ -233,7 +233,7 @@ def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_a_worker_takes_commands_of_benchmarks_only_where_that_is_said(
+def test_a_worker_takes_benchmark_commands_only_where_the_values_allow_it(
     helm: str, allowed: bool
 ) -> None:
     value = json.dumps({"command": ["bench"], **({"allowCommands": True} if allowed else {})})
@@ -247,7 +247,7 @@ def test_a_worker_takes_commands_of_benchmarks_only_where_that_is_said(
     "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
 )
 @with_both_helms
-def test_lint_has_nothing_to_say(helm: str, example: Path | None) -> None:
+def test_helm_lint_finds_nothing_in_the_chart(helm: str, example: Path | None) -> None:
     options = ["-f", str(example)] if example else []
     line = [helm, "lint", "--strict", "--kube-version", NEWEST, str(CHART), *options]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -276,7 +276,9 @@ def test_the_grace_period_follows_from_the_time_limit(
     assert option in worker["containers"][0]["args"]
 
 
-def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> None:
+def test_the_chart_takes_the_values_that_autoscale_recommend_prints(
+    helm: str, tmp_path: Path
+) -> None:
     recommendation = subprocess.run(
         ["scaletest", "autoscale", "recommend", "-o", "json", "--duration", "600"],
         capture_output=True,
@@ -433,7 +435,7 @@ def test_an_hpa_goes_to_zero_from_1_37_on(helm: str) -> None:
     assert "set kind: keda" in refusal(helm, *zero, version="1.36.3")
 
 
-def test_a_password_never_stands_in_an_argument_or_a_note(helm: str) -> None:
+def test_a_password_is_in_no_argument_and_in_no_note(helm: str) -> None:
     text = render(helm)
     secrets = {
         row["metadata"]["name"]: row["stringData"]
@@ -445,7 +447,7 @@ def test_a_password_never_stands_in_an_argument_or_a_note(helm: str) -> None:
             assert text.count(password) == 1
 
 
-def test_without_cluster_read_nothing_is_bound_in_the_cluster(helm: str) -> None:
+def test_without_cluster_read_there_is_no_cluster_role_binding(helm: str) -> None:
     kinds = {row["kind"] for row in objects(render(helm))}
     assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
     more = {row["kind"] for row in objects(render(helm, "--set", "rbac.clusterRead=true"))}

@@ -29,7 +29,9 @@ ODD = ("123", "1e3", "true", "null", "0x10", "2001-01-01")
 
 
 @pytest.mark.parametrize("word", ODD)
-def test_words_that_look_like_something_else_stay_words(helm: str, word: str) -> None:
+def test_values_that_look_like_numbers_or_booleans_are_rendered_as_text(
+    helm: str, word: str
+) -> None:
     values = {
         "queues": {
             word: {
@@ -91,7 +93,7 @@ def no_words(value: Any, path: str = "") -> Iterator[str]:
             yield from no_words(inner, f"{path}[{index}]")
 
 
-def test_a_release_may_have_a_number_for_a_name(helm: str) -> None:
+def test_the_name_of_a_release_may_be_a_number(helm: str) -> None:
     line = [helm, "template", "123", str(CHART), "--kube-version"]
     text = subprocess.run([*line, NEWEST], capture_output=True, text=True, check=True).stdout
     assert list(no_words(objects(text))) == []

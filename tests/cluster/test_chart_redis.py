@@ -60,7 +60,7 @@ def test_redis_gets_half_of_its_memory_limit(helm: str, limit: str, expected: in
     assert maxmemory(helm, f"redis.resources.limits.memory={limit}") == [expected]
 
 
-def test_a_value_of_ones_own_comes_before_the_limit(helm: str) -> None:
+def test_the_value_maxmemory_overrides_the_share_of_the_limit(helm: str) -> None:
     assert maxmemory(helm) == [GI // 2]
     assert maxmemory(helm, 'redis.maxmemory="700M"') == [700_000_000]
     assert maxmemory(helm, "redis.maxmemory=700000000") == [700_000_000]
@@ -98,7 +98,7 @@ def test_mistakes_are_errors_that_name_the_key(helm: str, setting: str, named: s
     assert named in refusal(helm, "--set", setting)
 
 
-def test_redis_starts_again_with_another_maxmemory(helm: str) -> None:
+def test_redis_restarts_when_maxmemory_changes(helm: str) -> None:
     def checksum(*options: str) -> str:
         (stateful_set,) = (
             row for row in objects(render(helm, *options)) if row["kind"] == "StatefulSet"
@@ -108,7 +108,7 @@ def test_redis_starts_again_with_another_maxmemory(helm: str) -> None:
     assert checksum() != checksum("--set", "redis.maxmemory=700M")
 
 
-def test_queues_have_a_maximum_unless_they_say_otherwise(helm: str) -> None:
+def test_queues_have_a_maximum_unless_it_is_set_to_zero(helm: str) -> None:
     def declared(*options: str) -> set[str]:
         return set(re.findall(r'--maximum, "(\d+)"', render(helm, *options)))
 
@@ -134,7 +134,7 @@ def generations(rows: list[dict[str, Any]]) -> dict[str, str | None]:
     return generations
 
 
-def test_pods_start_again_with_new_passwords(helm: str) -> None:
+def test_pods_restart_when_passwords_change(helm: str) -> None:
     # given two renderings without a cluster, each of which draws passwords
     line = [helm, "template", "trial", str(CHART), "--kube-version", NEWEST]
     line += [
@@ -166,7 +166,7 @@ def test_pods_start_again_with_new_passwords(helm: str) -> None:
     assert not set(drawn[0].values()) & set(drawn[1].values())
 
 
-def test_a_secret_of_ones_own_is_rendered_the_same_each_time(helm: str) -> None:
+def test_with_an_existing_secret_each_rendering_is_the_same(helm: str) -> None:
     own = ["--set", "redis.existingSecret=mine", "--set", "redis.requireExistingSecret=true"]
     text = render(helm, *own)
     template.cache_clear()
@@ -175,7 +175,7 @@ def test_a_secret_of_ones_own_is_rendered_the_same_each_time(helm: str) -> None:
     assert not any(row["kind"] == "Secret" for row in objects(text))
 
 
-def test_the_steps_of_the_readme_make_that_secret(helm: str) -> None:
+def test_the_commands_of_the_readme_make_the_secret_that_the_chart_reads(helm: str) -> None:
     # given the first step of the chart's README
     readme = (CHART / "README.md").read_text("utf-8")
     (step,) = re.findall(r"^   (helm template.*?) > secret.yaml$", readme, re.DOTALL | re.MULTILINE)
@@ -195,7 +195,7 @@ def test_the_steps_of_the_readme_make_that_secret(helm: str) -> None:
     assert read | {"users.acl"} <= set(secret["stringData"])
 
 
-def test_the_prefix_of_an_external_redis_is_said_to_pods_and_to_keda(helm: str) -> None:
+def test_pods_and_keda_get_the_key_prefix_of_an_external_redis(helm: str) -> None:
     external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
     prefix = ("--set-json", 'externalRedis.keyPrefix="{lab}"')
     scaling = ("--set-json", 'queues.a.autoscaling={"kind":"keda","metric":"demand"}')
@@ -212,7 +212,7 @@ def test_the_prefix_of_an_external_redis_is_said_to_pods_and_to_keda(helm: str) 
     assert "RQ_KEY_PREFIX" not in render(helm, *external, *scaling)
 
 
-def test_a_prefix_that_rq_refuses_is_refused_before_anything_is_installed(helm: str) -> None:
+def test_the_chart_refuses_a_key_prefix_that_rq_refuses(helm: str) -> None:
     external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
     assert "keyPrefix" in refusal(helm, *external, "--set-json", 'externalRedis.keyPrefix="a b"')
 

@@ -37,7 +37,7 @@ def lines(page: Path, program: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_our_commands_are_taken(page: Path) -> None:
+def test_scaletest_commands_in_the_guides_are_accepted(page: Path) -> None:
     commands = lines(page, "scaletest")
     assert commands
     for arguments in commands:
@@ -48,7 +48,7 @@ def test_our_commands_are_taken(page: Path) -> None:
         command.make_context(command.name, arguments)
 
 
-def test_helm_takes_what_is_set(helm: str) -> None:
+def test_helm_commands_in_the_guides_render(helm: str) -> None:
     commands = [
         arguments
         for page in GUIDES
@@ -115,7 +115,7 @@ def test_the_originals_media_deployment_becomes_an_equivalent_pod(
     assert monitor["spec"]["endpoints"][0]["interval"] == "4s"
 
 
-def test_the_blocks_of_autoscaling_are_taken(helm: str) -> None:
+def test_autoscaling_blocks_in_the_guide_render(helm: str) -> None:
     blocks = re.findall(r"`autoscaling: (\{.*?\})`", GUIDES[1].read_text("utf-8"))
     assert len(blocks) == 2
     for text in blocks:

@@ -85,7 +85,7 @@ def test_an_upgrade_keeps_the_passwords(
     assert passwords() == old
 
 
-def test_an_uninstall_leaves_volumes_only(helm: Helm, plane: ControlPlane, namespace: str) -> None:
+def test_an_uninstall_leaves_only_volumes(helm: Helm, plane: ControlPlane, namespace: str) -> None:
     kinds = "deployments,statefulsets,cronjobs,services,configmaps,secrets,serviceaccounts,roles"
     kinds += ",rolebindings,pvc,networkpolicies,poddisruptionbudgets,scaledobjects,scaledjobs"
     kinds += ",triggerauthentications,servicemonitors"

@@ -95,7 +95,7 @@ def paused(release: Release) -> bool:
     )
 
 
-def test_a_validation_pauses_keda_and_lets_it_go_on(
+def test_a_validation_pauses_keda_and_resumes_it(
     plane: ControlPlane, names: Names, keda: Keda, tmp_path: Path
 ) -> None:
     with Release(plane, names, "keda-redis", *QUICK) as release:

@@ -92,7 +92,7 @@ def _answers(client: redis.Redis) -> bool:
 
 @pytest.mark.parametrize("how", ["host", "sentinel"])
 @pytest.mark.usefixtures("keda")
-def test_keda_reads_a_redis_of_the_users_own(
+def test_keda_scales_on_an_external_redis_with_and_without_tls(
     plane: ControlPlane, main_helm: Helm, namespace: str, own: Own, how: str
 ) -> None:
     # given the secrets that the chart's documentation asks for, and an idle queue without workers

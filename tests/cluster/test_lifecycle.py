@@ -26,7 +26,7 @@ from tests.conftest import eventually, program
 RECORDER = Path(__file__).parents[2] / "hack" / "benchmarks" / "lifecycle_recorder.py"
 
 
-def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
+def test_jobs_are_measured_until_they_finish(lifecycle: Run, tmp_path: Path) -> None:
     # 11 is no multiple of the bursts: the original would submit 8 (defect 4)
     result = run_json(
         lifecycle, "-n", "11", "-p", "4", "--threshold", "failed<=0", "--plot", "detailed"
@@ -60,7 +60,9 @@ def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
         ("pod", 1, 3, "ready"),
     ],
 )
-def test_every_plain_kind(lifecycle: Run, kind: str, workers: int, pods: int, until: str) -> None:
+def test_every_builtin_kind_of_workload_is_measured(
+    lifecycle: Run, kind: str, workers: int, pods: int, until: str
+) -> None:
     result = run_json(
         lifecycle,
         "-t",
@@ -79,7 +81,9 @@ def test_every_plain_kind(lifecycle: Run, kind: str, workers: int, pods: int, un
     assert result["throughput"]["pods"] == pods
 
 
-def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path) -> None:
+def test_workloads_submitted_by_one_process_are_measured_repeatedly_by_another(
+    lifecycle: Run, tmp_path: Path
+) -> None:
     submitter = subprocess.Popen(
         program(
             "lifecycle", "submit", "-n", "12", "-p", "4", "--delay", "600", "-g", "0", "-o", "out"
@@ -115,7 +119,7 @@ def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path)
     assert "12 of 12 submitted" in again.stderr
 
 
-def test_defect_13_what_is_gone_between_samples_does_not_vanish(
+def test_defect_13_workloads_that_end_between_two_samples_are_counted(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
     lifecycle("submit", "-n", "4", "-g", "0", "-o", "out")
@@ -131,7 +135,7 @@ def test_defect_13_what_is_gone_between_samples_does_not_vanish(
     assert (result["books"]["measured"], result["books"]["lost"]) == (4, 0)
 
 
-def test_what_is_deleted_before_its_end_is_lost(
+def test_workloads_that_are_deleted_before_their_end_are_lost(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
     # given Jobs that nobody can schedule
@@ -147,7 +151,7 @@ def test_what_is_deleted_before_its_end_is_lost(
     )
 
 
-def test_an_interrupted_submit_goes_on(
+def test_an_interrupted_submit_is_resumed(
     lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -175,7 +179,9 @@ def test_an_interrupted_submit_goes_on(
     assert sum(row["submitted_s"] is None for row in rows) >= 1
 
 
-def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_its_records_and_is_resumed(
+    lifecycle: Run, tmp_path: Path
+) -> None:
     arguments = [
         "run",
         "-n",
@@ -254,7 +260,7 @@ def test_rejections_are_counted_with_reasons(
     assert run_json(lifecycle)["books"]["measured"] == 8
 
 
-def test_nothing_is_taken_over_from_another_run(
+def test_jobs_of_another_run_are_not_adopted(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
     # given a Job of somebody else by one of our names
@@ -306,7 +312,9 @@ def test_observe_measures_somebody_elses_pods(
     assert rows[0]["name"] == "web"  # by its Deployment, not by its ReplicaSet
 
 
-def test_delete_takes_everything_away(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+def test_delete_removes_every_workload_of_the_run(
+    lifecycle: Run, plane: ControlPlane, namespace: str
+) -> None:
     lifecycle("submit", "-n", "5", "-g", "0", "-o", "out")
     plane.kubectl("-n", namespace, "create", "configmap", "mine")
     assert "nobody can be asked" in lifecycle("delete", "-o", "out", code=2).stderr
@@ -381,7 +389,7 @@ def test_devices_are_allocated_and_measured(
     plane.kubectl("delete", "deviceclass", f"gpu-{namespace}")
 
 
-def test_by_kubectl(lifecycle: Run) -> None:
+def test_workloads_are_submitted_with_kubectl(lifecycle: Run) -> None:
     path = tool("kubernetes", "kubectl")
     result = run_json(lifecycle, "-n", "3", "--tool", "kubectl", "--tool-path", path, "-p", "3")
     assert result["books"]["measured"] == 3
@@ -506,7 +514,9 @@ def runai(plane: ControlPlane, namespace: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("kind", "pods"), [("runai-training", 4), ("runai-distributed", 16)])
-def test_runai_workloads(lifecycle: Run, runai: str, kind: str, pods: int, tmp_path: Path) -> None:
+def test_workloads_of_runai_are_measured(
+    lifecycle: Run, runai: str, kind: str, pods: int, tmp_path: Path
+) -> None:
     arguments = ["-t", kind, "--project", runai, "-n", "4", "--num-workers", "3", "-p", "2"]
     result = run_json(lifecycle, *arguments)
     assert result["books"]["measured"] == 4
@@ -599,7 +609,7 @@ def test_stamps_agree_with_an_independent_recorder(
         (("-n", "3", "--tool", "kubectl", "--tool-path", "/nowhere/kubectl"), "is not installed"),
     ],
 )
-def test_what_cannot_work_is_said_before_anything_is_done(
+def test_impossible_options_are_refused_before_anything_is_submitted(
     lifecycle: Run, arguments: tuple[str, ...], message: str
 ) -> None:
     assert message in lifecycle("submit", "-o", "out", *arguments, code=2).stderr

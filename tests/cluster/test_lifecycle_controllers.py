@@ -54,7 +54,7 @@ def controller(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[
     ],
     indirect=["controller"],
 )
-def test_to_their_end(
+def test_workloads_of_other_controllers_are_measured_until_they_finish(
     controller: Controller,
     lifecycle: Run,
     kind: str,

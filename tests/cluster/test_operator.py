@@ -275,7 +275,7 @@ def test_a_paused_set_starts_nothing_until_it_is_resumed(operator: Operator) -> 
     eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Completed", 90)
 
 
-def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(
+def test_a_benchmark_that_cannot_run_fails_with_the_reason_and_blocks_no_other(
     operator: Operator,
 ) -> None:
     # given one that cannot be, one whose pod prints nothing and is lost, and one that waits for it
@@ -350,7 +350,9 @@ def test_the_command_line_has_the_operator_measure_a_sweep(
     eventually(lambda: not operator.get("iperfs,jobs,pods")["items"], 60)
 
 
-def test_what_comes_too_late_or_cannot_be_named_is_said_at_once(operator: Operator) -> None:
+def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
+    operator: Operator,
+) -> None:
     # given names that no Job can have: refused at admission
     for kind, name in (("IPerf", "x" * 41), ("BenchmarkSet", "x" * 41), ("IPerf", "a.b")):
         with pytest.raises(Refused, match="characters at most"):

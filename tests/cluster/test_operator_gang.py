@@ -70,7 +70,9 @@ def operator(
     assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
 
 
-def test_a_cluster_without_it_says_so_at_once(operator: Operator) -> None:
+def test_without_the_scheduler_a_benchmark_fails_at_once_with_the_reason(
+    operator: Operator,
+) -> None:
     # given a cluster without their definitions
     operator.apply("IPerf", "one", SPECS["volcano"])
     operator.apply("IPerf", "two", SPECS["kueue"])
@@ -83,7 +85,7 @@ def test_a_cluster_without_it_says_so_at_once(operator: Operator) -> None:
 
 @pytest.mark.parametrize("kind", ["IPerf", "MPIPingPong", "Fio"])
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
-def test_every_object_is_valid(
+def test_the_api_server_accepts_every_object_of_a_gang(
     plane: ControlPlane, namespace: str, admitters: None, kind: str, spec: dict[str, str]
 ) -> None:
     iperf = benchmark.read({"kind": kind, "metadata": {"name": "one"}, "spec": spec})
@@ -108,7 +110,7 @@ def test_every_object_is_valid(
         )
 
 
-def test_what_volcano_places_is_measured(
+def test_a_benchmark_runs_when_volcano_has_placed_its_pods(
     plane: ControlPlane, admitters: None, operator: Operator
 ) -> None:
     # given pods that no other scheduler takes

@@ -126,7 +126,7 @@ def left(operator: Operator) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["jobset", "kueue"])
-def test_what_is_admitted_at_once_is_measured_and_leaves_nothing(
+def test_a_benchmark_that_is_admitted_at_once_is_measured_and_leaves_no_object(
     operator: Operator, kind: str
 ) -> None:
     # given a queue with room for both parts
@@ -141,7 +141,7 @@ def test_what_is_admitted_at_once_is_measured_and_leaves_nothing(
     eventually(lambda: not left(operator), 60)
 
 
-def test_a_queue_that_is_full_says_why_and_keeps_nobody_else_from_measuring(
+def test_a_benchmark_in_a_full_queue_says_why_it_waits_and_blocks_no_other(
     operator: Operator,
 ) -> None:
     # given a quota of two, of which somebody else has one; when a benchmark wants both
@@ -166,7 +166,7 @@ def test_a_queue_that_is_full_says_why_and_keeps_nobody_else_from_measuring(
     assert [name for name, _ in operator.measured()] == ["both", "plain"]
 
 
-def test_a_second_one_is_admitted_when_the_first_is_deleted(operator: Operator) -> None:
+def test_a_waiting_benchmark_is_admitted_when_the_first_is_deleted(operator: Operator) -> None:
     # given one that has the whole quota and measures without end, and a second one
     operator.apply("IPerf", "slow", gang("kueue"))
     eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
@@ -179,7 +179,7 @@ def test_a_second_one_is_admitted_when_the_first_is_deleted(operator: Operator) 
     eventually(lambda: not left(operator), 60)
 
 
-def test_one_that_never_fits_fails_at_its_limit_and_goes_out_of_the_queue(
+def test_a_benchmark_that_never_fits_fails_at_its_limit_and_leaves_the_queue(
     operator: Operator,
 ) -> None:
     operator.apply("IPerf", "huge", {**gang("kueue", "2"), "queueLimit": 5})

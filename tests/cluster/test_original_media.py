@@ -65,12 +65,12 @@ def pod(helm: str) -> dict[str, Any]:
     return spec
 
 
-def test_the_command_is_the_same_word_for_word(pod: dict[str, Any]) -> None:
+def test_the_command_equals_that_of_the_original(pod: dict[str, Any]) -> None:
     ours = pod["containers"][0]["args"]
     assert ours[ours.index("--") + 1 :] == ORIGINAL_ARGUMENTS[ORIGINAL_ARGUMENTS.index("--") + 1 :]
 
 
-def test_every_option_has_its_value(pod: dict[str, Any]) -> None:
+def test_every_option_of_the_original_has_the_same_value(pod: dict[str, Any]) -> None:
     ours = pod["containers"][0]["args"]
     theirs = parsed(
         ORIGINAL_ARGUMENTS[: ORIGINAL_ARGUMENTS.index("--")], list(OPTIONS), list(FLAGS)
@@ -85,7 +85,7 @@ def test_every_option_has_its_value(pod: dict[str, Any]) -> None:
     assert {name: value for name, value in values.items() if name not in own} == expected
 
 
-def test_device_volume_and_grace_are_the_same(pod: dict[str, Any]) -> None:
+def test_device_volume_and_grace_period_equal_those_of_the_original(pod: dict[str, Any]) -> None:
     (worker,) = pod["containers"]
     resource = "gpu.intel.com/i915"
     assert int(worker["resources"]["limits"][resource]) == ORIGINAL_LIMITS[resource]
@@ -102,7 +102,7 @@ def test_device_volume_and_grace_are_the_same(pod: dict[str, Any]) -> None:
     assert fields == {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
 
 
-def test_the_volume_is_read_only_for_many(helm: str) -> None:
+def test_the_volume_is_claimed_read_only_many(helm: str) -> None:
     rows = objects(render(helm, "-f", str(CHART / "examples" / "intel-original-media.yaml")))
     (claim,) = [
         row
@@ -113,7 +113,9 @@ def test_the_volume_is_read_only_for_many(helm: str) -> None:
     assert claim["spec"]["resources"]["requests"]["storage"] == "1G"
 
 
-def test_what_differs_is_what_the_documentation_says(pod: dict[str, Any]) -> None:
+def test_the_differences_from_the_original_are_those_of_the_documentation(
+    pod: dict[str, Any],
+) -> None:
     (worker,) = pod["containers"]
     rules = {**pod["securityContext"], **worker["securityContext"]}
     same = {name: value for name, value in ORIGINAL_SECURITY.items() if name != "runAsUser"}

@@ -278,7 +278,7 @@ def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> No
         (["--cpu", "many"], 2, "500m"),
     ],
 )
-def test_how_far_a_plan_can_grow(
+def test_devices_says_how_many_workers_the_cluster_has_room_for(
     release: tuple[str, Path], options: list[str], code: int, message: str
 ) -> None:
     name, config = release
@@ -287,7 +287,9 @@ def test_how_far_a_plan_can_grow(
     assert message in done.stdout + done.stderr
 
 
-def test_a_quota_ends_a_plan(plane: ControlPlane, release: tuple[str, Path]) -> None:
+def test_devices_names_the_quota_that_limits_the_workers(
+    plane: ControlPlane, release: tuple[str, Path]
+) -> None:
     name, config = release
     plane.kubectl("-n", name, "create", "quota", "few", "--hard=requests.memory=10Gi")
     try:
@@ -312,7 +314,7 @@ def test_a_quota_ends_a_plan(plane: ControlPlane, release: tuple[str, Path]) -> 
         plane.kubectl("-n", name, "delete", "quota", "few")
 
 
-def test_shares_that_intel_removed_are_warned_of(
+def test_device_shares_that_intel_removed_are_warned_of(
     plane: ControlPlane, release: tuple[str, Path]
 ) -> None:
     # given a Deployment as the original tester's media example had it
@@ -345,7 +347,7 @@ def test_shares_that_intel_removed_are_warned_of(
         assert "-shared-dev-num" in done.stdout
 
 
-def test_no_cluster_is_an_error_that_says_so(tmp_path: Path) -> None:
+def test_without_a_cluster_check_and_devices_end_with_an_error(tmp_path: Path) -> None:
     for action in ("check", "devices"):
         done = scaletest(tmp_path / "none", "cluster", action)
         assert done.returncode == 7

@@ -71,7 +71,7 @@ def cluster(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
     return cluster
 
 
-def test_a_service_says_where_it_is_and_what_stands_behind_it(cluster: Cluster) -> None:
+def test_the_address_and_the_workload_of_a_service_are_read(cluster: Cluster) -> None:
     service = Service(cluster, "svc/model:http/score")
     assert (service.port, service.reference.path) == ("80", "/score")
     assert service.url() == f"http://model.{cluster.namespace}.svc:80/score"
@@ -84,7 +84,7 @@ def test_a_service_says_where_it_is_and_what_stands_behind_it(cluster: Cluster) 
         Service(cluster, "svc/model:81")
 
 
-def test_an_active_autoscaler_is_refused_or_held_and_put_back(
+def test_an_active_autoscaler_is_refused_or_held_and_restored(
     plane: ControlPlane, cluster: Cluster
 ) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
@@ -119,7 +119,7 @@ def test_an_active_autoscaler_is_refused_or_held_and_put_back(
     assert autoscalers.release() == []
 
 
-def test_a_deployment_is_tuned_and_put_back(plane: ControlPlane, cluster: Cluster) -> None:
+def test_a_deployment_is_tuned_and_restored(plane: ControlPlane, cluster: Cluster) -> None:
     def container() -> dict[str, Any]:
         row = json.loads(
             plane.kubectl("-n", cluster.namespace, "get", "deployment", "model", "-o", "json")
@@ -144,7 +144,7 @@ def test_a_deployment_is_tuned_and_put_back(plane: ControlPlane, cluster: Cluste
     assert container() == before
 
 
-def test_a_deployment_is_put_back_although_the_api_server_is_busy(
+def test_a_deployment_is_restored_although_the_api_server_is_busy(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a change, and an API server that is busy twice, then for good
@@ -180,7 +180,7 @@ def test_a_deployment_is_put_back_although_the_api_server_is_busy(
     )
 
 
-def test_what_a_note_does_not_name_stays_as_it_is_now(
+def test_a_restore_changes_only_what_the_backup_names(
     plane: ControlPlane, cluster: Cluster
 ) -> None:
     # given a tuning that changed CPU, and somebody who rolls out another image, and another tuning
@@ -210,7 +210,7 @@ def test_what_a_note_does_not_name_stays_as_it_is_now(
     assert Deployment(cluster, "model").replicas() == 2 and tuning.put_back() != []
 
 
-def test_what_a_killed_tuning_left_is_refused_and_put_back(
+def test_the_backup_of_a_killed_tuning_refuses_the_next_and_restores_on_request(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     # given an autoscaler, and a tuning that is killed while it waits for a pod that fits nowhere
@@ -280,7 +280,7 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
     assert done.returncode == 0 and "nothing to put back" in done.stderr
 
 
-def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_puts_all_back(
+def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_restores_everything(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     # given a pod that fits nowhere, and more patience for it than anybody has
@@ -358,7 +358,7 @@ def test_an_autoscaler_that_a_killed_run_held_gets_its_own_limits_back(
     assert "scaletest/held" not in row["metadata"].get("annotations", {})
 
 
-def test_a_setting_that_fits_nowhere_says_why(cluster: Cluster) -> None:
+def test_a_setting_that_fits_on_no_node_fails_with_the_reason(cluster: Cluster) -> None:
     tuning = Tuning(cluster, Deployment(cluster, "model"))
     tuning.apply({"cpu": "4000"})
     with pytest.raises(WaitTimeout, match="Insufficient cpu"):
@@ -414,7 +414,7 @@ def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
     )
 
 
-def test_a_tuning_leaves_no_trace_whatever_ends_it(
+def test_a_tuning_restores_everything_after_success_error_and_exit(
     plane: ControlPlane,
     cluster: Cluster,
     monkeypatch: pytest.MonkeyPatch,

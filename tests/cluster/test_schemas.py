@@ -181,7 +181,7 @@ def test_examples_are_valid(
         ("{apiVersion: example.org/v1, kind: Unknown, metadata: {name: a}}", "statusError"),
     ],
 )
-def test_a_wrong_or_unknown_object_is_found(
+def test_wrong_and_unknown_objects_are_reported(
     schemas: Path, tmp_path: Path, text: str, status: str
 ) -> None:
     (tmp_path / "one.yaml").write_text(text, "utf-8")

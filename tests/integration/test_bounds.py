@@ -206,7 +206,7 @@ def test_the_books_balance_while_a_queue_is_being_removed(
 
 
 @pytest.mark.parametrize(("place", "counts"), [(0, True), (60_000, False), (-1, True)])
-def test_a_late_result_is_looked_up_near_the_ends_of_the_queue(
+def test_a_late_result_is_searched_near_the_ends_of_the_queue_only(
     redis: Any, url: str, queues: Queues, place: int, counts: bool
 ) -> None:
     # given a request that waits again among very many, while its first worker finishes it
@@ -294,7 +294,7 @@ def test_few_queues_are_read_at_one_instant(
     assert (state.pages, len(pages), {queue.at_s for queue in state.queues}) == (1, 1, {state.at_s})
 
 
-def test_no_queue_at_all_is_a_snapshot_too(redis: Any) -> None:
+def test_a_snapshot_without_queues_is_empty(redis: Any) -> None:
     assert (snapshot(redis).queues, snapshot(redis).pages) == ((), 1)
 
 
@@ -408,7 +408,7 @@ def test_books_are_checked_in_pages(
     assert redis.info("commandstats")["cmdstat_lrange"]["calls"] == 7
 
 
-def test_long_arguments_make_small_submissions(
+def test_requests_with_long_arguments_are_submitted_in_smaller_batches(
     client: Client, redis: Any, queues: Queues, monkeypatch: Any
 ) -> None:
     # given requests that are many, and each as long as it may be

@@ -124,7 +124,7 @@ def serve(url: str, queues: Queues, tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-def test_it_loads_is_steered_and_says_at_the_end_what_it_did(
+def test_a_client_loads_a_queue_takes_orders_and_prints_a_summary(
     serve: Start, start: Any, redis: Any
 ) -> None:
     start()
@@ -148,7 +148,7 @@ def test_it_loads_is_steered_and_says_at_the_end_what_it_did(
     assert state.counters["succeeded"] == summary["succeeded"]
 
 
-def test_a_second_signal_ends_it_at_once(serve: Start) -> None:
+def test_a_second_signal_ends_the_client_at_once(serve: Start) -> None:
     # given a request that nobody serves
     service = serve("--parallel", "1", "--grace", "60")
     eventually(lambda: service.stats()["in_flight"] == 1)
@@ -159,7 +159,7 @@ def test_a_second_signal_ends_it_at_once(serve: Start) -> None:
     assert service.process.returncode == 143
 
 
-def test_what_never_reaches_the_application_is_refused_and_counted(serve: Start) -> None:
+def test_malformed_http_requests_are_refused_and_counted(serve: Start) -> None:
     service = serve("--parallel", "0")
     before = service.stats()["http_rejected"]
     wrong = [
@@ -200,7 +200,7 @@ def test_what_never_reaches_the_application_is_refused_and_counted(serve: Start)
     assert stats["generation"] == 0
 
 
-def test_peers_that_connect_and_stay_silent_stop_nobody(serve: Start) -> None:
+def test_silent_connections_block_no_other_request(serve: Start) -> None:
     service = serve("--parallel", "0")
     host, port = service.address.rsplit(":", 1)
     silent = [socket.create_connection((host, int(port)), timeout=20) for _ in range(250)]
@@ -213,7 +213,9 @@ def test_peers_that_connect_and_stay_silent_stop_nobody(serve: Start) -> None:
             peer.close()
 
 
-def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) -> None:
+def test_the_http_calls_of_a_validation_script_are_answered(
+    serve: Start, start: Any, redis: Any
+) -> None:
     """As curl sends them: parallel 0, scale, reset, parallel N, wait, throughput and failures,
     nodes at the end.
     """
@@ -254,7 +256,7 @@ def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) 
     }
 
 
-def test_a_batch_runs_dry_and_tells(start: Any, url: str) -> None:
+def test_a_batch_ends_with_a_summary_when_all_requests_are_answered(start: Any, url: str) -> None:
     start()
     line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none")
     done = call(*line, "--batch", "300", "-o", "json", "--", "0")
@@ -279,7 +281,7 @@ POISSON = sum(1 for _ in itertools.takewhile(lambda at: at < 1, pace.poisson(50,
         (("--poisson", "50", "--seed", "1", "--duration", "1"), POISSON),
     ],
 )
-def test_open_load_follows_its_pace(
+def test_open_load_submits_at_the_requested_rate(
     start: Any, url: str, options: tuple[str, ...], count: int
 ) -> None:
     start()
@@ -308,7 +310,7 @@ def test_open_load_follows_its_pace(
     )
 
 
-def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:
+def test_a_schedule_file_sets_the_load_over_time(start: Any, url: str, tmp_path: Path) -> None:
     start()
     schedule = tmp_path / "arrivals.txt"
     schedule.write_text("# seconds\n0\n0\n0.1\n0.25\n")
@@ -336,7 +338,7 @@ def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:
         (("--schedule", "/nonexistent"), "cannot be read"),
     ],
 )
-def test_what_cannot_work_is_said_at_once(
+def test_wrong_options_of_the_client_are_refused_at_once(
     url: str, queues: Queues, options: tuple[str, ...], text: str
 ) -> None:
     done = call_here("client", "--queue", "q", "--redis-url", url, *options)
@@ -344,7 +346,7 @@ def test_what_cannot_work_is_said_at_once(
     assert text in done.stderr
 
 
-def test_what_is_wrong_with_the_page_is_found_before_anything_is_submitted(
+def test_a_port_in_use_ends_the_client_before_anything_is_submitted(
     url: str, queues: Queues
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -354,7 +356,7 @@ def test_what_is_wrong_with_the_page_is_found_before_anything_is_submitted(
     assert queues.state("q").counters.get("submitted", 0) == 0
 
 
-def test_it_answers_while_redis_does_not(serve: Start) -> None:
+def test_the_page_answers_while_redis_does_not(serve: Start) -> None:
     # given a Redis that hangs
     with EmbeddedServer(tcp=True) as server:
         Queues(connect(server.url)).add("q")
@@ -378,7 +380,7 @@ def test_it_answers_while_redis_does_not(serve: Start) -> None:
 
 
 @pytest.mark.parametrize("stopped", [signal.SIGSTOP, signal.SIGKILL])
-def test_it_ends_with_its_statistics_while_redis_does_not_answer(
+def test_the_client_ends_with_its_summary_while_redis_does_not_answer(
     serve: Start, stopped: signal.Signals
 ) -> None:
     # given requests in flight when Redis hangs, or dies
@@ -402,7 +404,7 @@ def test_it_ends_with_its_statistics_while_redis_does_not_answer(
 
 
 @pytest.mark.usefixtures("queues")
-def test_what_was_never_answered_or_submitted_is_told(url: str) -> None:
+def test_the_summary_counts_requests_that_were_not_answered_or_not_submitted(url: str) -> None:
     # given nobody who serves the queue
     load = ("--rate", "100", "--max-parallel", "5", "--duration", "1", "--grace", "0.1")
     done = call("client", "--queue", "q", "--redis-url", url, "--listen", "none", *load)
@@ -411,7 +413,7 @@ def test_what_was_never_answered_or_submitted_is_told(url: str) -> None:
     assert done.returncode == 5
 
 
-def test_the_token_comes_from_the_environment_and_is_shown_to_nobody(serve: Start) -> None:
+def test_the_token_is_read_from_the_environment_and_never_shown(serve: Start) -> None:
     service = serve("--parallel", "0", env={"SCALETEST_CLIENT_TOKEN": "s3cret"})
     assert service.status("/reset") == 401
     assert service.get("/reset?type=plain", Authorization="Bearer s3cret") == "Reseted"

@@ -58,7 +58,9 @@ def expire(redis: Any, device: str) -> None:
     [(0, [4, 2, 0]), (1, [4, 2, 0]), (-1, [2, 2, 2])],
     ids=["first", "packed", "balanced"],
 )
-def test_a_policy_spreads_workers(redis: Any, preference: int, expected: list[int]) -> None:
+def test_the_preference_decides_how_workers_spread_over_devices(
+    redis: Any, preference: int, expected: list[int]
+) -> None:
     slots = [leases(redis, f"w{n}").claim(EIGHT[:3], 4, preference) for n in range(6)]
     counts = Counter(slot.device for slot in slots if slot)
     assert [counts[device] for device in EIGHT[:3]] == expected
@@ -71,7 +73,7 @@ def test_packed_fills_what_is_used_before_what_comes_first(redis: Any) -> None:
     assert leases(redis, "c").claim(EIGHT[:2], 2, 1) == Slot(EIGHT[0], 0)
 
 
-def test_a_claim_repeated_is_the_same_slot(redis: Any) -> None:
+def test_a_repeated_claim_returns_the_same_slot(redis: Any) -> None:
     holder = leases(redis, "a")
     assert holder.claim(EIGHT, 1) == holder.claim(EIGHT, 1) == leases(redis, "a").claim(EIGHT, 1)
     assert redis.zcard(keys.device("node", EIGHT[0])) == 1
@@ -92,7 +94,7 @@ def test_other_nodes_have_devices_of_their_own(redis: Any) -> None:
     assert other.claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
 
 
-def test_a_holder_that_did_not_renew_in_time_knows_it_without_asking(redis: Any) -> None:
+def test_a_lease_ends_on_the_clock_of_its_holder_when_it_is_not_renewed(redis: Any) -> None:
     # given a holder
     clock = Clock()
     holder = leases(redis, "a", clock)
@@ -107,7 +109,7 @@ def test_a_holder_that_did_not_renew_in_time_knows_it_without_asking(redis: Any)
     assert holder.slot == Slot(EIGHT[0], 0)
 
 
-def test_a_lease_that_ended_is_taken_and_its_holder_told(redis: Any) -> None:
+def test_a_lease_that_ended_goes_to_another_worker_and_cannot_be_renewed(redis: Any) -> None:
     holder, other = leases(redis, "a"), leases(redis, "b")
     holder.claim(EIGHT[:1], 1)
     expire(redis, EIGHT[0])
@@ -117,7 +119,7 @@ def test_a_lease_that_ended_is_taken_and_its_holder_told(redis: Any) -> None:
     assert [row.worker for row in device_leases(redis, "node", EIGHT)] == ["b"]
 
 
-def test_a_namesake_of_a_frozen_worker_is_not_that_worker(redis: Any) -> None:
+def test_a_frozen_worker_cannot_renew_the_lease_of_a_successor_of_its_name(redis: Any) -> None:
     frozen = DeviceLeases(redis, "node", "w", interval_s=60.0, nonce="1")
     fresh = DeviceLeases(redis, "node", "w", interval_s=60.0, nonce="2")
     frozen.claim(EIGHT[:1], 1)
@@ -381,13 +383,13 @@ def test_no_slot_has_two_holders_whatever_is_killed_and_frozen(
     assert overlaps(rows) == []
 
 
-def test_overlaps_are_found() -> None:
+def test_slots_that_go_back_to_an_earlier_holder_are_reported() -> None:
     assert overlaps([(1, "s", "a"), (2, "s", "b"), (3, "s", "a")]) == ["s went back to a"]
     assert overlaps([(1, "s", "a"), (2, "s", "b"), (2.5, "t", "a"), (3, "s", "c")]) == []
 
 
 @pytest.mark.parametrize(("per_device", "holding"), [(8, 64), (1, 8)])
-def test_sixty_four_at_once_hold_as_many_as_there_are(
+def test_sixty_four_concurrent_claims_fill_every_slot_once(
     url: str, tmp_path: Path, per_device: int, holding: int
 ) -> None:
     # given eight devices and sixty-four threads of as many connections that start together

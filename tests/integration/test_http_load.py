@@ -34,7 +34,7 @@ def loaded(call: HttpCall, order: LoadOrder) -> Any:
         load.close()
 
 
-def test_exactly_so_many_copies_are_sent_and_connections_used_again() -> None:
+def test_the_requested_number_of_requests_is_sent_over_reused_connections() -> None:
     with running("--slots", "4") as url:
         measured = loaded(
             HttpCall(url, "POST", server_header="Server-Time"),
@@ -50,7 +50,7 @@ def test_exactly_so_many_copies_are_sent_and_connections_used_again() -> None:
         )
 
 
-def test_what_is_due_beyond_the_connections_waits_and_its_time_runs() -> None:
+def test_requests_wait_for_a_free_connection_and_their_latency_includes_it() -> None:
     # given one connection, a service of 50 ms, and five requests due at once
     with running("--slots", "5", "--seconds", "0.05") as url:
         measured = loaded(
@@ -67,7 +67,7 @@ def test_what_is_due_beyond_the_connections_waits_and_its_time_runs() -> None:
 @pytest.mark.parametrize(
     ("status", "outcome"), [("503", "503"), ("502", "502"), ("404", "404"), ("301", "301")]
 )
-def test_every_status_is_told_apart(status: str, outcome: str) -> None:
+def test_every_http_status_is_an_outcome_of_its_own(status: str, outcome: str) -> None:
     with running("--fail", status) as url:
         measured = loaded(HttpCall(url, retries=2), LoadOrder(1.0, parallel=1, count=2))
     assert {sample.outcome for sample in measured.samples} == {outcome}
@@ -82,7 +82,7 @@ def test_every_status_is_told_apart(status: str, outcome: str) -> None:
     ]
 
 
-def test_refused_reset_and_timed_out_are_told_apart() -> None:
+def test_refused_reset_and_timed_out_connections_are_outcomes_of_their_own() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as quiet,
         socket.create_server(("127.0.0.1", 0)) as rude,
@@ -143,7 +143,7 @@ def peak_of(work: Callable[[], Any]) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
-def test_large_answers_are_counted_and_not_kept() -> None:
+def test_large_answers_are_measured_and_not_stored() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=endless_answer, args=(listening,), daemon=True)
         thread.start()
@@ -156,7 +156,7 @@ def test_large_answers_are_counted_and_not_kept() -> None:
     assert peak < len(BLOCK) * BLOCKS / 4
 
 
-def test_large_answers_over_http2_are_counted_and_not_kept() -> None:
+def test_large_answers_over_http2_are_measured_and_not_stored() -> None:
     import httpx
 
     class Blocks(httpx.AsyncByteStream):

@@ -49,7 +49,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def test_list_shows_what_is_there(home: Home, tmp_path: Path) -> None:
+def test_runs_list_shows_all_runs(home: Home, tmp_path: Path) -> None:
     (home.runs / "broken").mkdir()
     (home.runs / "broken" / "plan.json").write_text("{")
     code, out, _ = home("runs", "list")
@@ -112,7 +112,7 @@ def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[s
     assert "RUNNING" not in home(*command, "half")[1]
 
 
-def test_what_refutes_is_told_while_a_run_is_measured(home: Home) -> None:
+def test_show_says_that_a_running_validation_already_fails(home: Home) -> None:
     with RunFolder(home.runs / "2026-01-02-slow").locked():
         out = home("runs", "show", "slow")[1]
         shown = json.loads(home("runs", "show", "slow", "-o", "json")[1])
@@ -121,7 +121,7 @@ def test_what_refutes_is_told_while_a_run_is_measured(home: Home) -> None:
     assert checked(shown)["verdict"]["kind"] == "RUNNING"
 
 
-def test_show_prints_summary_and_environment(home: Home) -> None:
+def test_runs_show_prints_summary_and_environment(home: Home) -> None:
     code, out, _ = home("runs", "show", "base")
     assert code == 0
     assert "PASS" in out
@@ -135,7 +135,7 @@ def test_show_prints_summary_and_environment(home: Home) -> None:
     assert home("runs", "show", "nothing")[0] == 2
 
 
-def test_a_run_goes_to_another_user_and_is_deleted(home: Home, tmp_path: Path) -> None:
+def test_a_run_is_exported_imported_and_deleted(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "x.tar.gz"
     assert home("runs", "export", "base", str(file))[:2] == (
         0,
@@ -169,7 +169,9 @@ def test_a_run_goes_to_another_user_and_is_deleted(home: Home, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("answer", "left"), [(b"n\n", 2), (b"y\n", 1)])
-def test_delete_asks_on_a_terminal(home: Home, answer: bytes, left: int) -> None:
+def test_runs_delete_asks_for_confirmation_on_a_terminal(
+    home: Home, answer: bytes, left: int
+) -> None:
     ours, theirs = pty.openpty()
     line = program("runs", "delete", "base")
     with subprocess.Popen(
@@ -225,7 +227,7 @@ def test_the_shell_completes_runs(home: Home) -> None:
     assert done.stdout.split() == ["plain,2026-01-02-slow", "plain,2026-01-01-base"]
 
 
-def test_output_without_room_is_no_bug(tmp_path: Path) -> None:
+def test_a_full_disk_under_the_output_is_an_error_of_one_line(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", FAST)
     for form in ("text", "json"):
         with Path("/dev/full").open("w") as full:
@@ -242,7 +244,7 @@ def test_output_without_room_is_no_bug(tmp_path: Path) -> None:
         )
 
 
-def test_a_locale_of_few_letters_still_gets_its_report(tmp_path: Path) -> None:
+def test_a_report_is_printed_in_an_ascii_locale(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", FAST)
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = call("report", str(folder.path), env=environment)
@@ -250,7 +252,7 @@ def test_a_locale_of_few_letters_still_gets_its_report(tmp_path: Path) -> None:
     assert "\nPASS" in done.stdout
 
 
-def test_a_run_of_another_machine_does_not_go_on_here(tmp_path: Path) -> None:
+def test_a_run_of_another_machine_cannot_be_resumed(tmp_path: Path) -> None:
     # given a run from elsewhere that lacks its last step, expect a refusal, and every file as it
     # was
     folder = make(tmp_path / "run", FAST)

@@ -85,7 +85,7 @@ def test_a_worker_without_work_stops_sampling_and_leaves_at_once(
     assert not redis.exists(keys.samples("q"), keys.samplers("q"))
 
 
-def test_sampling_needs_no_connection_of_its_own(redis: Any, start: Start) -> None:
+def test_sampling_uses_the_connection_of_the_worker(redis: Any, start: Start) -> None:
     others = {row["id"] for row in redis.client_list()}
     # given a worker that samples
     start()
@@ -172,7 +172,7 @@ def test_no_causes_leaves_no_samples(tmp_path: Path) -> None:
     assert folder.load().samples == [] and not (folder.path / "samples.jsonl").exists()
 
 
-def test_a_client_tells_samples_over_http(
+def test_a_client_serves_samples_over_http(
     url: str, queues: Queues, redis: Any, start: Start, tmp_path: Path
 ) -> None:
     start("--name", "w")

@@ -225,7 +225,7 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
     assert {row["PayloadSize"] for row in timing} == {str(len('{"input": 1}'))}
 
 
-def test_an_interrupted_run_says_so_and_is_kept(tmp_path: Path) -> None:
+def test_an_interrupted_run_is_stored_and_reported_as_interrupted(tmp_path: Path) -> None:
     with running() as url:
         line = program(
             "saturate",

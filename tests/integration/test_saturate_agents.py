@@ -61,7 +61,7 @@ def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Pat
     assert again["verdict"] == result["verdict"] and again["steps"][0]["requests"] > 0
 
 
-def test_a_redis_that_ends_in_mid_run_leaves_what_was_measured(tmp_path: Path) -> None:
+def test_measured_steps_are_kept_when_redis_ends_during_a_run(tmp_path: Path) -> None:
     # given a Redis of the agents that ends with the first request after the probe's step is on disk
     from scaletest.broker import EmbeddedServer
     from tests.integration.test_sql import Door
@@ -134,7 +134,7 @@ def cmdline(pid: str) -> bytes:
         return b""
 
 
-def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
+def test_agents_divide_a_load_and_their_samples_are_merged(url: str, tmp_path: Path) -> None:
     # given so few requests of a second each that a pause of the machine spoils one try of three at
     # most
     with running("--slots", "32", "--seconds", "1") as service:

@@ -15,7 +15,7 @@ from tests.conftest import call
 from tests.integration.services import check_verdict
 
 
-def test_a_queue_saturates_at_what_its_workers_do(
+def test_a_queue_saturates_at_the_throughput_of_its_workers(
     start: Callable[..., Any], url: str, tmp_path: Path
 ) -> None:
     # given four workers that sleep 0.2 s: 20 requests a second
@@ -65,7 +65,7 @@ def test_a_queue_that_nobody_serves_is_refused(url: str, queues: Any) -> None:
     assert done.returncode == 2 and "not declared" in done.stderr
 
 
-def test_what_a_queue_cannot_take_is_backlog_and_no_fault_of_the_tester(
+def test_requests_over_the_limit_of_a_queue_are_backlog_and_not_late(
     start: Callable[..., Any], url: str
 ) -> None:
     # given a worker that does 20 requests a second, 100 due a second, and 10 in flight at most

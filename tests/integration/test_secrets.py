@@ -26,7 +26,9 @@ def rights(folder: Path) -> set[int]:
     return {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_password_in_the_url_stays_there(environment: dict[str, str], tmp_path: Path) -> None:
+def test_workloads_get_no_password_of_the_redis_url(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     with EmbeddedServer() as server:
         # given a Redis with a password, which stands in the query of its URL
         connect(server.url).config_set("requirepass", PASSWORD)

@@ -182,24 +182,24 @@ def test_a_step_is_written_whole_or_not_at_all(database: str) -> None:
     sink.close()
 
 
-def test_half_a_password_is_taken_for_no_host_and_shown_to_nobody() -> None:
+def test_a_password_with_an_at_sign_is_refused_and_not_shown() -> None:
     with pytest.raises(UsageError, match="more than one @") as caught:
         SqlSink("postgresql://user:pass@word@host/db", "run", "x")
     assert "word" not in caught.value.message.replace("password", "")
 
 
 @pytest.mark.parametrize("where", ["", " ", ":memory:", "mysql://h/d", "/nowhere/s.db"])
-def test_a_database_that_cannot_be_one_is_refused(where: str) -> None:
+def test_a_database_url_with_an_unknown_scheme_is_refused(where: str) -> None:
     with pytest.raises(UsageError):
         SqlSink(where, "run", "x")
 
 
-def test_a_database_that_is_not_there_is_said(database: str) -> None:
+def test_an_unreachable_database_is_named_in_the_error(database: str) -> None:
     with pytest.raises(Unreachable, match="cannot be reached"):
         SqlSink(database.replace("host=", "host=/nowhere"), "run", "x")
 
 
-def test_who_may_only_write_to_the_table_does(database: str) -> None:
+def test_a_role_that_may_only_insert_stores_samples(database: str) -> None:
     # given a table that an administrator made, and a role that may make none
     import psycopg
 
@@ -231,7 +231,7 @@ def rows_of(url: str, run: str) -> dict[int, int]:
         return dict(connection.execute(asked, [run]).fetchall())
 
 
-def test_a_database_that_was_started_again_lacks_nothing(postgres: Postgres) -> None:
+def test_all_steps_are_stored_after_a_restart_of_the_database(postgres: Postgres) -> None:
     # given a step that was written, and a server that ends and comes back
     sink = SqlSink(postgres.url, "restarted", "x")
     first, samples = step_of(0)
@@ -387,7 +387,7 @@ def test_a_database_that_comes_back_before_the_end_gets_what_it_lacks(
     assert rows_of(postgres.url, "back") == {step["number"]: 20 for step in result["steps"]}
 
 
-def test_a_database_that_is_not_there_is_refused_before_anything_is_loaded(
+def test_an_unreachable_database_is_refused_before_the_load_begins(
     database: str, tmp_path: Path
 ) -> None:
     calls = list[int]()

@@ -185,7 +185,7 @@ class Refuser:
             caller.sendall(b"+OK\r\n" * greetings)
 
 
-def test_a_worker_that_finishes_a_request_does_not_storm_a_redis_that_is_gone(
+def test_a_worker_that_finishes_a_request_does_not_flood_a_missing_redis_with_retries(
     own: EmbeddedServer, client: Client, launch: Launch, gate: Gate, log: Path
 ) -> None:
     # given a worker that runs a request

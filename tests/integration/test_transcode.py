@@ -53,7 +53,7 @@ def run(wake: Wake, *command: str, **settings: Any) -> Result:
         runtime.close()
 
 
-def test_made_media_is_what_was_asked_for(media: dict[str, str]) -> None:
+def test_generated_media_has_the_requested_codec_and_size(media: dict[str, str]) -> None:
     done = call("media", "probe", *media.values(), "-o", "json")
     rows = json.loads(done.stdout)
     assert [row["codec"] for row in rows] == list(CODECS)
@@ -98,7 +98,7 @@ def test_several_outputs_of_several_inputs_are_counted_together(
     assert run(wake, "transcode", *arguments).figures["frames"] == 40
 
 
-def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
+def test_the_frame_rate_is_the_rate_that_ffmpeg_prints(wake: Wake, tmp_path: Path) -> None:
     # given an ffmpeg whose every word is kept, and that reads in real time, so that it runs long
     # enough to give a rate
     assert (
@@ -137,7 +137,7 @@ def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
         (("--input", "README.md", "--program", "/nonexistent"), "cannot be started"),
     ],
 )
-def test_what_cannot_be_transcoded_says_why(
+def test_a_failed_transcode_names_the_reason(
     wake: Wake, media: dict[str, str], arguments: Any, text: str
 ) -> None:
     result = run(wake, "transcode", *arguments)
@@ -209,7 +209,7 @@ def test_a_cascade_is_run_from_a_par_file_that_is_gone_afterwards(
     assert not Path((tmp_path / "line").read_text().split()[1]).exists()
 
 
-def test_onevpl_without_a_gpu_is_no_device(
+def test_onevpl_without_a_gpu_fails_as_no_device(
     wake: Wake, media: dict[str, str], tmp_path: Path
 ) -> None:
     program = stand_in(tmp_path, "onevpl-no-device.out", 247)
@@ -220,7 +220,9 @@ def test_onevpl_without_a_gpu_is_no_device(
     assert "No implementation was found" in result.error
 
 
-def test_the_real_onevpl_without_a_gpu_is_no_device(wake: Wake, media: dict[str, str]) -> None:
+def test_the_real_onevpl_without_a_gpu_fails_as_no_device(
+    wake: Wake, media: dict[str, str]
+) -> None:
     if shutil.which("sample_multi_transcode") is None:
         missing("sample_multi_transcode (Debian: onevpl-tools)")
     if list(Path("/dev").glob("dri/renderD*")):

@@ -142,7 +142,7 @@ def test_a_killed_run_measures_only_what_is_missing(tmp_path: Path, steps: int) 
     assert (run / "steps.jsonl").read_text() == lines
 
 
-def test_an_interrupt_on_the_way_down_gives_invalid_and_the_table_so_far(tmp_path: Path) -> None:
+def test_an_interrupt_on_the_way_down_is_invalid_with_the_table_so_far(tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = held_run(run, 4)
     process.send_signal(signal.SIGINT)

@@ -79,7 +79,7 @@ class Jobs:
 
 
 @pytest.mark.usefixtures("keda")
-def test_what_waits_is_done_by_jobs(real: ControlPlane) -> None:
+def test_keda_starts_jobs_for_waiting_requests(real: ControlPlane) -> None:
     helm, namespace = Helm(real, helm_program()), restricted(real)
     client = [
         "-n",

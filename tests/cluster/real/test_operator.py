@@ -164,7 +164,9 @@ def test_openfoam_has_its_case_on_every_worker(real: ControlPlane, namespace: st
 
 
 @pytest.mark.timeout(900)
-def test_fio_measures_claims_of_every_sort(real: ControlPlane, namespace: str) -> None:
+def test_fio_measures_existing_shared_and_per_worker_claims(
+    real: ControlPlane, namespace: str
+) -> None:
     # given a claim of somebody's own, and benchmarks of it, of one that is shared, and of one for
     # each worker
     mine = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -222,7 +224,7 @@ def test_fio_measures_claims_of_every_sort(real: ControlPlane, namespace: str) -
 
 
 @pytest.mark.timeout(900)
-def test_the_network_that_was_asked_for_is_used_and_the_result_says_so(real: ControlPlane) -> None:
+def test_the_requested_network_is_used_and_named_in_the_result(real: ControlPlane) -> None:
     # given a namespace that lets an init container change the pod's own network, and pods use the
     # node's
     if not has_ipv6():
@@ -322,7 +324,7 @@ def test_a_set_is_measured_exactly_once_though_the_operators_pod_is_killed(
 
 
 @pytest.mark.timeout(900)
-def test_pods_that_pod_security_refuses_fail_with_its_words(
+def test_a_benchmark_refused_by_pod_security_fails_with_the_message_of_the_api_server(
     real: ControlPlane, namespace: str
 ) -> None:
     ask(real, namespace, "IPerf", "host", {"duration": 1, "hostNetwork": True})
@@ -332,7 +334,7 @@ def test_pods_that_pod_security_refuses_fail_with_its_words(
 
 
 @pytest.mark.timeout(900)
-def test_our_own_kinds_act_on_the_cluster_with_the_accounts_of_the_chart(
+def test_validations_and_lifecycles_run_with_the_service_accounts_of_the_chart(
     real: ControlPlane, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a validation of the release's workers, a run of Jobs, and one whose account may do

@@ -88,7 +88,7 @@ def addresses(plane: ControlPlane, namespace: str, selector: str, port: int) -> 
     ]
 
 
-def test_policies_cut_strangers_off_and_nothing_else(
+def test_network_policies_block_strangers_and_nothing_else(
     real: ControlPlane, enforced: Policies
 ) -> None:
     # given a release whose client and exporter are for whom we name, strangers beside it and

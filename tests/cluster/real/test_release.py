@@ -173,7 +173,9 @@ def test_a_release_runs_shows_its_verdict_and_leaves_its_volume(
 
 
 @pytest.mark.timeout(900)
-def test_eight_workers_do_eight_times_the_work(release: Release, tmp_path: Path) -> None:
+def test_eight_workers_have_eight_times_the_throughput_of_one(
+    release: Release, tmp_path: Path
+) -> None:
     # given the chart's own account, and three workers
     release.scale(3)
     # when they are doubled to eight
@@ -243,7 +245,7 @@ def test_a_worker_that_is_deleted_breaks_no_request(release: Release, force: boo
     ids=lambda value: value if isinstance(value, str) else "-".join(sent.name for sent in value),
 )
 @pytest.mark.timeout(400)
-def test_an_interrupted_validation_leaves_what_was(
+def test_an_interrupted_validation_restores_replicas_and_load(
     release: Release, tmp_path: Path, moment: str, signals: list[signal.Signals]
 ) -> None:
     # given three workers, a client that keeps two requests in flight, and KEDA on the Deployment

@@ -187,7 +187,9 @@ def _pod(name: str, image: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(400)
-def test_settings_are_ranked_by_what_real_pods_do(model: Model, tmp_path: Path) -> None:
+def test_settings_are_ranked_by_the_measured_throughput_of_pods(
+    model: Model, tmp_path: Path
+) -> None:
     # given a service that does 20 requests a second a slot, and steps in which kubelets look twice
     before = model.kubectl("get", "deployment", "model", "-o", "jsonpath={.spec}")
     done = call(
@@ -235,7 +237,7 @@ def test_settings_are_ranked_by_what_real_pods_do(model: Model, tmp_path: Path) 
 
 
 @pytest.mark.timeout(400)
-def test_agents_as_pods_find_what_pods_can_do_and_read_their_logs(model: Model) -> None:
+def test_agents_in_pods_find_the_saturation_of_a_deployment_and_read_its_logs(model: Model) -> None:
     options = [
         "--load",
         "closed",
@@ -264,7 +266,7 @@ def test_agents_as_pods_find_what_pods_can_do_and_read_their_logs(model: Model) 
 
 
 @pytest.mark.timeout(400)
-def test_an_agent_whose_pod_is_taken_away_makes_the_run_invalid(model: Model) -> None:
+def test_a_run_is_invalid_when_the_pod_of_an_agent_is_deleted(model: Model) -> None:
     # given a step that would last ten minutes
     model.coordinator(
         "lost", *SERVICE, "--mode", "sweep", "--start", "10", "--step-time", "600", "--warm", "1"
@@ -284,7 +286,7 @@ def test_an_agent_whose_pod_is_taken_away_makes_the_run_invalid(model: Model) ->
 
 
 @pytest.mark.timeout(400)
-def test_agents_as_pods_load_a_queue_whose_workers_are_pods(model: Model) -> None:
+def test_agents_in_pods_load_a_queue_whose_workers_are_pods(model: Model) -> None:
     # given four workers that take a second, so that a tester is late from half a second on only,
     # and a coordinator that may do nothing but start agents
     model.account("starter", AGENTS)
