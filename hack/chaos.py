@@ -84,7 +84,7 @@ class Tally:
         self.shortest_wait_s = min(self.shortest_wait_s, record.reply.wait_s)
 
 
-class Workers:
+class AttackedWorkers:
     """The worker processes under attack."""
 
     def __init__(self, url: str, direct_url: str, log: Path, heartbeat_s: float) -> None:
@@ -233,7 +233,7 @@ class Field:
 class Attack:
     """Injects failures: some every second, those of Redis at certain shares of the requests."""
 
-    def __init__(self, field: Field, workers: Workers, seed: int) -> None:
+    def __init__(self, field: Field, workers: AttackedWorkers, seed: int) -> None:
         self._field, self._server, self._workers = field, field.server, workers
         self._chance = random.Random(seed)
         self._redis: Any = connect(field.server.url)
@@ -358,7 +358,7 @@ def field_in(folder: Path) -> Iterator[Field]:
 def soak(field: Field, queues: Queues, log: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Run the whole soak and return its result."""
     began = time.monotonic()
-    workers = Workers(field.for_workers.url, field.server.url, log, options.heartbeat)
+    workers = AttackedWorkers(field.for_workers.url, field.server.url, log, options.heartbeat)
     attack = Attack(field, workers, options.seed)
     loads = start_loads(field, options.requests)
     requests = sum(load.total for load in loads)

@@ -101,7 +101,7 @@ def refuse_local(plan: Plan) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DeploymentTarget:
     """A Deployment that may be validated, and who loads its queue."""
 
     cluster: Cluster
@@ -175,7 +175,7 @@ class Target:
         return load, SampleReader(redis, self.queue).read
 
 
-def target(given: dict[str, Any], limit: int) -> Target:
+def target(given: dict[str, Any], limit: int) -> DeploymentTarget:
     """Check rights, autoscalers and room, change nothing. UsageError, Unreachable when it cannot
     work.
     """
@@ -198,7 +198,9 @@ def target(given: dict[str, Any], limit: int) -> Target:
     deployment = Deployment(cluster, given["deployment"], keda=keda)
     pause = _autoscalers(deployment, given["pause_autoscalers"])
     queue = _queue(cluster, deployment, given)
-    return Target(cluster, deployment, given, pause, queue, _room(cluster, deployment, limit))
+    return DeploymentTarget(
+        cluster, deployment, given, pause, queue, _room(cluster, deployment, limit)
+    )
 
 
 def _check_rights(cluster: Cluster, given: dict[str, Any], keda: bool) -> None:

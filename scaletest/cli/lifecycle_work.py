@@ -172,9 +172,9 @@ def stopping() -> Iterator[threading.Event]:
 @contextmanager
 def telling() -> Iterator[Callable[[LifecycleProgress], None]]:
     """Live progress: one line that changes on a terminal, else one every ten seconds."""
-    from scaletest.report.lifecycle.progress import Teller
+    from scaletest.report.lifecycle.progress import ProgressPrinter
 
-    teller = Teller()
+    teller = ProgressPrinter()
     try:
         yield teller.tell
     finally:

@@ -25,7 +25,7 @@ from scaletest.model.plan import MIRRORED, ORDERS
 if TYPE_CHECKING:
     from scaletest.analysis.evaluation import Evaluation
     from scaletest.archive import RunFolder, Stored
-    from scaletest.cli.deployment import Target
+    from scaletest.cli.deployment import DeploymentTarget
     from scaletest.cli.site import Site
     from scaletest.model import Plan
     from scaletest.validation import ValidationProgress, ValidationRunner
@@ -263,7 +263,7 @@ def _validate(
     folder: RunFolder,
     given: dict[str, Any],
     stored: Stored | None,
-    target: Target | None,
+    target: DeploymentTarget | None,
 ) -> int:
     from rich.console import Console
 

@@ -109,7 +109,7 @@ class Sampler:
         self._backend = backend or {}
         self._known = None if plan.selector else set(plan.names())
         self.tracker = Tracker(self._known, store.workloads(), bare=plan.object_kind == "Pod")
-        self._submissions = _Tail(store)
+        self._submissions = _NewSubmissions(store)
         self._accepted: set[str] = set()
         self._rejected: set[str] = set()
         self._fates: dict[str, Fate] = {}
@@ -234,7 +234,7 @@ class Sampler:
         )
 
 
-class _Tail:
+class _NewSubmissions:
     """New lines of submissions.jsonl, each once."""
 
     def __init__(self, store: Store) -> None:

@@ -35,7 +35,7 @@ FINAL = (400, 404, 405, 409, 413, 415, 422)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SubmissionOutcome:
     """What became of one submission. created: False when the object was there already."""
 
     accepted: bool
@@ -49,7 +49,7 @@ class Answer:
 class Tool(Protocol):
     """Submits one workload; called by many threads."""
 
-    def submit(self, name: str) -> Answer:
+    def submit(self, name: str) -> SubmissionOutcome:
         """What became of it."""
 
 

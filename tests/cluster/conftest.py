@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
+from hack.kubernetes import CommandFailed, ControlPlane, NotBuilt, Pool, tool
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.watch import Watch
 from scaletest.system.guard import Guard
@@ -321,6 +321,6 @@ def served(plane: ControlPlane, kinds: str) -> bool:
     """Whether the API server knows these kinds."""
     try:
         plane.kubectl("get", kinds, "-A")
-    except Refused:
+    except CommandFailed:
         return False
     return True

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hack.kubernetes import ControlPlane, Refused
+from hack.kubernetes import CommandFailed, ControlPlane
 from scaletest.kinds.crd import definitions
 from tests.cluster.charts import ROOT
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
@@ -355,7 +355,7 @@ def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
 ) -> None:
     # given names that no Job can have: refused at admission
     for kind, name in (("IPerf", "x" * 41), ("BenchmarkSet", "x" * 41), ("IPerf", "a.b")):
-        with pytest.raises(Refused, match="characters at most"):
+        with pytest.raises(CommandFailed, match="characters at most"):
             operator.apply(
                 kind, name, {"template": {"kind": "IPerf"}} if kind == "BenchmarkSet" else {}
             )

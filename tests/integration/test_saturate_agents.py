@@ -189,25 +189,25 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
     from scaletest.saturation.agents import AgentsLoad
 
     redis = connect(url)
-    meeting = Rendezvous(redis, "m")
-    meeting.open({"call": {}, "bodies": []})
+    rendezvous = Rendezvous(redis, "m")
+    rendezvous.open({"call": {}, "bodies": []})
 
     def died() -> None:
         raise ScaletestError("an agent ended by itself")
 
     with pytest.raises(ScaletestError, match="ended by itself"):
-        AgentsLoad(meeting, 1, died).wait()
+        AgentsLoad(rendezvous, 1, died).wait()
     with pytest.raises(WaitTimeout, match="0 of 1 agents"):
-        AgentsLoad(meeting, 1).wait(0.1)
+        AgentsLoad(rendezvous, 1).wait(0.1)
     # and nothing outlives a coordinator that was killed: it says all the time that it lives
-    meeting.join()
+    rendezvous.join()
     redis.expire("scaletest:agents:m:plan", 5)
-    assert meeting.brought(1) is None
+    assert rendezvous.brought(1) is None
     assert all(
         5 < int(redis.ttl(key)) <= EXPIRE_S for key in redis.scan_iter(match="scaletest:agents:*")
     )
-    meeting.close()
-    assert not meeting.alive()
+    rendezvous.close()
+    assert not rendezvous.alive()
     redis.close()
 
 

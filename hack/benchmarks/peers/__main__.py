@@ -33,7 +33,7 @@ PATIENCE_S = 120.0
 LONGEST_WAIT_S = 5.0
 
 
-class Run:
+class PeerComparison:
     """All rounds; keeps what was measured, and why a peer was not."""
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -188,7 +188,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     """0, or 1 when a peer could not be measured."""
-    run = Run(parse())
+    run = PeerComparison(parse())
     run.run()
     print(f"\n{report.table(run.rounds, run.peers)}")
     if run.fleets:
