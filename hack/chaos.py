@@ -280,9 +280,7 @@ class Attack:
             process.wait()
 
     def at(self, share: float) -> None:
-        """Inject the next failure of Redis or the clients when this share of requests is its
-        mark.
-        """
+        """Inject the next failure of Redis or the clients at its mark of finished requests."""
         if self.marks and share >= self.marks[0][0]:
             self.marks.pop(0)[1]()
 

@@ -34,9 +34,7 @@ def port_of(url: str) -> int:
 
 
 class Proxy:
-    """Forwards connections to a port of this machine, in a thread of its own, as a context
-    manager.
-    """
+    """Forwards connections to a port of this machine, in a thread; a context manager."""
 
     def __init__(
         self, target_port: int, look: Look = lambda link, chunk, from_server: None

@@ -194,9 +194,7 @@ def note(new_pass: dict[str, Any], root: Path = ROOT) -> None:
 
 
 def warning(name: str, part: WeeklyPart, root: Path = ROOT) -> str:
-    """Write a warning when guarded files have changed since the last pass; "" when they have
-    not.
-    """
+    """Write a warning when guarded files changed since the last pass; else ""."""
     advice = f"./hack/test --weekly {name}"
     last = passes(root).get(name)
     if last is None:

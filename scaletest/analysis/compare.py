@@ -258,9 +258,7 @@ def _repeats(step: Step) -> tuple[float, float, float]:
 
 
 def _within(step: Step) -> tuple[float, float, float]:
-    """Log throughput, its variance by the delta method from the step's own interval, degrees of
-    freedom.
-    """
+    """Log throughput, its variance (delta method on the step's interval), degrees of freedom."""
     rate = step.throughput
     freedom = max(1, rate.freedom)
     return math.log(rate.per_s), (rate.relative / t95(freedom)) ** 2, freedom

@@ -48,9 +48,7 @@ class Drift:
 
     @property
     def unsteady(self) -> bool:
-        """Whether the step must not be judged: a change of more than 3 % that chance does in 1 of
-        100.
-        """
+        """Whether the step must not be judged: it changed by over 3 %, by chance in 1 of 100."""
         return self.certain and abs(self.shift) > MOST_SHIFT
 
 
@@ -90,9 +88,7 @@ def beyond_noise(drift_: Drift, relative: float) -> Drift:
 
 
 def cusum(batches: Sequence[float]) -> tuple[float, int]:
-    """max |S(k)| / (s sqrt(n)), S(k) the sum of the first k deviations from the mean; and that
-    k.
-    """
+    """max |S(k)| / (s sqrt(n)) and its k; S(k): sum of the first k deviations from the mean."""
     mean, spread = statistics.fmean(batches), statistics.stdev(batches)
     if spread <= 1e-9 * abs(mean):
         return 0.0, 0

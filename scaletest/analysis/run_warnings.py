@@ -48,9 +48,7 @@ def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> l
 
 
 def _unfair(at: str, step: Step) -> list[str]:
-    """Warnings about groups (workers, pods, nodes, devices) that did very unequal shares of a
-    step.
-    """
+    """Warnings about workers, pods, nodes or devices that did very unequal shares of a step."""
     lines = []
     for group, fairness in step.fairness.items():
         most, least = fairness.shares[0], fairness.shares[-1]

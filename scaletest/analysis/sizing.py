@@ -165,9 +165,7 @@ def fitting(demand: CapacityDemand, nodes: int) -> int:
 
 
 def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
-    """The fewest nodes on which shared pods and ours fit, also after `spare` of them are lost; None
-    when none do.
-    """
+    """The fewest nodes for shared pods and ours, also after losing `spare`; None when none fit."""
     if not _fits(demand.pod, demand.node.free):
         return None
     low, high = 1, 1
@@ -185,9 +183,7 @@ def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | Non
 
 
 def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
-    """The alternatives, from the article's bare formula to pods placed with headroom and lost
-    nodes.
-    """
+    """The alternatives, from the article's bare formula to pods with headroom and lost nodes."""
     check(demand)
     if not 0 < headroom <= 1:
         raise InvalidValue(

@@ -156,9 +156,7 @@ class Stopping:
     def _check(
         self, completions: int, elapsed_s: float, shortest_s: float, measured: tuple[Ends, float]
     ) -> Stop | None:
-        """Whether the completions so far are enough. measured: the completions and the
-        beginning.
-        """
+        """Whether the completions so far are enough. measured: completions and the beginning."""
         plan = self.plan
         completed_by, began_s = measured
         warm = trimmed(completed_by, plan.warmup_s, began_s)
@@ -188,9 +186,7 @@ class Stopping:
         return elapsed_s < self.longest_s
 
     def _mirrored(self, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> Stop | None:
-        """Stop after the length of the mirror image, and not before requests in flight will make it
-        enough.
-        """
+        """Stop after the mirror image's length, but not before requests in flight are enough."""
         if elapsed_s < self.length_s:
             return None
         parts = self.plan.parts
@@ -220,9 +216,7 @@ class Stopping:
         return abs(statistics.fmean(first) / usual_s - 1.0) <= TREND_EFFECT
 
     def _foreseen(self, warm: Warmup, elapsed_s: float, shortest_s: float) -> Stop | None:
-        """Stop when the requests in flight will make it precise, if they scatter as those so
-        far.
-        """
+        """Stop when the requests in flight will make it precise, if they scatter as before."""
         parts = self.plan.parts
         if parts == 1 or warm.share or not self._about_to_suffice(warm.ends):
             return None

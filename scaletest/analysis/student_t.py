@@ -17,9 +17,7 @@ _NORMAL = NormalDist()
 
 
 def t95(freedom: float) -> float:
-    """The 0.975 quantile, the factor of a two-sided 95 % interval; infinity below one degree of
-    freedom.
-    """
+    """The 0.975 quantile, for two-sided 95 % intervals; infinity below one degree of freedom."""
     return t_quantile(0.975, freedom)
 
 
@@ -73,9 +71,7 @@ def _hill(tails: float, n: float) -> float:
 
 
 def _bisect(tails: float, freedom: float) -> float:
-    """Bisection between the normal quantile and that of 1 degree, which enclose those of all
-    numbers between.
-    """
+    """Bisection between the normal quantile and that of 1 degree, which enclose all others."""
     low, high = -_NORMAL.inv_cdf(tails / 2), 1.0 / math.tan(tails * math.pi / 2)
     while high - low > 1e-9 * high:
         middle = (low + high) / 2

@@ -158,9 +158,7 @@ class _Run:
         self._parts = list(benchmark.kind.layout(benchmark.spec))
 
     def measure(self, folder: Path) -> BenchmarkResult:
-        """Create the network, run all parts and parse the result. Raises BenchmarkFailed and
-        UsageError.
-        """
+        """Create the network, run all parts, parse the result. BenchmarkFailed or UsageError."""
         benchmark = self._benchmark
         self._check_room(folder)
         paths = programs.find(benchmark)
@@ -273,9 +271,7 @@ class _Run:
     def _run_parts(
         self, site: ExecutionSite, processes: Processes, network: namespaces.Network, folder: Path
     ) -> ToolOutput:
-        """Start the servers one by one until each is ready, then run the measuring part to its
-        end.
-        """
+        """Start the servers one by one until each is ready, then run the measuring part."""
         kind = self._benchmark.kind
         for task in kind.tasks(self._benchmark.spec, site):
             process = self._start(task, processes, network, folder)
@@ -304,9 +300,7 @@ class _Run:
         return processes.start(name, [*enter, *task.argv], own, task.environment)
 
     def _blame(self, output: ToolOutput, processes: Processes) -> None:
-        """Raises BenchmarkFailed with a server's output when the measuring part failed due to the
-        server.
-        """
+        """Raises BenchmarkFailed with the output of a server that made the measuring part fail."""
         if output.exit_code:
             for server in processes.dead():
                 parsing.ended_well(server.output(), server.program)

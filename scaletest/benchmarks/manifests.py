@@ -233,9 +233,7 @@ def _account_and_network(benchmark: Benchmark, image: str) -> Document:
 
 
 def _mtu(benchmark: Benchmark, image: str, mtu: int) -> Document:
-    """Build the init container that sets the MTU of eth0, which is also Multus's default
-    network.
-    """
+    """Build the init container that sets the MTU of eth0, also Multus's default network."""
     return {
         "name": "mtu",
         "image": image,
@@ -281,9 +279,7 @@ def _volumes(
 
 
 def _scratch(benchmark: Benchmark, measuring: bool) -> Document:
-    """Choose the scratch volume: the spec's volume or claims for fio's workers, else an
-    emptyDir.
-    """
+    """Choose the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir."""
     template = getattr(benchmark.spec, "volume_claim_template", None)
     volume = getattr(benchmark.spec, "volume", None)
     if measuring:

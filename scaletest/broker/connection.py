@@ -124,9 +124,7 @@ def _why(url: str, error: Exception) -> str:
 
 
 def _keepalive_options() -> dict[int, int]:
-    """Socket options by which the kernel notices a connection that drops packets, where it has
-    them.
-    """
+    """Socket options by which the kernel notices a dead connection, where it has them."""
     wanted = {
         "TCP_KEEPIDLE": 5,
         "TCP_KEEPINTVL": 2,

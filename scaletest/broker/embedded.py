@@ -88,9 +88,7 @@ class EmbeddedServer:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it and wait until it answers; Unreachable with the end of its log when it does
-        not.
-        """
+        """Start it and wait for its answer; Unreachable with the end of its log without one."""
         self._guard = self._guard or Guard("TERM", remove=self.directory)
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -48,9 +48,7 @@ class Taken(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A finished request, as the next call reports it. registered: a heartbeat entered it in RQ's
-    registries.
-    """
+    """A finished request for the next call. registered: a heartbeat put it into RQ's registries."""
 
     taken: Taken
     outcome: str
@@ -65,15 +63,11 @@ class Paused:
 
 
 class Overdue:
-    """The worker's deadline has passed, or Redis forgot it: it needs a heartbeat before it can take
-    anything.
-    """
+    """The worker's deadline has passed, or Redis forgot it: it needs a heartbeat first."""
 
 
 class Again:
-    """There may be more to take: many entries were skipped, or the request of a repeated call was
-    lost to another.
-    """
+    """There may be more to take: entries were skipped, or a repeated call lost its request."""
 
 
 class PendingCall(NamedTuple):
@@ -150,9 +144,7 @@ class FastLane:
     def cycle(
         self, done: Done | None, *, take: bool = True, block_s: float = 0.0
     ) -> Taken | Paused | Overdue | None:
-        """Finish `done`, take the next request; None when there is none (after waiting up to
-        `block_s`).
-        """
+        """Finish `done`, take the next request; None when none came within `block_s`."""
         self.idle = done is None
         try:
             answer = self._call_script(done, "1" if take else "0")
@@ -166,9 +158,7 @@ class FastLane:
             self.idle = False
 
     def hang_up(self) -> bool:
-        """Break an idle lane's connection, so that its call ends with an error; whether it did. For
-        any thread.
-        """
+        """Break an idle lane's connection, which ends its call; whether it did. Any thread."""
         return self.idle and self.break_off()
 
     def break_off(self) -> bool:
@@ -292,7 +282,5 @@ class FastLane:
 
 
 def call_nonce() -> str:
-    """A prefix that makes the calls of a process larger than those of an earlier one with the same
-    name.
-    """
+    """A prefix that makes a process's calls larger than those of an earlier one of its name."""
     return f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}"

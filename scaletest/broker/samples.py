@@ -111,9 +111,7 @@ class SamplerLease:
         return "" if self._ended else self.node
 
     def answered(self, row: Sequence[int]) -> None:
-        """Take a heartbeat's answer: empty when another worker samples, else nodes, running,
-        submitted.
-        """
+        """Take a heartbeat's answer: empty when another samples, else nodes, running, submitted."""
         if not row or self._ended:
             self._lose()
             return
@@ -178,9 +176,7 @@ class SamplerLease:
             self._note(*row)
 
     def _lose(self) -> None:
-        """Note that the lease is lost. A thread that waits must still notice an `end` at this
-        instant.
-        """
+        """Note that the lease is lost. A waiting thread must notice an `end` at this instant."""
         self._owned.clear()
         if self._ended:
             self._owned.set()
@@ -220,9 +216,7 @@ class SamplerLease:
 
 
 class SampleReader:
-    """Reads the samples of a queue that arrive from now on. position: the last entry that was
-    read.
-    """
+    """Reads a queue's samples that arrive from now on. position: the last entry that was read."""
 
     def __init__(self, client: Redis, queue: str, position: str = "") -> None:
         """position: an earlier reader's, to go on from there."""

@@ -45,18 +45,14 @@ class Observer(Protocol):
     """Receives figures of the loop itself."""
 
     def turn(self, busy_s: float, in_flight: int) -> None:
-        """Note a turn of the loop: its time without the wait for replies, and requests in
-        flight.
-        """
+        """Note a turn of the loop: its time without waiting, and requests in flight."""
 
     def late(self, seconds: float) -> None:
         """Note that a request was submitted this long after its intended start."""
 
 
 class LoadLoop(ABC):
-    """Submits requests of one queue and gives a record of each to `sink`, on the loop's own
-    thread.
-    """
+    """Submits requests of one queue; gives a record of each to `sink`, on the loop's thread."""
 
     def __init__(
         self,

@@ -133,9 +133,7 @@ class NodeSample:
 
     @classmethod
     def from_dict(cls, data: Any) -> NodeSample:
-        """Read what `to_dict` wrote; InvalidValue on anything else. Figures of newer workers are
-        kept.
-        """
+        """Read what `to_dict` wrote; else InvalidValue. Figures of newer workers are kept."""
         if not isinstance(data, dict):
             raise InvalidValue("the sample is not a JSON object")
         fields = wire.take(data, "the sample", _TYPES)

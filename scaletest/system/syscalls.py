@@ -1,6 +1,4 @@
-"""System calls in which a thread can wait, by number and architecture, and what kind of wait each
-is.
-"""
+"""System calls in which a thread can wait, by number and architecture, with the kind of wait."""
 
 from __future__ import annotations
 
@@ -113,9 +111,7 @@ LOCK_COMMANDS = (7, 38)
 
 
 def calls(machine: str = "") -> Mapping[int, WaitKind]:
-    """The kind of each number on this machine's architecture; empty for one whose numbers are not
-    known here.
-    """
+    """The kind of each number on this machine's architecture; empty for an unknown one."""
     column = _COLUMNS.get(machine or platform.machine())
     if column is None:
         return {}

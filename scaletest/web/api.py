@@ -51,9 +51,7 @@ def api_series() -> Response:
 
 
 def api_records() -> Response:
-    """Kept records after number `since`, one a line; header Scaletest-First-Seq has the first
-    number.
-    """
+    """Records after number `since`, one a line; header Scaletest-First-Seq: the first number."""
     since = _since()
     downloads: BoundedSemaphore = current_app.config["DOWNLOADS"]
     if not downloads.acquire(blocking=False):

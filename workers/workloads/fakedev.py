@@ -175,9 +175,7 @@ def _present(root: Path, use: Use) -> Iterator[tuple[Path, IO[str]]]:
 
 
 def _first_run(root: Path) -> float:
-    """When the first run of this folder began, on the clock that all processes of the machine
-    share.
-    """
+    """When this folder's first run began, on the clock that all processes here share."""
     path = root / ".first"
     with path.open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -144,9 +144,7 @@ class Program:
 
 
 class _Tail:
-    """Forwards the output of a program and keeps its end. Its thread ends with the pipe, or at
-    close.
-    """
+    """Forwards the output of a program and keeps its end. Its thread ends with the pipe."""
 
     def __init__(self, stream: IO[bytes] | None, echo: IO[str] | None) -> None:
         self._stream = stream

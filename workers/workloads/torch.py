@@ -129,9 +129,7 @@ class TorchWorkload:
         deadline: float,
         watch: ProgramWatch | None,
     ) -> bytes | None:
-        """Send a request; the answer, b"" when the process died, None at the deadline. Raises
-        Interrupted.
-        """
+        """Send a request; b"" when the process died, None at the deadline. Raises Interrupted."""
         assert process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(line)

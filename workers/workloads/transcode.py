@@ -81,9 +81,7 @@ class TranscodeWorkload:
         self._program.close()
 
     def _checked(self, work: Transcode) -> Transcode:
-        """The description with the codec read from the file. InvalidValue for a file that cannot be
-        used.
-        """
+        """The description with the codec read from the file. InvalidValue for an unusable file."""
         file = self._directory / work.input
         try:
             if file.exists() and not file.is_file():

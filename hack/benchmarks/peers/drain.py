@@ -63,9 +63,7 @@ class Bench:
         self._environment = guard.environment({**os.environ, **peer.environment, **extra})
 
     def one(self, count: int, trips: int) -> dict[str, float]:
-        """One worker: the drain's figures and, by the same warm worker, the round trip's in
-        seconds.
-        """
+        """One worker: figures of the drain and, by the same worker, seconds of the round trip."""
         self._fill(count)
         base = self._number()
         with tempfile.TemporaryFile() as log:
