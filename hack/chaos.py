@@ -39,8 +39,7 @@ from scaletest.load import ClosedLoop
 from scaletest.model import Record
 from scaletest.model.errors import Unreachable
 
-# The seconds that the grandchildren sleep: no other process has them on its command line, not even
-# another soak's.
+# Seconds that the grandchildren sleep: no other process has this number on its command line.
 MARK = f"86399.{os.getpid()}"
 COMMAND = ("/bin/sh", "-c", f"sleep {MARK} & exit 0")
 QUEUES = {"sleep": (6, 0.75, ("0.001",)), "command": (2, 0.25, ())}

@@ -21,8 +21,7 @@ class Link:
     silent: bool = False
 
 
-# Called before a chunk is forwarded on a link, with whether the server sent it; may silence the
-# link.
+# Called before a chunk is forwarded, with whether the server sent it; may silence the link.
 Look = Callable[[Link, bytes, bool], None]
 
 

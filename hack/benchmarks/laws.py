@@ -75,8 +75,7 @@ CASES = {
         {"contention": 0.1, "coherency": 0.03, "peak": math.sqrt(0.9 / 0.03)},
         0.25,
     ),
-    # starting the processes of a request takes time too, so the shared part is a little less than
-    # all
+    # starting processes takes time too, so the shared part is a little less than all
     "contention": LawCase(
         0, shell(16, 400, 150, 0), "FAIL", ("amdahl", "usl"), {"contention": 0.15}, 0.15
     ),

@@ -149,8 +149,7 @@ class ControlPlane:
 
     def down(self) -> None:
         """End every process that `up` started, and all their children. Raises TimeoutError."""
-        # the node first and without a grace period: open watches would keep the API server from
-        # ending
+        # the node first, without a grace period: open watches would keep the API server alive
         self.node.box.down()
         pids = self._noted()
         # in reverse, so that controllers end before the API server that they write to

@@ -33,8 +33,7 @@ from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
 FAMILY_ERROR = 0.05
-# The name of a queue is made up for each run, and what was wanted of it does not change what was
-# measured.
+# Queue names are made up for each run, and requirements do not change what was measured.
 _NO_MATTER = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
 
 

@@ -18,8 +18,7 @@ from scaletest.analysis.completions import Ends, rates, span
 from scaletest.analysis.student_t import t_quantile
 
 BATCHES = 20
-# The 95 % and the 99 % points of max |S| / (s sqrt(n)) for 20 independent batches, simulated
-# (tests/unit).
+# 95 % and 99 % points of max |S| / (s sqrt(n)) for 20 independent batches, simulated in tests/unit.
 CUSUM_5, CUSUM_1 = 1.19, 1.38
 # A step with a larger relative shift must not be judged.
 MOST_SHIFT = 0.03

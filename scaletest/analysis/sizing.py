@@ -31,8 +31,7 @@ SHARED_PODS, SHARED_CPU = 3, 1.3
 HEADROOM = 0.7
 MOST_NODES = 100_000
 PODS_A_NODE = 110
-# latency in s from which a row holds -> lowest and highest part of the computed rate that was
-# measured
+# latency in s from which a row holds -> lowest and highest measured part of the computed rate
 EFFICIENCY: tuple[tuple[float, float, float], ...] = (
     (0.0, 0.65, 0.80),
     (0.1, 0.85, 0.95),

@@ -45,8 +45,7 @@ from scaletest.model import Plan, VerdictKind
 # Shorter steps would be at the mercy of one scheduling delay, however many requests they hold.
 SHORTEST_STEP_S = 2.0
 LOOK_GROWTH = 1.2
-# 2.326 / 1.960: from the half-width of a two-sided 95 % interval to that of a 98 % one, 1 % at each
-# end.
+# 2.326 / 1.960: from the half-width of a two-sided 95 % interval to that of 98 %, 1 % at each end.
 WIDER = 1.187
 # An interval wider than this comes from too little data to be trusted, whatever it decides.
 ROUGH = 0.10
@@ -54,8 +53,7 @@ ROUGH = 0.10
 MOST_WARMUP = 0.4
 # A throughput that changes by this along a part is a warm-up rather than a machine that heats up.
 WARMING, WARMING_T = 0.25, 3.0
-# A step that is the base of another doubling keeps its share of the error within the margin: 1 /
-# sqrt(2).
+# The base of another doubling keeps its share of the error within the margin: 1 / sqrt(2).
 BASE_SHARE = 0.4
 
 

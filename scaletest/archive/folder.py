@@ -216,8 +216,7 @@ class RunFolder:
         """
         try:
             with self.locked():
-                # the plan goes last: what is left by an interruption is still found, and can be
-                # deleted again
+                # the plan goes last: a rest can still be found and deleted again
                 for name in self._own():
                     (self.path / name).with_suffix(".new").unlink(missing_ok=True)
                     (self.path / f".{name}.new").unlink(missing_ok=True)

@@ -39,8 +39,7 @@ _FOLDERS: dict[str, type[RunFolder]] = {
     BENCHMARK: benchmarks.BenchmarkFolder,
     SATURATION: saturation.SaturationFolder,
 }
-# Files that are read whole, and lines of the others: as Python's objects they take up to 25 times
-# the memory.
+# Files that are read whole, and lines of the others: Python's objects take up to 25 times as much.
 _MOST_AT_ONCE, _SHARE_AT_ONCE = 16 * 1024**2, 128
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
 

@@ -39,8 +39,7 @@ from scaletest.model.errors import UsageError
 from scaletest.system.sampler import RequestSampler
 
 NODES = 8
-# Share of a core that sampling where time goes may take: a benchmark is short, and its parts are
-# few.
+# Share of a core that sampling may take: a benchmark is short and its parts are few.
 LOOKS_SHARE = 0.005
 _AGENT = "agent"
 

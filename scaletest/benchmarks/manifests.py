@@ -18,8 +18,7 @@ from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, PodOverrides
 from scaletest.kinds.kind import Kind, Part, PartAddress
 from scaletest.kinds.registry import GROUP
 
-# An earlier benchmark may have had the same name, and its pods may still exist: the uid tells them
-# apart.
+# Pods of an earlier benchmark of the same name may still exist: the uid tells them apart.
 BENCHMARK, ROLE, UID = f"{GROUP}/benchmark", f"{GROUP}/role", f"{GROUP}/uid"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"

@@ -35,8 +35,7 @@ SILENT_CONNECTION_MS = 10_000
 LOADING_LOOKS = 60
 LOADING_LOOK_S = 1.0
 MINIMUM_VERSION = (6, 2)
-# Errors of a broken, restarting, overloaded or read-only server; all of them pass, so the call may
-# be repeated.
+# Errors of a broken, restarting, full or read-only server: they pass, so the call may be repeated.
 TRANSIENT = (
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,

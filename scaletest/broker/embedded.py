@@ -65,8 +65,7 @@ class EmbeddedServer:
         self._extra = tuple(extra)
         self._program = program or find_server()
         self._append_only = append_only
-        # A Unix socket path holds 107 bytes at most, so the directory lies where the system keeps
-        # short-lived files.
+        # a Unix socket's path has 107 bytes at most, so the folder is a temporary one
         self.directory = Path(tempfile.mkdtemp(prefix="scaletest-"))
         self.socket = self.directory / "redis.sock"
         self._port = free_port() if tcp else 0

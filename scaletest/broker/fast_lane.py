@@ -25,8 +25,7 @@ from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.ended import counted
 
-# An idle worker repeats its call this often, and at least once an interval, so that it notices a
-# dead connection.
+# An idle worker repeats its call this often, and once an interval, to notice a dead connection.
 LONGEST_BLOCK_S = 20.0
 # How much longer than its block a socket waits for an answer.
 SOCKET_SLACK_S = 10.0

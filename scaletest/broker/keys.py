@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from rq.defaults import RQ_KEY_PREFIX
 
-# Before every key of RQ's, and before every key of ours.
+# Prefixes of RQ's keys and of our keys.
 RQ = f"{RQ_KEY_PREFIX}:"
 OWN = "scaletest:" if RQ_KEY_PREFIX == "rq" else f"{RQ}scaletest:"
 

@@ -181,8 +181,7 @@ class Queues:
                 fields = row if isinstance(row, list) else [None]
                 missing += fields[0] is None
                 if fields[0] is not None:
-                    # a job that was counted as ended was requeued, and counts again when it is
-                    # taken
+                    # a job counted as ended was requeued, and counts again when taken
                     uncounted += fields[1] is not None or not any(fields[2:])
         return uncounted, missing
 

@@ -15,8 +15,7 @@ import redis.exceptions
 
 from scaletest.broker.connection import Redis, twin
 
-# Each read is repeated after BLOCK_S; a server that is silent for longer than both together is
-# away.
+# A read is repeated after BLOCK_S; a server silent for longer than both together is away.
 BLOCK_S = 5.0
 SLACK_S = 10.0
 # Replies that one read parses, about 3 ms of work, so that the calling loop is not delayed.

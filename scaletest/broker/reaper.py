@@ -26,8 +26,7 @@ logger = logging.getLogger("scaletest.broker")
 # and minutes for a million.
 PIECE = 200
 MOST_PIECES = 100
-# Leases, workers and clients that one call takes back or forgets: each call keeps Redis for a few
-# milliseconds.
+# Leases, workers and clients that one call takes back: each call blocks Redis for milliseconds.
 REAP_BATCH = 50
 
 

@@ -33,8 +33,7 @@ MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
 STREAM_LENGTH = 2000
 MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
-# How long an idle node is sampled: from when a worker begins to sample, and after the queue's last
-# work.
+# How long an idle node is sampled, from the sampler's begin and after the queue's last request.
 AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 # A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
 FRESH_S = 2.0

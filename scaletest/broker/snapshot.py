@@ -24,8 +24,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.time_slots import TimeSlot
 
-# Queues requested in one call, which reads as many as its budget allows, and workers that one call
-# reads.
+# Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
 PAGE_WORKERS = 900
 # What parsing foreign data can raise.

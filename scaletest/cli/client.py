@@ -54,7 +54,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
     "--max-parallel",
     type=int,
     metavar="M",
-    help=f"Never more in flight. [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]",
+    help=f"Most requests in flight. [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]",
 )
 @click.option(
     "--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none."
@@ -64,7 +64,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
     type=float,
     default=0.0,
     metavar="S",
-    help="From a reply to the request that follows it.",
+    help="Seconds from a reply to the next request.",
 )
 @click.option("--rate", type=float, metavar="R", help="Open load: R requests a second, evenly.")
 @click.option(
@@ -92,7 +92,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
     default=30.0,
     show_default=True,
     metavar="S",
-    help="To wait for what is in flight at the end.",
+    help="Seconds to wait for requests in flight at the end.",
 )
 @click.option(
     "--listen",
@@ -111,7 +111,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
     "--token",
     default="",
     metavar="TEXT",
-    help="Needed to change anything over HTTP. Better set the variable SCALETEST_CLIENT_TOKEN.",
+    help="Token to control the client over HTTP. Better set the variable SCALETEST_CLIENT_TOKEN.",
 )
 @click.option(
     "--allow-host",

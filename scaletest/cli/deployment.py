@@ -37,7 +37,7 @@ def options(function: F) -> F:
         click.option(
             "--pause-autoscalers",
             is_flag=True,
-            help="Pause KEDA on the Deployment meanwhile, instead of refusing to run.",
+            help="Pause KEDA on the Deployment during the run, instead of refusing to run.",
         ),
         click.option(
             "--ready-timeout",
@@ -45,7 +45,7 @@ def options(function: F) -> F:
             default=120.0,
             show_default=True,
             metavar="S",
-            help="So long may the pods of a step take to be ready.",
+            help="Most seconds until the pods of a step are ready.",
         ),
         click.option(
             "--client",
@@ -60,14 +60,14 @@ def options(function: F) -> F:
             "--context",
             default="",
             metavar="NAME",
-            help="Of the kubeconfig. [default: the pod's own, or current]",
+            help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
         ),
         click.option(
             "-n",
             "--namespace",
             default="",
             metavar="NAME",
-            help="Of Deployment and client. [default: ours]",
+            help="Namespace of Deployment and client. [default: the current one]",
         ),
         click.option(
             "--deployment",

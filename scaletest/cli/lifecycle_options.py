@@ -157,7 +157,7 @@ WORKLOAD_OPTIONS = (
         "--storage-class",
         default="",
         metavar="NAME",
-        help="Of the claim. [default: the cluster's]",
+        help="Storage class of the claim. [default: the cluster's]",
     ),
     click.option("--image", default="busybox", show_default=True, help="Image of the pods."),
     click.option(
@@ -177,7 +177,7 @@ WORKLOAD_OPTIONS = (
         "--until",
         type=click.Choice(MILESTONES),
         default=None,
-        help="A workload counts as measured from here on. [default: by type]",
+        help="A workload counts as measured when it reaches this. [default: by type]",
     ),
     click.option(
         "--namespace",
@@ -185,7 +185,7 @@ WORKLOAD_OPTIONS = (
         metavar="NAME",
         help="[default: runai-PROJECT, else the current one]",
     ),
-    click.option("--context", default="", metavar="NAME", help="Of the kubeconfig."),
+    click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
     click.option(
         "--tool",
         type=click.Choice(["api", "kubectl", "runai"]),
@@ -197,7 +197,7 @@ WORKLOAD_OPTIONS = (
         "--tool-path",
         default="",
         metavar="PATH",
-        help="Of that program. [default: found by name]",
+        help="Path of that program. [default: found by name]",
     ),
     click.option(
         "--event-times",
@@ -247,7 +247,7 @@ def view_options(function: F) -> F:
             type=click.Choice(["watch", "api"]),
             default="watch",
             show_default=True,
-            help="Arrival at our watches, or the API's whole seconds, where both are known.",
+            help="Times at which events arrived, or the API's whole seconds, where both are known.",
         ),
     )
 

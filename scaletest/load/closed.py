@@ -50,8 +50,7 @@ class ClosedLoop(LoadLoop):
         )
         self._left = total
         self._delay_s = delay_s
-        # when each answered request may be followed by its next; sorted, because all pauses are
-        # equal
+        # when each answered request may be followed by its next; sorted, as pauses are equal
         self._pausing: deque[float] = deque()
         self._parallel = 0
         self._failed_in_a_row = 0

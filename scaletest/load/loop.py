@@ -27,8 +27,7 @@ READ_TIMEOUT_S = 2.0
 # broken worker must not keep its client busy.
 FIRST_BACKOFF_S = 0.05
 LONGEST_BACKOFF_S = 2.0
-# One turn submits at most this many, so that replies are read in between and the loop stays
-# responsive.
+# One turn submits at most this many, so that replies are read in between.
 TURN_REQUESTS = 128
 
 

@@ -35,8 +35,7 @@ def scale(number: float, unit: str, digits: int = 4) -> tuple[float, str]:
     if unit == "":
         return 1.0, ""
     if unit == "s":
-        # never larger than seconds, because nobody reads kiloseconds; down to nanoseconds, for
-        # latencies
+        # never larger than seconds, as kiloseconds are unusual; down to nanoseconds, for latencies
         return next(
             (
                 (size, name)

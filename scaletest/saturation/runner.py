@@ -20,8 +20,7 @@ from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan, SaturationStep
 
 LEAST_BEHIND = 100.0
-# So many seconds' worth of requests behind, and as many usual latencies, and a step is beyond
-# doubt.
+# Beyond doubt: this many seconds' worth of requests behind, and as many usual latencies.
 BEHIND_S, BEHIND_USUAL = 1.0, 5.0
 
 

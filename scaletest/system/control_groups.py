@@ -15,8 +15,7 @@ _MOUNTS = {
     CPU_TIME: ("cpuacct", "cpu,cpuacct", "cpuacct,cpu"),
     MEMORY: ("memory",),
 }
-# What version 1 writes where there is no limit of memory: the largest number of bytes, in whole
-# pages.
+# Version 1 writes this without a limit of memory: the largest number of bytes, in whole pages.
 _NO_MEMORY_LIMIT = 2**60
 # The kernel's own choice where nobody made another.
 _PERIOD_US = 100_000

@@ -105,8 +105,7 @@ _NUMBERS: Mapping[WaitKind, Mapping[str, tuple[int | None, int | None]]] = {
     },
 }
 _COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
-# The commands of fcntl that wait for a lock: F_SETLKW and F_OFD_SETLKW, the same on both
-# architectures.
+# The commands of fcntl that wait for a lock, F_SETLKW and F_OFD_SETLKW, on both architectures.
 LOCK_COMMANDS = (7, 38)
 
 

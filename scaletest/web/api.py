@@ -22,8 +22,7 @@ CHUNK = 200
 # Each keeps a thread of the server busy until its reader is done; the other threads stay free.
 DOWNLOADS = 2
 SCHEMA_VERSION = 1
-# Position -> next position and the samples between; "" returns the last position. Raises
-# Unreachable.
+# Position -> next position and the samples between; "": the last position. Raises Unreachable.
 SamplesAfter = Callable[[str], tuple[str, list[NodeSample]]]
 _POSITION = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
 

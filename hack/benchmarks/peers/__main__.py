@@ -27,8 +27,7 @@ from scaletest.system.guard import Guard
 SEED = 20_240_229
 LEAST_JOBS = 150
 FLEETS = (OURS, STOCK)
-# What a run spends in all on waiting for busy neighbours and on measuring once more what they
-# disturbed.
+# Seconds that a run spends on waiting for busy neighbours and on repeating what they disturbed.
 PATIENCE_S = 120.0
 LONGEST_WAIT_S = 5.0
 

@@ -153,8 +153,7 @@ class Bench:
             raise Failed(f"{self._peer.name}: {count} jobs were gone before they could be measured")
         spent = {key: (value - first.counts[key]) / jobs for key, value in last.counts.items()}
         spent["commands"] -= looks[0] / jobs
-        # Below zero by a tick or two: the machine and its processes are not counted at the same
-        # instant.
+        # below zero by a tick or two: the machine and its processes are not read at once
         foreign = max(0.0, spent.pop("foreign_us") * jobs / seconds / 1e6)
         return {"per_s": jobs / seconds, "seconds": seconds, "foreign_cores": foreign, **spent}
 

@@ -19,8 +19,7 @@ from scaletest.model.schema.parts import (
     text,
 )
 
-# Where a worker's time can be spent: in a state of the request that it runs, or in the gap before
-# it.
+# Where a worker's time can be spent: in a state of the request, or in the gap before it.
 PLACES = (*State, "gap")
 
 

@@ -21,8 +21,7 @@ FOLDERS = ("/dev/dri", "/dev/accel")
 # Of one process: whoever opens more devices is described by the first of them.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
-# Kernels before 6.2 do not say how many descriptors a process has: the first looks list them all
-# then.
+# Kernels before 6.2 do not count a process's descriptors: there the first looks list them all.
 _FIRST_LOOKS = 8
 # A shorter time says too little about how fast a device's clock runs.
 _LEAST_CLOCK_S = 0.05
