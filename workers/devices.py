@@ -106,9 +106,7 @@ class DeviceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A device for one run. index: its place among all that match; slot: the leased one, None
-    without leases.
-    """
+    """A device for one run. index: among all matches; slot: the leased one, None without leases."""
 
     device: Device
     index: int = 0

@@ -1,6 +1,4 @@
-"""A worker's slot of a device: leased before the worker is known to anybody, and claimed again when
-it was lost.
-"""
+"""A worker's slot of a device: leased before the worker is registered, claimed again when lost."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A worker's runtime: its settings, its workload, and from a request to a reply. Knows nothing of
-Redis.
-"""
+"""A worker's runtime: its settings, its workload, and requests to replies, without Redis."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def append(row: Row, path: Path = RESULTS) -> None:
         file.write(json.dumps({**row, **stamp}) + "\n")
 
 
-def make(cases: Iterable[Case], at_most: int | None) -> None:
+def make(cases: Iterable[InjectedRun], at_most: int | None) -> None:
     """Make runs, of the cases in this order. An injector that this machine cannot have is left out,
     and said so.
     """

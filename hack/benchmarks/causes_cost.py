@@ -36,9 +36,7 @@ _VIDEO = "testsrc2=size=640x360:rate=25:duration=4"
 
 @dataclass(frozen=True, slots=True)
 class CostCase:
-    """workers: of each kind. ratio: between which the interval of the ratio of throughput lies.
-    cores: at most.
-    """
+    """workers: of each kind. ratio: bounds of the interval of the throughput ratio. cores: most."""
 
     workers: int
     command: tuple[str, ...]
@@ -87,9 +85,7 @@ class WorkerGroup:
             ]
 
     def measure(self, seconds: float) -> tuple[float, float]:
-        """(requests a second, CPU seconds a second of the workers themselves) under load for so
-        long.
-        """
+        """(requests a second, CPU seconds a second of the workers) under load for so long."""
         self._records.clear()
         with Client(connect(self._url)) as client:
             loop = ClosedLoop(client, self._queue, self._records.append)
@@ -126,9 +122,7 @@ class WorkerGroup:
 
 
 def pairs(name: str, count: int, seconds: float) -> Row:
-    """Some pairs, in turn with sampling first and last; ratio and difference with their 95 %
-    intervals.
-    """
+    """Pairs, alternating which is first; ratio and difference with their 95 % intervals."""
     case = CASES[name]
     ratios: list[float] = []
     cores: list[float] = []

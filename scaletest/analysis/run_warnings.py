@@ -11,8 +11,7 @@ from scaletest.analysis.cause_text import workers_text
 from scaletest.analysis.interference import Interference, between
 from scaletest.analysis.steps import MeasuredStep, Step
 
-# Parts of a request's time that the tester may cost: above the first a warning, above the second
-# no verdict.
+# Parts of a request's time that the tester may cost: above them a warning, or no verdict.
 WARN_OVERHEAD = 0.02
 MOST_OVERHEAD = 0.10
 # Multiples of the ideal ratio. Above the first it may be a cache or an error of measurement, above

@@ -91,9 +91,7 @@ def _tails(t: float, freedom: float) -> float:
 
 
 def _beta_ratio(a: float, b: float, x: float) -> float:
-    """I_x(a, b) for x <= 1/2 by its power series, x^a / (a B(a, b)) sum of (1 - b)_k a x^k / (k! (a
-    + k)).
-    """
+    """I_x(a, b) for x <= 1/2: x^a / (a B(a, b)) times the sum of (1 - b)_k a x^k / (k! (a + k))."""
     term, total, k = 1.0, 1.0, 0
     while abs(term) > 1e-16:
         k += 1

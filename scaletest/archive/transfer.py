@@ -202,9 +202,7 @@ def _placed(member: tarfile.TarInfo) -> tuple[str, str]:
 
 
 def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, most_at_once: int) -> None:
-    """Write a member; UsageError when it holds more than `most_at_once` bytes that can only be read
-    together.
-    """
+    """Write a member; UsageError for over `most_at_once` bytes that must be read together."""
     lines = target.suffix == ".jsonl" and target.name != STEPS
     source, together = tar.extractfile(member), 0
     with open_private(target, "xb") as file:

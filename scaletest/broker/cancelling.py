@@ -38,9 +38,7 @@ class Cancellation:
         self._taken_out = 0
 
     def run(self) -> int:
-        """Cancel the requests that still wait; how many. Sweeps again while a sweep takes out some
-        but not all.
-        """
+        """Cancel requests that still wait; how many. Sweeps again after a partial sweep."""
         self._mark()
         while True:
             before = self._left

@@ -1,6 +1,4 @@
-"""scaletest autoscale: play a workload against autoscaling rules on a virtual clock, and find a
-good one.
-"""
+"""scaletest autoscale: play a workload against autoscaling rules, and find a good rule."""
 
 from __future__ import annotations
 

@@ -113,9 +113,7 @@ def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
 
 
 def _causes(cluster: Cluster) -> list[dict[str, Any]] | None:
-    """What the workers of each node can read to name causes, and what is missing; None when we may
-    not know.
-    """
+    """What the workers of each node can read for causes, and what is missing; None if unknown."""
     from scaletest.cluster import rights, views
     from scaletest.model.visibility import visibility_gaps
 

@@ -77,9 +77,7 @@ def devices(**given: Any) -> int:
 
 
 def _spec(given: dict[str, Any]) -> dict[str, Any]:
-    """The pod that the options describe, {} without any. UsageError, InvalidValue for what is
-    none.
-    """
+    """The pod that the options describe, {} without any. UsageError, InvalidValue if invalid."""
     from scaletest.cluster.capacity import quantity
 
     wanted = dict(zip(("cpu", "memory"), (given["cpu"], given["memory"]), strict=True))
@@ -109,9 +107,7 @@ def _spec(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _devices(cluster: Cluster) -> dict[str, Any]:
-    """Devices by node, slices and classes; what is unknown is null, with the reason in
-    `unknown`.
-    """
+    """Devices by node, slices and classes; null where unknown, with the reason in `unknown`."""
     from scaletest.cluster import devices, discovery, headroom, rights
 
     unknown: list[str] = []

@@ -1,6 +1,4 @@
-"""scaletest validate --deployment: everything that is checked before, and put together for, a run
-on Kubernetes.
-"""
+"""scaletest validate --deployment: checks before a run on Kubernetes, and its parts."""
 
 from __future__ import annotations
 
@@ -176,9 +174,7 @@ class DeploymentTarget:
 
 
 def target(given: dict[str, Any], limit: int) -> DeploymentTarget:
-    """Check rights, autoscalers and room, change nothing. UsageError, Unreachable when it cannot
-    work.
-    """
+    """Check rights, autoscalers and room without changes. UsageError, Unreachable if not met."""
     from scaletest.cluster import discovery
     from scaletest.cluster.connection import connect
     from scaletest.cluster.deployment import Deployment
@@ -279,9 +275,7 @@ def _queue(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> s
 
 
 def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ...]:
-    """Warnings about what cannot be known. UsageError when nodes or quotas cannot take so many
-    pods.
-    """
+    """Warnings about unknown capacity. UsageError when nodes or quotas cannot take the pods."""
     from scaletest.cluster.headroom import headroom
 
     have = sum(not one.going and bool(one.node) for one in deployment.pods())

@@ -1,6 +1,4 @@
-"""scaletest exporter: queue state as Prometheus metrics and as JSON, for dashboards, HPA and
-KEDA.
-"""
+"""scaletest exporter: queue state as metrics and JSON for dashboards, HPA and KEDA."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""scaletest lifecycle: how fast the cluster brings workloads up. Thin: options in, rooms put
-together, results out.
-"""
+"""scaletest lifecycle: how fast a cluster brings workloads up; options, parts and results."""
 
 from __future__ import annotations
 
@@ -291,7 +289,9 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
     what = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"nobody can be asked whether to delete {what}", hint="add --yes")
+            raise UsageError(
+                f"there is no terminal to ask whether to delete {what}", hint="add --yes"
+            )
         if not confirm(f"delete all {what}?"):
             work.say("nothing deleted")
             return

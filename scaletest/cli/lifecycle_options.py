@@ -1,6 +1,4 @@
-"""Options of `scaletest lifecycle` that several of its commands share, and what they are made
-into.
-"""
+"""Options that several commands of `scaletest lifecycle` share, and their conversion."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ DEFAULT_PROJECT = "project-0"
 
 
 def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """A folder; else LAST, the one that began last, or the end of a name, of those that `run` keeps
-    and imports.
-    """
+    """A folder; else LAST or the end of a name, of runs that `run` keeps and imports."""
     import os
 
     from scaletest.archive import default_root
@@ -392,9 +388,7 @@ def view_of(given: dict[str, Any]) -> WorkloadSelection:
 
 
 def result_of(store: Store, given: dict[str, Any], interrupted: str = "") -> LifecycleResult:
-    """Everything that the folder's files say. Without a plan they are those of the original
-    tool.
-    """
+    """Everything in the folder's files; without a plan they are those of the original tool."""
     from scaletest.analysis.lifecycle.judge import parse
     from scaletest.analysis.lifecycle.result import WorkloadSelection, result
 

@@ -170,9 +170,7 @@ def _channel(
                 self.last_activity = before
 
         def writable(self) -> bool:
-            """Whether there is something to send; closes the connection of a peer that reads
-            nothing.
-            """
+            """Whether data is left to send; closes the connection of a peer that never reads."""
             if self.total_outbufs_len and time.time() - self.last_activity > IDLE_S:
                 self.handle_close()
                 return False

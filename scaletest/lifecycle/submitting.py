@@ -54,9 +54,7 @@ class Tool(Protocol):
 
 
 class Submitter:
-    """Carries out a plan. clock: seconds since the epoch. fresh: nobody can have submitted any of
-    it before.
-    """
+    """Carries out a plan. clock: epoch seconds. fresh: nothing of it was submitted before."""
 
     def __init__(
         self,
@@ -130,9 +128,7 @@ class Submitter:
     def _reap(
         self, under_way: set[Future[Submission]], *, wait_all: bool
     ) -> set[Future[Submission]]:
-        """Take in answers; an exception of one ends the submitting. Returns those that still are
-        under way.
-        """
+        """Take in answers; an exception ends the submitting. Returns those under way."""
         if not wait_all and len(under_way) < MOST_IN_FLIGHT:
             done = {one for one in under_way if one.done()}
         else:

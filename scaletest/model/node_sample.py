@@ -105,9 +105,7 @@ class NodeSample:
         return self.resources.get(resource, {}).get(figure)
 
     def of_kind(self, kind: str) -> dict[str, Mapping[str, float]]:
-        """Figures of all resources of a kind, by the resource's own name, as "sda"; "" without
-        one.
-        """
+        """Figures of all resources of a kind by the resource's name, as "sda"; "" for none."""
         resources = {}
         for label, figures in self.resources.items():
             resource_kind, _, name = label.partition(":")

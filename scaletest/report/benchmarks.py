@@ -135,7 +135,11 @@ def _rows(plan: BenchmarkPlan, pairs: Sequence[Pair]) -> list[PermutationRow]:
         mine = groups.get(number, [])
         found = {key: summarise(numbers) for key, numbers in by.get(number, {}).items()}
         good = sum(one.ok for one in mine)
-        rows.append(PermutationRow(number, words(values) or plan.name, values, good, len(mine) - good, found))
+        rows.append(
+            PermutationRow(
+                number, words(values) or plan.name, values, good, len(mine) - good, found
+            )
+        )
     return rows
 
 

@@ -139,9 +139,7 @@ def parse_major_faults(data: bytes) -> int:
 
 
 def parse_cpu_s(data: bytes) -> float | None:
-    """/proc/PID/stat: user and system time of a process and of its children that ended and were
-    awaited, in seconds.
-    """
+    """/proc/PID/stat: seconds of user and system time, with children that were reaped."""
     fields = data.rpartition(b")")[2].split()
     try:
         if len(fields) > 14:

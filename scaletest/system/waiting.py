@@ -152,9 +152,7 @@ def _wait_child_polling(
 
 
 def _is_ready(handles: Sequence[int], deadline: float, watch: ChildWatch | None) -> bool:
-    """Whether one of them is readable, or the deadline has passed; false when there was something
-    else to do.
-    """
+    """Whether one is readable or the deadline has passed; false after other work."""
     due = min(deadline, watch.due) if watch else deadline
     ready, _, _ = select.select(handles, [], [], _left(due))
     if ready or due == deadline:

@@ -261,7 +261,7 @@ def test_a_question_that_nobody_answers_changes_nothing(
 ) -> None:
     answer = call_here("queue", verb, "q", "--redis-url", url)
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr.splitlines()[-2:] == ["error: nobody answers the question", "  add --yes"]
+    assert answer.stderr.splitlines()[-2:] == ["error: the question got no answer", "  add --yes"]
     assert queues.names() == ["q"]
 
 

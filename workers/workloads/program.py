@@ -1,6 +1,4 @@
-"""Runs one program: without a shell, in a process group of its own, which ends with it, its limit,
-or its worker.
-"""
+"""Runs one program without a shell, in a process group that ends with it, its limit or worker."""
 
 from __future__ import annotations
 

@@ -85,9 +85,7 @@ class PeerComparison:
             self._fail(name, str(error))
 
     def _quieter(self, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Measure when others rest, once more when they did not, and keep the quieter; within the
-        run's patience.
-        """
+        """Measure when the machine is quiet, repeat once if not, keep the quieter; in patience."""
         self._patience_s -= wait_for_quiet(min(LONGEST_WAIT_S, self._patience_s))
         row = measure()
         if row["foreign_cores"] > LOUD_CORES and self._patience_s > 0:

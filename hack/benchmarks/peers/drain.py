@@ -78,9 +78,7 @@ class Bench:
         return row
 
     def fleet(self, workers: int, count: int) -> dict[str, float]:
-        """Jobs a second of several workers on one queue, which is shown to them once all of them
-        wait for it.
-        """
+        """Jobs a second of several workers on one queue, which starts when all wait for it."""
         self._fill(count)
         self._redis.rename(self._peer.queue, _HELD)
         with tempfile.TemporaryFile() as log:
@@ -205,9 +203,7 @@ class Bench:
         return int(self._redis.execute_command(*command))
 
     def _counts(self, sessions: list[int]) -> dict[str, float]:
-        """What was spent so far, by the server and by strangers. Calls inside scripts count as
-        commands.
-        """
+        """Used so far by the server and by strangers. Calls in scripts count as commands."""
         info = self._redis.info("cpu", "stats", "commandstats")
         return {
             "redis_us": (float(info["used_cpu_user"]) + float(info["used_cpu_sys"])) * 1e6,
@@ -220,9 +216,7 @@ class Bench:
 
 
 def _end(workers: list[subprocess.Popen[bytes]]) -> None:
-    """The groups that were started here. KILL: the server is emptied next, there is nothing to say
-    goodbye to.
-    """
+    """Kill the groups that were started here; the server is emptied next."""
     for worker in workers:
         try:
             os.killpg(worker.pid, signal.SIGKILL)

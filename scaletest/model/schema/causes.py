@@ -1,6 +1,4 @@
-"""Causes in the result of a run: values of `Causes` in `analysis`, which this package cannot
-import.
-"""
+"""Causes in a run's result: values of `analysis`, which this package cannot import."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Progress of a lifecycle run: one line that changes on a terminal, else one every ten seconds. To
-standard error.
-"""
+"""Progress of a lifecycle run on standard error: a line that changes, or one every ten seconds."""
 
 from __future__ import annotations
 

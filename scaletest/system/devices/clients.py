@@ -194,9 +194,7 @@ class Clients:
 
 
 def present(device: str = "") -> bool:
-    """Whether this machine shows any such device, or this file is one, by the number of its
-    driver.
-    """
+    """Whether this machine shows such devices, or this file is one, by the driver's number."""
     if any(os.path.isdir(folder) for folder in FOLDERS):  # noqa: PTH112 - asked before every program
         return True
     try:

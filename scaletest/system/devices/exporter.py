@@ -1,6 +1,4 @@
-"""Devices of which an exporter tells, as Prometheus's text at a URL: DCGM, XPU Manager 2, or
-OpenTelemetry's names.
-"""
+"""Devices from an exporter's Prometheus text: names of DCGM, XPU Manager 2, OpenTelemetry."""
 
 from __future__ import annotations
 
