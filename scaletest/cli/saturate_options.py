@@ -63,13 +63,7 @@ TARGET = (
         metavar="svc/NAME[:PORT][/PATH]",
         help="Load a Service of the cluster.",
     ),
-    click.option(
-        "-n",
-        "--namespace",
-        default="",
-        metavar="NAME",
-        help="Namespace of the Service. [default: the current one]",
-    ),
+    click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace of the Service."),
     click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
     click.option(
         "--pause-autoscalers",
@@ -101,21 +95,13 @@ TARGET = (
         help="Bodies in turn: file, folder, lines, or a plug-in of the group scaletest.payloads.",
     ),
     click.option(
-        "-H",
-        "--header",
-        "headers",
-        multiple=True,
-        metavar="'NAME: VALUE'",
-        help="Header of every request; may be repeated.",
+        "-H", "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="HTTP headers."
     ),
     click.option(
         "--token-file", default="", metavar="FILE", help="Send its content as bearer token."
     ),
     click.option(
-        "--ca-file",
-        default="",
-        metavar="FILE",
-        help="PEM file of the authority of the service's certificate.",
+        "--ca-file", default="", metavar="FILE", help="PEM file of the service's authority."
     ),
     click.option(
         "--client-name",
@@ -181,10 +167,7 @@ LOAD = (
         help="search: ramp, bisect, confirm; sweep: --start to --maximum by --increment.",
     ),
     click.option(
-        "--poisson/--steady",
-        default=True,
-        show_default=True,
-        help="Start requests at random times (Poisson), or evenly spaced.",
+        "--poisson/--steady", default=True, show_default=True, help="Start at random, or evenly."
     ),
     click.option(
         "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of --poisson."
@@ -206,11 +189,7 @@ LOAD = (
         help="Factor between the levels of the ramp.",
     ),
     click.option(
-        "--increment",
-        type=float,
-        default=0.0,
-        metavar="X",
-        help="Difference between the levels of a sweep or a linear ramp.",
+        "--increment", type=float, default=0.0, metavar="X", help="Increment of a sweep or ramp."
     ),
     click.option(
         "--count",
@@ -378,10 +357,7 @@ TUNE = (
         help="Argument that holds the pod's concurrency, as in --workers.",
     ),
     click.option(
-        "--container",
-        default="",
-        metavar="NAME",
-        help="Container to tune. [default: the first of the pod]",
+        "--container", default="", metavar="NAME", help="Container to tune. [default: the first]"
     ),
     click.option(
         "--ready-timeout",
