@@ -39,8 +39,7 @@ from scaletest.load import ClosedLoop
 from scaletest.model import Record
 from scaletest.model.errors import Unreachable
 
-# The seconds that the grandchildren sleep: no other process has them on its command line, not even
-# another soak's.
+# Seconds that the grandchildren sleep: no other process has this number on its command line.
 MARK = f"86399.{os.getpid()}"
 COMMAND = ("/bin/sh", "-c", f"sleep {MARK} & exit 0")
 QUEUES = {"sleep": (6, 0.75, ("0.001",)), "command": (2, 0.25, ())}
@@ -84,7 +83,7 @@ class Tally:
         self.shortest_wait_s = min(self.shortest_wait_s, record.reply.wait_s)
 
 
-class Workers:
+class AttackedWorkers:
     """The worker processes under attack."""
 
     def __init__(self, url: str, direct_url: str, log: Path, heartbeat_s: float) -> None:
@@ -233,7 +232,7 @@ class Field:
 class Attack:
     """Injects failures: some every second, those of Redis at certain shares of the requests."""
 
-    def __init__(self, field: Field, workers: Workers, seed: int) -> None:
+    def __init__(self, field: Field, workers: AttackedWorkers, seed: int) -> None:
         self._field, self._server, self._workers = field, field.server, workers
         self._chance = random.Random(seed)
         self._redis: Any = connect(field.server.url)
@@ -280,9 +279,7 @@ class Attack:
             process.wait()
 
     def at(self, share: float) -> None:
-        """Inject the next failure of Redis or the clients when this share of requests is its
-        mark.
-        """
+        """Inject the next failure of Redis or the clients at its mark of finished requests."""
         if self.marks and share >= self.marks[0][0]:
             self.marks.pop(0)[1]()
 
@@ -358,7 +355,7 @@ def field_in(folder: Path) -> Iterator[Field]:
 def soak(field: Field, queues: Queues, log: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Run the whole soak and return its result."""
     began = time.monotonic()
-    workers = Workers(field.for_workers.url, field.server.url, log, options.heartbeat)
+    workers = AttackedWorkers(field.for_workers.url, field.server.url, log, options.heartbeat)
     attack = Attack(field, workers, options.seed)
     loads = start_loads(field, options.requests)
     requests = sum(load.total for load in loads)

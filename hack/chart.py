@@ -123,8 +123,7 @@ RULES: dict[str, Any] = {
     "graceSeconds": COUNT,
     "tolerations": OBJECTS,
 }
-# Maps with free keys; and those whose values must be strings, since the API server refuses 1 or
-# true.
+# Maps with free keys, and those with string values, since the API server refuses 1 or true.
 FREE = re.compile(r"(resources|affinity|behavior)$")
 TEXTS = re.compile(
     r"(nodeSelector|labels|podLabels|annotations|podAnnotations|commonLabels|users)$"

@@ -13,7 +13,7 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 @dataclass(frozen=True)
-class Panel:
+class GrafanaPanel:
     """A panel.
 
     queries: pairs of expression and legend. unit: of Grafana, as in s or short. kind: of Grafana.
@@ -57,53 +57,53 @@ def by_node(metric: str, more: str = "") -> str:
     return f"max by (node{more}) ({metric}{{{Q}}})"
 
 
-ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
+ROWS: tuple[tuple[str, tuple[GrafanaPanel, ...]], ...] = (
     (
         "Queues",
         (
-            Panel(
+            GrafanaPanel(
                 "Redis answers",
                 (("min(scaletest_up)", "up"),),
                 kind="stat",
                 width=4,
                 note="1 when Redis answered the last scrape. While it is 0 nothing else is known.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Waiting",
                 ((added("scaletest_queue_waiting"), "waiting"),),
                 kind="stat",
                 width=4,
                 note="Requests that wait for a worker, in the chosen queues.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Running",
                 ((added("scaletest_queue_running"), "running"),),
                 kind="stat",
                 width=4,
                 note="Requests that a worker runs, in the chosen queues.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Workers",
                 ((added("scaletest_workers"), "workers"),),
                 kind="stat",
                 width=4,
                 note="Living workers of the chosen queues.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Wanted",
                 ((added("scaletest_queue_desired_workers"), "workers"),),
                 kind="stat",
                 width=4,
                 note="Workers that the chosen queues need.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Clients",
                 (("max(scaletest_clients)", "clients"),),
                 kind="stat",
                 width=4,
                 note="Living clients, of all queues.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Waiting and running",
                 (
                     (added("scaletest_queue_waiting", "queue"), "{{queue}} waiting"),
@@ -114,7 +114,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     " workers."
                 ),
             ),
-            Panel(
+            GrafanaPanel(
                 "Oldest waiting request",
                 ((f"max by (queue) (scaletest_queue_oldest_waiting_seconds{{{Q}}})", "{{queue}}"),),
                 "s",
@@ -123,7 +123,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     " serves the queue."
                 ),
             ),
-            Panel(
+            GrafanaPanel(
                 "Submitted and ended a second",
                 (
                     (rate("scaletest_requests_submitted_total"), "{{queue}} submitted"),
@@ -137,13 +137,13 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Workers",
         (
-            Panel(
+            GrafanaPanel(
                 "Workers by state",
                 ((added("scaletest_workers", "state"), "{{state}}"),),
                 width=12,
                 note="A suspect worker fails everything at once: look at its device.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Share of workers that are busy",
                 (
                     (
@@ -166,7 +166,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Times",
         (
-            Panel(
+            GrafanaPanel(
                 "Wait",
                 ((rate("scaletest_queue_wait_seconds_bucket", "le"), "{{le}}"),),
                 "s",
@@ -176,7 +176,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     "Time from submission to start: requests a second by the time that they waited."
                 ),
             ),
-            Panel(
+            GrafanaPanel(
                 "Run",
                 ((rate("scaletest_request_run_seconds_bucket", "le"), "{{le}}"),),
                 "s",
@@ -184,7 +184,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 12,
                 note="Run time: requests a second by the time that they ran.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Wait, median and 95 %",
                 (
                     (quantile(0.5, "scaletest_queue_wait_seconds"), "{{queue}} p50"),
@@ -193,7 +193,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "s",
                 note="From the histogram, so within its buckets.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Run, median and 95 %",
                 (
                     (quantile(0.5, "scaletest_request_run_seconds"), "{{queue}} p50"),
@@ -202,7 +202,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "s",
                 note="From the histogram, so within its buckets.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Longest in the exporter's window",
                 (
                     (f"max by (queue) (scaletest_queue_wait_max_seconds{{{Q}}})", "{{queue}} wait"),
@@ -222,14 +222,14 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Outcomes",
         (
-            Panel(
+            GrafanaPanel(
                 "Ended a second",
                 ((rate("scaletest_requests_total", "outcome"), "{{outcome}}"),),
                 "reqps",
                 width=12,
                 note="Requests that ended, by outcome.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Problems a second",
                 (
                     (rate("scaletest_requests_rejected_total"), "{{queue}} rejected: queue full"),
@@ -251,7 +251,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Autoscaling",
         (
-            Panel(
+            GrafanaPanel(
                 "Wanted and living workers",
                 (
                     (added("scaletest_queue_desired_workers", "queue"), "{{queue}} wanted"),
@@ -261,7 +261,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 width=12,
                 note="If the lines jump up and down, see docs/explanation/autoscaling.md.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Submitted a second",
                 ((added("scaletest_queue_submitted_per_second", "queue"), "{{queue}}"),),
                 "reqps",
@@ -271,14 +271,14 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     " mean run time."
                 ),
             ),
-            Panel(
+            GrafanaPanel(
                 "Mean run time",
                 ((f"max by (queue) (scaletest_queue_run_mean_seconds{{{Q}}})", "{{queue}}"),),
                 "s",
                 width=4,
                 note="Over the exporter's window, or the last one that is known.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Exporter: reading Redis",
                 (("scaletest_exporter_read_seconds", "{{instance}}"),),
                 "s",
@@ -293,13 +293,13 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Nodes and devices, while there is work",
         (
-            Panel(
+            GrafanaPanel(
                 "Busy CPUs",
                 ((by_node("scaletest_node_cpu_busy_ratio"), "{{node}}"),),
                 "percentunit",
                 note="Share of the CPU time of a node that any program uses.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Pressure",
                 (
                     (by_node("scaletest_node_cpu_pressure_ratio"), "{{node}} CPU"),
@@ -309,7 +309,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "percentunit",
                 note="Share of the time in which some thread of the node waits for the resource.",
             ),
-            Panel(
+            GrafanaPanel(
                 "CPU limit",
                 ((by_node("scaletest_node_container_throttled_ratio"), "{{node}}"),),
                 "percentunit",
@@ -318,14 +318,14 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     " a limit."
                 ),
             ),
-            Panel(
+            GrafanaPanel(
                 "Memory available",
                 ((by_node("scaletest_node_memory_available_bytes"), "{{node}}"),),
                 "bytes",
                 width=6,
                 note="Memory of a node that programs can still use.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Busy devices",
                 ((by_node("scaletest_device_busy_ratio", ", device"), "{{node}} {{device}}"),),
                 "percentunit",
@@ -335,7 +335,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     " report it."
                 ),
             ),
-            Panel(
+            GrafanaPanel(
                 "Device memory",
                 (
                     (
@@ -347,7 +347,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 width=6,
                 note="Memory of a device that is in use.",
             ),
-            Panel(
+            GrafanaPanel(
                 "Device power",
                 (
                     (
@@ -431,7 +431,7 @@ def _frame(panels: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
+def _panel(panel: GrafanaPanel, number: int, place: dict[str, int]) -> dict[str, Any]:
     heat = panel.kind == "heatmap"
     query_format = "heatmap" if heat else "time_series"
     targets = [

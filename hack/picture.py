@@ -1,6 +1,4 @@
-"""Draws docs/demo.svg from the output of a demo on standard input, without external fonts or
-links.
-"""
+"""Draws docs/demo.svg from a demo's output on standard input, without external fonts."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ class Link:
     silent: bool = False
 
 
-# Called before a chunk is forwarded on a link, with whether the server sent it; may silence the
-# link.
+# Called before a chunk is forwarded, with whether the server sent it; may silence the link.
 Look = Callable[[Link, bytes, bool], None]
 
 
@@ -34,9 +33,7 @@ def port_of(url: str) -> int:
 
 
 class Proxy:
-    """Forwards connections to a port of this machine, in a thread of its own, as a context
-    manager.
-    """
+    """Forwards connections to a port of this machine, in a thread; a context manager."""
 
     def __init__(
         self, target_port: int, look: Look = lambda link, chunk, from_server: None

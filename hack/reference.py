@@ -1,6 +1,4 @@
-"""Writes the generated part of the documentation; with --check only checks that it is up to
-date.
-"""
+"""Writes the generated part of the documentation; --check checks that it is up to date."""
 
 from __future__ import annotations
 

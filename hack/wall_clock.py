@@ -1,6 +1,4 @@
-"""A Redis whose wall clock can be set while it runs, by a small library that is preloaded into
-it.
-"""
+"""A Redis whose wall clock can be set while it runs, by a small preloaded library."""
 
 from __future__ import annotations
 
@@ -36,8 +34,6 @@ class WallClock:
         Path(self.program).chmod(0o755)
 
     def set(self, ahead_s: int) -> None:
-        """Set how many seconds the server's clock is ahead of this machine's; behind if
-        negative.
-        """
+        """Set how many seconds the server's clock is ahead of this machine's, or behind."""
         with self._file.open("r+b" if self._file.exists() else "wb") as file:
             file.write(struct.pack("=q", ahead_s))

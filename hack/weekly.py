@@ -31,7 +31,7 @@ SHOWN_FILES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WeeklyPart:
     """A part of the weekly tests.
 
     guards: files and folders that it tests. tools: of hack/tools. programs: as in hack/lib.sh.
@@ -43,7 +43,7 @@ class Part:
 
 
 PARTS = {
-    "causes": Part(
+    "causes": WeeklyPart(
         (
             "scaletest/analysis/causes.py",
             "scaletest/analysis/evidence.py",
@@ -54,7 +54,7 @@ PARTS = {
         (*PLANE, *REAL_NODE, "helm4"),
         REAL_PROGRAMS,
     ),
-    "helm3": Part(
+    "helm3": WeeklyPart(
         (
             "charts/scaletest",
             "hack/tools/helm3",
@@ -69,7 +69,7 @@ PARTS = {
         (*PLANE, *REAL_NODE, "helm3"),
         REAL_PROGRAMS,
     ),
-    "images": Part(
+    "images": WeeklyPart(
         (
             ".dockerignore",
             "dockerfiles",
@@ -79,7 +79,7 @@ PARTS = {
         ),
         programs=("buildah", "debootstrap", "podman", "runc"),
     ),
-    "jobset": Part(
+    "jobset": WeeklyPart(
         (
             "hack/kubernetes/controllers.py",
             "hack/tools/jobset",
@@ -91,7 +91,7 @@ PARTS = {
         (*PLANE, "jobset"),
         ("openssl",),
     ),
-    "kueue": Part(
+    "kueue": WeeklyPart(
         (
             "charts/scaletest/templates/operator.yaml",
             "hack/kubernetes/controllers.py",
@@ -104,7 +104,7 @@ PARTS = {
         (*PLANE, "helm4", "jobset", "kueue"),
         ("openssl",),
     ),
-    "policies": Part(
+    "policies": WeeklyPart(
         (
             "charts/scaletest/charts/redis/templates",
             "charts/scaletest/templates/networkpolicy.yaml",
@@ -114,7 +114,7 @@ PARTS = {
         (*PLANE, *REAL_NODE, "helm4"),
         REAL_PROGRAMS,
     ),
-    "prometheus-adapter": Part(
+    "prometheus-adapter": WeeklyPart(
         (
             "charts/scaletest/examples/hpa-custom.yaml",
             "charts/scaletest/examples/hpa-prometheus-adapter.yaml",
@@ -129,7 +129,7 @@ PARTS = {
         (*PLANE, "helm4", "keda", "prometheus-adapter"),
         ("openssl", "promtool"),
     ),
-    "schemas": Part(
+    "schemas": WeeklyPart(
         (
             "charts/scaletest",
             "hack/tools/crds",
@@ -138,7 +138,7 @@ PARTS = {
         ),
         ("crds", "helm4", "kubeconform"),
     ),
-    "training-operator": Part(
+    "training-operator": WeeklyPart(
         (
             "hack/kubernetes/controllers.py",
             "hack/tools/training-operator",
@@ -157,7 +157,7 @@ class NoHistory(Exception):
     """This folder is not a checkout of git."""
 
 
-def content(part: Part, root: Path = ROOT) -> str:
+def content(part: WeeklyPart, root: Path = ROOT) -> str:
     """Hash the names and contents of the guarded files, as they are in the index.
 
     Raises NoHistory.
@@ -167,7 +167,7 @@ def content(part: Part, root: Path = ROOT) -> str:
     ).hexdigest()[:16]
 
 
-def uncommitted(part: Part, root: Path = ROOT) -> list[str]:
+def uncommitted(part: WeeklyPart, root: Path = ROOT) -> list[str]:
     """List guarded files that differ from the commit, and those that git does not know.
 
     Raises NoHistory.
@@ -193,10 +193,8 @@ def note(new_pass: dict[str, Any], root: Path = ROOT) -> None:
     (root / RESULTS).write_text("".join(lines), "utf-8")
 
 
-def warning(name: str, part: Part, root: Path = ROOT) -> str:
-    """Write a warning when guarded files have changed since the last pass; "" when they have
-    not.
-    """
+def warning(name: str, part: WeeklyPart, root: Path = ROOT) -> str:
+    """Write a warning when guarded files changed since the last pass; else ""."""
     advice = f"./hack/test --weekly {name}"
     last = passes(root).get(name)
     if last is None:
@@ -272,7 +270,7 @@ def run(name: str, options: Sequence[str], root: Path = ROOT) -> bool:
 State = tuple[str, list[str]]
 
 
-def _state(part: Part, root: Path) -> State:
+def _state(part: WeeklyPart, root: Path) -> State:
     """Return the hash of the guarded files and those not committed; ("", []) without git."""
     try:
         return content(part, root), uncommitted(part, root)

@@ -94,11 +94,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Lanes(config, log)
 
 
-def missing(what: str) -> None:
+def missing(requirement: str) -> None:
     """Skip on a laptop, fail in CI."""
     if IN_CI:
-        pytest.fail(f"missing, and CI must have it: {what}")
-    pytest.skip(f"missing: {what}")
+        pytest.fail(f"missing, and CI must have it: {requirement}")
+    pytest.skip(f"missing: {requirement}")
 
 
 def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
@@ -176,16 +176,16 @@ def redis(url: str) -> Iterator[Any]:
 @pytest.fixture
 def queues(redis: Any) -> Queues:
     """Queue `q` is declared."""
-    found = Queues(redis)
-    found.add("q")
-    return found
+    queues = Queues(redis)
+    queues.add("q")
+    return queues
 
 
 @pytest.fixture
 def client(url: str, queues: Queues) -> Iterator[Client]:
     """A client with its own connection."""
-    with Client(connect(url), patience_s=20) as made:
-        yield made
+    with Client(connect(url), patience_s=20) as client:
+        yield client
 
 
 def program(*arguments: str) -> list[str]:
@@ -303,48 +303,48 @@ class Gate:
 @pytest.fixture
 def gate(tmp_path: Path) -> Iterator[Gate]:
     """A closed gate."""
-    made = Gate(tmp_path / "gate")
-    yield made
-    made.open()
+    gate = Gate(tmp_path / "gate")
+    yield gate
+    gate.open()
 
 
 def wait_for(client: Client, count: int, seconds: float = 60.0) -> dict[str, Any]:
     """Collect this many replies by id; a second reply for an id fails the test."""
-    found: dict[str, Any] = {}
+    replies: dict[str, Any] = {}
     deadline = time.monotonic() + seconds
-    while len(found) < count:
+    while len(replies) < count:
         left = deadline - time.monotonic()
-        assert left > 0, f"{len(found)} of {count} replies came"
+        assert left > 0, f"{len(replies)} of {count} replies came"
         for _, reply in client.replies(min(left, 5.0)):
-            assert reply.id not in found, "a second reply was handed over"
-            found[reply.id] = reply
-    return found
+            assert reply.id not in replies, "a second reply was handed over"
+            replies[reply.id] = reply
+    return replies
 
 
 def processes_with(text: str) -> list[int]:
     """Ids of living processes whose command line holds the text."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
                 state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
                 if state != "Z" and text.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except (OSError, IndexError):
                 continue
-    return found
+    return pids
 
 
 def command_lines_below(parent: int) -> list[str]:
     """Command lines of a process's living children."""
-    found = []
+    lines = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                lines.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except (OSError, IndexError):
             continue
-    return found
+    return lines
 
 
 __all__ = [

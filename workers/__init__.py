@@ -1,3 +1,1 @@
-"""Workers: processes that take requests from one queue and run one workload, on at most one device
-each.
-"""
+"""Workers: processes that take requests from a queue and run one workload on 0 or 1 devices."""

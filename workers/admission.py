@@ -25,9 +25,7 @@ def prefixes(options: Sequence[str] | None, environment: Mapping[str, str]) -> t
 
 
 def refusal(job: Job, allowed: Sequence[str]) -> str:
-    """Why this job must not be executed; "" when it may. Raises what RQ raises for data that cannot
-    be read.
-    """
+    """Why this job must not be executed; "" when it may. RQ's errors for unreadable data."""
     called: list[Any] = [job.func_name]
     if job.instance is not None:
         return "it calls a method of an object, which this worker never does"

@@ -14,8 +14,7 @@ from workers.workloads.base import Result
 FAILURES = 5
 FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
-# A failure that took longer than this keeps the worker as busy as work would, so it attracts
-# nothing.
+# A longer failure keeps the worker as busy as work would, so it attracts no requests.
 QUICK_S = 1.0
 # Reasons that a broken worker or device causes; a broken request (its limit, its data) says nothing
 # about the worker.

@@ -52,9 +52,7 @@ def none_free(devices: int, per_device: int) -> NoneFree:
 
 
 def check_open(path: str, kind: Preset | None = None) -> None:
-    """Raise NoDevice when a device cannot be opened, as a container may list such ones. Ordinary
-    files are skipped.
-    """
+    """Raise NoDevice when a device cannot be opened, as in containers; skips ordinary files."""
     try:
         if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
             return
@@ -77,9 +75,7 @@ def check_open(path: str, kind: Preset | None = None) -> None:
 
 
 def denied(path: str, kind: Preset | None = None) -> NoDevice:
-    """The error when mode and owner of the file deny access. kind: preset with the usual names of
-    the group.
-    """
+    """The error when a file's mode denies access. kind: preset with usual names of the group."""
     return NoDevice(
         f"permission denied on {path}",
         hint=_permission(path, " or ".join(kind.groups) if kind else ""),

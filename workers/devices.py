@@ -34,9 +34,7 @@ class Policy(StrEnum):
 
     @property
     def preference(self) -> int:
-        """The broker's number of the policy: first free 0, least used -1, most used with a free
-        slot 1.
-        """
+        """The broker's number of the policy: first free 0, least used -1, most used 1."""
         return {Policy.FIRST: 0, Policy.BALANCED: -1, Policy.PACKED: 1}[self]
 
 
@@ -108,9 +106,7 @@ class DeviceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A device for one run. index: its place among all that match; slot: the leased one, None
-    without leases.
-    """
+    """A device for one run. index: among all matches; slot: the leased one, None without leases."""
 
     device: Device
     index: int = 0
@@ -212,9 +208,7 @@ class DeviceChooser:
         return self._usable(chosen)
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
-        """Environment variables of the workload: the device, and those that restrict the vendor's
-        libraries to it.
-        """
+        """Environment of the workload: the device, and what restricts the libraries to it."""
         device = chosen.device
         variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
         if chosen.slot is not None:

@@ -90,9 +90,7 @@ def by_number(
 
 
 def _of_nvidia(path: str, number: str, sysfs: Path, procfs: Path) -> Device:
-    """Identify by the minor number in NVIDIA's driver; a device that it does not list keeps its
-    number as id.
-    """
+    """Identify by the minor number in NVIDIA's driver; an unlisted device keeps its number."""
     major, minor = number.split(":")
     if major == "195":
         for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):

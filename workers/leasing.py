@@ -1,6 +1,4 @@
-"""A worker's slot of a device: leased before the worker is known to anybody, and claimed again when
-it was lost.
-"""
+"""A worker's slot of a device: leased before the worker is registered, claimed again when lost."""
 
 from __future__ import annotations
 
@@ -58,9 +56,7 @@ class Leasing:
         logger.info("worker %s: device %s, slot %s", self._worker, chosen.device.path, chosen.slot)
 
     def again(self) -> None:
-        """Get a slot, where the former one was lost. Raises NoDevice when none becomes free in
-        time.
-        """
+        """Get a slot, where the former one was lost. NoDevice when none becomes free in time."""
         self._devices.wait_for_slot(self._waiting())
 
     def renew(self) -> None:

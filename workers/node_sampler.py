@@ -102,9 +102,7 @@ class NodeSampler:
             self._lease.offer(self._sample(self._read_at - before, resources, sources))
 
     def _sample(self, interval_s: float, resources: Resources, sources: Sources) -> NodeSample:
-        """Make a sample of the first resources: those of the node, then as many devices as a sample
-        may have.
-        """
+        """Sample the first resources: those of the node, then devices up to the limit."""
         included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
         named = {name: source for name, source in sources.items() if name in included}
         return NodeSample(self._lease.node, self._lease.worker, 0.0, interval_s, included, named)

@@ -1,6 +1,4 @@
-"""A worker's runtime: its settings, its workload, and from a request to a reply. Knows nothing of
-Redis.
-"""
+"""A worker's runtime: its settings, its workload, and requests to replies, without Redis."""
 
 from __future__ import annotations
 
@@ -81,9 +79,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Settings of a stock worker, from SCALETEST_WORKER_<OPTION>; COMMAND is split as a shell
-        splits words.
-        """
+        """Settings of a stock worker from SCALETEST_WORKER_<OPTION>; COMMAND in shell syntax."""
         import shlex
 
         def text(name: str) -> str:
@@ -158,9 +154,7 @@ class Runtime:
         return result, time.monotonic() - began
 
     def device_reader(self, tell: Callable[[str, str], None]) -> DeviceReader:
-        """Reads the devices of this node, under the names that replies use. tell: called once for
-        each error.
-        """
+        """Reads the devices of this node, under replies' names. tell: called once per error."""
         return DeviceReader(tell, self.settings.device_metrics_url, self.devices.paths)
 
     def close(self) -> None:
@@ -246,9 +240,7 @@ def _is_known(figure: float | int | str) -> bool:
 
 
 def _on_device(result: Result, chosen: Chosen) -> Result:
-    """The result with the device it ran on; a failure whose device has disappeared has that
-    reason.
-    """
+    """The result with its device; a failure whose device has disappeared has that reason."""
     path = chosen.device.path
     if result.outcome is Outcome.FAILED and (text := gone(path)):
         result = replace(result, reason=Reason.NO_DEVICE, error=f"{text}: {result.error}")

@@ -172,9 +172,7 @@ class Used:
         self._before: list[float] = [0.0] * 16
 
     def since_last(self) -> list[float]:
-        """Usage in the order of struct_rusage; the peak of memory is that of the process's whole
-        life.
-        """
+        """Usage in struct_rusage's order; peak memory is that of the process's whole life."""
         now = list(resource.getrusage(resource.RUSAGE_SELF))
         used = [later - earlier for later, earlier in zip(now, self._before, strict=True)]
         self._before = now

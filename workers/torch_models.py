@@ -111,9 +111,7 @@ class Layer(nn.Module):
 
 
 def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotary positions: each pair of numbers is turned by an angle that grows with the token's
-    place.
-    """
+    """Rotary positions: each pair of numbers is turned by an angle that grows with position."""
     cosine, sine = turn
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(-2)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from pathlib import Path
 
-from hack.benchmarks.verdicts import Run
+from hack.benchmarks.verdicts import SimulatedRun
 from scaletest.analysis.steps import measured_step
 from scaletest.archive import RunFolder
 from scaletest.model import Plan
@@ -124,7 +124,7 @@ def adaptive(plan: Plan, times: RunTimes, chance: random.Random) -> tuple[list[f
 
     Starting workers takes no time.
     """
-    outcome = Run(
+    outcome = SimulatedRun(
         plan, lambda count, began_s: _Streams(count, times, chance), between_s=0.0
     ).simulate()
     return [rate.per_s for rate in outcome.rates], outcome.seconds

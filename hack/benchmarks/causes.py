@@ -23,7 +23,7 @@ from pathlib import Path
 
 from hack.benchmarks.causes_cost import CASES, pairs
 from hack.benchmarks.causes_injectors import INJECTORS, Unsuitable
-from hack.benchmarks.causes_runs import Case, Row, machine, run
+from hack.benchmarks.causes_runs import InjectedRun, Row, machine, run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "causes.jsonl"
 RUNS, LINEAR_RUNS = 20, 100
@@ -31,7 +31,9 @@ RUNS, LINEAR_RUNS = 20, 100
 CAUSES_RIGHT, SHARES_RIGHT = 0.95, 0.9
 
 
-def missing(names: Sequence[str], runs: int, rows: Sequence[Row], loaded: bool) -> Iterator[Case]:
+def missing(
+    names: Sequence[str], runs: int, rows: Sequence[Row], loaded: bool
+) -> Iterator[InjectedRun]:
     """The cases that no line tells of, one of every injector after the other. loaded: only those
     with other load.
     """
@@ -39,7 +41,7 @@ def missing(names: Sequence[str], runs: int, rows: Sequence[Row], loaded: bool) 
     wanted = {name: runs or (LINEAR_RUNS if name == "linear" else RUNS) for name in names}
     for seed in range(1, max(wanted.values()) + 1):
         for name in names:
-            case = Case(name, seed)
+            case = InjectedRun(name, seed)
             if seed <= wanted[name] and (name, seed) not in made and (case.loaded or not loaded):
                 yield case
 
@@ -83,7 +85,7 @@ def append(row: Row, path: Path = RESULTS) -> None:
         file.write(json.dumps({**row, **stamp}) + "\n")
 
 
-def make(cases: Iterable[Case], at_most: int | None) -> None:
+def make(cases: Iterable[InjectedRun], at_most: int | None) -> None:
     """Make runs, of the cases in this order. An injector that this machine cannot have is left out,
     and said so.
     """

@@ -35,10 +35,8 @@ _VIDEO = "testsrc2=size=640x360:rate=25:duration=4"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """workers: of each kind. ratio: between which the interval of the ratio of throughput lies.
-    cores: at most.
-    """
+class CostCase:
+    """workers: of each kind. ratio: bounds of the interval of the throughput ratio. cores: most."""
 
     workers: int
     command: tuple[str, ...]
@@ -47,9 +45,9 @@ class Case:
 
 
 CASES = {
-    "sleep": Case(8, ("/bin/sleep", "0.5"), (0.99, 1.01), 0.01),
-    "empty": Case(1, ("sleep", "0"), (0.97, 1.03)),
-    "ffmpeg": Case(
+    "sleep": CostCase(8, ("/bin/sleep", "0.5"), (0.99, 1.01), 0.01),
+    "empty": CostCase(1, ("sleep", "0"), (0.97, 1.03)),
+    "ffmpeg": CostCase(
         os.cpu_count() or 1,
         (
             "ffmpeg",
@@ -72,10 +70,10 @@ CASES = {
 }
 
 
-class Group:
+class WorkerGroup:
     """Workers of one queue, with or without sampling."""
 
-    def __init__(self, url: str, queue: str, case: Case, *, sampled: bool, log: Path) -> None:
+    def __init__(self, url: str, queue: str, case: CostCase, *, sampled: bool, log: Path) -> None:
         self._url, self._queue, self._case = url, queue, case
         self._records: list[Record] = []
         line = [sys.executable, "-m", "scaletest", "worker", "--queue", queue, "--redis-url", url]
@@ -87,9 +85,7 @@ class Group:
             ]
 
     def measure(self, seconds: float) -> tuple[float, float]:
-        """(requests a second, CPU seconds a second of the workers themselves) under load for so
-        long.
-        """
+        """(requests a second, CPU seconds a second of the workers) under load for so long."""
         self._records.clear()
         with Client(connect(self._url)) as client:
             loop = ClosedLoop(client, self._queue, self._records.append)
@@ -126,9 +122,7 @@ class Group:
 
 
 def pairs(name: str, count: int, seconds: float) -> Row:
-    """Some pairs, in turn with sampling first and last; ratio and difference with their 95 %
-    intervals.
-    """
+    """Pairs, alternating which is first; ratio and difference with their 95 % intervals."""
     case = CASES[name]
     ratios: list[float] = []
     cores: list[float] = []
@@ -157,7 +151,7 @@ def pairs(name: str, count: int, seconds: float) -> Row:
 
 
 @contextmanager
-def _groups(case: Case) -> Iterator[dict[bool, Group]]:
+def _groups(case: CostCase) -> Iterator[dict[bool, WorkerGroup]]:
     """Workers with and without sampling, all ready."""
     with EmbeddedServer(tcp=True) as server, ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scaletest-cost-")))
@@ -165,7 +159,9 @@ def _groups(case: Case) -> Iterator[dict[bool, Group]]:
         groups = {}
         for sampled, queue in ((True, "sampled"), (False, "plain")):
             queues.add(queue)
-            groups[sampled] = Group(server.url, queue, case, sampled=sampled, log=folder / "log")
+            groups[sampled] = WorkerGroup(
+                server.url, queue, case, sampled=sampled, log=folder / "log"
+            )
             stack.callback(groups[sampled].close)
         deadline = time.monotonic() + 60.0
         while min(len(queues.worker_names(queue)) for queue in ("sampled", "plain")) < case.workers:

@@ -43,7 +43,7 @@ _Told = Mapping[int, Sequence[tuple[float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class InjectedRun:
     """A run to make. Even seeds have other load on the machine; the seed also scales the injected
     times.
     """
@@ -57,7 +57,7 @@ class Case:
         return self.seed % 2 == 0
 
 
-def run(case: Case) -> Row:
+def run(case: InjectedRun) -> Row:
     """One validation, judged. Raises Unsuitable."""
     folder = Path(tempfile.mkdtemp(prefix="scaletest-causes-"))
     scale = random.Random(f"{case.injector} {case.seed}").uniform(0.85, 1.2)

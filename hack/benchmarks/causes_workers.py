@@ -35,9 +35,7 @@ from scaletest.system.waiting import Wake
 def measure(
     injected: Injected, workers: int, seconds: float, *, sampled: bool = True
 ) -> list[Activity | None]:
-    """What workers that run the command over and over say of each run. Every worker is a process of
-    its own.
-    """
+    """The results of workers that run the command repeatedly; each worker is a process."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(workers) as pool:
         rows = pool.starmap(_work, [(injected, seconds, sampled)] * workers, chunksize=1)
@@ -59,9 +57,7 @@ def _work(injected: Injected, seconds: float, sampled: bool) -> list[Activity | 
 
 
 def own_cpu_s(command: tuple[str, ...], workers: int, seconds: float, *, sampled: bool) -> float:
-    """CPU seconds a second that the workers themselves take, all together, without what they
-    run.
-    """
+    """CPU seconds a second of the workers together, without the programs that they run."""
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
         return (
             sum(pool.starmap(_own_cpu_s, [(command, seconds, sampled)] * workers, chunksize=1))

@@ -72,9 +72,7 @@ def drain(url: str, name: str, count: int) -> dict[str, float]:
 
 
 def fill_stock(redis: Any, count: int) -> None:
-    """Enqueue jobs as a stock client does: a cheap function, results stored for the default
-    time.
-    """
+    """Enqueue jobs as a stock client does: a cheap function, results stored as by default."""
     from rq import Queue
     from rq.serializers import JSONSerializer
 

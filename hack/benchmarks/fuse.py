@@ -28,8 +28,8 @@ _NO_ENTRY, _NO_CALL = 2, 38
 _DETACH = 2
 
 
-class Device:
-    """The file system. slots: reads that are served at a time; seconds: how long each takes."""
+class SlowFiles:
+    """A slow file system. slots: reads served at a time; seconds: how long each takes."""
 
     def __init__(self, folder: str, name: str, slots: int, seconds: float) -> None:
         self._name, self._seconds = os.fsencode(name), seconds
@@ -104,7 +104,7 @@ def _attributes(node: int) -> bytes:
 def main() -> None:
     """Serve until the end of standard input."""
     folder, name, slots, seconds = sys.argv[1:]
-    device = Device(folder, name, int(slots), float(seconds))
+    device = SlowFiles(folder, name, int(slots), float(seconds))
     threading.Thread(target=device.serve, daemon=True).start()
     print(name, flush=True)
     try:

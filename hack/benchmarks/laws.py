@@ -30,7 +30,7 @@ SHARED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LawCase:
     """One law.
 
     arguments: of the command line; FOLDER stands for a folder of the run. verdict: the expected
@@ -64,10 +64,10 @@ def device(per_device: str, law: str) -> tuple[str, ...]:
 
 LOCK = ("--limit", "8", "--seconds", "0.4", "--", "flock", "FOLDER/lock", "sleep", "0.4")
 CASES = {
-    "ceiling": Case(
+    "ceiling": LawCase(
         2, device("1,2,4,8", "capped:2"), "PASS", ("capped",), {"ceiling_per_s": 10.0}, 0.1
     ),
-    "usl": Case(
+    "usl": LawCase(
         1,
         device("1,2,4,8,16", "usl:0.1:0.03"),
         "PASS",
@@ -75,15 +75,14 @@ CASES = {
         {"contention": 0.1, "coherency": 0.03, "peak": math.sqrt(0.9 / 0.03)},
         0.25,
     ),
-    # starting the processes of a request takes time too, so the shared part is a little less than
-    # all
-    "contention": Case(
+    # starting processes takes time too, so the shared part is a little less than all
+    "contention": LawCase(
         0, shell(16, 400, 150, 0), "FAIL", ("amdahl", "usl"), {"contention": 0.15}, 0.15
     ),
-    "lock": Case(
+    "lock": LawCase(
         0, LOCK, "FAIL", ("amdahl", "usl", "capped"), {"contention": 1.0, "ceiling_per_s": 2.5}, 0.1
     ),
-    "peak": Case(
+    "peak": LawCase(
         0, shell(16, 300, 30, 20), "FAIL", ("usl",), {"peak": math.sqrt(0.97 / 0.02)}, 0.2
     ),
 }
@@ -117,7 +116,7 @@ def measure(name: str) -> Report:
     return {"law": name, **judge(case, json.loads(done.stdout))}
 
 
-def judge(case: Case, report: Report) -> Report:
+def judge(case: LawCase, report: Report) -> Report:
     """Compare measured with known values. Only values that the chosen law has count."""
     law = report["law"] or {}
     values = {**law, "peak": (report["peak"] or {}).get("workers")}

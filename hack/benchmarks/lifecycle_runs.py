@@ -43,9 +43,7 @@ def plane(nodes: int, collected: int = 12_500) -> Iterator[Plane]:
 
 
 def run(cluster: Plane, out: Path, *options: str) -> dict[str, Any]:
-    """Run `scaletest lifecycle run`; returns its result with `exit_code` and the last
-    `sampling`.
-    """
+    """Run `scaletest lifecycle run`; its result with `exit_code` and the last `sampling`."""
     line = [
         sys.executable,
         "-m",

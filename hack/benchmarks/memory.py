@@ -22,7 +22,7 @@ WARM = 10_000
 LIMIT_KIB = 1024
 
 
-class Watcher:
+class MemoryRecorder:
     """Records the worker's resident memory at fixed numbers of replies."""
 
     def __init__(self, every: int) -> None:
@@ -42,7 +42,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=1_000_000)
     options = parser.parse_args()
-    watcher = Watcher(max(WARM, options.requests // 10))
+    watcher = MemoryRecorder(max(WARM, options.requests // 10))
     with EmbeddedServer(tcp=True) as server, tempfile.TemporaryFile() as log:
         Queues(connect(server.url)).add("bench")
         line = [
@@ -80,7 +80,7 @@ def main() -> int:
     return 0 if verdict == "PASS" else 3
 
 
-def feed(url: str, watcher: Watcher, total: int) -> None:
+def feed(url: str, watcher: MemoryRecorder, total: int) -> None:
     """Apply a closed load, so that the queue stays short."""
     with Client(connect(url)) as client:
         loop = ClosedLoop(client, "bench", watcher.add, arguments=("0",), total=total)

@@ -54,9 +54,7 @@ redis.call('HINCRBY', KEYS[2], 'submitted', ARGV[5] - ARGV[4] + 1)
 
 
 class Cost:
-    """Redis CPU of every call of a script while it is the context, longest and in all, in
-    milliseconds by script.
-    """
+    """Redis CPU of script calls in the context, longest and in all, in milliseconds by script."""
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
@@ -146,9 +144,7 @@ class Soak:
         return {"requeued": reap(self.redis, "leased", 3, INTERVAL_US)[0]}
 
     def skip(self) -> dict[str, Any]:
-        """A worker comes to ids whose jobs are gone: `cycle` goes over the bare connection, so this
-        is a mean.
-        """
+        """A worker meets ids whose jobs are gone; over the bare connection, so this is a mean."""
         worker = Heartbeat(self.redis, "w", "gone", interval_s=3600.0)
         worker.start()
         lane = FastLane(self.redis, "w", "gone", 3600.0, Retrying("bench"))
@@ -179,9 +175,7 @@ class Soak:
         return {"results_removed": self.size(100_000)}
 
     def watch(self) -> dict[str, Any]:
-        """Drop what a dead client left in a queue without workers, and forget devices whose nodes
-        are gone.
-        """
+        """Drop a dead client's requests in a queue without workers; forget unused devices."""
         self.redis.delete(keys.QUEUES)
         self._queues.add("q")
         self._write(_lease_device, self.size(10_000))
@@ -252,9 +246,7 @@ def _keep_result(pipe: Any, number: int) -> None:
 
 @contextmanager
 def pinged(url: str, into: dict[str, float]) -> Iterator[None]:
-    """Another process pings meanwhile; the median, 99.9 % and longest in milliseconds come into
-    `into`.
-    """
+    """Ping meanwhile from another process; median, 99.9 % and longest in milliseconds."""
     line = [sys.executable, "-m", "hack.benchmarks.scripts", "--ping", url]
     with subprocess.Popen(
         line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -54,7 +54,7 @@ VERDICTS = ("PASS", "FAIL", "INVALID")
 
 
 @dataclass
-class Outcome:
+class SimulatedOutcome:
     """Outcome of one simulated run.
 
     rates: the throughput of every step. doublings: the verdict of every doubling. stops: how
@@ -89,7 +89,7 @@ class Study:
     pairs: float
 
 
-class Workers(Protocol):
+class SimulatedWorkers(Protocol):
     """Workers that finish one request after the other; times in s since the measurement began."""
 
     def next_s(self) -> float:
@@ -102,7 +102,7 @@ class Workers(Protocol):
         """List every worker with the end of its running request."""
 
 
-class Run:
+class SimulatedRun:
     """One simulated run of a plan.
 
     workers: creates workers from their number and the time at which the measurement begins.
@@ -110,14 +110,17 @@ class Run:
     """
 
     def __init__(
-        self, plan: Plan, workers: Callable[[int, float], Workers], between_s: float = BETWEEN_S
+        self,
+        plan: Plan,
+        workers: Callable[[int, float], SimulatedWorkers],
+        between_s: float = BETWEEN_S,
     ) -> None:
         self._plan, self._workers, self._between_s = plan, workers, between_s
         self._now = 0.0
         self._parts: dict[int, list[StepPart]] = {workers: [] for workers in plan.steps}
-        self._outcome = Outcome()
+        self._outcome = SimulatedOutcome()
 
-    def simulate(self) -> Outcome:
+    def simulate(self) -> SimulatedOutcome:
         """Measure until the stopping rules are satisfied, then judge every doubling."""
         turns = first_pair(self._plan)
         if not self._plan.mirrored:
@@ -228,7 +231,7 @@ class _Workers:
 
 def simulate(
     kind: str, truth: float, plan: Plan, seed: str, disturbance: Disturbance = DISTURBANCES[0]
-) -> Outcome:
+) -> SimulatedOutcome:
     """Simulate one run.
 
     A jump comes at a random time within the length of the run without a jump.
@@ -240,11 +243,11 @@ def simulate(
         jump = (other.uniform(0.0, whole), other.choice((0.9, 1.1)))
     machine = Machine(kind, random.Random(f"{seed} machine"), per_s=disturbance.per_s, jump=jump)
 
-    def workers(count: int, began_s: float) -> Workers:
+    def workers(count: int, began_s: float) -> SimulatedWorkers:
         slow = count / truth ** plan.steps.index(count)
         return _Workers(count, slow, kind, chance, machine, began_s)
 
-    return Run(plan, workers).simulate()
+    return SimulatedRun(plan, workers).simulate()
 
 
 def study(

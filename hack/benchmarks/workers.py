@@ -81,9 +81,7 @@ Words = tuple[Any, ...]
 
 
 class Capture:
-    """A client that keeps what it is asked to send. It answers as to a worker that holds
-    nothing.
-    """
+    """A client that keeps what it is asked to send; it answers as to an idle worker."""
 
     def __init__(self, real: Any) -> None:
         self.connection_pool = real.connection_pool
@@ -229,9 +227,7 @@ class Simulated:
             self._beat(self._come_again)
 
     def _beat(self, then: Callable[[float | None], None]) -> None:
-        """Beat, and reap when it is this worker's turn. then: gets the seconds until the next lease
-        ends, if known.
-        """
+        """Beat, and reap on this worker's turn. then: gets seconds until the next lease ends."""
         self._heartbeat._beat()
 
         def answered(row: Any) -> None:
@@ -406,9 +402,7 @@ class Bars:
         ]
 
     def die(self) -> dict[str, Any]:
-        """A thousand workers hold a request each, and vanish: every request is run again by
-        somebody else.
-        """
+        """A thousand workers hold a request each and vanish: every request runs again."""
         with Client(connect(self._url)) as client:
             requests = [Request(client.new_id(), f"q{number % QUEUES}") for number in range(KILLED)]
             Simulated.holds = True
@@ -448,9 +442,7 @@ class Bars:
         }
 
     def many_queues(self) -> dict[str, Any]:
-        """What a sample of a scrape takes when very many queues are declared, after the workers
-        have gone.
-        """
+        """The cost of a scrape with very many declared queues, after the workers have gone."""
         for worker in self._workers:
             worker.kill()
         buckets = {str(350 + number): 7 * number + 1 for number in range(BUCKETS)}
@@ -477,9 +469,7 @@ class Bars:
         }
 
     def _slowest(self) -> tuple[float, str]:
-        """How long the longest command took since the log was emptied, in milliseconds, 0 for none,
-        and its name.
-        """
+        """Milliseconds and name of the longest command since the log was emptied, 0 for none."""
         rows = self._redis.slowlog_get(10_000)
         if not rows:
             return 0.0, ""
@@ -591,9 +581,7 @@ def prefer(pid: int) -> bool:
 
 
 def open_files(wanted: int) -> int:
-    """Let this process and those that it starts open so many files, or as many as they may; how
-    many.
-    """
+    """Allow so many open files here and in children, or as many as possible; how many."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < wanted:
         with contextlib.suppress(ValueError):  # only an administrator may raise it

@@ -5,8 +5,8 @@ node.py the real node, which runs in the namespaces of box.py; flags.py, setting
 process.py have their flags, configuration files, certificates and process handling.
 """
 
-from hack.kubernetes.plane import ControlPlane, Refused
+from hack.kubernetes.plane import CommandFailed, ControlPlane
 from hack.kubernetes.pools import Pool
 from hack.kubernetes.process import NotBuilt, tool
 
-__all__ = ["ControlPlane", "NotBuilt", "Pool", "Refused", "tool"]
+__all__ = ["CommandFailed", "ControlPlane", "NotBuilt", "Pool", "tool"]

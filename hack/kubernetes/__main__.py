@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused
+from hack.kubernetes import CommandFailed, ControlPlane, NotBuilt, Pool
 from hack.kubernetes.adapter import Adapter
 from hack.kubernetes.controllers import JobSets, PyTorchJobs
 from hack.kubernetes.keda import Keda
@@ -58,7 +58,7 @@ def _up(plane: ControlPlane, options: argparse.Namespace) -> None:
             Policies(plane).up()
     except NotBuilt as error:
         sys.exit(f"error: {error}")
-    except (TimeoutError, ValueError, Refused) as error:
+    except (TimeoutError, ValueError, CommandFailed) as error:
         sys.exit(
             f"error: {error}\n  logs: {plane.folder}/*.log; hack/cluster down removes what was"
             " started"

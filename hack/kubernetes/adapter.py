@@ -35,7 +35,7 @@ class Adapter:
         self._extension = Extension(plane, NAMESPACE, NAME, NAME)
 
     def up(self) -> None:
-        """Start both and wait until the metrics APIs answer. Raises NotBuilt, Refused."""
+        """Start both and wait until the metrics APIs answer. Raises NotBuilt, CommandFailed."""
         prometheus, adapter = shutil.which("prometheus"), tool("prometheus-adapter", "adapter")
         if not prometheus:
             raise NotBuilt(

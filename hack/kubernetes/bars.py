@@ -37,7 +37,7 @@ SCALING = "queues.sleep.autoscaling"
 DOWN = f"{SCALING}.behavior.scaleDown.stabilizationWindowSeconds=30"
 
 
-class Site:
+class BarCluster:
     """A control plane for one bar. real: with a real node, on which all pods run."""
 
     def __init__(self, stack: ExitStack, *, real: bool) -> None:
@@ -68,7 +68,7 @@ class Site:
         return self._stack.enter_context(Release(self.plane, self.names, example, *settings))
 
 
-def keda_burst(site: Site) -> dict[str, Any]:
+def keda_burst(site: BarCluster) -> dict[str, Any]:
     """200 requests scale workers up from zero and back to zero, and none fails."""
     site.keda()
     release = site.release("scale-to-zero", f"{SCALING}.cooldownPeriod=20", DOWN)
@@ -76,22 +76,22 @@ def keda_burst(site: Site) -> dict[str, Any]:
     return _burst(release, floor=0)
 
 
-def keda_burst_real(site: Site) -> dict[str, Any]:
+def keda_burst_real(site: BarCluster) -> dict[str, Any]:
     """200 requests scale containers on a real node from zero and back to zero; needs root."""
     return keda_burst(site)
 
 
-def hpa_external(site: Site) -> dict[str, Any]:
+def hpa_external(site: BarCluster) -> dict[str, Any]:
     """An HPA on external metrics scales between 1 and 8."""
     return _hpa(site, "hpa-prometheus-adapter")
 
 
-def hpa_custom(site: Site) -> dict[str, Any]:
+def hpa_custom(site: BarCluster) -> dict[str, Any]:
     """An HPA on custom metrics scales between 1 and 8."""
     return _hpa(site, "hpa-custom")
 
 
-def validate_1_8(site: Site) -> dict[str, Any]:
+def validate_1_8(site: BarCluster) -> dict[str, Any]:
     """scaletest validate, with the chart's rights: PASS for sleep workers to 8 at scale 1.9."""
     release = site.release("sleep")
     _until(release.declared)
@@ -135,7 +135,7 @@ def validate_1_8(site: Site) -> dict[str, Any]:
     }
 
 
-def _hpa(site: Site, example: str) -> dict[str, Any]:
+def _hpa(site: BarCluster, example: str) -> dict[str, Any]:
     adapter = site.adapter()
     release = site.release(example, DOWN)
     adapter.scrape(release.namespace, EXPORTER)
@@ -175,7 +175,7 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.5)
 
 
-BARS: dict[str, Callable[[Site], dict[str, Any]]] = {
+BARS: dict[str, Callable[[BarCluster], dict[str, Any]]] = {
     "keda-burst": keda_burst,
     "keda-burst-real": keda_burst_real,
     "hpa-external": hpa_external,
@@ -273,7 +273,7 @@ def run(name: str) -> dict[str, Any]:
         try:
             if name in PROGRAMS:
                 return outcome | program(name)
-            site = Site(stack, real=name.endswith("-real"))
+            site = BarCluster(stack, real=name.endswith("-real"))
             version = json.loads(site.plane.kubectl("version", "-o", "json"))["serverVersion"][
                 "gitVersion"
             ]

@@ -40,7 +40,7 @@ class Controller:
         self._defined: list[str] = []
 
     def up(self) -> None:
-        """Start it and wait until it is ready. Raises NotBuilt, Refused, TimeoutError."""
+        """Start it and wait until it is ready. Raises NotBuilt, CommandFailed, TimeoutError."""
         import yaml  # as in plane.py
 
         program = tool(self.name, self.program)

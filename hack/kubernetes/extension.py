@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hack.kubernetes import keys
 from hack.kubernetes.accounts import kubeconfig
-from hack.kubernetes.plane import ControlPlane, Refused
+from hack.kubernetes.plane import CommandFailed, ControlPlane
 from hack.kubernetes.process import free_ports
 
 
@@ -55,7 +55,7 @@ class Extension:
         ]
 
     def register(self, groups: Sequence[tuple[str, str]]) -> None:
-        """Register it for these groups and versions, and wait until it answers. Raises Refused."""
+        """Register it for these groups and versions; wait for its answer. Raises CommandFailed."""
         meta = {"name": self._service, "namespace": self._namespace}
         spec = {
             "type": "ExternalName",
@@ -93,11 +93,11 @@ class Extension:
 
 
 def check_free(plane: ControlPlane, group: str, program: str) -> None:
-    """Raises Refused when another program answers for the group: only one can."""
+    """Raises CommandFailed when another program answers for the group: only one can."""
     for service in json.loads(plane.kubectl("get", "apiservices", "-o", "json"))["items"]:
         owner = (service["spec"].get("service") or {}).get("name", "")
         if service["spec"].get("group") == group and owner:
-            raise Refused(
+            raise CommandFailed(
                 f"{program} cannot run: {owner} answers for {group}, and only one can; "
                 "hack/cluster down ends it, then `up` with one of --keda and --adapter"
             )

@@ -26,7 +26,7 @@ class Keda:
         self._extension = Extension(plane, NAMESPACE, "keda-operator", "keda-metrics-apiserver")
 
     def up(self) -> None:
-        """Start it and wait until its metrics API answers. Raises NotBuilt, Refused."""
+        """Start it and wait until its metrics API answers. Raises NotBuilt, CommandFailed."""
         operator, adapter = tool("keda", "operator"), tool("keda", "adapter")
         check_free(self._plane, GROUP[0], "KEDA")
         self._plane.apply(

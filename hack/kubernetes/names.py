@@ -57,9 +57,7 @@ class Names:
         return seeing(resolver, line, "/etc/resolv.conf")
 
     def within(self, namespace: str) -> Path:
-        """Return the file for processes of a namespace, which may leave the namespace out of
-        names.
-        """
+        """Return the file for processes of a namespace, which may omit it from names."""
         file = self._folder / namespace
         _begin(file)
         return file

@@ -30,7 +30,7 @@ from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.node import NAME, TAINT, RealNode, check
 from hack.kubernetes.pools import Pool
 from hack.kubernetes.process import alive, end, free_ports, tool
-from hack.kubernetes.reader import Reader
+from hack.kubernetes.reader import ObjectReader
 
 START_S = 90.0
 SERVICE = "10.96.0.1"
@@ -44,7 +44,7 @@ USERS = {
 LEASE = "--node-lease-duration-seconds=40"
 
 
-class Refused(Exception):
+class CommandFailed(Exception):
     """kubectl failed."""
 
 
@@ -57,7 +57,7 @@ class ControlPlane:
         self._pids = folder / "pids.json"
         self.node = RealNode(folder)
         self._tokens: dict[str, str] = {}
-        self._reader: Reader | None = None
+        self._reader: ObjectReader | None = None
         self._children: list[subprocess.Popen[bytes]] = []
 
     def up(
@@ -149,8 +149,7 @@ class ControlPlane:
 
     def down(self) -> None:
         """End every process that `up` started, and all their children. Raises TimeoutError."""
-        # the node first and without a grace period: open watches would keep the API server from
-        # ending
+        # the node first, without a grace period: open watches would keep the API server alive
         self.node.box.down()
         pids = self._noted()
         # in reverse, so that controllers end before the API server that they write to
@@ -165,34 +164,34 @@ class ControlPlane:
         return {name: alive(pid) for name, pid in self._noted().items()}
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run kubectl and return its output. Raises Refused with its error message."""
+        """Run kubectl and return its output. Raises CommandFailed with its error message."""
         if self._reader and stdin is None and (answer := self._reader(arguments)) is not None:
             return answer
         line = [tool("kubernetes", "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments]
         done = subprocess.run(line, input=stdin, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise Refused(f"kubectl {' '.join(arguments)}: {done.stderr}")
+            raise CommandFailed(f"kubectl {' '.join(arguments)}: {done.stderr}")
         return done.stdout
 
-    def reader(self) -> Reader:
+    def reader(self) -> ObjectReader:
         """Build the reader that answers calls without starting kubectl.
 
         Only after `up`, by the same process.
         """
         port = int((self.folder / "port").read_text())
-        return Reader(self.folder, port, self._tokens["admin"])
+        return ObjectReader(self.folder, port, self._tokens["admin"])
 
     def insist(self, *arguments: str, seconds: float = START_S) -> None:
         """Repeat a kubectl call until it succeeds: calls for new kinds fail for a while.
 
-        Raises Refused.
+        Raises CommandFailed.
         """
         deadline = time.monotonic() + seconds
         while True:
             try:
                 self.kubectl(*arguments)
                 return
-            except Refused:
+            except CommandFailed:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.3)

@@ -22,7 +22,7 @@ from typing import Any
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.names import Names, seeing
 from hack.kubernetes.node import NAME as REAL
-from hack.kubernetes.plane import ControlPlane, Refused
+from hack.kubernetes.plane import CommandFailed, ControlPlane
 from hack.kubernetes.process import NotBuilt
 from hack.kubernetes.watch import Watch
 
@@ -189,7 +189,7 @@ class _Pod(threading.Thread):
     def _once(self, container: dict[str, Any], folder: Path) -> int:
         try:
             line, environment = self._pods.line(self._pod, container, folder)
-        except Refused as error:
+        except CommandFailed as error:
             (folder / "log").write_text(f"{error}\n")
             return 1
         with (folder / "log").open("ab") as log:

@@ -20,7 +20,7 @@ WAIT_S = 30.0
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-class Kind(NamedTuple):
+class ResourceKind(NamedTuple):
     """One kind of objects of the API server."""
 
     group_version: str
@@ -40,13 +40,13 @@ class Kind(NamedTuple):
         return "/".join(parts)
 
 
-class Reader:
+class ObjectReader:
     """Reads from the API server of a folder, with one user's token."""
 
     def __init__(self, folder: Path, port: int, token: str) -> None:
         self._at, self._token = f"https://127.0.0.1:{port}", token
         self._context = ssl.create_default_context(cafile=str(folder / "apiserver.crt"))
-        self._kinds: dict[str, set[Kind]] = {}
+        self._kinds: dict[str, set[ResourceKind]] = {}
 
     def __call__(self, arguments: Sequence[str]) -> str | None:
         """Return what kubectl would print with these arguments; None when kubectl must be run."""
@@ -92,8 +92,8 @@ class Reader:
         with urllib.request.urlopen(request, timeout=WAIT_S, context=self._context) as answer:
             return bytes(answer.read())
 
-    def _discovered(self) -> dict[str, set[Kind]]:
-        kinds: dict[str, set[Kind]] = {}
+    def _discovered(self) -> dict[str, set[ResourceKind]]:
+        kinds: dict[str, set[ResourceKind]] = {}
         for root in ("/api", "/apis"):
             for group in json.loads(self._get(root, DISCOVERY))["items"]:
                 name = group.get("metadata", {}).get("name", "")
@@ -101,7 +101,7 @@ class Reader:
                 for resource in newest.get("resources", []):
                     version = f"{name}/{newest['version']}" if name else newest["version"]
                     plural, scope = resource["resource"], resource["scope"] == "Namespaced"
-                    kind = Kind(version, resource["responseKind"]["kind"], plural, scope)
+                    kind = ResourceKind(version, resource["responseKind"]["kind"], plural, scope)
                     aliases = {
                         plural,
                         resource.get("singularResource"),
@@ -113,7 +113,7 @@ class Reader:
         return kinds
 
 
-def _only(kinds: set[Kind]) -> Kind:
+def _only(kinds: set[ResourceKind]) -> ResourceKind:
     """Choose the kind that a name means: of several, the one of the core group.
 
     Raises ValueError.

@@ -14,7 +14,7 @@ import uuid
 from typing import Any
 
 from hack.kubernetes.names import Names
-from hack.kubernetes.plane import ControlPlane, Refused
+from hack.kubernetes.plane import CommandFailed, ControlPlane
 from hack.kubernetes.pods import Pods
 from hack.kubernetes.process import ROOT, tool
 from hack.kubernetes.watch import Watch
@@ -164,4 +164,4 @@ class Release:
         ]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise Refused(f"helm {arguments[0]}: {done.stderr}")
+            raise CommandFailed(f"helm {arguments[0]}: {done.stderr}")

@@ -1,3 +1,1 @@
-"""Runs RQ's own tests with scaletest's worker in place of SimpleWorker and JSON in place of
-pickle.
-"""
+"""Runs RQ's own tests with scaletest's worker for SimpleWorker and JSON for pickle."""

@@ -1,3 +1,1 @@
-"""Statistics as pure functions of records. Standard library only; no clock, no file, no randomness
-of its own.
-"""
+"""Statistics as pure functions of records; standard library only, no clock, file or randomness."""

@@ -166,9 +166,7 @@ def attribute(
 def _times_of(
     pair: StepPair, times: Mapping[int, RequestTime]
 ) -> tuple[RequestTime, RequestTime] | None:
-    """The times of two steps, of the repeats of both if they share some; None where one is
-    unknown.
-    """
+    """The times of two steps, or of their shared repeats; None where one is unknown."""
     first, second = pair
     if first.workers not in times or second.workers not in times:
         return None
@@ -331,9 +329,7 @@ def _in_turn_s(before: Seconds, after: Seconds) -> float:
 
 
 def _limited(before: Seconds, after: Seconds, in_turn: bool, bound: bool) -> bool:
-    """Whether the CPU limit of the container, not the number of cores, made requests wait
-    longer.
-    """
+    """Whether the container's CPU limit, not the number of cores, made requests wait longer."""
     grown = _growth(before, after, in_turn, limited=False)
     waits_s = grown[State.CPU_WAIT] + grown[State.THROTTLED]
     throttled_s = max(after[THROTTLED_S] - before[THROTTLED_S], grown[State.THROTTLED])

@@ -33,8 +33,7 @@ from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
 FAMILY_ERROR = 0.05
-# The name of a queue is made up for each run, and what was wanted of it does not change what was
-# measured.
+# Queue names are made up for each run, and requirements do not change what was measured.
 _NO_MATTER = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "seed"}
 
 
@@ -258,9 +257,7 @@ def _repeats(step: Step) -> tuple[float, float, float]:
 
 
 def _within(step: Step) -> tuple[float, float, float]:
-    """Log throughput, its variance by the delta method from the step's own interval, degrees of
-    freedom.
-    """
+    """Log throughput, its variance (delta method on the step's interval), degrees of freedom."""
     rate = step.throughput
     freedom = max(1, rate.freedom)
     return math.log(rate.per_s), (rate.relative / t95(freedom)) ** 2, freedom

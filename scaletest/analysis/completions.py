@@ -52,9 +52,7 @@ def span(ends: Ends) -> tuple[float, float]:
 
 
 def progress(ends: Ends, edges: Sequence[float]) -> list[float]:
-    """Requests done between neighbouring edges, with fractions; edges ascend and lie within the
-    span.
-    """
+    """Requests done between neighbouring edges, with fractions; edges ascend inside the span."""
     done = [0.0] * len(edges)
     for times in ends.values():
         if len(times) > 1:

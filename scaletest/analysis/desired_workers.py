@@ -66,9 +66,7 @@ class QueueDemand:
 
 
 def wanted(demand: QueueDemand, targets: Targets) -> int:
-    """Workers wanted at this moment. Without a known run time: one for each request that waits or
-    runs.
-    """
+    """Workers wanted now. Without a known run time, one for each waiting or running request."""
     present = demand.waiting + demand.running
     if demand.run_s is None:
         return min(present, MOST_WORKERS)

@@ -30,8 +30,7 @@ from scaletest.analysis.student_t import t95, t_quantile, welch
 from scaletest.model import Plan
 
 FAMILY_ERROR = 0.05
-# The part of throughput that the best number may lose against another, by the ends of the
-# intervals.
+# Share of throughput that the best number may lose against another, by the intervals' ends.
 MOST_LOST = 0.10
 
 

@@ -57,9 +57,7 @@ class StepPart:
 
     @property
     def spread(self) -> float | None:
-        """The relative standard deviation of its cycles by the width of its interval; None where
-        there is none.
-        """
+        """Relative standard deviation of its cycles by its interval's width; None without one."""
         rate, count = self.throughput, self.throughput.completions - self.workers
         known = rate.enough and count > 0 and math.isfinite(rate.relative)
         if known:
@@ -139,9 +137,7 @@ class _Pair:
 
     @property
     def weight(self) -> float:
-        """Its share in the ratio: the errors of the two steps add, and each falls with the
-        seconds.
-        """
+        """Its share in the ratio: errors of the two steps add and fall with the seconds."""
         first_s = max(sum(part.seconds for part in self.first), 1e-6)
         second_s = max(sum(part.seconds for part in self.second), 1e-6)
         return 1.0 / (1.0 / first_s + 1.0 / second_s)
@@ -202,9 +198,7 @@ def _plain(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
 
 
 def judged(parts: Sequence[StepPart]) -> list[StepPart]:
-    """The parts of a step that a verdict uses: those of its sound pairs, or all where none is
-    sound.
-    """
+    """The parts of a step that a verdict uses: those of sound pairs, or all without a sound one."""
     sound: list[StepPart] = []
     for number in sorted({part.repeat // 2 for part in parts}):
         pair = _of_pair(parts, number)
@@ -214,9 +208,7 @@ def judged(parts: Sequence[StepPart]) -> list[StepPart]:
 
 
 def run_course(steps: Sequence[Sequence[StepPart]]) -> MachineTrend:
-    """How the machine changed along the run, by both ways of each step and its sound, judged
-    parts.
-    """
+    """How the machine changed along the run, by both ways of each step and its judged parts."""
     both_ways = []
     for parts in steps:
         step = _up_and_down([part for part in judged(parts) if part.sound])

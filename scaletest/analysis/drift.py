@@ -18,8 +18,7 @@ from scaletest.analysis.completions import Ends, rates, span
 from scaletest.analysis.student_t import t_quantile
 
 BATCHES = 20
-# The 95 % and the 99 % points of max |S| / (s sqrt(n)) for 20 independent batches, simulated
-# (tests/unit).
+# 95 % and 99 % points of max |S| / (s sqrt(n)) for 20 independent batches, simulated in tests/unit.
 CUSUM_5, CUSUM_1 = 1.19, 1.38
 # A step with a larger relative shift must not be judged.
 MOST_SHIFT = 0.03
@@ -48,9 +47,7 @@ class Drift:
 
     @property
     def unsteady(self) -> bool:
-        """Whether the step must not be judged: a change of more than 3 % that chance does in 1 of
-        100.
-        """
+        """Whether the step must not be judged: it changed by over 3 %, by chance in 1 of 100."""
         return self.certain and abs(self.shift) > MOST_SHIFT
 
 
@@ -90,9 +87,7 @@ def beyond_noise(drift_: Drift, relative: float) -> Drift:
 
 
 def cusum(batches: Sequence[float]) -> tuple[float, int]:
-    """max |S(k)| / (s sqrt(n)), S(k) the sum of the first k deviations from the mean; and that
-    k.
-    """
+    """max |S(k)| / (s sqrt(n)) and its k; S(k): sum of the first k deviations from the mean."""
     mean, spread = statistics.fmean(batches), statistics.stdev(batches)
     if spread <= 1e-9 * abs(mean):
         return 0.0, 0

@@ -1,6 +1,4 @@
-"""Everything that a run's records say, in one value. Pure, so that a stored run is judged anew and
-always alike.
-"""
+"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike."""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ PRESSED, UNPRESSED = 0.2, 0.05
 THROTTLED, UNTHROTTLED = 0.1, 0.02
 # Clocks that fell by this part, and steal of this part of the cores, slow requests down.
 CLOCK_FELL, STOLEN = 0.05, 0.03
-# A clock below this part of its highest, and a device that is throttled for this part of the time,
-# is slow.
+# Below this part of its highest clock, or throttled for this part of the time, a device is slow.
 LOW_CLOCK, SLOWED = 0.8, 0.5
 # Cores that other programs use are worth a line from this part on.
 OTHERS = 0.2

@@ -34,9 +34,7 @@ class FailureGroup:
 
 
 def group(records: Iterable[Record]) -> list[FailureGroup]:
-    """Groups by outcome, reason, exit code, error text, node and device; the largest first, at most
-    100.
-    """
+    """Groups by outcome, reason, exit code, error, node and device; largest first, at most 100."""
     times_by_key: dict[tuple[str, str, int | None, str, str, str], list[float]] = {}
     for record in records:
         reply = record.reply

@@ -26,9 +26,7 @@ class GroupShare:
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Shares from the largest to the smallest. ratio: largest over smallest, infinity when a group
-    did nothing.
-    """
+    """Shares, largest first. ratio: largest over smallest, infinity when a group did nothing."""
 
     shares: tuple[GroupShare, ...]
     ratio: float

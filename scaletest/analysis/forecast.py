@@ -40,9 +40,7 @@ class ValidationForecast:
 
 
 def forecast(plan: Plan, spread: float) -> ValidationForecast:
-    """Duration and interval widths of `plan` if run times scatter by `spread` and nothing slows
-    them down.
-    """
+    """Duration and interval widths of `plan` if run times scatter by `spread` at ideal scaling."""
     total, widths, running = 0.0, [], 0
     for workers in plan.steps:
         part_s = _part_s(plan, workers, spread)
@@ -63,9 +61,7 @@ def longest_s(plan: Plan) -> float:
 
 
 def _part_s(plan: Plan, workers: int, spread: float) -> float:
-    """Seconds under load of one part of a step; the first request of each worker only starts its
-    first cycle.
-    """
+    """Seconds of load of one part of a step; each worker's first request only starts its cycle."""
     if plan.step_s:
         return plan.fixed_part_s
     needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers / plan.parts) + 1

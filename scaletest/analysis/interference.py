@@ -165,9 +165,7 @@ def _changes(node: str, where: str, samples: Sequence[NodeSample]) -> Iterator[I
 def _levels(
     samples: Sequence[NodeSample], resource: str, figure: str, limit: float, *, above: bool = True
 ) -> Iterator[_Span]:
-    """One span for each sample that has the figure; disturbed where it lies above the limit, or
-    below it.
-    """
+    """A span for each sample with the figure; disturbed where it is beyond the limit."""
     for sample in samples:
         value = sample.value(resource, figure)
         if value is not None:

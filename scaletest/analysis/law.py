@@ -41,9 +41,7 @@ _TERMS: dict[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A fitted law. rate: g, requests/s of one worker; ceiling: C in requests/s, infinity when
-    there is none.
-    """
+    """A fitted law. rate: g, requests/s of one worker; ceiling: C in requests/s, else infinity."""
 
     name: str
     rate: float
@@ -136,18 +134,14 @@ def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> C
 
 
 def aic(points: Sequence[Point], law: Law, parameters: int, spreads: Sequence[float]) -> float:
-    """Akaike's criterion for points of known relative spread: chi^2 of the logarithms + 2 k;
-    smaller is better.
-    """
+    """Akaike's criterion for known relative spreads: chi^2 of the logarithms + 2 k; low is good."""
     residuals = (math.log(law.at(workers) / rate) for workers, rate in points)
     pairs = zip(residuals, spreads, strict=True)
     return sum((residual / spread) ** 2 for residual, spread in pairs) + 2.0 * parameters
 
 
 def aicc(points: Sequence[Point], law: Law, parameters: int) -> float:
-    """Corrected Akaike criterion of relative residuals; smaller is better; infinite below n = k + 2
-    points.
-    """
+    """Corrected Akaike criterion of relative residuals; low is good; infinite below n = k + 2."""
     n, k = len(points), parameters
     squares = max(sum(_relative(point, law) ** 2 for point in points), n * 1e-12)
     correction = math.inf

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 LAWS = ("linear", "amdahl", "usl", "capped")
 PARAMETERS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 2}
-# Different numbers of workers that a law needs to differ from a simpler one, however often each is
-# measured.
+# Different numbers of workers that a law needs to differ from a simpler one, whatever the repeats.
 STEPS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 3}
 
 
@@ -56,9 +55,7 @@ def lacking(workers: Sequence[float]) -> dict[str, MissingPoints]:
 
 
 def repeats_needed(distinct: int) -> dict[str, int | None]:
-    """How often each of `distinct` numbers of workers must be measured for a law; None where only
-    more steps help.
-    """
+    """Repeats of `distinct` numbers of workers that a law needs; None if it needs more steps."""
     repeats: dict[str, int | None] = dict.fromkeys(LAWS)
     for name in LAWS:
         if distinct >= STEPS[name]:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 
 def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float] | None:
-    """x of `matrix` x = `right` by Gauss with partial pivoting, for up to 3 x 3; None for a
-    singular matrix.
-    """
+    """Solve `matrix` x = `right` (up to 3 x 3) by Gauss with pivoting; None when singular."""
     size = len(right)
     rows = [[*equation, constant] for equation, constant in zip(matrix, right, strict=True)]
     for column in range(size):

@@ -24,9 +24,7 @@ _BEYOND = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """The p-quantile of `samples` values; low and high are None where the sample is too small for
-    an interval.
-    """
+    """The p-quantile of `samples` values; low and high are None without enough for an interval."""
 
     p: float
     value: float
@@ -81,9 +79,7 @@ def summary(values: Iterable[float]) -> Distribution:
 
 
 def percentile(ordered: Sequence[float], p: float) -> Percentile | None:
-    """The p-quantile of values in ascending order; None when they are fewer than
-    `samples_needed(p)`.
-    """
+    """The p-quantile of ascending values; None for fewer than `samples_needed(p)`."""
     count = len(ordered)
     if count < samples_needed(p):
         return None
@@ -95,16 +91,12 @@ def percentile(ordered: Sequence[float], p: float) -> Percentile | None:
 
 
 def samples_needed(p: float) -> int:
-    """The fewest values of which the extreme one lies beyond the p-quantile with 95 %; 0 < p <
-    1.
-    """
+    """The fewest values whose extreme lies beyond the p-quantile with 95 %; 0 < p < 1."""
     return math.ceil(math.log(_BEYOND) / math.log(max(p, 1.0 - p)))
 
 
 def quantile(ordered: Sequence[float], p: float) -> float:
-    """Linear between the two values around rank (n - 1) p: type 7 of Hyndman and Fan (1996),
-    numpy's default.
-    """
+    """Linear around rank (n - 1) p: type 7 of Hyndman and Fan (1996), numpy's default."""
     rank = (len(ordered) - 1) * p
     below = int(rank)
     above = min(below + 1, len(ordered) - 1)
@@ -128,9 +120,7 @@ def _ranks(count: int, p: float) -> tuple[int, int] | None:
 
 
 def _lower(first: int, masses: Sequence[float], tail: float) -> int:
-    """The largest l for which P(B < l) is at most `tail`, when masses are those of B = first, first
-    + 1, ...
-    """
+    """The largest l with P(B < l) <= `tail`, where masses are those of B = first, first + 1, ..."""
     total = 0.0
     for index, mass in enumerate(masses):
         total += mass

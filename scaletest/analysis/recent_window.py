@@ -29,16 +29,12 @@ class RecentWindow:
 
 
 def over(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> RecentWindow:
-    """The window that ends now. It begins with a whole slot, so it may reach back up to ten seconds
-    further.
-    """
+    """The window that ends now. It begins with a whole slot, so it is up to ten seconds longer."""
     return _from(slots, _first(now_s, window_s), now_s)
 
 
 def reach_s(now_s: float, window_s: float) -> float:
-    """How many seconds `over` really reaches back: at least the window, less than ten seconds
-    more.
-    """
+    """Seconds that `over` really reaches back: the window and less than ten seconds more."""
     return now_s - _first(now_s, window_s) * SLOT_S
 
 

@@ -364,9 +364,7 @@ def _engines(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str
 
 
 def _served(node: str, windows: Sequence[MeasuredWindow]) -> Iterator[tuple[Reply, float]]:
-    """The requests that ran on a node in some windows, each with how many seconds of a window it
-    ran.
-    """
+    """Requests that ran on a node in some windows, each with its seconds inside them."""
     for window in windows:
         for record in window.rows:
             reply = record.reply

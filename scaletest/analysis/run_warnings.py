@@ -11,8 +11,7 @@ from scaletest.analysis.cause_text import workers_text
 from scaletest.analysis.interference import Interference, between
 from scaletest.analysis.steps import MeasuredStep, Step
 
-# Parts of a request's time that the tester may cost: above the first a warning, above the second
-# no verdict.
+# Parts of a request's time that the tester may cost: above them a warning, or no verdict.
 WARN_OVERHEAD = 0.02
 MOST_OVERHEAD = 0.10
 # Multiples of the ideal ratio. Above the first it may be a cache or an error of measurement, above
@@ -48,9 +47,7 @@ def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> l
 
 
 def _unfair(at: str, step: Step) -> list[str]:
-    """Warnings about groups (workers, pods, nodes, devices) that did very unequal shares of a
-    step.
-    """
+    """Warnings about workers, pods, nodes or devices that did very unequal shares of a step."""
     lines = []
     for group, fairness in step.fairness.items():
         most, least = fairness.shares[0], fairness.shares[-1]

@@ -30,8 +30,7 @@ from scaletest.analysis.cause_text import workers_text
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.scaling import MeasuredThroughput, scaling, usable
 
-# A change of the fraction that moves the throughput of the largest step by less is not worth a
-# sentence.
+# A change of the fraction is worth a sentence if it moves the largest step's throughput by this.
 _NOTICEABLE = 0.02
 
 

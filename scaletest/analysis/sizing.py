@@ -31,8 +31,7 @@ SHARED_PODS, SHARED_CPU = 3, 1.3
 HEADROOM = 0.7
 MOST_NODES = 100_000
 PODS_A_NODE = 110
-# latency in s from which a row holds -> lowest and highest part of the computed rate that was
-# measured
+# latency in s from which a row holds -> lowest and highest measured part of the computed rate
 EFFICIENCY: tuple[tuple[float, float, float], ...] = (
     (0.0, 0.65, 0.80),
     (0.1, 0.85, 0.95),
@@ -165,9 +164,7 @@ def fitting(demand: CapacityDemand, nodes: int) -> int:
 
 
 def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
-    """The fewest nodes on which shared pods and ours fit, also after `spare` of them are lost; None
-    when none do.
-    """
+    """The fewest nodes for shared pods and ours, also after losing `spare`; None when none fit."""
     if not _fits(demand.pod, demand.node.free):
         return None
     low, high = 1, 1
@@ -185,9 +182,7 @@ def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | Non
 
 
 def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
-    """The alternatives, from the article's bare formula to pods placed with headroom and lost
-    nodes.
-    """
+    """The alternatives, from the article's bare formula to pods with headroom and lost nodes."""
     check(demand)
     if not 0 < headroom <= 1:
         raise InvalidValue(

@@ -82,9 +82,7 @@ def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
 
 
 def _members(kind: str, time: RequestTime) -> dict[str, list[float]]:
-    """Run times by member. Every repeat has workers of its own, so those of the first stand for
-    all.
-    """
+    """Run times by member; repeats have workers of their own, so the first one stands for all."""
     first = min((cycle.repeat for cycle in time.cycles), default=0)
     members: dict[str, list[float]] = defaultdict(list)
     for cycle in time.cycles:

@@ -361,9 +361,7 @@ def _efficiency(workers: int, rate: Throughput, before: Sequence[Step]) -> float
 
 
 def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
-    """The figures that every measurement reports, joined as the throughput is, so that they
-    agree.
-    """
+    """The figures of all measurements of a step, joined as its throughput is, so they agree."""
     if plan.mirrored:
         parts = [sample.part for sample in samples]
         counted = {part.repeat for part in judged(parts)}
@@ -425,9 +423,7 @@ def joined(rates: Sequence[Throughput]) -> Throughput:
 
 
 def failed(record: Record) -> bool:
-    """Whether a request failed for a reason of its own, not because its client left or it was
-    purged.
-    """
+    """Whether a request failed by itself, not since its client left or the queue was purged."""
     return record.reply.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
 
 

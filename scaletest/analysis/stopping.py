@@ -45,8 +45,7 @@ from scaletest.model import Plan, VerdictKind
 # Shorter steps would be at the mercy of one scheduling delay, however many requests they hold.
 SHORTEST_STEP_S = 2.0
 LOOK_GROWTH = 1.2
-# 2.326 / 1.960: from the half-width of a two-sided 95 % interval to that of a 98 % one, 1 % at each
-# end.
+# 2.326 / 1.960: from the half-width of a two-sided 95 % interval to that of 98 %, 1 % at each end.
 WIDER = 1.187
 # An interval wider than this comes from too little data to be trusted, whatever it decides.
 ROUGH = 0.10
@@ -54,8 +53,7 @@ ROUGH = 0.10
 MOST_WARMUP = 0.4
 # A throughput that changes by this along a part is a warm-up rather than a machine that heats up.
 WARMING, WARMING_T = 0.25, 3.0
-# A step that is the base of another doubling keeps its share of the error within the margin: 1 /
-# sqrt(2).
+# The base of another doubling keeps its share of the error within the margin: 1 / sqrt(2).
 BASE_SHARE = 0.4
 
 
@@ -156,9 +154,7 @@ class Stopping:
     def _check(
         self, completions: int, elapsed_s: float, shortest_s: float, measured: tuple[Ends, float]
     ) -> Stop | None:
-        """Whether the completions so far are enough. measured: the completions and the
-        beginning.
-        """
+        """Whether the completions so far are enough. measured: completions and the beginning."""
         plan = self.plan
         completed_by, began_s = measured
         warm = trimmed(completed_by, plan.warmup_s, began_s)
@@ -188,9 +184,7 @@ class Stopping:
         return elapsed_s < self.longest_s
 
     def _mirrored(self, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> Stop | None:
-        """Stop after the length of the mirror image, and not before requests in flight will make it
-        enough.
-        """
+        """Stop after the mirror image's length, but not before requests in flight are enough."""
         if elapsed_s < self.length_s:
             return None
         parts = self.plan.parts
@@ -220,9 +214,7 @@ class Stopping:
         return abs(statistics.fmean(first) / usual_s - 1.0) <= TREND_EFFECT
 
     def _foreseen(self, warm: Warmup, elapsed_s: float, shortest_s: float) -> Stop | None:
-        """Stop when the requests in flight will make it precise, if they scatter as those so
-        far.
-        """
+        """Stop when the requests in flight will make it precise, if they scatter as before."""
         parts = self.plan.parts
         if parts == 1 or warm.share or not self._about_to_suffice(warm.ends):
             return None

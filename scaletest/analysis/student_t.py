@@ -17,9 +17,7 @@ _NORMAL = NormalDist()
 
 
 def t95(freedom: float) -> float:
-    """The 0.975 quantile, the factor of a two-sided 95 % interval; infinity below one degree of
-    freedom.
-    """
+    """The 0.975 quantile, for two-sided 95 % intervals; infinity below one degree of freedom."""
     return t_quantile(0.975, freedom)
 
 
@@ -73,9 +71,7 @@ def _hill(tails: float, n: float) -> float:
 
 
 def _bisect(tails: float, freedom: float) -> float:
-    """Bisection between the normal quantile and that of 1 degree, which enclose those of all
-    numbers between.
-    """
+    """Bisection between the normal quantile and that of 1 degree, which enclose all others."""
     low, high = -_NORMAL.inv_cdf(tails / 2), 1.0 / math.tan(tails * math.pi / 2)
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
@@ -95,9 +91,7 @@ def _tails(t: float, freedom: float) -> float:
 
 
 def _beta_ratio(a: float, b: float, x: float) -> float:
-    """I_x(a, b) for x <= 1/2 by its power series, x^a / (a B(a, b)) sum of (1 - b)_k a x^k / (k! (a
-    + k)).
-    """
+    """I_x(a, b) for x <= 1/2: x^a / (a B(a, b)) times the sum of (1 - b)_k a x^k / (k! (a + k))."""
     term, total, k = 1.0, 1.0, 0
     while abs(term) > 1e-16:
         k += 1

@@ -36,8 +36,7 @@ SLOW = 3.0
 OWN_MEDIAN = 5
 # Slow requests of two steps differ when chance makes such a difference in one of a hundred cases.
 DIFFERENT = 0.01
-# A cycle as long as more usual requests than this was a standstill, and a list of them takes
-# memory.
+# A cycle of more usual requests than this was a standstill; a list of them would take memory.
 MOST_FILLED = 10_000
 _NORMAL = t95(math.inf)
 

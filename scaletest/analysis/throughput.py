@@ -96,9 +96,7 @@ def completed(ends: Ends, workers: int, total: int, per_worker: int) -> bool:
 
 
 def least_total(parts: int = 1) -> int:
-    """How many completions of all workers are enough for one of `parts` parts: see
-    `Throughput.enough`.
-    """
+    """The completions of all workers that suffice for one of `parts` parts: `Throughput.enough`."""
     return math.ceil(MIN_COMPLETIONS / parts)
 
 

@@ -57,8 +57,7 @@ def cut(ends: Ends, per_s: float = 0.0) -> Warmup:
         return Warmup(ends, first, 0.0, True)
     batches = rates(ends, first, last, count)
     at = mser(batches)
-    # a warm-up differs most at its beginning; a slow request in the middle of the first half is
-    # none
+    # a warm-up differs most at its beginning; a single slow request later does not count
     if (
         at == 0
         or not _differs(batches[:at], batches[at:])

@@ -94,9 +94,7 @@ class Stored:
 
 
 class RunFolder:
-    """One run on disk. plan_file: what tells its folder from others. files: what makes it up.
-    locks: its writers'.
-    """
+    """One run on disk. plan_file: marks its folder. files: of the run. locks: of its writers."""
 
     plan_file: str = PLAN
     files: tuple[str, ...] = FILES
@@ -107,9 +105,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> RunFolder:
-        """A new, empty folder that only its owner may enter; UsageError when there is something in
-        it.
-        """
+        """Create an empty folder that only its owner may enter; UsageError if it has content."""
         try:
             make_folder(path)
             if any(path.iterdir()):
@@ -149,9 +145,7 @@ class RunFolder:
 
     @contextmanager
     def _trouble(self, what: str) -> Iterator[None]:
-        """Files that cannot be used, as a UsageError: a full disk, a folder that is gone or may not
-        be written.
-        """
+        """Turn errors of files into UsageError: a full disk, a missing or read-only folder."""
         try:
             yield
         except OSError as error:
@@ -177,9 +171,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run while it is measured: nobody else goes on with it or deletes it
-        meanwhile.
-        """
+        """Hold the run while it is measured: no other process resumes or deletes it."""
         with ExitStack() as held:
             for name in self.locks:
                 with self._trouble("locked"):
@@ -216,8 +208,7 @@ class RunFolder:
         """
         try:
             with self.locked():
-                # the plan goes last: what is left by an interruption is still found, and can be
-                # deleted again
+                # the plan goes last: a rest can still be found and deleted again
                 for name in self._own():
                     (self.path / name).with_suffix(".new").unlink(missing_ok=True)
                     (self.path / f".{name}.new").unlink(missing_ok=True)
@@ -317,9 +308,7 @@ class RunFolder:
         return samples, ""
 
     def check(self) -> None:
-        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a
-        record of it.
-        """
+        """UsageError or InvalidValue unless the run is readable; holds one record at a time."""
         self.summary()
         self._measurements()
         for _ in itertools.chain(self._records(), self._node_samples()):
@@ -343,9 +332,7 @@ class RunFolder:
                 yield NodeSample.from_dict(wire.load(line, f"{SAMPLES} of run {self.name}"))
 
     def forget_unfinished(self, stored: Stored) -> None:
-        """Rewrite steps, records and samples to `stored`: what was cut off leaves nothing
-        behind.
-        """
+        """Rewrite steps, records and samples to `stored`; nothing of a cut line remains."""
         whole = {one.key for one in stored.measurements}
         rows = itertools.chain(*stored.records.values(), stored.background)
         with self._trouble("written"):

@@ -43,9 +43,7 @@ class LifecycleFolder(RunFolder):
         return LifecyclePlan.from_dict(self._read(PLAN))
 
     def check(self) -> None:
-        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a
-        workload of it.
-        """
+        """UsageError or InvalidValue unless the run is readable; holds one workload at a time."""
         self.summary()
         workloads: dict[str, LifecycleObject] = {}
         with self._trouble("read"):

@@ -1,6 +1,4 @@
-"""Folders and files for the eyes of their owner: command lines, arguments and what programs say may
-hold secrets.
-"""
+"""Folders and files that only their owner may read: command lines and outputs may hold secrets."""
 
 from __future__ import annotations
 
@@ -12,16 +10,12 @@ _FLAGS = {"a": os.O_APPEND, "w": os.O_TRUNC, "x": os.O_EXCL}
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that only its owner may enter, those above it as usual; one that exists keeps
-    its rights.
-    """
+    """Make a folder for its owner only, parents as usual; an existing one keeps its mode."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def open_private(path: Path, mode: str, **options: Any) -> IO[Any]:
-    """Open for writing as `open` does; only its owner may read what is made. A file that exists
-    keeps its rights.
-    """
+    """Open for writing as `open` does; new files are for their owner only, old keep their mode."""
     return os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | _FLAGS[mode[0]], 0o600), mode, **options
     )

@@ -13,9 +13,7 @@ from scaletest.model.nearest import nearest
 
 
 def runs(root: Path) -> list[RunFolder]:
-    """All runs below `root`, and lifecycles beside it, the oldest first. Hidden folders are not
-    complete yet.
-    """
+    """All runs below `root`, and lifecycles beside it, oldest first; without hidden folders."""
     places = (place for place in (root, lifecycles(root)) if place.is_dir())
     found = [
         run for place in places for path in place.glob("[!.]*") if (run := opened(path)) is not None
@@ -33,9 +31,7 @@ def opened(path: Path) -> RunFolder | None:
 
 
 def find(name: str, environment: Mapping[str, str]) -> RunFolder:
-    """The run of that path or name; LAST is the newest, and the end of a name suffices when only
-    one ends so.
-    """
+    """The run of a path or name; LAST is the newest, a unique end of a name suffices."""
     try:
         Path(name).stat()
     except PermissionError as error:

@@ -1,6 +1,4 @@
-"""A saturation run's folder: the files of every run, with samples as its records. Judged anew by
-whoever reads it.
-"""
+"""A saturation run's folder: the files of every run, with samples as records; readers judge it."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ SAME_S = 1e-4
 
 
 class SqlSink:
-    """Appends the samples of each step in one transaction. A connection that broke meanwhile is
-    made anew, once.
-    """
+    """Appends each step's samples in one transaction; a broken connection is renewed once."""
 
     def __init__(self, where: str, run: str, client: str) -> None:
         self._run, self._client, self._where, self._patience_s = run, client, where, PATIENCE_S
@@ -51,9 +49,7 @@ class SqlSink:
         self._connection: Any = self._connected()
 
     def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
-        """Write a step's samples or nothing of it. Unreachable: it is gone; UsageError: it
-        refuses.
-        """
+        """Write a step's samples or nothing. Unreachable, or UsageError when it refuses."""
         written = rows(self._run, self._client, step, samples)
         try:
             self._write(written)
@@ -130,9 +126,7 @@ class SqlSink:
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:
-        """Cut the connection of a server that does not answer; no option of its protocol does
-        that.
-        """
+        """Cut the connection of a server that hangs; no option of its protocol does that."""
         if not self._postgres:
             yield  # a file: its lock has a time limit of its own
             return
@@ -154,9 +148,7 @@ def _cut(line: socket.socket) -> None:
 
 
 def _ensure_postgres(cursor: Any) -> None:
-    """Make the table unless it is there: who may only write to it need not be allowed to make
-    one.
-    """
+    """Create the table unless it exists, since some roles may write to it but create none."""
     if cursor.execute("SELECT to_regclass('scaletest_samples')").fetchone()[0] is None:
         # without a word of ours it would sort texts by the rules of a language
         cursor.execute(TABLE.replace("TEXT", 'TEXT COLLATE "C"'))

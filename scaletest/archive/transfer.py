@@ -39,8 +39,7 @@ _FOLDERS: dict[str, type[RunFolder]] = {
     BENCHMARK: benchmarks.BenchmarkFolder,
     SATURATION: saturation.SaturationFolder,
 }
-# Files that are read whole, and lines of the others: as Python's objects they take up to 25 times
-# the memory.
+# Files that are read whole, and lines of the others: Python's objects take up to 25 times as much.
 _MOST_AT_ONCE, _SHARE_AT_ONCE = 16 * 1024**2, 128
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
 
@@ -203,9 +202,7 @@ def _placed(member: tarfile.TarInfo) -> tuple[str, str]:
 
 
 def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, most_at_once: int) -> None:
-    """Write a member; UsageError when it holds more than `most_at_once` bytes that can only be read
-    together.
-    """
+    """Write a member; UsageError for over `most_at_once` bytes that must be read together."""
     lines = target.suffix == ".jsonl" and target.name != STEPS
     source, together = tar.extractfile(member), 0
     with open_private(target, "xb") as file:

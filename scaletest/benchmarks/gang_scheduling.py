@@ -144,9 +144,7 @@ def _suspended(
 
 
 def _kueue_reason(objects: ClusterObjects, namespace: str, job_set: Document) -> str:
-    """Return Kueue's reason for not admitting a JobSet; "" when it gives none, or may not be
-    asked.
-    """
+    """Return Kueue's reason for not admitting a JobSet; "" when it is not known."""
     for resource in WORKLOADS:
         try:
             reservations = objects.list(
@@ -193,9 +191,7 @@ def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Docume
 
 
 def _wait(container: Document) -> Document:
-    """Build the init container that waits until the operator has written that measuring may
-    begin.
-    """
+    """Build the init container that waits until the operator lets the measurement begin."""
     file = f"{manifests.FOLDER}/{manifests.MEASURING}"
     return {
         "name": "wait",

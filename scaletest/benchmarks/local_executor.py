@@ -39,8 +39,7 @@ from scaletest.model.errors import UsageError
 from scaletest.system.sampler import RequestSampler
 
 NODES = 8
-# Share of a core that sampling where time goes may take: a benchmark is short, and its parts are
-# few.
+# Share of a core that sampling may take: a benchmark is short and its parts are few.
 LOOKS_SHARE = 0.005
 _AGENT = "agent"
 
@@ -158,9 +157,7 @@ class _Run:
         self._parts = list(benchmark.kind.layout(benchmark.spec))
 
     def measure(self, folder: Path) -> BenchmarkResult:
-        """Create the network, run all parts and parse the result. Raises BenchmarkFailed and
-        UsageError.
-        """
+        """Create the network, run all parts, parse the result. BenchmarkFailed or UsageError."""
         benchmark = self._benchmark
         self._check_room(folder)
         paths = programs.find(benchmark)
@@ -273,9 +270,7 @@ class _Run:
     def _run_parts(
         self, site: ExecutionSite, processes: Processes, network: namespaces.Network, folder: Path
     ) -> ToolOutput:
-        """Start the servers one by one until each is ready, then run the measuring part to its
-        end.
-        """
+        """Start the servers one by one until each is ready, then run the measuring part."""
         kind = self._benchmark.kind
         for task in kind.tasks(self._benchmark.spec, site):
             process = self._start(task, processes, network, folder)
@@ -304,9 +299,7 @@ class _Run:
         return processes.start(name, [*enter, *task.argv], own, task.environment)
 
     def _blame(self, output: ToolOutput, processes: Processes) -> None:
-        """Raises BenchmarkFailed with a server's output when the measuring part failed due to the
-        server.
-        """
+        """Raises BenchmarkFailed with the output of a server that made the measuring part fail."""
         if output.exit_code:
             for server in processes.dead():
                 parsing.ended_well(server.output(), server.program)

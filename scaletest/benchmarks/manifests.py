@@ -18,8 +18,7 @@ from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, PodOverrides
 from scaletest.kinds.kind import Kind, Part, PartAddress
 from scaletest.kinds.registry import GROUP
 
-# An earlier benchmark may have had the same name, and its pods may still exist: the uid tells them
-# apart.
+# Pods of an earlier benchmark of the same name may still exist: the uid tells them apart.
 BENCHMARK, ROLE, UID = f"{GROUP}/benchmark", f"{GROUP}/role", f"{GROUP}/uid"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
@@ -233,9 +232,7 @@ def _account_and_network(benchmark: Benchmark, image: str) -> Document:
 
 
 def _mtu(benchmark: Benchmark, image: str, mtu: int) -> Document:
-    """Build the init container that sets the MTU of eth0, which is also Multus's default
-    network.
-    """
+    """Build the init container that sets the MTU of eth0, also Multus's default network."""
     return {
         "name": "mtu",
         "image": image,
@@ -281,9 +278,7 @@ def _volumes(
 
 
 def _scratch(benchmark: Benchmark, measuring: bool) -> Document:
-    """Choose the scratch volume: the spec's volume or claims for fio's workers, else an
-    emptyDir.
-    """
+    """Choose the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir."""
     template = getattr(benchmark.spec, "volume_claim_template", None)
     volume = getattr(benchmark.spec, "volume", None)
     if measuring:

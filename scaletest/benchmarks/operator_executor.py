@@ -110,8 +110,7 @@ class OperatorExecutor:
     def _wait(
         self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener
     ) -> BenchmarkResult:
-        # the limit counts from the first phase after PENDING: the wait for other benchmarks has
-        # none
+        # the limit counts from the first phase after PENDING; waiting for others has no limit
         began_s = self._clock()
         limit_s = 2 * start_s(benchmark) + benchmark.limit_s + 2 * SPARE_S
         started_s, phase = 0.0, ""

@@ -146,9 +146,7 @@ class OwnedObjects:
             return None
 
     def store(self, ended: BenchmarkResult) -> BenchmarkResult | None:
-        """Store the result; returns the one that is stored, None when another object has its
-        name.
-        """
+        """Store the result; returns what is stored, None when another object has the name."""
         return store(self._objects, self._namespace, self._benchmark, self._owner, ended)
 
     def delete(self) -> None:

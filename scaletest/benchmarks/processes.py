@@ -164,9 +164,7 @@ class Processes:
         return process.output()
 
     def wait_ready(self, process: Process, task: Task) -> None:
-        """Wait until a server is ready. Raises BenchmarkFailed when it ends instead, or the time is
-        over.
-        """
+        """Wait until a server is ready. BenchmarkFailed when it ends, or the time is over."""
         while not process.ready(task):
             if exited(process.popen):
                 process.popen.wait()

@@ -102,9 +102,7 @@ class QueueExecutor:
 
 
 def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
-    """Read the worker's framed result from a reply, or build a failure that says why there is
-    none.
-    """
+    """Read the worker's framed result from a reply, or build a failure with the reason."""
     framed = unframe(str(reply.figures.get("result", "")))
     where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
     if framed is not None:

@@ -168,9 +168,7 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
 
 
 def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
-    """Write the ssh configuration that reaches the workers, and return its path. Raises
-    BenchmarkFailed.
-    """
+    """Write the ssh configuration for the workers; returns its path. Raises BenchmarkFailed."""
     _can_log_in()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)

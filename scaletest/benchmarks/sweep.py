@@ -184,8 +184,7 @@ def _order(
     if spec.order != RANDOM:
         yield from itertools.product(distinct, range(spec.repetitions))
         return
-    # shuffled in blocks of one repetition each, so that a drift over time affects all permutations
-    # alike
+    # shuffled in blocks of one repetition each, so that a drift affects all permutations alike
     for repetition in range(spec.repetitions):
         for member in chance.sample(distinct, len(distinct)):
             yield member, repetition

@@ -1,6 +1,4 @@
-"""Account for requests outside the fast lane: settled after RQ's own code ran them, put back, or
-kept as poison.
-"""
+"""Account for requests outside the fast lane: settle, put back, or keep them as poison."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ from scaletest.model.histogram import bucket
 
 @dataclass(frozen=True, slots=True)
 class TakenJob:
-    """A request outside the fast lane. attempt is None under a stock worker, which takes no
-    lease.
-    """
+    """A request outside the fast lane. attempt: None under a stock worker, which has no lease."""
 
     id: str
     queue: str
@@ -32,9 +28,7 @@ class TakenJob:
 
 
 class Accounting:
-    """Settles, releases or poisons such requests. Every call waits while Redis is away and is safe
-    to repeat.
-    """
+    """Settles, releases or poisons such requests; calls wait for Redis and can be repeated."""
 
     def __init__(self, redis: Redis, retrying: Retrying) -> None:
         self._redis = redis
@@ -64,9 +58,7 @@ class Accounting:
     def settle(
         self, taken_job: TakenJob, outcome: str, wait_s: float, run_s: float, reply: str = ""
     ) -> float:
-        """Count the outcome and deliver the reply; Redis time in seconds, 0 when another worker's
-        outcome counted.
-        """
+        """Count outcome, deliver reply; Redis time in s, 0 when another worker's counted."""
         names = [
             keys.leases(taken_job.queue),
             keys.rq_queue(taken_job.queue),

@@ -24,9 +24,7 @@ SET_TTL_S = 60
 
 
 class Cancellation:
-    """Cancels some of one client's requests of one queue. Safe to continue after a broken
-    connection.
-    """
+    """Cancels requests of one client in one queue; can be continued after a broken connection."""
 
     def __init__(
         self, redis: Redis, retrying: Retrying, client: str, queue: str, ids: Sequence[str]
@@ -40,9 +38,7 @@ class Cancellation:
         self._taken_out = 0
 
     def run(self) -> int:
-        """Cancel the requests that still wait; how many. Sweeps again while a sweep takes out some
-        but not all.
-        """
+        """Cancel requests that still wait; how many. Sweeps again after a partial sweep."""
         self._mark()
         while True:
             before = self._left
@@ -53,9 +49,7 @@ class Cancellation:
         return self._taken_out
 
     def _mark(self) -> None:
-        """Write the set. Its last member marks it complete, also after a crash that lost the last
-        second.
-        """
+        """Write the set. Its last member marks it complete, also after a crash lost a second."""
         while True:
             for start in range(0, len(self._ids), CANCEL_BATCH):
                 self._add(self._ids[start : start + CANCEL_BATCH])

@@ -125,9 +125,7 @@ class Client:
             )
 
     def replies(self, timeout_s: float) -> list[Finished]:
-        """Replies that arrived, waiting up to `timeout_s` for the first; empty when none came or
-        `wake` was called.
-        """
+        """Replies; waits up to `timeout_s` for the first, less when `wake` is called."""
         return list(_parse(self._retrying.run(lambda: self._reader.read(timeout_s))))
 
     @property
@@ -170,9 +168,7 @@ class Client:
         return accepted
 
     def cancel(self, queue: str, ids: Sequence[str]) -> int:
-        """Take requests that still wait out of their queue; how many. Those that run are finished
-        and answered.
-        """
+        """Take waiting requests out of their queue; how many. Running ones are finished."""
         if not ids or (self._leaving.is_set() and self.away):
             return 0
         return Cancellation(self._redis, self._retrying, self.name, queue, ids).run()
@@ -195,9 +191,7 @@ class Client:
         )
 
     def leave(self) -> None:
-        """Wait for an absent Redis no more: what waits for it, in any thread, ends with the error
-        that it met.
-        """
+        """Stop waiting for an absent Redis: calls of all threads end with the error they met."""
         self._leaving.set()
 
     def close(self) -> None:

@@ -35,8 +35,7 @@ SILENT_CONNECTION_MS = 10_000
 LOADING_LOOKS = 60
 LOADING_LOOK_S = 1.0
 MINIMUM_VERSION = (6, 2)
-# Errors of a broken, restarting, overloaded or read-only server; all of them pass, so the call may
-# be repeated.
+# Errors of a broken, restarting, full or read-only server: they pass, so the call may be repeated.
 TRANSIENT = (
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
@@ -124,9 +123,7 @@ def _why(url: str, error: Exception) -> str:
 
 
 def _keepalive_options() -> dict[int, int]:
-    """Socket options by which the kernel notices a connection that drops packets, where it has
-    them.
-    """
+    """Socket options by which the kernel notices a dead connection, where it has them."""
     wanted = {
         "TCP_KEEPIDLE": 5,
         "TCP_KEEPINTVL": 2,

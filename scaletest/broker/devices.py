@@ -35,9 +35,7 @@ class Slot(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """A worker's lease, as stored in Redis. left_s: seconds to its deadline, negative when it has
-    expired.
-    """
+    """A worker's stored lease. left_s: seconds to its deadline, negative when it has expired."""
 
     device: str
     number: int
@@ -59,9 +57,7 @@ class DeviceLeases:
         retrying: Retrying | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """nonce: distinguishes this process from an earlier one of the same name, which may only be
-        frozen.
-        """
+        """nonce: tells this process from an earlier, perhaps only frozen one of the same name."""
         self._client = client
         self._node = node
         self._owner = f"{checks.worker_name(worker)}:{nonce}"

@@ -65,8 +65,7 @@ class EmbeddedServer:
         self._extra = tuple(extra)
         self._program = program or find_server()
         self._append_only = append_only
-        # A Unix socket path holds 107 bytes at most, so the directory lies where the system keeps
-        # short-lived files.
+        # a Unix socket's path has 107 bytes at most, so the folder is a temporary one
         self.directory = Path(tempfile.mkdtemp(prefix="scaletest-"))
         self.socket = self.directory / "redis.sock"
         self._port = free_port() if tcp else 0
@@ -88,9 +87,7 @@ class EmbeddedServer:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it and wait until it answers; Unreachable with the end of its log when it does
-        not.
-        """
+        """Start it and wait for its answer; Unreachable with the end of its log without one."""
         self._guard = self._guard or Guard("TERM", remove=self.directory)
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(

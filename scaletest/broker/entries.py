@@ -1,6 +1,4 @@
-"""Parse entries of scaletest:queues: anybody may write to Redis, and foreign entries must not
-raise.
-"""
+"""Parse entries of scaletest:queues; foreign entries, which anybody may write, must not raise."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ from scaletest.model.errors import InvalidValue
 
 @dataclass(frozen=True, slots=True)
 class QueueEntry:
-    """A queue's declaration. maximum: most waiting requests, 0 for no limit. owner: the client that
-    declared it.
-    """
+    """A queue's declaration. maximum: of waiting requests, 0 for none. owner: declaring client."""
 
     maximum: int = 0
     note: str = ""
@@ -23,9 +19,7 @@ class QueueEntry:
 
 
 def shown(name: bytes | str) -> str:
-    """A printable name: bytes that are not text, and control characters, are escaped; long names
-    are cut.
-    """
+    """A printable name: control characters and invalid bytes are escaped, long names are cut."""
     text = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
     return checks.cut(text, 200)
 
@@ -45,9 +39,7 @@ def read_entry(value: bytes | str) -> QueueEntry:
 
 
 def sorted_out(rows: dict[bytes, bytes]) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
-    """Queues by name, and the other entries by raw name, each with the reason why it is not a
-    queue.
-    """
+    """Queues by name, and by raw name the reason why another entry is not a queue."""
     queues: dict[str, QueueEntry] = {}
     foreign: dict[bytes, str] = {}
     for raw, value in rows.items():

@@ -25,8 +25,7 @@ from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.ended import counted
 
-# An idle worker repeats its call this often, and at least once an interval, so that it notices a
-# dead connection.
+# An idle worker repeats its call this often, and once an interval, to notice a dead connection.
 LONGEST_BLOCK_S = 20.0
 # How much longer than its block a socket waits for an answer.
 SOCKET_SLACK_S = 10.0
@@ -48,9 +47,7 @@ class Taken(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A finished request, as the next call reports it. registered: a heartbeat entered it in RQ's
-    registries.
-    """
+    """A finished request for the next call. registered: a heartbeat put it into RQ's registries."""
 
     taken: Taken
     outcome: str
@@ -65,15 +62,11 @@ class Paused:
 
 
 class Overdue:
-    """The worker's deadline has passed, or Redis forgot it: it needs a heartbeat before it can take
-    anything.
-    """
+    """The worker's deadline has passed, or Redis forgot it: it needs a heartbeat first."""
 
 
 class Again:
-    """There may be more to take: many entries were skipped, or the request of a repeated call was
-    lost to another.
-    """
+    """There may be more to take: entries were skipped, or a repeated call lost its request."""
 
 
 class PendingCall(NamedTuple):
@@ -150,9 +143,7 @@ class FastLane:
     def cycle(
         self, done: Done | None, *, take: bool = True, block_s: float = 0.0
     ) -> Taken | Paused | Overdue | None:
-        """Finish `done`, take the next request; None when there is none (after waiting up to
-        `block_s`).
-        """
+        """Finish `done`, take the next request; None when none came within `block_s`."""
         self.idle = done is None
         try:
             answer = self._call_script(done, "1" if take else "0")
@@ -166,9 +157,7 @@ class FastLane:
             self.idle = False
 
     def hang_up(self) -> bool:
-        """Break an idle lane's connection, so that its call ends with an error; whether it did. For
-        any thread.
-        """
+        """Break an idle lane's connection, which ends its call; whether it did. Any thread."""
         return self.idle and self.break_off()
 
     def break_off(self) -> bool:
@@ -292,7 +281,5 @@ class FastLane:
 
 
 def call_nonce() -> str:
-    """A prefix that makes the calls of a process larger than those of an earlier one with the same
-    name.
-    """
+    """A prefix that makes a process's calls larger than those of an earlier one of its name."""
     return f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}"

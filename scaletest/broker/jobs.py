@@ -40,9 +40,7 @@ def rq_timeout(request: Request) -> int:
 
 
 def decode(data: bytes) -> tuple[tuple[str, ...], float]:
-    """Arguments and time limit of one of our requests; InvalidValue for anything else, which is
-    never executed.
-    """
+    """Arguments and time limit of one of our requests; InvalidValue for anything else."""
     try:
         function, instance, arguments, options = json.loads(data)
         if function != FUNCTION or instance is not None or options != {}:

@@ -1,52 +1,52 @@
-"""Names of all keys, in one place, so that every key is removed by somebody and documented.
+"""Names of all keys, in one place, so that each is documented and its removal is known.
 
 scaletest:queues             hash    queue -> JSON {maximum, note}
 scaletest:queue:<q>:counters hash    submitted, rejected, the five outcomes, requeued, stale,
                                      undelivered
-scaletest:queue:<q>:ended    string  what ended, in 64-bit numbers: outcomes, wait and run times,
+scaletest:queue:<q>:ended    string  ended requests as 64-bit numbers: outcomes, wait and run times,
                                      slots (model/ended.py)
-scaletest:queue:<q>:wait     hash    bucket -> count, of what workers of earlier versions ended
-scaletest:queue:<q>:run      hash    the same of run times
-scaletest:queue:<q>:slots    hash    what came in each of the last ten-second slots, and where the
+scaletest:queue:<q>:wait     hash    bucket -> count of wait times, from workers of earlier versions
+scaletest:queue:<q>:run      hash    bucket -> count of run times, from workers of earlier versions
+scaletest:queue:<q>:slots    hash    submissions in each of the last ten-second slots, and where the
                                      longest run was
 scaletest:queue:<q>:paused   string  present while the queue is paused
-scaletest:queue:<q>:taking   list    target of the blocking moves, empty but for an instant; of
-                                     nobody
+scaletest:queue:<q>:taking   list    target of workers' blocking moves, empty but for an instant;
+                                     reapers put back what lies there
 scaletest:leases:<q>         zset    <request>:<attempt>:<worker> -> deadline in microseconds
 scaletest:workers:<q>        zset    worker -> deadline in microseconds
 scaletest:suspects:<q>       set     workers whose requests fail at once
-scaletest:samples:<q>        stream  the last 2000 or so samples of its nodes (broker/samples.py)
-scaletest:samplers:<q>       hash    node -> the worker that samples it, as long as that one lives
-scaletest:reaps:<q>          string  when one of its workers reaps it next (lua/turn.lua), for a
-                                     minute
+scaletest:samples:<q>        stream  about the last 2000 samples of its nodes (broker/samples.py)
+scaletest:samplers:<q>       hash    node -> the worker that samples it, while that worker lives
+scaletest:reaps:<q>          string  time of the next reaping by its workers (lua/turn.lua); expires
+                                     after a minute
 scaletest:clients            zset    client -> deadline in microseconds
-scaletest:client:<id>        hash    call, answer: the client's last call number and what it was
-                                     answered
+scaletest:client:<id>        hash    call, answer: the client's last call number and the answer to
+                                     it
 scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
-scaletest:cancelled:<id>     set     ids that a client takes out of its queue now, and '' when it is
-                                     complete
+scaletest:cancelled:<id>     set     ids that a client takes out of its queue now; '' as well when
+                                     the set is complete
 scaletest:device:<node>:<id> zset  <slot>:<worker>:<nonce> -> deadline in microseconds; id: PCI
                                    address or device number
 scaletest:devices            set     the keys of devices that have leases
 scaletest:settled:<id>:<n>:<worker>:<taken> string  when attempt n was settled, for two minutes
-scaletest:intervals          zset    heartbeat interval in microseconds, two digits -> deadline of
-                                     whoever beats so
-scaletest:agents:<id>:<part> of load agents, for 10 minutes (plan: while led): plan, joined,
-orders:<n>, done:<n>, stop
+scaletest:intervals          zset    heartbeat interval in microseconds, two digits -> the latest
+                                     deadline of those that beat at it
+scaletest:agents:<id>:<part>         keys of load agents: plan, joined, orders:<n>, done:<n>, stop;
+                                     expire after 10 minutes, the plan when nobody renews it
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 scaletest:standstill         string  how far the clock of deadlines is behind Redis's, microseconds
                                      (lua/pulse.lua)
 
-All of them begin as RQ's do, with what RQ_KEY_PREFIX says: under `RQ_KEY_PREFIX=lab` RQ's keys are
-`lab:*` and ours `lab:scaletest:*`, so that two installations can share a Redis. Under `{lab}` all
-keys are in one hash slot.
+All keys begin with RQ's prefix: under `RQ_KEY_PREFIX=lab` RQ's keys are `lab:*` and ours
+`lab:scaletest:*`, so two installations can share a Redis. Under `{lab}` all keys are in one hash
+slot.
 """
 
 from __future__ import annotations
 
 from rq.defaults import RQ_KEY_PREFIX
 
-# Before every key of RQ's, and before every key of ours.
+# Prefixes of RQ's keys and of our keys.
 RQ = f"{RQ_KEY_PREFIX}:"
 OWN = "scaletest:" if RQ_KEY_PREFIX == "rq" else f"{RQ}scaletest:"
 
@@ -157,9 +157,9 @@ def settled(execution: str) -> str:
     return f"{OWN}settled:{execution}"
 
 
-def agents(meeting: str, part: str) -> str:
+def agents(rendezvous: str, part: str) -> str:
     """A part of a rendezvous of load agents."""
-    return f"{OWN}agents:{meeting}:{part}"
+    return f"{OWN}agents:{rendezvous}:{part}"
 
 
 def rq_queue(queue: str) -> str:

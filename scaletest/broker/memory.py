@@ -1,6 +1,4 @@
-"""Limits of a Redis, memory and connections: checked when a client connects, with messages that say
-what to do.
-"""
+"""Limits of a Redis, memory and connections: checked on connecting, with messages of what to do."""
 
 from __future__ import annotations
 
@@ -62,9 +60,7 @@ def _section(answer: Any) -> dict[str, Any]:
 
 
 def connections_warning(info: dict[str, Any], name: str) -> str:
-    """The warning that the clients section of INFO gives cause for; "" when there is none, or
-    nothing is known.
-    """
+    """The warning about the clients section of INFO; "" without a reason or without figures."""
     connected, maximum = int(info.get("connected_clients", 0)), int(info.get("maxclients", 0))
     if not maximum or connected < MOST_CONNECTIONS * maximum:
         return ""
@@ -75,9 +71,7 @@ def connections_warning(info: dict[str, Any], name: str) -> str:
 
 
 def memory_warning(info: dict[str, Any], name: str, hosts: list[str]) -> str:
-    """The warning that the memory section of INFO gives cause for; "" when there is none, or
-    nothing is known.
-    """
+    """The warning about the memory section of INFO; "" without a reason or without figures."""
     policy, maximum = str(info.get("maxmemory_policy", "")), info.get("maxmemory")
     if policy and policy != KEEPS_EVERYTHING:
         return (

@@ -1,6 +1,4 @@
-"""Declared queues: add, list, inspect, pause, purge, remove. Not the hot path: one small call
-each.
-"""
+"""Declared queues: add, list, inspect, pause, purge, remove; one small call each."""
 
 from __future__ import annotations
 
@@ -86,9 +84,7 @@ class Queues:
         return bool(pipe.execute()[0])
 
     def names(self) -> list[str]:
-        """Names of the declared queues, sorted. Entries that are not queues are left out, and
-        logged once.
-        """
+        """Sorted names of declared queues; entries that are not queues are logged once."""
         return sorted(self._declared())
 
     def foreign(self, name: str) -> list[bytes]:
@@ -175,9 +171,7 @@ class Queues:
         return wrong
 
     def _look_at(self, ids: list[str]) -> tuple[int, int]:
-        """How many of these jobs are stock RQ's and not yet counted as submitted, and how many do
-        not exist.
-        """
+        """How many of these jobs are stock RQ's and not counted yet, and how many are unknown."""
         uncounted = missing = 0
         for start in range(0, len(ids), LOOK_BATCH):
             pipe = self._redis.pipeline(transaction=False)
@@ -187,8 +181,7 @@ class Queues:
                 fields = row if isinstance(row, list) else [None]
                 missing += fields[0] is None
                 if fields[0] is not None:
-                    # a job that was counted as ended was requeued, and counts again when it is
-                    # taken
+                    # a job counted as ended was requeued, and counts again when taken
                     uncounted += fields[1] is not None or not any(fields[2:])
         return uncounted, missing
 
@@ -225,9 +218,7 @@ class Queues:
                 return total
 
     def remove(self, name: str) -> int:
-        """Purge and forget a queue with all that belongs to it; how many waiting requests were
-        dropped.
-        """
+        """Purge and forget a queue with all its keys; returns how many requests were dropped."""
         self.require(name)
         names = [
             keys.QUEUES,
@@ -261,9 +252,7 @@ class Queues:
         return removed
 
     def remove_foreign(self, entries: Sequence[bytes]) -> None:
-        """Remove entries that are not queues; where the name is a valid one, with all keys of that
-        queue.
-        """
+        """Remove entries that are not queues; of a valid name, all keys of that queue too."""
         for raw in entries:
             name = shown(raw)
             if checks.QUEUE_NAME.fullmatch(name) and name.encode() == raw:
@@ -278,9 +267,7 @@ def _unreadable(name: str, why: str) -> InvalidValue:
 
 
 def _state(name: str, row: list[Any]) -> QueueState:
-    """A queue from the answer of state.lua. Raises InvalidValue, ValueError or TypeError when
-    something is foreign.
-    """
+    """A queue from state.lua's answer; InvalidValue, ValueError or TypeError when malformed."""
     (
         declared,
         waiting,

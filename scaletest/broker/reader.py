@@ -15,8 +15,7 @@ import redis.exceptions
 
 from scaletest.broker.connection import Redis, twin
 
-# Each read is repeated after BLOCK_S; a server that is silent for longer than both together is
-# away.
+# A read is repeated after BLOCK_S; a server silent for longer than both together is away.
 BLOCK_S = 5.0
 SLACK_S = 10.0
 # Replies that one read parses, about 3 ms of work, so that the calling loop is not delayed.
@@ -27,9 +26,7 @@ Entry = tuple[bytes, dict[bytes, bytes]]
 
 
 class Reader:
-    """Reads a stream from its beginning and deletes with each read what the last one returned. For
-    one thread.
-    """
+    """Reads a stream from its start; each read deletes what the last one returned. One thread."""
 
     def __init__(
         self, client: Redis, stream: str, clock: Callable[[], float] = time.monotonic
@@ -49,15 +46,11 @@ class Reader:
         return BEGIN if self._anew else self._position
 
     def begin_anew(self) -> None:
-        """Read from the beginning with the next read, since the stream was recreated. For any
-        thread.
-        """
+        """Start over with the next read, since the stream was recreated. For any thread."""
         self._anew = True
 
     def read(self, timeout_s: float) -> list[Entry]:
-        """Entries that arrived, waiting up to `timeout_s` for the first. After an error the next
-        call begins anew.
-        """
+        """Entries; waits up to `timeout_s` for the first. After an error the next call restarts."""
         deadline = self._clock() + timeout_s
         if self._anew:
             self.close()

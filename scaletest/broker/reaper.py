@@ -26,8 +26,7 @@ logger = logging.getLogger("scaletest.broker")
 # and minutes for a million.
 PIECE = 200
 MOST_PIECES = 100
-# Leases, workers and clients that one call takes back or forgets: each call keeps Redis for a few
-# milliseconds.
+# Leases, workers and clients that one call takes back: each call blocks Redis for milliseconds.
 REAP_BATCH = 50
 
 
@@ -42,9 +41,7 @@ class Reaped(NamedTuple):
 
 
 def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reaped:
-    """Take back the requests of one queue's dead workers: how many were put back, and how many
-    failed as lost.
-    """
+    """Take back requests of one queue's dead workers: how many were put back, how many lost."""
     names = [
         keys.leases(queue),
         keys.workers(queue),
@@ -109,9 +106,7 @@ class Watcher:
         return requeued, failed
 
     def _drop_abandoned(self, queue: str, pieces: int) -> None:
-        """Check so many pieces of a queue, from where the last tick ended, at most all of it
-        once.
-        """
+        """Check so many pieces of a queue, from where the last tick ended, at most all once."""
         names = [keys.rq_queue(queue), keys.counters(queue)]
         place, total = self._places.get(queue, 0), 0
         for _ in range(pieces):

@@ -111,9 +111,7 @@ class Rendezvous:
         return None if reply is None else _unpacked(reply[1])
 
     def close(self) -> None:
-        """Delete everything, which ends the agents. Where Redis is away, the keys expire
-        instead.
-        """
+        """Delete all keys, which ends the agents; without Redis the keys expire."""
         with suppress(*REDIS_ERRORS):
             names = list(self._redis.scan_iter(match=f"{keys.agents(self.name, '')}*", count=1000))
             if names:
@@ -132,7 +130,5 @@ class Rendezvous:
 
 
 def _unpacked(packed: bytes) -> dict[str, Any]:
-    """Unpack what an agent wrote, up to a bound: whoever may write to this Redis could fill our
-    memory.
-    """
+    """Unpack an agent's data, at most so much: other writers to this Redis may be hostile."""
     return dict(json.loads(unpack(packed, MOST_BYTES, "what an agent brought")))

@@ -1,6 +1,4 @@
-"""Retry calls while Redis is away: jittered exponential back-off, one log line when it begins, one
-when it ends.
-"""
+"""Retry calls while Redis is away: jittered exponential back-off; its begin and end are logged."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ LONGEST_DELAY_S = 2.0
 
 
 class Retrying:
-    """Runs calls until Redis answers. When `sleep` returns true the waiting ends, with the error of
-    the last try.
-    """
+    """Runs calls until Redis answers; ends with the last error when `sleep` returns true."""
 
     def __init__(
         self,
@@ -49,9 +45,7 @@ class Retrying:
         return transient(error)
 
     def run(self, call: Callable[[], T]) -> T:
-        """The call's result. Raises at once what is not transient, and Unreachable when patience
-        ends.
-        """
+        """The call's result. Raises at once unless transient; Unreachable when patience ends."""
         try:
             return call()
         except Exception as error:

@@ -33,8 +33,7 @@ MOST_SAMPLES_PER_S = 100
 # Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
 STREAM_LENGTH = 2000
 MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
-# How long an idle node is sampled: from when a worker begins to sample, and after the queue's last
-# work.
+# How long an idle node is sampled, from the sampler's begin and after the queue's last request.
 AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 # A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
 FRESH_S = 2.0
@@ -111,9 +110,7 @@ class SamplerLease:
         return "" if self._ended else self.node
 
     def answered(self, row: Sequence[int]) -> None:
-        """Take a heartbeat's answer: empty when another worker samples, else nodes, running,
-        submitted.
-        """
+        """Take a heartbeat's answer: empty when another samples, else nodes, running, submitted."""
         if not row or self._ended:
             self._lose()
             return
@@ -178,9 +175,7 @@ class SamplerLease:
             self._note(*row)
 
     def _lose(self) -> None:
-        """Note that the lease is lost. A thread that waits must still notice an `end` at this
-        instant.
-        """
+        """Note that the lease is lost. A waiting thread must notice an `end` at this instant."""
         self._owned.clear()
         if self._ended:
             self._owned.set()
@@ -220,9 +215,7 @@ class SamplerLease:
 
 
 class SampleReader:
-    """Reads the samples of a queue that arrive from now on. position: the last entry that was
-    read.
-    """
+    """Reads a queue's samples that arrive from now on. position: the last entry that was read."""
 
     def __init__(self, client: Redis, queue: str, position: str = "") -> None:
         """position: an earlier reader's, to go on from there."""

@@ -1,6 +1,4 @@
-"""The Lua scripts, loaded from lua/*.lua. A script's text is its contract; its head comment lists
-KEYS and ARGV.
-"""
+"""The Lua scripts, loaded from lua/*.lua; the head comment of each lists KEYS and ARGV."""
 
 from __future__ import annotations
 
@@ -53,9 +51,7 @@ class Script:
     digest: str
 
     def __call__(self, redis_client: Redis, keys: list[str], arguments: list[Any]) -> Any:
-        """Run it in one round trip; load it first when the server does not know it (after a
-        restart).
-        """
+        """Run it in one round trip; load it first when the server does not know it."""
         try:
             return redis_client.evalsha(self.digest, len(keys), *keys, *arguments)
         except redis.exceptions.NoScriptError:

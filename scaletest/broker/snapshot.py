@@ -24,8 +24,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.time_slots import TimeSlot
 
-# Queues requested in one call, which reads as many as its budget allows, and workers that one call
-# reads.
+# Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
 PAGE_WORKERS = 900
 # What parsing foreign data can raise.
@@ -33,9 +32,7 @@ _UNREADABLE = (InvalidValue, ValueError, TypeError, AttributeError, ArithmeticEr
 
 
 class WorkerState(NamedTuple):
-    """A living worker. started_s: Redis time when it took the request that it runs; None while it
-    runs none.
-    """
+    """A living worker. started_s: Redis time at which it took its request; None while idle."""
 
     name: str
     busy: bool
@@ -107,9 +104,7 @@ def snapshot(redis: Redis) -> Snapshot:
 
 
 def _pages(redis: Redis) -> Iterator[tuple[bytes, int, list[list[Any]]]]:
-    """Redis's clock in microseconds, living clients, and the rows of some queues; at least one
-    page.
-    """
+    """Redis's clock in microseconds, living clients, rows of some queues; at least one page."""
     names = sorted({name for name, _ in redis.hscan_iter(keys.QUEUES, count=PAGE_QUEUES)})
     start = 0
     while start == 0 or start < len(names):
@@ -161,9 +156,7 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
 
 
 def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes]]:
-    """The living workers of a queue that has too many for one call, as rows of the script, and its
-    suspects.
-    """
+    """The living workers of a queue with too many for one call, as rows, and its suspects."""
     living: Any = redis.zrangebyscore(keys.workers(queue), shown_us(redis), "+inf")
     living.sort()
     rows: list[list[Any]] = []

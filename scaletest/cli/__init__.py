@@ -1,3 +1,1 @@
-"""The command line: one file a command, thin. Commands are imported when they are called, so that
---help is quick.
-"""
+"""The command line: one thin file a command, imported when it is called, so --help is quick."""

@@ -1,6 +1,4 @@
-"""scaletest autoscale: play a workload against autoscaling rules on a virtual clock, and find a
-good one.
-"""
+"""scaletest autoscale: play a workload against autoscaling rules, and find a good rule."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ WORKLOAD_OPTIONS = (
         type=click.Choice(["poisson", "steady", "wave", "steps", "burst"]),
         default="poisson",
         show_default=True,
-        help="How requests come.",
+        help="Pattern of the arrivals.",
     ),
     click.option(
         "--rate",
@@ -113,7 +111,7 @@ WORKLOAD_OPTIONS = (
         default=20.0,
         show_default=True,
         metavar="S",
-        help="From a pod's creation to ready.",
+        help="Seconds from a pod's creation until it is ready.",
     ),
     click.option(
         "--grace",
@@ -121,14 +119,14 @@ WORKLOAD_OPTIONS = (
         default=30.0,
         show_default=True,
         metavar="S",
-        help="Grace period of a pod that must go.",
+        help="Grace period of a pod that is deleted.",
     ),
     click.option(
         "--seed",
         type=int,
         default=1,
         show_default=True,
-        help="Chance; the same gives the same.",
+        help="Seed; the same seed gives the same run.",
     ),
 )
 
@@ -195,7 +193,7 @@ def simulate(rules: tuple[str, ...], html: Path | None, output: str, **given: An
     default=30.0,
     show_default=True,
     metavar="S",
-    help="95 % of the requests shall wait no longer.",
+    help="Most seconds that 95 % of the requests may wait.",
 )
 @options.output
 def recommend(wait_target: float, output: str, **given: Any) -> int:

@@ -43,9 +43,11 @@ def command() -> None:
     "--repetitions", type=click.IntRange(1, 1000), help="How often each permutation is measured."
 )
 @click.option("--random-order", is_flag=True, help="Measure in blocks of random order.")
-@click.option("--seed", type=click.IntRange(0), help="Of the random order and of samples.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the random order and of samples.")
 @click.option(
-    "--warm-up", type=click.IntRange(0, 1000), help="Benchmarks that run before and do not count."
+    "--warm-up",
+    type=click.IntRange(0, 1000),
+    help="Benchmarks to run first, whose results do not count.",
 )
 @click.option("--stop-on-failure", is_flag=True, help="Start nothing more once one has failed.")
 @click.option(
@@ -59,13 +61,13 @@ def command() -> None:
     ),
 )
 @click.option(
-    "--paused", is_flag=True, help="Store the plan and start nothing; go on with --resume."
+    "--paused", is_flag=True, help="Store the plan and start nothing; start it with --resume."
 )
 @click.option(
     "--resume",
     metavar="RUN",
     default="",
-    help="Go on with a run: what has ended is not measured again.",
+    help="Resume a run; benchmarks that have ended are not measured again.",
 )
 @click.option(
     "--queue",
@@ -128,8 +130,8 @@ def run(what: str | None, **given: Any) -> int:
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where its time goes.")
 def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
-    """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result: what workers
-    call.
+    """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
+    this.
     """
     from scaletest.benchmarks.local_executor import LocalExecutor
     from scaletest.kinds.benchmark import read
@@ -145,23 +147,25 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
 
 
 @command.command(hidden=True)
-@click.option("--role", required=True, help="Which part.")
+@click.option("--role", required=True, help="Role of the part.")
 @click.option(
     "--index",
     type=click.IntRange(0),
     envvar="JOB_COMPLETION_INDEX",
     required=True,
-    help="Which of that role.",
+    help="Index of the part in its role.",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
     required=True,
-    help="Where benchmark and peers are.",
+    help="Folder with the benchmark and its peers.",
 )
-@click.option("--scratch", type=click.Path(path_type=Path), required=True, help="Where files go.")
+@click.option(
+    "--scratch", type=click.Path(path_type=Path), required=True, help="Folder for working files."
+)
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
-    """Be one part of a benchmark in a pod: what the operator's Jobs call."""
+    """Run one part of a benchmark in a pod; the operator's Jobs call this."""
     from scaletest.benchmarks.pod_main import run as play
 
     if not (folder / "benchmark.json").is_file():

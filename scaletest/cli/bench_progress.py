@@ -1,6 +1,4 @@
-"""Progress of benchmarks on standard error: one live line on a terminal, and a line for each that
-has ended.
-"""
+"""Progress of benchmarks on standard error: a live line on terminals, and one for each end."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
     "--max-parallel",
     type=int,
     metavar="M",
-    help=f"Never more in flight. [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]",
+    help=f"Most requests in flight. [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]",
 )
 @click.option(
     "--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none."
@@ -64,7 +64,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
     type=float,
     default=0.0,
     metavar="S",
-    help="From a reply to the request that follows it.",
+    help="Seconds from a reply to the next request.",
 )
 @click.option("--rate", type=float, metavar="R", help="Open load: R requests a second, evenly.")
 @click.option(
@@ -92,7 +92,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
     default=30.0,
     show_default=True,
     metavar="S",
-    help="To wait for what is in flight at the end.",
+    help="Seconds to wait for requests in flight at the end.",
 )
 @click.option(
     "--listen",
@@ -111,7 +111,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
     "--token",
     default="",
     metavar="TEXT",
-    help="Needed to change anything over HTTP. Better set the variable SCALETEST_CLIENT_TOKEN.",
+    help="Token to control the client over HTTP. Better set the variable SCALETEST_CLIENT_TOKEN.",
 )
 @click.option(
     "--allow-host",
@@ -209,9 +209,7 @@ def _pace(kind: str, given: dict[str, Any]) -> Iterator[float] | None:
 
 
 def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
-    """Everything that must be taken down again lives in this stack, in the order in which it is put
-    up.
-    """
+    """Everything that must be taken down at the end lives in this stack, in order of setup."""
     from scaletest.broker import Client, Queues, connect
     from scaletest.load import Statistics, Steering
     from scaletest.web.security import HttpCounts
@@ -292,9 +290,7 @@ def _describe(kind: str, given: dict[str, Any]) -> str:
 
 
 def _bind(given: dict[str, Any]) -> socket | None:
-    """What can be wrong with the page is found before a request is submitted: open load begins when
-    it is made.
-    """
+    """Check the page before a request is submitted: open load begins when it is created."""
     if given["listen"] == "none":
         return None
     from scaletest.http.server import bind
@@ -325,9 +321,7 @@ def _listen(
 
 
 def _samples(stack: ExitStack, given: dict[str, Any]) -> SamplesAfter:
-    """Over a connection of its own, which is made when somebody asks: the load's must not wait for
-    it.
-    """
+    """Use a connection of its own, opened on demand: the load's connection must not wait."""
     from scaletest.broker.connection import explained, prepare
     from scaletest.broker.samples import SampleReader
 
@@ -346,9 +340,7 @@ def _samples(stack: ExitStack, given: dict[str, Any]) -> SamplesAfter:
 def _run(
     steering: Steering, settings: dict[str, Any], given: dict[str, Any], stopping: threading.Event
 ) -> bool:
-    """Load until there is nothing left, time is up or somebody stops us; then drain. Whether all
-    was answered.
-    """
+    """Load until nothing is left, time is up or a signal comes; then drain. Whether all replied."""
     import time
 
     ends = time.monotonic() + given["duration"] if given["duration"] else float("inf")

@@ -25,16 +25,24 @@ command.add_command(devices)
 @command.command("deletion-cost")
 @options.redis_url()
 @click.option(
-    "--namespace", default="", metavar="NAME", help="Of the workers' pods. [default: ours]"
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Namespace of the workers' pods. [default: the current one]",
 )
 @click.option(
     "--context",
     default="",
     metavar="NAME",
-    help="Of the kubeconfig. [default: the pod's own, or current]",
+    help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
 )
 @click.option(
-    "--interval", type=float, default=2.0, show_default=True, metavar="S", help="Look this often."
+    "--interval",
+    type=float,
+    default=2.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds between two checks.",
 )
 @click.option(
     "--rate",

@@ -16,19 +16,23 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @click.option(
-    "-n", "--namespace", default="", metavar="NAME", help="Where the workers are. [default: ours]"
+    "-n",
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Namespace of the workers. [default: the current one]",
 )
 @click.option(
     "--context",
     default="",
     metavar="NAME",
-    help="Of the kubeconfig. [default: the pod's own, or current]",
+    help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
 )
 @click.option(
     "--deployment",
     default="",
     metavar="NAME",
-    help="Look at this Deployment. [default: at all, if we may list them]",
+    help="Check this Deployment. [default: all, if they may be listed]",
 )
 @options.output
 def check(namespace: str, context: str, deployment: str, output: str) -> int:
@@ -109,9 +113,7 @@ def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
 
 
 def _causes(cluster: Cluster) -> list[dict[str, Any]] | None:
-    """What the workers of each node can read to name causes, and what is missing; None when we may
-    not know.
-    """
+    """What the workers of each node can read for causes, and what is missing; None if unknown."""
     from scaletest.cluster import rights, views
     from scaletest.model.visibility import visibility_gaps
 

@@ -18,13 +18,17 @@ FITS, FITS_NOT, UNKNOWN = 0, 3, 4
 
 @click.command("devices")
 @click.option(
-    "-n", "--namespace", default="", metavar="NAME", help="Whose quotas count. [default: ours]"
+    "-n",
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Namespace whose quotas count. [default: the current one]",
 )
 @click.option(
     "--context",
     default="",
     metavar="NAME",
-    help="Of the kubeconfig. [default: the pod's own, or current]",
+    help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
 )
 @click.option("--deployment", default="", metavar="NAME", help="Plan with this Deployment's pods.")
 @click.option(
@@ -33,8 +37,12 @@ FITS, FITS_NOT, UNKNOWN = 0, 3, 4
     metavar="NAME=N",
     help="Plan with workers that have N of this resource each.",
 )
-@click.option("--cpu", default="", metavar="QUANTITY", help="So much CPU each, as in 500m.")
-@click.option("--memory", default="", metavar="QUANTITY", help="So much memory each, as in 1Gi.")
+@click.option(
+    "--cpu", default="", metavar="QUANTITY", help="CPU request of each worker, as in 500m."
+)
+@click.option(
+    "--memory", default="", metavar="QUANTITY", help="Memory request of each worker, as in 1Gi."
+)
 @click.option("--limit", type=int, default=0, metavar="N", help="Say whether N workers fit.")
 @options.output
 def devices(**given: Any) -> int:
@@ -69,9 +77,7 @@ def devices(**given: Any) -> int:
 
 
 def _spec(given: dict[str, Any]) -> dict[str, Any]:
-    """The pod that the options describe, {} without any. UsageError, InvalidValue for what is
-    none.
-    """
+    """The pod that the options describe, {} without any. UsageError, InvalidValue if invalid."""
     from scaletest.cluster.capacity import quantity
 
     wanted = dict(zip(("cpu", "memory"), (given["cpu"], given["memory"]), strict=True))
@@ -101,9 +107,7 @@ def _spec(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _devices(cluster: Cluster) -> dict[str, Any]:
-    """Devices by node, slices and classes; what is unknown is null, with the reason in
-    `unknown`.
-    """
+    """Devices by node, slices and classes; null where unknown, with the reason in `unknown`."""
     from scaletest.cluster import devices, discovery, headroom, rights
 
     unknown: list[str] = []

@@ -1,6 +1,4 @@
-"""scaletest config: the settings that would be used, and the schemas of what is read and
-written.
-"""
+"""scaletest config: the settings of a validation, and the schemas of documents."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""scaletest validate --deployment: everything that is checked before, and put together for, a run
-on Kubernetes.
-"""
+"""scaletest validate --deployment: checks before a run on Kubernetes, and its parts."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ def options(function: F) -> F:
         click.option(
             "--pause-autoscalers",
             is_flag=True,
-            help="Pause KEDA on the Deployment meanwhile, instead of refusing to run.",
+            help="Pause KEDA on the Deployment during the run, instead of refusing to run.",
         ),
         click.option(
             "--ready-timeout",
@@ -45,7 +43,7 @@ def options(function: F) -> F:
             default=120.0,
             show_default=True,
             metavar="S",
-            help="So long may the pods of a step take to be ready.",
+            help="Most seconds until the pods of a step are ready.",
         ),
         click.option(
             "--client",
@@ -60,14 +58,14 @@ def options(function: F) -> F:
             "--context",
             default="",
             metavar="NAME",
-            help="Of the kubeconfig. [default: the pod's own, or current]",
+            help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
         ),
         click.option(
             "-n",
             "--namespace",
             default="",
             metavar="NAME",
-            help="Of Deployment and client. [default: ours]",
+            help="Namespace of Deployment and client. [default: the current one]",
         ),
         click.option(
             "--deployment",
@@ -101,7 +99,7 @@ def refuse_local(plan: Plan) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DeploymentTarget:
     """A Deployment that may be validated, and who loads its queue."""
 
     cluster: Cluster
@@ -175,10 +173,8 @@ class Target:
         return load, SampleReader(redis, self.queue).read
 
 
-def target(given: dict[str, Any], limit: int) -> Target:
-    """Check rights, autoscalers and room, change nothing. UsageError, Unreachable when it cannot
-    work.
-    """
+def target(given: dict[str, Any], limit: int) -> DeploymentTarget:
+    """Check rights, autoscalers and room without changes. UsageError, Unreachable if not met."""
     from scaletest.cluster import discovery
     from scaletest.cluster.connection import connect
     from scaletest.cluster.deployment import Deployment
@@ -198,7 +194,9 @@ def target(given: dict[str, Any], limit: int) -> Target:
     deployment = Deployment(cluster, given["deployment"], keda=keda)
     pause = _autoscalers(deployment, given["pause_autoscalers"])
     queue = _queue(cluster, deployment, given)
-    return Target(cluster, deployment, given, pause, queue, _room(cluster, deployment, limit))
+    return DeploymentTarget(
+        cluster, deployment, given, pause, queue, _room(cluster, deployment, limit)
+    )
 
 
 def _check_rights(cluster: Cluster, given: dict[str, Any], keda: bool) -> None:
@@ -277,9 +275,7 @@ def _queue(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> s
 
 
 def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ...]:
-    """Warnings about what cannot be known. UsageError when nodes or quotas cannot take so many
-    pods.
-    """
+    """Warnings about unknown capacity. UsageError when nodes or quotas cannot take the pods."""
     from scaletest.cluster.headroom import headroom
 
     have = sum(not one.going and bool(one.node) for one in deployment.pods())

@@ -1,14 +1,10 @@
-"""What a user of --device-metrics-url hears before anything is measured: workers tell it in their
-log only.
-"""
+"""Warn about --device-metrics-url before a run; workers write such errors to their log only."""
 
 from __future__ import annotations
 
 
 def doubts(url: str) -> list[str]:
-    """A warning when the exporter tells of no device now; none without a URL. It is asked once, and
-    must be quick.
-    """
+    """A warning when the exporter names no device; none without a URL. One quick request."""
     if not url:
         return []
     from scaletest.system.devices.exporter import problem

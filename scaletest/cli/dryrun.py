@@ -1,6 +1,4 @@
-"""scaletest validate --dry-run: what a plan will do, how long it takes, and what it cannot tell.
-Nothing is started.
-"""
+"""scaletest validate --dry-run: what a plan does, its duration and its limits; starts nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""scaletest exporter: queue state as Prometheus metrics and as JSON, for dashboards, HPA and
-KEDA.
-"""
+"""scaletest exporter: queue state as metrics and JSON for dashboards, HPA and KEDA."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ if TYPE_CHECKING:
     default=30.0,
     show_default=True,
     metavar="S",
-    help="Want enough workers to work off what waits within S seconds.",
+    help="Want enough workers to process all waiting requests within S seconds.",
 )
 @click.option(
     "--utilisation",
@@ -82,7 +80,7 @@ if TYPE_CHECKING:
     default=5.0,
     show_default=True,
     metavar="S",
-    help="Interval at which dead workers' requests are given back.",
+    help="Interval at which requests of dead workers are put back.",
 )
 @click.option(
     "--max-attempts",
@@ -90,7 +88,7 @@ if TYPE_CHECKING:
     default=3,
     show_default=True,
     metavar="N",
-    help="Before a lost request fails.",
+    help="Attempts before a lost request fails.",
 )
 @click.option(
     "--declare",
@@ -109,7 +107,7 @@ if TYPE_CHECKING:
     "--namespace",
     default="",
     metavar="NAME",
-    help="Of the workers' pods, for that. [default: ours]",
+    help="Namespace of the workers' pods. [default: the current one]",
 )
 def command(**given: Any) -> int:
     """Serve metrics of every declared queue, read from Redis at the moment they are asked for.

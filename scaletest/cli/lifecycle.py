@@ -1,6 +1,4 @@
-"""scaletest lifecycle: how fast the cluster brings workloads up. Thin: options in, rooms put
-together, results out.
-"""
+"""scaletest lifecycle: how fast a cluster brings workloads up; options, parts and results."""
 
 from __future__ import annotations
 
@@ -82,16 +80,16 @@ def submit(**given: Any) -> int:
     "--workload-type",
     type=click.Choice(own.TYPES),
     default=None,
-    help="As given to submit; taken from the folder.",
+    help="Type that was given to submit; read from the folder.",
 )
 @own.project("-p", "--project")
 @click.option(
     "--follow", is_flag=True, help="Watch until every workload is done: gives times below a second."
 )
 @click.option(
-    "--timeout", type=float, default=FOREVER_S, metavar="S", help="Follow no longer than this."
+    "--timeout", type=float, default=FOREVER_S, metavar="S", help="Most seconds to follow."
 )
-@click.option("--context", default="", metavar="NAME", help="Of the kubeconfig.")
+@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
     "--backend-times",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -99,10 +97,10 @@ def submit(**given: Any) -> int:
     help="Times of a control plane's database: CSV or JSON with jobName, time_created (ms).",
 )
 def sample(**given: Any) -> None:
-    """Write down how far the workloads are. May be called as often as one likes, also while submit
-    runs.
+    """Record the progress of the workloads; may be called at any time, also while submit runs.
 
-    One pass lists what is there; --follow watches, and knows when each thing was seen to happen.
+    Without --follow it lists all objects once; --follow watches them, and records when each event
+    arrived.
     """
     from scaletest.lifecycle.backend import read
     from scaletest.lifecycle.store import Store
@@ -215,7 +213,7 @@ def run(**given: Any) -> int:
     help="Labels of the pods, as kubectl takes them.",
 )
 @click.option("--namespace", default="", metavar="NAME", help="[default: the current one]")
-@click.option("--context", default="", metavar="NAME", help="Of the kubeconfig.")
+@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
     "--object",
     "kind",
@@ -276,7 +274,7 @@ def observe(**given: Any) -> int:
 
 @command.command()
 @own.output_dir()
-@click.option("--context", default="", metavar="NAME", help="Of the kubeconfig.")
+@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(output_dir: Path, context: str, yes: bool) -> None:
     """Delete the objects that a run submitted, and what they own. The folder stays."""
@@ -291,7 +289,9 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
     what = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"nobody can be asked whether to delete {what}", hint="add --yes")
+            raise UsageError(
+                f"there is no terminal to ask whether to delete {what}", hint="add --yes"
+            )
         if not confirm(f"delete all {what}?"):
             work.say("nothing deleted")
             return

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     type=click.Choice(["general", "detailed"]),
     default="general",
     show_default=True,
-    help="From the submission on, or every step.",
+    help="Times from the submission, or of every step.",
 )
 @own.view_options
 def plot(**given: Any) -> None:

@@ -1,6 +1,4 @@
-"""Options of `scaletest lifecycle` that several of its commands share, and what they are made
-into.
-"""
+"""Options that several commands of `scaletest lifecycle` share, and their conversion."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ DEFAULT_PROJECT = "project-0"
 
 
 def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """A folder; else LAST, the one that began last, or the end of a name, of those that `run` keeps
-    and imports.
-    """
+    """A folder; else LAST or the end of a name, of runs that `run` keeps and imports."""
     import os
 
     from scaletest.archive import default_root
@@ -157,7 +153,7 @@ WORKLOAD_OPTIONS = (
         "--storage-class",
         default="",
         metavar="NAME",
-        help="Of the claim. [default: the cluster's]",
+        help="Storage class of the claim. [default: the cluster's]",
     ),
     click.option("--image", default="busybox", show_default=True, help="Image of the pods."),
     click.option(
@@ -177,7 +173,7 @@ WORKLOAD_OPTIONS = (
         "--until",
         type=click.Choice(MILESTONES),
         default=None,
-        help="A workload counts as measured from here on. [default: by type]",
+        help="A workload counts as measured when it reaches this. [default: by type]",
     ),
     click.option(
         "--namespace",
@@ -185,7 +181,7 @@ WORKLOAD_OPTIONS = (
         metavar="NAME",
         help="[default: runai-PROJECT, else the current one]",
     ),
-    click.option("--context", default="", metavar="NAME", help="Of the kubeconfig."),
+    click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
     click.option(
         "--tool",
         type=click.Choice(["api", "kubectl", "runai"]),
@@ -197,7 +193,7 @@ WORKLOAD_OPTIONS = (
         "--tool-path",
         default="",
         metavar="PATH",
-        help="Of that program. [default: found by name]",
+        help="Path of that program. [default: found by name]",
     ),
     click.option(
         "--event-times",
@@ -247,7 +243,7 @@ def view_options(function: F) -> F:
             type=click.Choice(["watch", "api"]),
             default="watch",
             show_default=True,
-            help="Arrival at our watches, or the API's whole seconds, where both are known.",
+            help="Times at which events arrived, or the API's whole seconds, where both are known.",
         ),
     )
 
@@ -392,9 +388,7 @@ def view_of(given: dict[str, Any]) -> WorkloadSelection:
 
 
 def result_of(store: Store, given: dict[str, Any], interrupted: str = "") -> LifecycleResult:
-    """Everything that the folder's files say. Without a plan they are those of the original
-    tool.
-    """
+    """Everything in the folder's files; without a plan they are those of the original tool."""
     from scaletest.analysis.lifecycle.judge import parse
     from scaletest.analysis.lifecycle.result import WorkloadSelection, result
 

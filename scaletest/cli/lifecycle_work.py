@@ -1,6 +1,4 @@
-"""What the commands of `scaletest lifecycle` have in common: cluster, submitter and sampler put
-together, and ended.
-"""
+"""Shared by commands of `scaletest lifecycle`: cluster, submitter and sampler, and their end."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ SWITCH_S = 0.0005
 
 
 def prepare(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) -> Tool:
-    """What submits the plan's workloads until `stop`. Raises when there is no namespace, kind or
-    program for them.
-    """
+    """The submitter of the plan's workloads. Raises without namespace, kind or program."""
     from scaletest.cluster.objects import Objects
     from scaletest.lifecycle import tools
 
@@ -172,9 +168,9 @@ def stopping() -> Iterator[threading.Event]:
 @contextmanager
 def telling() -> Iterator[Callable[[LifecycleProgress], None]]:
     """Live progress: one line that changes on a terminal, else one every ten seconds."""
-    from scaletest.report.lifecycle.progress import Teller
+    from scaletest.report.lifecycle.progress import ProgressPrinter
 
-    teller = Teller()
+    teller = ProgressPrinter()
     try:
         yield teller.tell
     finally:

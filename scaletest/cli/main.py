@@ -1,6 +1,4 @@
-"""The `scaletest` program: finds the command, and turns errors into one line each and an exit
-code.
-"""
+"""The `scaletest` program: finds the command; errors become one line and an exit code."""
 
 from __future__ import annotations
 
@@ -162,9 +160,7 @@ def _explained(error: ScaletestError) -> int:
 
 
 def _nobody_reads() -> int:
-    """The reader of our output is gone: nothing more can be said to it, neither now nor when we
-    exit.
-    """
+    """The reader of our output has closed it: nothing more can be written, nor at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BrokenPipeError):
@@ -200,16 +196,14 @@ def _unexpected(error: Exception) -> int:
 
 
 def _as_unreachable(error: Exception) -> Unreachable | None:
-    """What to say about an error of Redis that came after we had connected; None for any other
-    error.
-    """
+    """The message for an error of Redis after we had connected; None for any other error."""
     broker = sys.modules.get("scaletest.broker.connection")
     if broker is None or not isinstance(error, broker.REDIS_ERRORS):
         return None
     if broker.memory.is_full(error):
         return Unreachable(broker.memory.FULL, hint=broker.memory.REMEDY)
     hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
-    return Unreachable(f"Redis does not serve us: {error}", hint=hint)
+    return Unreachable(f"Redis failed: {error}", hint=hint)
 
 
 def _wants_traceback(arguments: list[str]) -> bool:

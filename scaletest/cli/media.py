@@ -35,12 +35,21 @@ def command() -> None:
 @command.command("make")
 @click.option("--folder", default=".", show_default=True, metavar="DIR", help="Where the files go.")
 @click.option(
-    "--codec", multiple=True, type=click.Choice(CODECS), help="Make these only. [default: all]"
+    "--codec",
+    multiple=True,
+    type=click.Choice(CODECS),
+    help="Codec to make; may be repeated. [default: all]",
 )
 @click.option(
-    "--size", default="320x240", show_default=True, metavar="WxH", help="Pixels, even numbers."
+    "--size",
+    default="320x240",
+    show_default=True,
+    metavar="WxH",
+    help="Width and height in pixels, even numbers.",
 )
-@click.option("--frames", type=int, default=50, show_default=True, metavar="N", help="Length.")
+@click.option(
+    "--frames", type=int, default=50, show_default=True, metavar="N", help="Number of frames."
+)
 @click.option(
     "--rate", type=int, default=25, show_default=True, metavar="N", help="Frames a second."
 )
@@ -170,7 +179,7 @@ def devices(
     "--vendor",
     multiple=True,
     type=click.Choice(["intel", "nvidia", "amd"]),
-    help="Names. [default: all]",
+    help="Vendor whose names are served. [default: all]",
 )
 def fake_metrics(host: str, port: int, vendor: tuple[str, ...]) -> int:
     """Serve the simulated devices of this machine as the vendors' exporters would, for

@@ -17,11 +17,11 @@ from scaletest.model.errors import Unreachable, UsageError
     "--namespace",
     multiple=True,
     metavar="NAME",
-    help="Only there; may be repeated. [default: all]",
+    help="Watch only this namespace; may be repeated. [default: all]",
 )
 @click.option(
     "--image", default=f"scaletest-benchmarks:{__version__}", show_default=True, metavar="IMAGE",
-    help="Of benchmarks that name none.",
+    help="Image of benchmarks that name none.",
 )  # fmt: skip
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",

@@ -21,9 +21,7 @@ DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
 
 
 def redis_url(default: str | None = DEFAULT_REDIS_URL) -> Callable[[F], F]:
-    """--redis-url, also SCALETEST_REDIS_URL. A password belongs into the variable, not on the
-    command line.
-    """
+    """--redis-url, also SCALETEST_REDIS_URL; a password belongs in the variable."""
     return click.option(
         "--redis-url",
         default=default,
@@ -75,9 +73,7 @@ def show(data: Mapping[str, Any] | list[Any], form: str) -> None:
 
 
 def refuse_beside(option: str, allowed: set[str]) -> None:
-    """UsageError when an option outside `allowed` was typed beside `option`, which would ignore
-    it.
-    """
+    """UsageError when an option outside `allowed` was typed beside `option`."""
     context = click.get_current_context()
     for one in context.command.params:
         name = one.name or ""
@@ -94,13 +90,11 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """Whether whoever is at the terminal, or standard input, says yes; UsageError when nobody
-    answers.
-    """
+    """Whether the terminal or standard input answers yes; UsageError without an answer."""
     try:
         return confirm(question)
     except click.Abort:
         if sys.stdin.isatty():
             raise
         echo(err=True)
-        raise UsageError("nobody answers the question", hint="add --yes") from None
+        raise UsageError("the question got no answer", hint="add --yes") from None

@@ -17,9 +17,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def write(text: str, path: Path) -> None:
-    """Write a page, a table or data as they are, which are harmless already; "-" is standard
-    output. UsageError.
-    """
+    """Write harmless text as it is; "-" is standard output. Raises UsageError."""
     content = text.encode(errors="replace")
     if str(path) == "-":
         sys.stdout.buffer.write(content)

@@ -35,7 +35,7 @@ def command() -> None:
     metavar="N",
     help="Most waiting requests; 0: no limit.",
 )
-@click.option("--note", default="", help="What its workers run, in words.")
+@click.option("--note", default="", help="Description of the workload.")
 def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None:
     """Declare queues, or change their maximum and note."""
     queues = _queues(redis_url)
@@ -195,9 +195,11 @@ def resume(name: str, redis_url: str) -> None:
     metavar="S",
     help="The request may run this long; 0: no limit.",
 )
-@click.option("--no-wait", is_flag=True, help="Print the id and go; see: scaletest queue result.")
 @click.option(
-    "--keep", is_flag=True, help="Run it even when we are gone by then, and keep its result."
+    "--no-wait", is_flag=True, help="Print the id and do not wait; see: scaletest queue result."
+)
+@click.option(
+    "--keep", is_flag=True, help="Run it even when this command has ended, and keep its result."
 )
 @click.option(
     "--result-ttl",
@@ -205,7 +207,7 @@ def resume(name: str, redis_url: str) -> None:
     default=500,
     show_default=True,
     metavar="S",
-    help="Keep a result (--no-wait).",
+    help="Seconds to keep the result, with --no-wait.",
 )
 @click.option(
     "--timeout",

@@ -150,7 +150,9 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
     names = ", ".join(str(folder.path) for folder in folders)
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"nobody can be asked whether to delete {names}", hint="add --yes")
+            raise UsageError(
+                f"there is no terminal to ask whether to delete {names}", hint="add --yes"
+            )
         if not confirm(f"delete {names}?"):
             echo("nothing deleted", err=True)
             return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scaletest.archive.saturation import SaturationFolder
     from scaletest.cli.saturate_target import Target
     from scaletest.model.saturation import SaturationPlan
-    from scaletest.saturation import Runner, Store, Teller
+    from scaletest.saturation import ProgressListener, Runner, StepStore
 
 
 @click.command(
@@ -104,8 +104,8 @@ def _measure(
     plan: SaturationPlan,
     given: dict[str, Any],
     found: Target,
-    stores: tuple[SaturationFolder, Store],
-    teller: Teller,
+    stores: tuple[SaturationFolder, StepStore],
+    teller: ProgressListener,
 ) -> int:
     """The run, up to its result on disk; its exit code."""
     from scaletest.analysis.saturation.evaluation import conclude

@@ -36,12 +36,12 @@ def together(
     url = given["redis_url"] or stack.enter_context(EmbeddedServer()).url
     redis = connect(url)
     stack.callback(redis.close)
-    meeting = Rendezvous(redis, uuid.uuid4().hex[:12])
-    meeting.open(wanted)
-    stack.callback(meeting.close)
+    rendezvous = Rendezvous(redis, uuid.uuid4().hex[:12])
+    rendezvous.open(wanted)
+    stack.callback(rendezvous.close)
     start = _jobs if given["agent_jobs"] else _processes
-    check = start(given, plan, meeting.name, url, stack)
-    load = AgentsLoad(meeting, plan.agents, check)
+    check = start(given, plan, rendezvous.name, url, stack)
+    load = AgentsLoad(rendezvous, plan.agents, check)
     load.wait(given["ready_timeout"])
     return load
 

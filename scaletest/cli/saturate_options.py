@@ -63,14 +63,12 @@ TARGET = (
         metavar="svc/NAME[:PORT][/PATH]",
         help="Load a Service of the cluster.",
     ),
-    click.option(
-        "-n", "--namespace", default="", metavar="NAME", help="Of the Service. [default: ours]"
-    ),
-    click.option("--context", default="", metavar="NAME", help="Of the kubeconfig."),
+    click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace of the Service."),
+    click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
     click.option(
         "--pause-autoscalers",
         is_flag=True,
-        help="Hold HPA or KEDA meanwhile, instead of refusing to run.",
+        help="Hold HPA or KEDA during the run, instead of refusing to run.",
     ),
     click.option("--queue", default="", metavar="Q", help="Load a queue of scaletest's workers."),
     click.option(
@@ -79,7 +77,7 @@ TARGET = (
         envvar="SCALETEST_REDIS_URL",
         show_envvar=True,
         metavar="URL",
-        help="Of --queue and --agents.",
+        help="The Redis of --queue and --agents.",
     ),
     click.option(
         "--method",
@@ -97,13 +95,13 @@ TARGET = (
         help="Bodies in turn: file, folder, lines, or a plug-in of the group scaletest.payloads.",
     ),
     click.option(
-        "-H", "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="May be repeated."
+        "-H", "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="HTTP headers."
     ),
     click.option(
         "--token-file", default="", metavar="FILE", help="Send its content as bearer token."
     ),
     click.option(
-        "--ca-file", default="", metavar="FILE", help="Authority of the service's certificate, PEM."
+        "--ca-file", default="", metavar="FILE", help="PEM file of the service's authority."
     ),
     click.option(
         "--client-name",
@@ -124,7 +122,7 @@ TARGET = (
         default=30.0,
         show_default=True,
         metavar="S",
-        help="Of every request.",
+        help="Time limit of every request.",
     ),
     click.option(
         "--retries",
@@ -132,7 +130,7 @@ TARGET = (
         default=0,
         show_default=True,
         metavar="N",
-        help="Further attempts of a failed request; each is on record.",
+        help="Further attempts of a failed request; each is recorded.",
     ),
     click.option(
         "--server-header",
@@ -169,10 +167,10 @@ LOAD = (
         help="search: ramp, bisect, confirm; sweep: --start to --maximum by --increment.",
     ),
     click.option(
-        "--poisson/--steady", default=True, show_default=True, help="Starts by chance, or evenly."
+        "--poisson/--steady", default=True, show_default=True, help="Start at random, or evenly."
     ),
     click.option(
-        "--seed", type=int, default=0, show_default=True, metavar="N", help="Of that chance."
+        "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of --poisson."
     ),
     click.option(
         "--start",
@@ -188,10 +186,10 @@ LOAD = (
         default=2.0,
         show_default=True,
         metavar="X",
-        help="Of the geometric ramp.",
+        help="Factor between the levels of the ramp.",
     ),
     click.option(
-        "--increment", type=float, default=0.0, metavar="X", help="Of a sweep, or of a linear ramp."
+        "--increment", type=float, default=0.0, metavar="X", help="Increment of a sweep or ramp."
     ),
     click.option(
         "--count",
@@ -207,7 +205,7 @@ LOAD = (
         default=10.0,
         show_default=True,
         metavar="S",
-        help="Of a step; longer where ten requests after each other take longer.",
+        help="Seconds of a step; more where ten requests in a row take longer.",
     ),
     click.option(
         "--warm",
@@ -216,7 +214,7 @@ LOAD = (
         default=2.0,
         show_default=True,
         metavar="S",
-        help="Single-thread probe before, as in 3m; 0: a single call.",
+        help="Probe first with one request at a time, as in 3m; 0: a single call.",
     ),
     click.option(
         "--max-in-flight",
@@ -224,7 +222,7 @@ LOAD = (
         default=1000,
         show_default=True,
         metavar="N",
-        help="Connections at most; what is due beyond that waits, and its time runs.",
+        help="Most connections; further requests wait for one, and their latency includes that.",
     ),
 )
 
@@ -242,7 +240,7 @@ SEARCH = (
         "limit",
         default="",
         metavar="'p95<200ms'",
-        help="Saturated beyond this as well.",
+        help="Levels with a higher latency are saturated too.",
     ),
     click.option(
         "--precision",
@@ -250,7 +248,7 @@ SEARCH = (
         default=0.02,
         show_default=True,
         metavar="P",
-        help="The bracket's ends lie no farther apart.",
+        help="Relative width of the bracket at which the search ends.",
     ),
     click.option(
         "--most-steps",
@@ -258,7 +256,7 @@ SEARCH = (
         default=12,
         show_default=True,
         metavar="N",
-        help="Before it is confirmed.",
+        help="Most steps of the search, before it is confirmed.",
     ),
     click.option(
         "--confirm",
@@ -274,7 +272,7 @@ SEARCH = (
         default=1,
         show_default=True,
         metavar="N",
-        help="Of every level of a sweep.",
+        help="Measure every level of a sweep this often.",
     ),
     click.option(
         "--share",
@@ -290,14 +288,14 @@ SEARCH = (
         type=DURATION,
         default=0.0,
         metavar="S",
-        help="How long it is measured. [default: two steps]",
+        help="Seconds at the operating point. [default: two steps]",
     ),
     click.option(
         "--wanted",
         type=float,
         default=0.0,
         metavar="R",
-        help="Requests a second that must be held: FAIL below.",
+        help="Requests a second that the service must sustain: FAIL below.",
     ),
 )
 
@@ -308,7 +306,7 @@ AGENTS = (
         default=1,
         show_default=True,
         metavar="N",
-        help="Send from N processes that begin together, and merge what they saw.",
+        help="Send from N processes that begin together, and merge their samples.",
     ),
     click.option(
         "--agent-jobs",
@@ -321,7 +319,7 @@ AGENTS = (
         default="1",
         show_default=True,
         metavar="CPU",
-        help="What each pod of that Job asks for, as in 500m; one that gets less is late.",
+        help="CPU request of each pod of that Job, as in 500m; with too little, agents send late.",
     ),
     click.option("--agent", default="", hidden=True),
 )
@@ -335,15 +333,15 @@ TUNE = (
         help=(
             "Measure settings of the Deployment behind --service: cpu, memory, concurrency,"
             " replicas. May be repeated; all combinations are measured, the best for its cost is"
-            " named, all is put back."
+            " named, and the Deployment is restored."
         ),
     ),
     click.option(
         "--restore",
         is_flag=True,
         help=(
-            "Put back what a run that was killed left changed of the Deployment behind --service"
-            " and of what scales it, and end."
+            "Restore the Deployment behind --service and its autoscaler after a "
+            "run that was killed, and end."
         ),
     ),
     click.option(
@@ -356,10 +354,10 @@ TUNE = (
         "--concurrency-arg",
         default="",
         metavar="NAME",
-        help="Argument that holds it, as in --workers.",
+        help="Argument that holds the pod's concurrency, as in --workers.",
     ),
     click.option(
-        "--container", default="", metavar="NAME", help="Of the pod. [default: the first]"
+        "--container", default="", metavar="NAME", help="Container to tune. [default: the first]"
     ),
     click.option(
         "--ready-timeout",
@@ -367,7 +365,7 @@ TUNE = (
         default=120.0,
         show_default=True,
         metavar="S",
-        help="So long may pods take to be ready.",
+        help="Most seconds until pods are ready.",
     ),
 )
 
@@ -393,7 +391,7 @@ OUTPUT = (
     click.option(
         "--no-causes",
         is_flag=True,
-        help="Do not look at what this machine, and a service on it, do meanwhile.",
+        help="Do not sample what this machine, and a service on it, do during the run.",
     ),
     click.option(
         "--progress",

@@ -1,6 +1,4 @@
-"""scaletest validate --per-device: which devices there are on this machine, and how its workers
-share them.
-"""
+"""scaletest validate --per-device: this machine's devices, and how its workers share them."""
 
 from __future__ import annotations
 

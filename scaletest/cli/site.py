@@ -1,6 +1,4 @@
-"""Where a validation runs: for each queue its declaration, local workers and a load, taken down
-with the stack.
-"""
+"""Where a validation runs: a declaration, local workers and a load per queue, ended together."""
 
 from __future__ import annotations
 

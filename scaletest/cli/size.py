@@ -28,7 +28,10 @@ GIB = 2.0**30
     help="Requests a second. [default: the saturation point of --run]",
 )
 @click.option(
-    "--latency", type=DURATION, metavar="S", help="Of a request, as in 500ms. [default: of --run]"
+    "--latency",
+    type=DURATION,
+    metavar="S",
+    help="Latency of a request, as in 500ms. [default: that of --run]",
 )
 @click.option(
     "--concurrency",
@@ -90,7 +93,7 @@ GIB = 2.0**30
     default="0",
     show_default=True,
     metavar="Q",
-    help="And memory.",
+    help="Memory of a node that the system takes.",
 )
 @click.option(
     "--shared-pods",
@@ -101,7 +104,12 @@ GIB = 2.0**30
     help="Pods of a shared front end.",
 )
 @click.option(
-    "--shared-cpu", type=str, default="1.3", show_default=True, metavar="Q", help="Cores of each."
+    "--shared-cpu",
+    type=str,
+    default="1.3",
+    show_default=True,
+    metavar="Q",
+    help="Cores of each of these pods.",
 )
 @click.option(
     "--headroom",
@@ -109,10 +117,10 @@ GIB = 2.0**30
     default=0.7,
     show_default=True,
     metavar="P",
-    help="Run at this part of what the pods hold.",
+    help="Plan for this part of the pods' capacity.",
 )
 @click.option(
-    "--spare", type=int, default=1, show_default=True, metavar="N", help="Nodes that may be lost."
+    "--spare", type=int, default=1, show_default=True, metavar="N", help="Nodes that may fail."
 )
 @click.option(
     "--run",
@@ -126,7 +134,7 @@ GIB = 2.0**30
     type=int,
     default=0,
     metavar="N",
-    help="Pods that served that run. [default: as on record]",
+    help="Pods that served that run. [default: as recorded]",
 )
 @click.option(
     "--deployment",
@@ -134,8 +142,8 @@ GIB = 2.0**30
     metavar="NAME",
     help="Take the pod's size from this Deployment, and the nodes' from the cluster.",
 )
-@click.option("-n", "--namespace", default="", metavar="NAME", help="Of the Deployment.")
-@click.option("--context", default="", metavar="NAME", help="Of the kubeconfig.")
+@click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace of the Deployment.")
+@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
 @click.option(
     "--queue", default="NAME", metavar="Q", help="Queue of the chart whose values are printed."
 )

@@ -14,9 +14,7 @@ GIB = 2.0**30
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What a pod of a Deployment asks for, in cores and GiB, 0 when nothing; and the cluster's
-    kinds of node.
-    """
+    """A pod's requests in cores and GiB, 0 for none, and the cluster's kinds of node."""
 
     cpu: float
     memory: float
@@ -25,9 +23,7 @@ class Live:
 
 
 def look(deployment: str, namespace: str, context: str) -> Live:
-    """Read the Deployment and the nodes. What other pods of the nodes ask for counts as their
-    overhead, the largest.
-    """
+    """Read Deployment and nodes; the largest requests of other pods on a node are overhead."""
     from scaletest.analysis.sizing import NodeSize
     from scaletest.cluster import capacity, rights
     from scaletest.cluster.connection import connect

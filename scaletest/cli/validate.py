@@ -25,7 +25,7 @@ from scaletest.model.plan import MIRRORED, ORDERS
 if TYPE_CHECKING:
     from scaletest.analysis.evaluation import Evaluation
     from scaletest.archive import RunFolder, Stored
-    from scaletest.cli.deployment import Target
+    from scaletest.cli.deployment import DeploymentTarget
     from scaletest.cli.site import Site
     from scaletest.model import Plan
     from scaletest.validation import ValidationProgress, ValidationRunner
@@ -96,7 +96,7 @@ SAMPLING = ("no_causes", "device_metrics_url")
     type=float,
     default=None,
     metavar="S",
-    help="Beginning of each step that does not count. [default: found from the data]",
+    help="Seconds at the start of each step that do not count. [default: found from the data]",
 )
 @click.option(
     "--order",
@@ -122,7 +122,7 @@ SAMPLING = ("no_causes", "device_metrics_url")
     default=0,
     show_default=True,
     metavar="N",
-    help="Of the order of repeated steps.",
+    help="Seed of the order of repeated steps.",
 )
 @click.option(
     "--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none."
@@ -158,7 +158,7 @@ SAMPLING = ("no_causes", "device_metrics_url")
     help="Live line, or plain lines.",
 )
 @click.option(
-    "--resume", default="", metavar="RUN", help="Go on with a run that was interrupted or killed."
+    "--resume", default="", metavar="RUN", help="Resume a run that was interrupted or killed."
 )
 @click.option(
     "--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing."
@@ -263,7 +263,7 @@ def _validate(
     folder: RunFolder,
     given: dict[str, Any],
     stored: Stored | None,
-    target: Target | None,
+    target: DeploymentTarget | None,
 ) -> int:
     from rich.console import Console
 

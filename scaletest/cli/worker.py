@@ -90,8 +90,8 @@ from scaletest.model.presets import PRESETS
     help="Use the N-th matching device, counting round, and lease no slot.",
 )
 @click.option("--directory", default="", metavar="DIR", help="Work directory of the program.")
-@click.option("--null-input", is_flag=True, help="Let the program read nothing.")
-@click.option("--null-output", is_flag=True, help="Throw the program's output away.")
+@click.option("--null-input", is_flag=True, help="Give the program no input.")
+@click.option("--null-output", is_flag=True, help="Discard the program's output.")
 @click.option(
     "--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's."
 )
@@ -120,7 +120,7 @@ from scaletest.model.presets import PRESETS
     default=5.0,
     show_default=True,
     metavar="S",
-    help="From TERM to KILL at the limit.",
+    help="Seconds from TERM to KILL at the time limit.",
 )
 @click.option(
     "--grace",
@@ -128,7 +128,7 @@ from scaletest.model.presets import PRESETS
     default=30.0,
     show_default=True,
     metavar="S",
-    help="To finish a request after SIGTERM.",
+    help="Seconds to finish a request after SIGTERM.",
 )
 @click.option(
     "--heartbeat",
@@ -144,7 +144,7 @@ from scaletest.model.presets import PRESETS
     default=3,
     show_default=True,
     metavar="N",
-    help="Before a lost request fails.",
+    help="Attempts before a lost request fails.",
 )
 @click.option(
     "--allow-function",

@@ -1,6 +1,4 @@
-"""scaletest worker --once: one request alone, without Redis; how it went, and where its time
-went.
-"""
+"""scaletest worker --once: one request without Redis, its result and where its time went."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ _WIDTH = 15
 
 
 def once(settings: Settings, form: str) -> int:
-    """Run the workload once as a worker runs a request, and print the result. 0, or 5 when the
-    request failed.
-    """
+    """Run the workload once as a worker does; print the result. 0, or 5 when it failed."""
     from scaletest.model import Outcome
     from scaletest.system.waiting import Wake
     from workers.runtime import Runtime
@@ -62,9 +58,7 @@ def _bench(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
 
 @contextlib.contextmanager
 def _output_to_errors() -> Iterator[None]:
-    """What programs write to standard output goes to standard error: the result alone is on
-    standard output.
-    """
+    """Programs' standard output goes to standard error, so that only the result is on it."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

@@ -13,8 +13,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, Unreachable
 
 TIMEOUT_S = 5.0
-# A server that sets a time for the next try (Retry-After) is obeyed, but no longer than this in
-# all.
+# A server's Retry-After is obeyed, but no longer than this in all.
 LONGEST_OBEYED_S = 3600.0
 # Statuses of client errors that pass with time: timeout, conflict, too early, too many requests.
 _LATER = (408, 409, 425, 429)

@@ -23,7 +23,7 @@ class AgentJob:
     def __init__(
         self,
         cluster: Cluster,
-        meeting: str,
+        rendezvous: str,
         image: str,
         agents: int,
         redis_url: str,
@@ -31,8 +31,13 @@ class AgentJob:
     ) -> None:
         from kubernetes.client import BatchV1Api, CoreV1Api
 
-        self.name = f"scaletest-agents-{meeting}"
-        self._meeting, self._image, self._agents, self._url = meeting, image, agents, redis_url
+        self.name = f"scaletest-agents-{rendezvous}"
+        self._rendezvous, self._image, self._agents, self._url = (
+            rendezvous,
+            image,
+            agents,
+            redis_url,
+        )
         self._cpu = cpu
         self._namespace = cluster.namespace
         self._batch: Any = BatchV1Api(cluster.client)
@@ -64,7 +69,7 @@ class AgentJob:
         labels = {
             "app.kubernetes.io/name": "scaletest",
             "app.kubernetes.io/component": "agent",
-            "scaletest/meeting": self._meeting,
+            "scaletest/meeting": self._rendezvous,
         }
         safe = {
             "allowPrivilegeEscalation": False,
@@ -78,7 +83,7 @@ class AgentJob:
         container = {
             "name": "agent",
             "image": self._image,
-            "args": ["saturate", "--agent", self._meeting],
+            "args": ["saturate", "--agent", self._rendezvous],
             "env": [url, {"name": "HOME", "value": "/tmp"}],
             "resources": {"requests": {"cpu": self._cpu, "memory": "256Mi"}},
             "securityContext": safe,
@@ -87,7 +92,7 @@ class AgentJob:
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": {"scaletest/meeting": self._meeting}},
+            "labelSelector": {"matchLabels": {"scaletest/meeting": self._rendezvous}},
         }
         pod = {
             "restartPolicy": "Never",

@@ -33,16 +33,12 @@ class QueueView:
 
     @property
     def abandoned(self) -> int:
-        """Requests whose client was gone: dropped before they ran, or run without a receiver of the
-        reply.
-        """
+        """Requests whose client was gone: dropped before they ran, or without receiver."""
         return self.counter("client_gone") + self.counter("undelivered")
 
     @property
     def oldest_waiting_s(self) -> float | None:
-        """Age of the oldest waiting request in seconds: 0 when none waits, None when it is
-        unknown.
-        """
+        """Age of the oldest waiting request in seconds: 0 without any, None when unknown."""
         return self.queue.oldest_waiting_s if self.queue.waiting else 0.0
 
     @property

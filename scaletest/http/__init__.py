@@ -1,3 +1,1 @@
-"""HTTP server of the client's pages and of the exporter, robust against slow peers, and its host
-names.
-"""
+"""HTTP server of the client's pages and of the exporter, robust against slow peers."""

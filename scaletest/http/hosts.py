@@ -32,9 +32,7 @@ def checked_hosts(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Whether a Host header is safe: an IP address, localhost, a cluster's or allowed name, or no
-    dot.
-    """
+    """Whether a Host header is safe: an IP address, localhost, a known name, or no dot."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:

@@ -28,8 +28,7 @@ CONNECTIONS = 200
 # A whole request must arrive, and some of the response must be read, within this time.
 IDLE_S = 10
 LOOK_EVERY_S = 2
-# Bytes of a response that wait for a slow reader, in memory and never in a file: the disk may be
-# read-only.
+# Bytes of a response that wait in memory for a slow reader; no file, the disk may be read-only.
 MOST_WAITING = 1 << 20
 NEVER = 1 << 40
 
@@ -63,8 +62,7 @@ class Server:
             recv_bytes=65536,
             ident=None,
             asyncore_use_poll=True,  # select fails where the process has a thousand files open
-            # only reached when this many whole requests wait for a response: silent connections are
-            # closed
+            # only reached when so many whole requests wait; silent connections are closed
             connection_limit=2 * CONNECTIONS,
             channel_timeout=IDLE_S,
             cleanup_interval=LOOK_EVERY_S,
@@ -135,8 +133,7 @@ class _BodylessParser(HTTPRequestParser):  # type: ignore[misc]
         """Read the headers."""
         super().parse_header(header_plus)
         if self.chunked:
-            # a chunked body could also smuggle a second request past a proxy; the connection is
-            # closed
+            # a chunked body could smuggle a second request past a proxy, so the connection closes
             raise ParsingError("a body is not accepted")
 
 
@@ -173,9 +170,7 @@ def _channel(
                 self.last_activity = before
 
         def writable(self) -> bool:
-            """Whether there is something to send; closes the connection of a peer that reads
-            nothing.
-            """
+            """Whether data is left to send; closes the connection of a peer that never reads."""
             if self.total_outbufs_len and time.time() - self.last_activity > IDLE_S:
                 self.handle_close()
                 return False

@@ -33,8 +33,7 @@ SIZES = {
     Model.LLAMA: (32, 1),
     Model.MATMUL: (1024, 1),
 }
-# Exit code of the child where PyTorch is not installed or cannot be loaded, as EX_UNAVAILABLE of
-# sysexits.h.
+# The child's exit code when PyTorch cannot be loaded, as EX_UNAVAILABLE of sysexits.h.
 UNAVAILABLE = 69
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("float32", "float16", "bfloat16")

@@ -19,9 +19,7 @@ NAME, TIME = "jobName", "time_created"
 
 
 def read(path: Path) -> dict[str, float]:
-    """Seconds since the epoch by name of job. UsageError when the file is neither CSV nor JSON with
-    both columns.
-    """
+    """Epoch seconds by job name. UsageError unless the file is CSV or JSON with both columns."""
     try:
         text = path.read_text("utf-8")
         rows: list[dict[str, Any]] = (

@@ -1,6 +1,4 @@
-"""Takes a run's objects away: those that carry its label, or its names where the tool could not
-label them.
-"""
+"""Removes a run's objects: those with its label, or by name where the tool set no label."""
 
 from __future__ import annotations
 

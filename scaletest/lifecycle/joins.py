@@ -29,9 +29,7 @@ _CLAIM = re.compile(r"j-[0-9a-f]{6}")
 
 
 def workload_of(body: Mapping[str, Any], known: Container[str] | None) -> str:
-    """The workload's name; "" for a foreign object. known: None when every workload counts
-    (observing).
-    """
+    """The workload's name; "" for a foreign object. known: None to count all (observing)."""
     for name in _candidates(body, (*LABELS, *LOOSE_LABELS) if known is not None else LABELS):
         if name and (known is None or name in known):
             return name

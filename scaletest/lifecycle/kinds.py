@@ -17,7 +17,7 @@ RUNAI_GROUP = "run.ai/"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WorkloadKind:
     """until: the milestone at which a workload of this kind counts as measured. child: objects
     between it and its pods.
 
@@ -35,18 +35,20 @@ class Kind:
         return self.template.startswith("runai-")
 
 
-KINDS: Mapping[str, Kind] = {
-    "job": Kind("job"),
-    "indexed-job": Kind("indexed-job"),
-    "jobset": Kind("jobset", child=("batch/v1", "Job")),
-    "deployment": Kind("deployment", until="ready"),
-    "statefulset": Kind("statefulset", until="ready"),
-    "pod": Kind("pod"),
-    "scaledjob": Kind("scaledjob", until="ready", child=("batch/v1", "Job")),
-    "pytorchjob": Kind("pytorchjob"),
-    "runai-training": Kind("runai-training", "scheduled", ("run.ai/v1", "RunaiJob"), False),
-    "runai-interactive": Kind("runai-interactive", "scheduled", ("run.ai/v1", "RunaiJob"), False),
-    "runai-distributed": Kind(
+KINDS: Mapping[str, WorkloadKind] = {
+    "job": WorkloadKind("job"),
+    "indexed-job": WorkloadKind("indexed-job"),
+    "jobset": WorkloadKind("jobset", child=("batch/v1", "Job")),
+    "deployment": WorkloadKind("deployment", until="ready"),
+    "statefulset": WorkloadKind("statefulset", until="ready"),
+    "pod": WorkloadKind("pod"),
+    "scaledjob": WorkloadKind("scaledjob", until="ready", child=("batch/v1", "Job")),
+    "pytorchjob": WorkloadKind("pytorchjob"),
+    "runai-training": WorkloadKind("runai-training", "scheduled", ("run.ai/v1", "RunaiJob"), False),
+    "runai-interactive": WorkloadKind(
+        "runai-interactive", "scheduled", ("run.ai/v1", "RunaiJob"), False
+    ),
+    "runai-distributed": WorkloadKind(
         "runai-distributed", "scheduled", ("kubeflow.org/v1", "PyTorchJob"), False
     ),
 }
@@ -57,7 +59,7 @@ DONE = ("Complete", "Completed", "Succeeded")
 FAILED = ("Failed",)
 
 
-def find(name: str) -> Kind:
+def find(name: str) -> WorkloadKind:
     """The kind of that name; UsageError that lists the names."""
     found = KINDS.get(ALIASES.get(name, name))
     if found is None:

@@ -43,9 +43,7 @@ SETTLE_S = 2.0
 
 
 def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
-    """What has to be watched. Raises Missing when the cluster does not know the kind of
-    workload.
-    """
+    """What to watch. Raises Missing when the cluster lacks the kind of workload."""
     kind = kinds.KINDS.get(plan.kind)
     labelled = bool(plan.selector) or kind is None or kind.labelled
     # the Run:ai command line takes no labels of ours
@@ -75,9 +73,7 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
 
 
 def _claims(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
-    """Claims for devices. They carry the labels of their template, which is not ours: all of the
-    namespace.
-    """
+    """Claims for devices of the namespace; they have their template's labels, not ours."""
     for version in ("v1", "v1beta2", "v1beta1"):
         try:
             path = objects.resource(f"resource.k8s.io/{version}", "ResourceClaim").path(
@@ -109,7 +105,7 @@ class Sampler:
         self._backend = backend or {}
         self._known = None if plan.selector else set(plan.names())
         self.tracker = Tracker(self._known, store.workloads(), bare=plan.object_kind == "Pod")
-        self._submissions = _Tail(store)
+        self._submissions = _NewSubmissions(store)
         self._accepted: set[str] = set()
         self._rejected: set[str] = set()
         self._fates: dict[str, Fate] = {}
@@ -234,7 +230,7 @@ class Sampler:
         )
 
 
-class _Tail:
+class _NewSubmissions:
     """New lines of submissions.jsonl, each once."""
 
     def __init__(self, store: Store) -> None:
@@ -260,8 +256,6 @@ class _Tail:
 
 
 def steady() -> Callable[[], float]:
-    """A clock of seconds since the epoch that no correction of the system's clock can turn back or
-    jump.
-    """
+    """A clock of epoch seconds that corrections of the system's clock do not change."""
     offset = time.time() - time.monotonic()
     return lambda: time.monotonic() + offset

@@ -35,7 +35,7 @@ FINAL = (400, 404, 405, 409, 413, 415, 422)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SubmissionOutcome:
     """What became of one submission. created: False when the object was there already."""
 
     accepted: bool
@@ -49,14 +49,12 @@ class Answer:
 class Tool(Protocol):
     """Submits one workload; called by many threads."""
 
-    def submit(self, name: str) -> Answer:
+    def submit(self, name: str) -> SubmissionOutcome:
         """What became of it."""
 
 
 class Submitter:
-    """Carries out a plan. clock: seconds since the epoch. fresh: nobody can have submitted any of
-    it before.
-    """
+    """Carries out a plan. clock: epoch seconds. fresh: nothing of it was submitted before."""
 
     def __init__(
         self,
@@ -130,9 +128,7 @@ class Submitter:
     def _reap(
         self, under_way: set[Future[Submission]], *, wait_all: bool
     ) -> set[Future[Submission]]:
-        """Take in answers; an exception of one ends the submitting. Returns those that still are
-        under way.
-        """
+        """Take in answers; an exception ends the submitting. Returns those under way."""
         if not wait_all and len(under_way) < MOST_IN_FLIGHT:
             done = {one for one in under_way if one.done()}
         else:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from scaletest.cluster.objects import Objects
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.submitting import Answer
+from scaletest.lifecycle.submitting import SubmissionOutcome
 from scaletest.lifecycle.templating import Workloads
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
@@ -27,15 +27,15 @@ class Api:
     def __init__(self, plan: LifecyclePlan, objects: Objects, workloads: Workloads) -> None:
         self._plan, self._objects, self._workloads = plan, objects, workloads
 
-    def submit(self, name: str) -> Answer:
+    def submit(self, name: str) -> SubmissionOutcome:
         """Apply it."""
         found = self._objects.apply(self._workloads.make(name), self._plan.namespace)
-        return Answer(
+        return SubmissionOutcome(
             found.accepted, found.created, found.status, found.reason, found.tries, found.throttled
         )
 
 
-class Program:
+class SubmitProgram:
     """A program that is given one workload. line: its arguments; stdin: what it reads."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Program:
             )
         self._program, self._line, self._stdin = found, line, stdin
 
-    def submit(self, name: str) -> Answer:
+    def submit(self, name: str) -> SubmissionOutcome:
         """Run it to its end."""
         try:
             done = subprocess.run(
@@ -63,19 +63,19 @@ class Program:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Answer(False, False, 124, f"it took longer than {LIMIT_S:.0f} s")
+            return SubmissionOutcome(False, False, 124, f"it took longer than {LIMIT_S:.0f} s")
         except OSError as error:
-            return Answer(False, False, 126, cut(str(error), 200))
+            return SubmissionOutcome(False, False, 126, cut(str(error), 200))
         if done.returncode:
-            return Answer(
+            return SubmissionOutcome(
                 False, False, done.returncode, cut((done.stderr or done.stdout).strip(), 200)
             )
-        return Answer(
+        return SubmissionOutcome(
             True, "unchanged" not in done.stdout and "configured" not in done.stdout, 0, ""
         )
 
 
-def kubectl(plan: LifecyclePlan, workloads: Workloads, context: str) -> Program:
+def kubectl(plan: LifecyclePlan, workloads: Workloads, context: str) -> SubmitProgram:
     """kubectl apply, as the original does."""
     line = [
         "--namespace",
@@ -85,14 +85,14 @@ def kubectl(plan: LifecyclePlan, workloads: Workloads, context: str) -> Program:
         "-f",
         "-",
     ]
-    return Program(
+    return SubmitProgram(
         plan.tool_path or "kubectl",
         lambda name: line,
         lambda name: json.dumps(workloads.make(name)),
     )
 
 
-def runai(plan: LifecyclePlan) -> Program:
+def runai(plan: LifecyclePlan) -> SubmitProgram:
     """The Run:ai command line, version 2: training, distributed training, workspace."""
     verbs = {
         "runai-training": ["training", "standard", "submit"],
@@ -137,7 +137,7 @@ def runai(plan: LifecyclePlan) -> Program:
             ]
         return [*words, "--command", "--", "sleep", plan.seconds]
 
-    return Program(plan.tool_path or "runai", line)
+    return SubmitProgram(plan.tool_path or "runai", line)
 
 
 def _devices(gpus: str) -> list[str]:

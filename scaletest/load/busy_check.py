@@ -23,17 +23,13 @@ class BusyCheck:
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        """read: the figures since the call before. own_cpu_s: CPU seconds of this run's own
-        processes so far.
-        """
+        """read: figures since the call before. own_cpu_s: CPU seconds of this run's processes."""
         self._read, self._own_cpu_s, self._clock, self._wait = read, own_cpu_s, clock, wait
         read()
         self._began, self._own_s = clock(), own_cpu_s()
 
     def warnings(self) -> list[str]:
-        """Warnings about other programs on the machine; waits until a second after the first
-        reading.
-        """
+        """Warnings about other programs; waits until a second after the first reading."""
         self._wait(max(0.0, LOOK_S - (self._clock() - self._began)))
         resources = self._read()
         own_cores = (self._own_cpu_s() - self._own_s) / (self._clock() - self._began)

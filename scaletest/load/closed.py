@@ -1,6 +1,4 @@
-"""Closed load: N requests in flight, a new one for every reply. N may change at any time, also to
-0.
-"""
+"""Closed load: N requests in flight, a new one for every reply; N may change at any time."""
 
 from __future__ import annotations
 
@@ -52,8 +50,7 @@ class ClosedLoop(LoadLoop):
         )
         self._left = total
         self._delay_s = delay_s
-        # when each answered request may be followed by its next; sorted, because all pauses are
-        # equal
+        # when each answered request may be followed by its next; sorted, as pauses are equal
         self._pausing: deque[float] = deque()
         self._parallel = 0
         self._failed_in_a_row = 0
@@ -65,9 +62,7 @@ class ClosedLoop(LoadLoop):
         return self._parallel
 
     def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
-        """Keep this many in flight, and mark their records with `step` and `repeat`. Never waits
-        for Redis.
-        """
+        """Keep this many in flight; `step` and `repeat` go into records. Never waits for Redis."""
         self.check()
         if step is not None:
             self._step, self._repeat = step, repeat

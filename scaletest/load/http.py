@@ -251,9 +251,7 @@ class _HttpStep:
             await asyncio.sleep(RETRY_S)
 
     async def _drain(self) -> int:
-        """Wait for requests in flight; record those that were never sent, and return their
-        number.
-        """
+        """Wait for requests in flight; record those never sent, and return their number."""
         self._over = True
         left, self._waiting = list(self._waiting), deque()
         if self._tasks:
@@ -272,9 +270,7 @@ class _HttpStep:
         return len(left)
 
     async def _beat(self) -> None:
-        """Note how late timers of this event loop fire; closed load has no other measure of
-        that.
-        """
+        """Note how late timers of this event loop fire: closed load's only measure of that."""
         while True:
             wanted = time.monotonic() + 0.01
             await asyncio.sleep(0.01)

@@ -1,6 +1,4 @@
-"""An HTTP request of the tester, and the meaning of its response. Plain data, without HTTP
-libraries.
-"""
+"""An HTTP request of the tester, and the meaning of its response; without HTTP libraries."""
 
 from __future__ import annotations
 
@@ -99,9 +97,7 @@ class Sender(Protocol):
 def read_response(
     call: HttpCall, status: int, size: int, headers: Mapping[str, str]
 ) -> HttpResponse:
-    """The outcome of a response: 2xx is success; a redirect is not, because it names another
-    service.
-    """
+    """The outcome of a response: 2xx is success; a redirect is not, it names another service."""
     outcome = OK if 200 <= status < 300 else str(status)
     server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
     return HttpResponse(

@@ -1,6 +1,4 @@
-"""A load at one level: the order for one step, its result, and the interface of what generates
-it.
-"""
+"""A load at one level: the order for one step, its result, and the interface of generators."""
 
 from __future__ import annotations
 

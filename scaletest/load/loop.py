@@ -27,8 +27,7 @@ READ_TIMEOUT_S = 2.0
 # broken worker must not keep its client busy.
 FIRST_BACKOFF_S = 0.05
 LONGEST_BACKOFF_S = 2.0
-# One turn submits at most this many, so that replies are read in between and the loop stays
-# responsive.
+# One turn submits at most this many, so that replies are read in between.
 TURN_REQUESTS = 128
 
 
@@ -45,18 +44,14 @@ class Observer(Protocol):
     """Receives figures of the loop itself."""
 
     def turn(self, busy_s: float, in_flight: int) -> None:
-        """Note a turn of the loop: its time without the wait for replies, and requests in
-        flight.
-        """
+        """Note a turn of the loop: its time without waiting, and requests in flight."""
 
     def late(self, seconds: float) -> None:
         """Note that a request was submitted this long after its intended start."""
 
 
 class LoadLoop(ABC):
-    """Submits requests of one queue and gives a record of each to `sink`, on the loop's own
-    thread.
-    """
+    """Submits requests of one queue; gives a record of each to `sink`, on the loop's thread."""
 
     def __init__(
         self,

@@ -96,9 +96,7 @@ class OpenLoop(LoadLoop):
 
     @property
     def overdue(self) -> int:
-        """Number of requests that were due when the load stopped and not submitted, up to
-        MOST_OVERDUE.
-        """
+        """Requests due when the load stopped and not submitted, up to MOST_OVERDUE."""
         if not self._stopped:
             return 0
         while self._next is not None and self._next < self._ends and self._overdue < MOST_OVERDUE:

@@ -25,9 +25,7 @@ def constant(rate: float) -> Iterator[float]:
 
 
 def poisson(rate: float, chance: random.Random) -> Iterator[float]:
-    """A Poisson process: independent, exponentially distributed gaps with mean 1 / `rate` seconds,
-    for ever.
-    """
+    """A Poisson process: independent, exponential gaps with mean 1 / `rate` s, for ever."""
     _check_rate(rate, "poisson rate")
 
     def arrivals() -> Iterator[float]:
@@ -87,9 +85,7 @@ def parse_steps(text: str) -> list[tuple[float, float]]:
 
 
 def parse_schedule(lines: Iterable[str]) -> list[float]:
-    """Arrival times in seconds, one a line, never decreasing; empty lines and # comments are
-    skipped.
-    """
+    """Arrival times in seconds, one a line, never decreasing; skips empty lines and # comments."""
     times: list[float] = []
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()

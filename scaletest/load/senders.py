@@ -21,16 +21,12 @@ _RESET = (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED)
 
 
 def sender(call: HttpCall) -> Sender:
-    """The sender for this call. UsageError when its library is missing. Needs a running event
-    loop.
-    """
+    """The sender for this call, in a running event loop. UsageError without its library."""
     return _Http2(call) if call.http2 else _Http1(call)
 
 
 def context(call: HttpCall) -> ssl.SSLContext:
-    """TLS context with the machine's authorities, or that of the call; UsageError if it is
-    unreadable.
-    """
+    """TLS context with the machine's authorities or the call's; UsageError if unreadable."""
     try:
         return ssl.create_default_context(cafile=call.ca_file or None)
     except (OSError, ssl.SSLError) as error:
@@ -159,9 +155,7 @@ async def _size(blocks: AsyncIterator[bytes]) -> int:
 
 
 def _of_socket(error: BaseException) -> str:
-    """The outcome by the error number; a connection to several addresses fails with the last
-    error.
-    """
+    """The outcome by error number; of several addresses the last one's error counts."""
     import socket
 
     cause = getattr(error, "os_error", error)

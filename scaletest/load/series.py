@@ -31,9 +31,7 @@ class Spread(NamedTuple):
 
 
 class SeriesPoint(NamedTuple):
-    """One bin of a chart. seq: number of its last second since the load began; it never
-    decreases.
-    """
+    """One bin of a chart. seq: number of its last second since the load began; ascending."""
 
     seq: int
     at_s: float
@@ -98,9 +96,7 @@ def _middle(index: int) -> float:
 
 
 class Bin:
-    """Some seconds of a load, immutable: numbers `first` to `last` since it began. `spreads` as
-    MEASURES.
-    """
+    """Some seconds of a load: numbers `first` to `last` since it began. `spreads` as MEASURES."""
 
     __slots__ = ("_point", "failed", "first", "in_flight", "last", "rates", "spreads", "succeeded")
 
@@ -133,9 +129,7 @@ class Bin:
         )
 
     def point(self, epoch_s: float) -> SeriesPoint:
-        """The bin as a point of a chart. epoch_s: when the load began, in seconds since the
-        epoch.
-        """
+        """The bin as a point of a chart. epoch_s: begin of the load in epoch seconds."""
         if self._point is None:
             span = self.last - self.first + 1
             self._point = SeriesPoint(

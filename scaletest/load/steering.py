@@ -94,9 +94,7 @@ class Steering:
 
     @property
     def overdue(self) -> int:
-        """Requests that were due when an open load stopped, but not submitted; no statistic has
-        them.
-        """
+        """Requests due when an open load stopped and never submitted; in no statistic."""
         if isinstance(self._loop, OpenLoop):
             return self._loop.overdue
         return 0

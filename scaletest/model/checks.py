@@ -175,9 +175,7 @@ def _escaped(character: str, keep: str) -> str:
 
 
 def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
-    """Text safe for a log line or a reply: control characters escaped, cut in the middle at `limit`
-    characters.
-    """
+    """Text safe for a log line or reply: control characters escaped, cut in its middle."""
     safe = printable(text)
     if len(safe) <= limit:
         return safe

@@ -7,9 +7,7 @@ SMALLEST = 1e-9
 
 
 def short(number: float, digits: int = 3) -> str:
-    """At most `digits` significant digits: 0.5, 12.3, 12300, 0.00012, never 1.23e+04. Noise is
-    0.
-    """
+    """At most `digits` significant digits: 0.5, 12.3, 12300, 0.00012; noise is 0."""
     if abs(number) < SMALLEST:
         return "0"
     text = f"{number:.{digits}g}"

@@ -34,9 +34,7 @@ def middle(index: int) -> float:
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
-    """The duration in seconds below which `share` (0 to 1) of the counts lie; None without
-    counts.
-    """
+    """The duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
     total = sum(counts.values())
     if total == 0:
         return None

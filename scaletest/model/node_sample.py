@@ -105,9 +105,7 @@ class NodeSample:
         return self.resources.get(resource, {}).get(figure)
 
     def of_kind(self, kind: str) -> dict[str, Mapping[str, float]]:
-        """Figures of all resources of a kind, by the resource's own name, as "sda"; "" without
-        one.
-        """
+        """Figures of all resources of a kind by the resource's name, as "sda"; "" for none."""
         resources = {}
         for label, figures in self.resources.items():
             resource_kind, _, name = label.partition(":")
@@ -133,9 +131,7 @@ class NodeSample:
 
     @classmethod
     def from_dict(cls, data: Any) -> NodeSample:
-        """Read what `to_dict` wrote; InvalidValue on anything else. Figures of newer workers are
-        kept.
-        """
+        """Read what `to_dict` wrote; else InvalidValue. Figures of newer workers are kept."""
         if not isinstance(data, dict):
             raise InvalidValue("the sample is not a JSON object")
         fields = wire.take(data, "the sample", _TYPES)

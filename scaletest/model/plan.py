@@ -118,8 +118,7 @@ class Plan:
     devices: int = 0
     time_limit_s: float = 0.0
     tolerate_failures: int = 0
-    # the default of the command line is mirrored; plans that were stored before there was an order
-    # are ascending
+    # the command line's default is mirrored; plans stored before there was an order are ascending
     order: str = ASCENDING
     repeats: int = 1
     seed: int = 0

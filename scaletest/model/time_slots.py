@@ -74,9 +74,7 @@ def _slot(name: bytes, packed: bytes) -> TimeSlot:
 
 
 def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
-    """One slot from two parts of it. The place of the longest run comes from the part with that
-    run.
-    """
+    """One slot from two parts; the place of the longest run is that of its part."""
     has_place = bool(first.node or first.pod)
     place = second if second.max_run_s > first.max_run_s or not has_place else first
     return TimeSlot(
@@ -93,9 +91,7 @@ def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
 
 
 def _sane(values: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the numbers; ValueError, also for NaN, when the broker's scripts cannot have written
-    them.
-    """
+    """Return the numbers; ValueError, also for NaN, unless the scripts may have written them."""
     if not all(0.0 <= value <= _MOST for value in values):
         raise ValueError("a slot contains an impossible number")
     return values

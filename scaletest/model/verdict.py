@@ -37,9 +37,7 @@ class Verdict:
     remedy: str = ""
 
     def while_running(self) -> Verdict:
-        """The verdict to show while the run is measured; it mentions a FAIL, which may still
-        change.
-        """
+        """The verdict of a running measurement; it mentions a FAIL, which may still change."""
         refuted = f"; so far {self.kind}: {self.reason}" if self.kind is VerdictKind.FAIL else ""
         return Verdict(
             VerdictKind.RUNNING,

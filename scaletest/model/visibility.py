@@ -1,6 +1,4 @@
-"""Visibility: what a worker can read of its programs and its node, which limits how causes are
-named.
-"""
+"""Visibility: what a worker can read of its programs and node, which limits named causes."""
 
 from __future__ import annotations
 

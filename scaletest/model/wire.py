@@ -20,16 +20,12 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan
 
 
 def dump(document: Mapping[str, Any]) -> str:
-    """One line of JSON, no spaces, text as UTF-8; refuses NaN and infinities, which are not
-    JSON.
-    """
+    """One line of JSON without spaces, in UTF-8; refuses NaN and infinities."""
     return _ENCODER.encode(document)
 
 
 def load(text: str | bytes, name: str) -> dict[str, Any]:
-    """Read a JSON object; InvalidValue names it in errors. Lone surrogates become question
-    marks.
-    """
+    """Read a JSON object; InvalidValue names it. Lone surrogates become question marks."""
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
         if SURROGATE_BYTES.search(text) if isinstance(text, bytes) else SURROGATE.search(text):

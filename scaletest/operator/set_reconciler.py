@@ -176,9 +176,7 @@ def _hindered(before: Mapping[str, Any], message: str, now_s: float) -> Document
 def _plan(
     objects: ClusterObjects, namespace: str, document: Document, settings: ReconcileSettings
 ) -> BenchmarkPlan:
-    """The plan, made if there is none. Raises NameConflict while another set's ConfigMap has its
-    name.
-    """
+    """The plan, made if there is none. NameConflict when another set owns the ConfigMap."""
     meta = document["metadata"]
     if known := settings.plans.get(meta["uid"]):
         return known

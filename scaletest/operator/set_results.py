@@ -16,7 +16,7 @@ from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.operator.status import Document
 from scaletest.render.text import clean
 from scaletest.render.units import quantity, quantity_measured
-from scaletest.report.benchmarks import BenchmarkRun, Row
+from scaletest.report.benchmarks import BenchmarkRun, PermutationRow
 from scaletest.report.benchmarks import of as summarised
 
 # The whole status may have 16 KiB, of which permutations take 8 KiB at most.
@@ -67,7 +67,7 @@ def _fitting(run: BenchmarkRun) -> list[Document]:
     return []
 
 
-def _permutation(run: BenchmarkRun, row: Row, with_numbers: bool) -> Document:
+def _permutation(run: BenchmarkRun, row: PermutationRow, with_numbers: bool) -> Document:
     headlines = {}
     for headline in run.headlines:
         if summary := row.summaries.get(headline.name):

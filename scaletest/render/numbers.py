@@ -53,9 +53,7 @@ def unit_of(largest_s: float) -> tuple[float, str]:
 
 
 def measured(number: float, half_width: float) -> str:
-    """value ± half-width: two digits of the half-width, rounded up, and as many decimals of the
-    value.
-    """
+    """value ± half-width: two digits of the half-width, rounded up, same decimals of the value."""
     if not math.isfinite(number):
         return NOTHING
     if not math.isfinite(half_width):

@@ -21,9 +21,7 @@ LEGEND_LINE = 19.0
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis. kind: "linear" or "log2"; marks: None for round numbers; names: labels of the
-    marks.
-    """
+    """An axis. kind: "linear" or "log2"; marks: None for round numbers; names: of the marks."""
 
     label: str
     low: float
@@ -55,9 +53,7 @@ class Axis:
 
 @dataclass
 class Chart:
-    """One chart. id: unique on its page. width, height: px at full size; it shrinks with its
-    box.
-    """
+    """One chart. id: unique on its page. width, height: px at full size; it shrinks to fit."""
 
     id: str
     title: str
@@ -100,9 +96,7 @@ class Chart:
         return 12.0 + LEGEND_LINE * len(self._rows)
 
     def legend(self, text: str, css: str, shape: str = "line") -> None:
-        """Explain a class. shape: line, dot or area. Call it before drawing, because it takes
-        space.
-        """
+        """Explain a class. shape: line, dot or area. Call it first: it takes space."""
         self._legend.append((text, css, shape))
 
     def line(self, points: Sequence[Point], css: str) -> None:

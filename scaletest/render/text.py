@@ -16,9 +16,7 @@ __all__ = ["Markup", "cell", "clean", "code", "element", "join"]
 
 
 def clean(text: object, limit: int | None = None) -> str:
-    """Printable text: control characters and the like as escapes; shortened in the middle to
-    `limit`.
-    """
+    """Printable text: control characters as escapes; shortened in the middle to `limit`."""
     raw = str(text)
     if limit is not None and len(raw) > limit:
         raw = f"{raw[: limit // 2]} ... {raw[-(limit // 2) :]}"
@@ -26,9 +24,7 @@ def clean(text: object, limit: int | None = None) -> str:
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element. Attributes that are None are left out; view_box becomes view-box, class_ becomes
-    class.
-    """
+    """An element without attributes that are None; view_box becomes view-box, class_ class."""
     written = Markup("").join(
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(attribute))
         for key, attribute in attributes.items()

@@ -26,9 +26,7 @@ def ceiling(high: float, most: int = 6) -> float:
 
 
 def powers(low: float, high: float, most: int = 8) -> list[float]:
-    """Powers of two in [low, high]; every second, third, ... of them when there are too many. low >
-    0.
-    """
+    """Powers of two in [low, high], or every second, third, ... of too many. low > 0."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     every = max(1, math.ceil((last - first + 1) / most))
     return [2.0**exponent for exponent in range(first, last + 1, every)]

@@ -1,6 +1,4 @@
-"""Quantities with a suitable prefix: 37.6 Gbit/s, 1.25 GB/s, 812 k/s. Prefixes are powers of
-1000.
-"""
+"""Quantities with a prefix: 37.6 Gbit/s, 1.25 GB/s, 812 k/s. Prefixes are powers of 1000."""
 
 from __future__ import annotations
 
@@ -33,14 +31,11 @@ def quantity_measured(number: float, half_width: float, unit: str) -> str:
 
 
 def scale(number: float, unit: str, digits: int = 4) -> tuple[float, str]:
-    """The factor and the unit with its prefix; a number that rounds up to 1000 has the next
-    prefix.
-    """
+    """The factor and the unit with its prefix; what rounds up to 1000 has the next prefix."""
     if unit == "":
         return 1.0, ""
     if unit == "s":
-        # never larger than seconds, because nobody reads kiloseconds; down to nanoseconds, for
-        # latencies
+        # never larger than seconds, as kiloseconds are unusual; down to nanoseconds, for latencies
         return next(
             (
                 (size, name)

@@ -1,3 +1,1 @@
-"""What people and programs read about a run. Everything printed here also stands in the JSON
-result.
-"""
+"""What people and programs read about a run; everything printed is also in the JSON result."""

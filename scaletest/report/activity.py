@@ -1,6 +1,4 @@
-"""Where one program's time went: its states as rows, the longest first, the same wherever one run
-alone is shown.
-"""
+"""Where one program's time went: its states as rows, longest first, the same in all reports."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """One state in words. objects: what was waited for, the longest first, each with its time where
-    there are more.
-    """
+    """One state in words. objects: waited for, longest first, with times if there are several."""
 
     label: str
     share: str
@@ -60,9 +56,7 @@ def lines(activity: Activity) -> list[str]:
 
 
 def sentence(activities: Sequence[Activity]) -> str:
-    """The largest states of some runs together, each with its part and what it waited for most; ""
-    without any time.
-    """
+    """The largest states of several runs, each with its part and main object; "" without time."""
     whole_s = sum(sum(activity.seconds.values()) for activity in activities)
     seconds_by: dict[State, float] = defaultdict(float)
     waits: dict[tuple[State, str], float] = defaultdict(float)

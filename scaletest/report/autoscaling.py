@@ -80,9 +80,7 @@ def row(result: SimulationResult) -> list[str]:
 
 
 def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
-    """One scale for all charts: the end of the longest course in seconds, and the largest number in
-    any.
-    """
+    """The scale of all charts: the latest end in seconds, and the largest number."""
     points = [point for result in results for point in result.course]
     most = max((max(p.replicas, p.pods, p.waiting, p.running) for p in points), default=1)
     return max((p.at_s for p in points), default=1.0) or 1.0, max(1, most)

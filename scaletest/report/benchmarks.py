@@ -21,7 +21,7 @@ Pair = tuple[Benchmark, BenchmarkResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PermutationRow:
     """One permutation. summaries: by headline. failed: benchmarks without a result."""
 
     number: int
@@ -41,7 +41,7 @@ class BenchmarkRun:
     name: str
     folder: str
     stored: StoredBenchmarks
-    rows: tuple[Row, ...]
+    rows: tuple[PermutationRow, ...]
     headlines: tuple[Headline, ...]
     verdict: Verdict
     notes: tuple[str, ...] = field(default=())
@@ -124,7 +124,7 @@ def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
     )
 
 
-def _rows(plan: BenchmarkPlan, pairs: Sequence[Pair]) -> list[Row]:
+def _rows(plan: BenchmarkPlan, pairs: Sequence[Pair]) -> list[PermutationRow]:
     """Each permutation with the summaries of its repetitions."""
     by = gathered([(one.permutation, ended.headlines) for one, ended in pairs if ended.ok])
     groups: dict[int, list[BenchmarkResult]] = {}
@@ -135,11 +135,15 @@ def _rows(plan: BenchmarkPlan, pairs: Sequence[Pair]) -> list[Row]:
         mine = groups.get(number, [])
         found = {key: summarise(numbers) for key, numbers in by.get(number, {}).items()}
         good = sum(one.ok for one in mine)
-        rows.append(Row(number, words(values) or plan.name, values, good, len(mine) - good, found))
+        rows.append(
+            PermutationRow(
+                number, words(values) or plan.name, values, good, len(mine) - good, found
+            )
+        )
     return rows
 
 
-def _headlines(plan: BenchmarkPlan, rows: Sequence[Row]) -> tuple[Headline, ...]:
+def _headlines(plan: BenchmarkPlan, rows: Sequence[PermutationRow]) -> tuple[Headline, ...]:
     """Those that were measured, each name once."""
     seen = {key for row in rows for key in row.summaries}
     kinds = {one.kind.name: one.kind for one in plan.benchmarks}

@@ -1,6 +1,4 @@
-"""What limits a run: its causes as rows and sentences, the same on a terminal, in a page and in a
-comment.
-"""
+"""What limits a run: its causes as rows and sentences, the same in all reports."""
 
 from __future__ import annotations
 

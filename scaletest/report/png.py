@@ -1,6 +1,4 @@
-"""The scaling chart as a picture for slides and papers, drawn by matplotlib, imported here only
-(extra `plot`).
-"""
+"""The scaling chart as a picture; imports matplotlib, of the extra `plot`, only here."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ INCHES, DOTS_PER_INCH = (8.0, 4.8), 200
 
 
 def save(result: Evaluation, path: Path) -> None:
-    """Write the chart; UsageError when matplotlib is missing, when there is nothing to draw, or the
-    file cannot be.
-    """
+    """Write the chart; UsageError without matplotlib or data, or when the file is not writable."""
     data = curve_of(result)
     if data is None:
         raise UsageError("the run has no throughput to draw", hint="run it again to the end")

@@ -1,6 +1,4 @@
-"""Progress while a run goes on: one live line on a terminal, plain lines elsewhere. Always to
-standard error.
-"""
+"""Progress of a run on standard error: one live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -61,9 +59,7 @@ class PlainProgress:
 
 
 class LiveProgress(PlainProgress):
-    """For people at a terminal: one line that changes, and a line that stays for each finished
-    step.
-    """
+    """For people at a terminal: one line that changes, and a line for each finished step."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console, clock)

@@ -1,6 +1,4 @@
-"""What the nodes did in each step, as rows: the same in a page and in a comment, and in one line on
-a terminal.
-"""
+"""What the nodes did in each step, as rows for pages and comments, and as one line."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ class UseRow:
 
 
 def table(result: Evaluation) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells; columns of which no step knows anything are left out. Nothing without
-    samples.
-    """
+    """Titles and cells without columns that no step knows. Empty without samples."""
     rows = _rows(result.resources)
     columns = {
         title: [cell(row) for row in rows] for title, cell in _columns(result.resources).items()
@@ -109,9 +105,7 @@ def _course(
 
 
 def limits_of(result: Evaluation) -> dict[str, float]:
-    """How many cores there are, and devices that requests ran on: 2 cores. Beyond, workers share
-    them.
-    """
+    """Numbers of cores and of devices with requests, as in "2 cores"; more workers share them."""
     steps = [] if result.plan.compares else result.resources
     cores = max((round(step.cores) for step in steps if step.cores), default=0)
     devices = max((step.devices for step in steps), default=0)

@@ -201,9 +201,7 @@ def fair(step: Step, group: str) -> str:
 
 
 def shares(result: Evaluation) -> str:
-    """Which numbers of workers per device are worse than the best, and by how much; "" where none
-    are compared.
-    """
+    """Which numbers of workers per device are worse than the best, and by how much, or ""."""
     found = result.sharing
     if not found or found.best is None:
         return ""
@@ -241,9 +239,7 @@ def quantile(distribution: Distribution, name: str) -> Percentile | None:
 
 
 def common_quantile(steps: Sequence[Step], highest: str = "p95") -> str:
-    """The highest percentile up to `highest` for which every step has requests enough: rows must
-    compare.
-    """
+    """The highest percentile up to `highest` that every step can report, so that rows compare."""
     names = [name for name, _ in QUANTILES]
     for name in reversed(names[: names.index(highest) + 1]):
         if all(quantile(step.run, name) for step in steps if step.run.count):

@@ -5,6 +5,6 @@ It decides nothing (`analysis.saturation` does) and knows neither HTTP nor queue
 anything that can be ordered to (`load.order`).
 """
 
-from scaletest.saturation.runner import Runner, Store, Teller
+from scaletest.saturation.runner import ProgressListener, Runner, StepStore
 
-__all__ = ["Runner", "Store", "Teller"]
+__all__ = ["ProgressListener", "Runner", "StepStore"]

@@ -1,8 +1,7 @@
-"""Several load agents as one: a step is dealt out, begun together, and merged. Percentiles come
-from all samples.
+"""Several load agents as one load: a step is divided, begun together, and its samples are merged.
 
-Intended starts are dealt in turn, so all agents together follow the very pace that one would have
-followed.
+Percentiles come from all samples. Intended starts are dealt in turn, so all agents together follow
+exactly the pace of a single one.
 """
 
 from __future__ import annotations
@@ -29,29 +28,29 @@ LOOK_S = 0.05
 
 
 class AgentsLoad:
-    """The coordinator's side. check: raises when an agent ended by itself."""
+    """The load of all agents, for the coordinator. check: raises when an agent ended by itself."""
 
     def __init__(
         self,
-        meeting: Rendezvous,
+        rendezvous: Rendezvous,
         agents: int,
         check: Callable[[], None] = lambda: None,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._meeting, self._agents, self._check = meeting, agents, check
+        self._rendezvous, self._agents, self._check = rendezvous, agents, check
         self._clock, self._sleep = clock, sleep
         self._number = 0
 
     def wait(self, patience_s: float = JOIN_S) -> None:
-        """Until all agents have come. WaitTimeout otherwise."""
+        """Wait until all agents have joined. Raises WaitTimeout."""
         deadline = self._clock() + patience_s
-        while self._meeting.joined() < self._agents:
+        while self._rendezvous.joined() < self._agents:
             self._check()
             if self._clock() > deadline:
                 raise WaitTimeout(
-                    f"{self._meeting.joined()} of {self._agents} agents came within"
+                    f"{self._rendezvous.joined()} of {self._agents} agents came within"
                     f" {patience_s:.0f} s",
                     hint=(
                         "can they reach the Redis of --redis-url? Have pods room (--agent-cpu)?"
@@ -63,7 +62,7 @@ class AgentsLoad:
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
-        """As LevelLoad says. Unreachable when the Redis in which they meet is gone."""
+        """See LevelLoad. Raises Unreachable when the Redis of the rendezvous is gone."""
         try:
             return self._measure(order, stopping, tell)
         except REDIS_ERRORS as error:
@@ -75,55 +74,54 @@ class AgentsLoad:
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
         self._number += 1
-        begin_s = self._clock() + self._meeting.offset_s() + HEAD_START_S
-        self._meeting.order(
+        begin_s = self._clock() + self._rendezvous.offset_s() + HEAD_START_S
+        self._rendezvous.order(
             [
-                {**one, "number": self._number, "begin_s": begin_s}
-                for one in _dealt(order, self._agents)
+                {**part, "number": self._number, "begin_s": begin_s}
+                for part in _dealt(order, self._agents)
             ]
         )
         deadline = self._clock() + HEAD_START_S + LATE_S + order.patience_s
         deadline += order.seconds if not order.count else 86_400.0
-        found: list[dict[str, Any]] = []
-        while len(found) < self._agents:
+        results: list[dict[str, Any]] = []
+        while len(results) < self._agents:
             if stopping():
-                self._meeting.stop()
-            one = self._meeting.brought(self._number)
-            if one is None:
+                self._rendezvous.stop()
+            result = self._rendezvous.brought(self._number)
+            if result is None:
                 self._look()
                 if self._clock() > deadline:
-                    left = self._agents - len(found)
+                    left = self._agents - len(results)
                     raise AgentLost(
                         f"{left} of {self._agents} agents did not bring their results",
                         hint="look whether they live",
                     )
                 continue
-            found.append(one)
-            tell(sum(len(row["samples"]) for row in found), 0)
-        return merged(found, self._agents)
+            results.append(result)
+            tell(sum(len(part["samples"]) for part in results), 0)
+        return merged(results, self._agents)
 
     def _look(self) -> None:
         try:
             self._check()
         except AgentLost:
-            self._meeting.alive()  # one that ended because Redis is gone is not what went wrong
+            self._rendezvous.alive()  # raises when agents ended because Redis is gone
             raise
 
     def close(self) -> None:
-        """End the meeting; agents end by themselves."""
-        self._meeting.close()
+        """End the rendezvous; agents end by themselves."""
+        self._rendezvous.close()
 
 
 def _dealt(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
-    """The part of each agent."""
+    """The order of each agent: its part of the load."""
     whole: dict[str, Any] = {
         "seconds": None if order.count else order.seconds,
         "patience_s": order.patience_s,
     }
     if order.pace is None:
-        busy = min(
-            agents, order.parallel
-        )  # who keeps nothing in flight cannot send its part of the count
+        # an agent that keeps nothing in flight could not send its part of the count
+        busy = min(agents, order.parallel)
         counts = [_part(order.count, busy, index) for index in range(busy)] + [0] * (agents - busy)
         return [
             {**whole, "parallel": _part(order.parallel, agents, index), "count": count}
@@ -144,15 +142,15 @@ def _part(whole: int, agents: int, index: int) -> int:
     return whole // agents + (index < whole % agents)
 
 
-def merged(found: Sequence[dict[str, Any]], agents: int) -> LoadResult:
-    """All samples, numbered apart; the tester is as good as its worst agent."""
+def merged(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
+    """All samples with distinct numbers; of each figure of the tester that of its worst agent."""
     samples = []
-    for one in found:
-        index, late_s = int(one["agent"]), max(0.0, float(one["late_s"]))
-        for row in one["samples"]:
+    for result in results:
+        index, late_s = int(result["agent"]), max(0.0, float(result["late_s"]))
+        for row in result["samples"]:
             sample = Attempt(*row)
             # under closed load nothing was due before the agent began
-            due_s = sample.due_s if one["open"] else sample.due_s + late_s
+            due_s = sample.due_s if result["open"] else sample.due_s + late_s
             samples.append(
                 sample._replace(
                     request=sample.request * agents + index,
@@ -164,53 +162,52 @@ def merged(found: Sequence[dict[str, Any]], agents: int) -> LoadResult:
             )
     return LoadResult(
         samples,
-        max(float(one["seconds"]) for one in found),
-        max(float(one["cpu"]) for one in found),
-        max(float(one["beat_s"]) for one in found),
-        max(float(one["throttled_s"]) for one in found),
-        sum(int(one["unsent"]) for one in found),
-        throttled_periods=max(float(one.get("throttled_periods", 0.0)) for one in found),
+        max(float(result["seconds"]) for result in results),
+        max(float(result["cpu"]) for result in results),
+        max(float(result["beat_s"]) for result in results),
+        max(float(result["throttled_s"]) for result in results),
+        sum(int(result["unsent"]) for result in results),
+        throttled_periods=max(float(result.get("throttled_periods", 0.0)) for result in results),
     )
 
 
 def described(call: HttpCall, payloads: Payloads) -> dict[str, Any]:
-    """Call and payloads for the plan that agents share. A queue is described as what QueueLoad
-    takes.
-    """
+    """Call and payloads for the plan that agents share; that of a queue has QueueLoad's fields."""
     bodies = [None if body is None else base64.b64encode(body).decode() for body in payloads.all()]
     return {"call": {**asdict(call), "headers": dict(call.headers)}, "bodies": bodies}
 
 
 def understood(plan: dict[str, Any]) -> tuple[HttpCall, Payloads]:
-    """What `described` wrote."""
+    """Call and payloads from what `described` wrote."""
     bodies = [None if body is None else base64.b64decode(body) for body in plan["bodies"]]
     return HttpCall(**plan["call"]), Payloads(bodies)
 
 
 def serve(
-    meeting: Rendezvous,
+    rendezvous: Rendezvous,
     make: Callable[[dict[str, Any], str], LevelLoad],
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """The agent's side: follow orders until the meeting is over; how many there were. make: of the
-    plan and a name.
+    """Follow orders as an agent until the rendezvous ends; returns how many there were.
+
+    make: creates the load from the plan and the agent's name.
     """
-    plan = meeting.plan()
-    index, done = meeting.join(), 0
+    plan = rendezvous.plan()
+    index, done = rendezvous.join(), 0
     load = make(plan, str(index + 1))
     try:
         while True:
-            order = meeting.next_order(index)
+            order = rendezvous.next_order(index)
             if order is None:
-                if not meeting.alive():
+                if not rendezvous.alive():
                     return done
                 continue
             try:
-                _follow(meeting, load, order, index, clock, sleep)
+                _follow(rendezvous, load, order, index, clock, sleep)
             except ScaletestError:
-                if not meeting.alive():
+                if not rendezvous.alive():
                     return done
                 raise
             done += 1
@@ -219,14 +216,14 @@ def serve(
 
 
 def _follow(
-    meeting: Rendezvous,
+    rendezvous: Rendezvous,
     load: LevelLoad,
     order: dict[str, Any],
     index: int,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> None:
-    offset_s = meeting.offset_s()
+    offset_s = rendezvous.offset_s()
     sleep(max(0.0, order["begin_s"] - offset_s - clock()))
     late_s = clock() + offset_s - order["begin_s"]
     pace = iter(order["times"]) if "times" in order else None
@@ -239,25 +236,25 @@ def _follow(
         most_behind=order.get("most_behind", float("inf")),
         patience_s=order["patience_s"],
     )
-    # a loop that is to keep nothing in flight need not run: it would look for its end all the time
+    # a loop that keeps nothing in flight need not run: it would only poll for its end
     idle = (pace is None and not mine.parallel) or (order["seconds"] is None and not mine.count)
-    found = (
+    result = (
         LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
         if idle
-        else load.measure(mine, meeting.stopped, lambda *_: None)
+        else load.measure(mine, rendezvous.stopped, lambda *_: None)
     )
-    meeting.bring(
+    rendezvous.bring(
         order["number"],
         {
             "agent": index,
             "open": pace is not None,
             "late_s": late_s,
-            "samples": [list(one) for one in found.samples],
-            "seconds": found.seconds,
-            "cpu": found.cpu,
-            "beat_s": found.beat_s,
-            "throttled_s": found.throttled_s,
-            "throttled_periods": found.throttled_periods,
-            "unsent": found.unsent,
+            "samples": [list(sample) for sample in result.samples],
+            "seconds": result.seconds,
+            "cpu": result.cpu,
+            "beat_s": result.beat_s,
+            "throttled_s": result.throttled_s,
+            "throttled_periods": result.throttled_periods,
+            "unsent": result.unsent,
         },
     )

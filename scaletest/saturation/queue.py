@@ -1,6 +1,4 @@
-"""A queue of scaletest's workers as what is loaded: the loops of the load room, their records as
-samples.
-"""
+"""A queue of scaletest's workers as the target of a load; its records become samples."""
 
 from __future__ import annotations
 
@@ -42,18 +40,14 @@ class _Turns:
         self._held = self._held or in_flight >= self._maximum
 
     def late(self, seconds: float) -> None:
-        """A submission. Held back until one is in time again: what was held is submitted in several
-        turns.
-        """
+        """A submission; after a delay, held requests are submitted over several turns."""
         self._held = self._held and seconds > IN_TIME_S
         self.waits.append(seconds)
         self.lags.append(0.0 if self._held else seconds)
 
 
 class QueueLoad:
-    """Loads one queue. make: a new client for each step, so that one step's late replies never
-    reach the next.
-    """
+    """Loads one queue. make: creates a client per step, so that no step gets late replies."""
 
     def __init__(
         self,

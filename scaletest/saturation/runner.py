@@ -20,26 +20,25 @@ from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan, SaturationStep
 
 LEAST_BEHIND = 100.0
-# So many seconds' worth of requests behind, and as many usual latencies, and a step is beyond
-# doubt.
+# Beyond doubt: this many seconds' worth of requests behind, and as many usual latencies.
 BEHIND_S, BEHIND_USUAL = 1.0, 5.0
 
 
-class Store(Protocol):
-    """Where samples go."""
+class StepStore(Protocol):
+    """Stores the samples of steps."""
 
     def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
         """Keep a step and its samples."""
 
 
-class Teller(Protocol):
-    """Who is told how a run goes."""
+class ProgressListener(Protocol):
+    """Receives the progress of a run."""
 
     def note(self, line: str) -> None:
-        """What happens now."""
+        """Receive what the run does now."""
 
     def step(self, line: str) -> None:
-        """A step is done."""
+        """Receive the line of a finished step."""
 
 
 class Runner:
@@ -53,8 +52,8 @@ class Runner:
         self,
         plan: SaturationPlan,
         load: LevelLoad,
-        stores: Sequence[Store],
-        teller: Teller,
+        stores: Sequence[StepStore],
+        teller: ProgressListener,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,

@@ -77,9 +77,7 @@ def of_letter(letter: str) -> Doing:
 
 
 class ThreadLook(NamedTuple):
-    """A look at a thread. line: its system call as the kernel wrote it, b"" when it may not be
-    read.
-    """
+    """A look at a thread. line: its system call as the kernel wrote it, b"" when unreadable."""
 
     line: bytes
     doing: Doing
@@ -165,9 +163,7 @@ class Blocking:
         return self._by_function(pid, thread)
 
     def _in_fault(self, pid: int, thread: str) -> Doing | None:
-        """Activity of a thread that is blocked outside of any call: it waits for a page, or is
-        stopped.
-        """
+        """Activity of a thread blocked outside of any call: it waits for a page or is stopped."""
         doing = self._by_function(pid, thread)
         if doing is not None and doing.state is State.DISK:
             return Doing(State.MEMORY)
@@ -323,9 +319,7 @@ def _path(link: str) -> str:
 
 
 def _quietly(look: Callable[[], str]) -> str:
-    """The text that the function returns, or "" where reading is forbidden: only the object is
-    unknown.
-    """
+    """The text that the function returns, "" where reading is forbidden."""
     try:
         return look()
     except (OSError, ValueError):

@@ -1,6 +1,4 @@
-"""The control groups around this process, as far as they can be seen, of both versions. Parsers are
-pure.
-"""
+"""The control groups around this process that it can see, of both versions; pure parsers."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ _MOUNTS = {
     CPU_TIME: ("cpuacct", "cpu,cpuacct", "cpuacct,cpu"),
     MEMORY: ("memory",),
 }
-# What version 1 writes where there is no limit of memory: the largest number of bytes, in whole
-# pages.
+# Version 1 writes this without a limit of memory: the largest number of bytes, in whole pages.
 _NO_MEMORY_LIMIT = 2**60
 # The kernel's own choice where nobody made another.
 _PERIOD_US = 100_000
@@ -49,9 +46,7 @@ def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path
 
 
 def _up(base: Path, path: str) -> list[Path]:
-    """The folder and its parents. A container sees itself as the root, whatever its name outside
-    is.
-    """
+    """The folder and its parents; a container sees itself as the root, whatever its name."""
     below = PurePosixPath(path.strip("/"))
     # what lies outside of a container's own view begins with ".." and cannot be seen
     parents = () if ".." in below.parts else (below, *below.parents)
@@ -68,9 +63,7 @@ def text_of(file: Path) -> str:
 
 
 def cpu_limit(folder: Path) -> float | None:
-    """How many cores a control group's processes may use; None without a limit, or where it cannot
-    be read.
-    """
+    """Cores that a control group's processes may use; None without a readable limit."""
     texts = [
         text_of(folder / name) for name in ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
     ]
@@ -88,9 +81,7 @@ def parse_cpu_limit(text: str) -> float | None:
 
 
 def memory_limit(folder: Path) -> float | None:
-    """How many bytes a control group's processes may use; None without a limit, or where it cannot
-    be read.
-    """
+    """Bytes that a control group's processes may use; None without a readable limit."""
     return parse_memory_limit(
         text_of(folder / "memory.max") or text_of(folder / "memory.limit_in_bytes")
     )

@@ -20,9 +20,7 @@ class Effort:
         return (_cpu_s() - self._cpu) / passed if passed > 0 else 0.0
 
     def throttled_s(self) -> float:
-        """Seconds that the control group's CPU limit held its processes back, of all CPUs; 0 when
-        there is none.
-        """
+        """Seconds, summed over CPUs, that the CPU limit held its processes back; 0 without one."""
         return self._throttling.seconds()
 
     def throttled_periods(self) -> float:

@@ -56,14 +56,10 @@ def _close(stream: IO[bytes] | None) -> None:
 
 
 class Guard:
-    """Ends a process group when this process dies. `environment()` must be given to whatever is
-    guarded.
-    """
+    """Ends a process group when this process dies; what it guards needs `environment()`."""
 
     def __init__(self, signal_name: str = "KILL", remove: Path | None = None) -> None:
-        """`signal_name` is what the group gets; `remove` a directory that goes when there was a
-        group to end.
-        """
+        """signal_name: sent to the group; remove: a folder that is deleted with a group."""
         self._mark = uuid.uuid4().hex
         self._process = subprocess.Popen(
             [
@@ -91,9 +87,7 @@ class Guard:
         return {**(os.environ if base is None else base), f"{MARK}_{self._mark}": "1"}
 
     def watch(self, group: int | None) -> None:
-        """Name the process group to end, or None when there is none any more. Costs one small
-        write.
-        """
+        """Name the process group to end, None for none. Costs one small write."""
         stream = self._process.stdin
         assert stream is not None
         try:

@@ -29,9 +29,7 @@ def is_here(host: str) -> bool:
 
 
 def servers(port: int) -> list[int]:
-    """Processes that listen on a port; not those whose parent does, which started them. We are
-    none.
-    """
+    """Processes that listen on a port, without us and without children of such processes."""
     wanted = set(_listening(port))
     if not wanted:
         return []

@@ -34,9 +34,7 @@ class Single(Protocol):
 
 
 class NodeReader:
-    """Reads what `FIGURES` lists for all but devices. interval_s: between the last two readings; 0
-    after the first.
-    """
+    """Reads all `FIGURES` but devices. interval_s: between the last two readings, 0 at first."""
 
     def __init__(
         self,
@@ -61,9 +59,7 @@ class NodeReader:
         self.interval_s = 0.0
 
     def read(self) -> dict[str, Figures]:
-        """The figures of every resource since the call before; the first one gives levels, and
-        remembers counters.
-        """
+        """The figures of every resource since the last call; the first call gives levels only."""
         now = self._clock()
         self.interval_s = 0.0 if self._read_at is None else max(0.0, now - self._read_at)
         readings = {kind: reader.read() for kind, reader in self._single.items()}

@@ -1,6 +1,4 @@
-"""The container of this process: its limits, what it used, and how often a limit held it back.
-Parsers are pure.
-"""
+"""This process's container: limits, use, and how often a limit held it back; pure parsers."""
 
 from __future__ import annotations
 
@@ -81,9 +79,7 @@ class ContainerReader:
         return {"cpu_used": nanoseconds / 1e9}
 
     def _throttled(self) -> dict[str, float]:
-        """A sum of which a part is missing would look like a reset now and like a limit when it is
-        back.
-        """
+        """A sum without one part would look like a reset now and a limit when it is back."""
         throttled = [proc.parse_limited(file.text()) for file in self._limited]
         seconds = [each[1] for each in throttled if each is not None]
         if seconds and len(seconds) == len(throttled):
@@ -126,9 +122,7 @@ def _same_group(group: Path | None, folders: Sequence[Path], root: Path) -> Path
 
 
 def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
-    """The control group with the lowest limit, of equal ones the innermost; without any limit the
-    innermost.
-    """
+    """The control group with the lowest limit, the innermost of equals; else the innermost."""
     limits = {folder: limit(folder) for folder in folders}
     limited = {folder: value for folder, value in limits.items() if value is not None}
     if limited:

@@ -1,6 +1,4 @@
-"""The CPUs of a node: what they did, how fast they ran, and whether heat slowed them down. Parsers
-are pure.
-"""
+"""The CPUs of a node: their work, their clocks, and throttling by heat; pure parsers."""
 
 from __future__ import annotations
 
@@ -78,9 +76,7 @@ class CpuReader:
         return {"frequency": sum(parts) / len(parts)} if parts else {}
 
     def _throttled(self) -> dict[str, float]:
-        """A sum of which a part is missing would look like a reset now and like heat when it is
-        back.
-        """
+        """A sum without one part would look like a reset now and heat when it is back."""
         counts = [proc.parse_number(file.text()) for file in self._heat]
         known = [count for count in counts if count is not None]
         if known and len(known) == len(counts):

@@ -1,6 +1,4 @@
-"""The disks of a node: whole ones, without partitions, memory, files, and what is only put together
-of other disks.
-"""
+"""The disks of a node: whole disks, without partitions, RAM disks, files and combined ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The memory of a node, and how long threads waited for CPU, memory and storage. Parsers are
-pure.
-"""
+"""The memory of a node, and the waits of threads for CPU, memory and storage; pure parsers."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ def parse_swap(text: str) -> dict[str, float]:
 
 
 def parse_pressure(text: str) -> dict[str, float]:
-    """Seconds in which some thread, or every one, ever waited, of a file of /proc/pressure: by
-    "some" and "full".
-    """
+    """Seconds in which some or all threads waited, of a file of /proc/pressure: some, full."""
     return {match[1]: int(match[2]) / 1e6 for match in _STALLED.finditer(text)}
 
 

@@ -29,9 +29,7 @@ def parse_networks(text: str) -> dict[str, ResourceReading]:
 
 
 def _reading(columns: list[int]) -> ResourceReading:
-    """Bytes, packets, errors, dropped and four more, first of what was received, then of what was
-    sent.
-    """
+    """Bytes, packets, errors, dropped and four more: first received, then sent."""
     return ResourceReading(
         counters={
             "received": float(columns[0]),
@@ -65,9 +63,7 @@ class NetworkReader:
         return networks
 
     def speed(self, name: str) -> dict[str, float]:
-        """The figure as it was at the first call since the interface is there; interfaces of
-        software have none.
-        """
+        """The figure at the first call with this interface; virtual ones have none."""
         if name not in self._speeds:
             self._speeds[name] = parse_speed(text_of(self._folder / name / "speed"))
         return self._speeds[name]

@@ -23,9 +23,7 @@ class ResourceReading:
 def figures(
     before: ResourceReading | None, now: ResourceReading, interval_s: float
 ) -> dict[str, float]:
-    """The figures of an interval. A counter that is new, or less than before, since it was reset,
-    gives none.
-    """
+    """The figures of an interval; a new counter, or one that was reset, gives none."""
     resource_figures = dict(now.levels)
     if before is None or interval_s <= 0:
         return resource_figures

@@ -20,9 +20,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Schedule(NamedTuple):
-    """A thread's time on CPUs and waiting for one, in seconds, and how often it was put on a
-    CPU.
-    """
+    """A thread's seconds on CPUs and waiting for one, and how often it was put on a CPU."""
 
     run_s: float
     wait_s: float
@@ -30,9 +28,7 @@ class Schedule(NamedTuple):
 
 
 class Status(NamedTuple):
-    """A thread's state letter, its process's number of threads, and when that began, in seconds
-    since boot.
-    """
+    """A thread's state letter, threads of its process, and its begin in seconds since boot."""
 
     letter: str
     threads: int
@@ -40,9 +36,7 @@ class Status(NamedTuple):
 
 
 class SystemCall(NamedTuple):
-    """The system call that a thread is blocked in; number -1 outside of any. stack: 0 when the
-    thread is dead.
-    """
+    """The system call that blocks a thread, -1 outside of any. stack: 0 when it is dead."""
 
     number: int
     arguments: tuple[int, ...]
@@ -65,9 +59,7 @@ def read_all(path: str) -> str:
 
 
 class OpenFile:
-    """A file of /proc or /sys that is read again and again: opening it would cost more than reading
-    it.
-    """
+    """A file of /proc or /sys that is read repeatedly: opening costs more than reading."""
 
     def __init__(self, path: Path) -> None:
         """One that is absent, or denied, is so for good."""
@@ -138,9 +130,7 @@ def parse_status(data: bytes) -> Status | None:
 
 
 def parse_major_faults(data: bytes) -> int:
-    """/proc/PID/task/TID/stat: page faults of a thread that read from a disk; 0 where that cannot
-    be read.
-    """
+    """/proc/PID/task/TID/stat: a thread's page faults that read from a disk; 0 if unreadable."""
     fields = data.rpartition(b")")[2].split()
     try:
         return int(fields[9])
@@ -149,9 +139,7 @@ def parse_major_faults(data: bytes) -> int:
 
 
 def parse_cpu_s(data: bytes) -> float | None:
-    """/proc/PID/stat: user and system time of a process and of its children that ended and were
-    awaited, in seconds.
-    """
+    """/proc/PID/stat: seconds of user and system time, with children that were reaped."""
     fields = data.rpartition(b")")[2].split()
     try:
         if len(fields) > 14:
@@ -185,27 +173,21 @@ def parse_number(text: str) -> int | None:
 
 
 def parse_table(text: str) -> dict[str, int]:
-    """Lines of a name and a number, as in cpu.stat, memory.events, /proc/meminfo and
-    /proc/vmstat.
-    """
+    """Lines of a name and a number, as in cpu.stat, /proc/meminfo and /proc/vmstat."""
     lines = (line.split(None, 2) for line in text.splitlines())
     numbers = ((fields[0].rstrip(":"), _whole(fields[1])) for fields in lines if len(fields) >= 2)
     return {name: number for name, number in numbers if number is not None}
 
 
 def _whole(word: str) -> int | None:
-    """A number as the kernel writes it: int() would take more, and refuse to read some thousand
-    digits.
-    """
+    """A number as the kernel writes it: int() takes more forms, and refuses many digits."""
     if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
         return int(word)
     return None
 
 
 def parse_limited(text: str) -> tuple[int, float] | None:
-    """(periods, seconds) in which a control group's CPU limit held it back, of cpu.stat of either
-    version.
-    """
+    """(periods, seconds) in which a CPU limit held a control group back, of cpu.stat."""
     rows = parse_table(text)
     try:
         if "throttled_usec" in rows:
@@ -247,9 +229,7 @@ def parse_epoll(fdinfo: str) -> list[int]:
 
 
 def inode_of(fdinfo: str) -> int | None:
-    """The inode of a descriptor's file, of /proc/PID/fdinfo/N; kernels before 5.14 do not say
-    it.
-    """
+    """The inode of a descriptor's file, of /proc/PID/fdinfo/N; Linux before 5.14 has none."""
     match = re.search(r"^ino:\s*(\d+)", fdinfo, re.MULTILINE)
     return int(match[1]) if match else None
 
@@ -275,9 +255,7 @@ def parse_peers(table: str) -> Iterator[Connection]:
 
 
 def _peer(text: str) -> str:
-    """An address as the kernel prints it: words of 32 bits in the machine's own byte order, then
-    the port.
-    """
+    """An address as the kernel prints it: 32-bit words in native byte order, then the port."""
     host, _, port = text.partition(":")
     number = int(port, 16)
     if not number:
@@ -294,9 +272,7 @@ def place(host: str, port: int) -> str:
 
 
 def parse_address(data: bytes) -> str:
-    """A struct sockaddr in a process's memory: host:port or the path of a unix socket; "" for
-    anything else.
-    """
+    """A struct sockaddr in a process's memory: host:port or a unix path; "" for others."""
     if len(data) < 4:
         return ""
     (family,) = struct.unpack_from("=H", data)

@@ -82,9 +82,7 @@ def _answers(link: socket.socket, request: bytes, flags: int) -> Iterator[bytes]
 
 
 def _attributes(link: socket.socket, inode: int, show: int) -> dict[int, bytes]:
-    """Attributes of the unix socket with this inode by number. Raises OSError when there is no such
-    socket.
-    """
+    """Attributes by number of the unix socket with this inode. OSError without such a socket."""
     fields = (inode & 0xFFFFFFFF, show, _ANY_COOKIE, _ANY_COOKIE)
     request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, *fields)
     attributes: dict[int, bytes] = {}

@@ -40,9 +40,7 @@ class SocketPeer(NamedTuple):
 
 
 class Sockets:
-    """Finds peers and keeps them by the socket's inode, which no other socket has while it
-    lives.
-    """
+    """Finds peers and caches them by the socket's inode, which is unique while it lives."""
 
     def __init__(
         self,

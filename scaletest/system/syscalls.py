@@ -1,6 +1,4 @@
-"""System calls in which a thread can wait, by number and architecture, and what kind of wait each
-is.
-"""
+"""System calls in which a thread can wait, by number and architecture, with the kind of wait."""
 
 from __future__ import annotations
 
@@ -107,15 +105,12 @@ _NUMBERS: Mapping[WaitKind, Mapping[str, tuple[int | None, int | None]]] = {
     },
 }
 _COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
-# The commands of fcntl that wait for a lock: F_SETLKW and F_OFD_SETLKW, the same on both
-# architectures.
+# The commands of fcntl that wait for a lock, F_SETLKW and F_OFD_SETLKW, on both architectures.
 LOCK_COMMANDS = (7, 38)
 
 
 def calls(machine: str = "") -> Mapping[int, WaitKind]:
-    """The kind of each number on this machine's architecture; empty for one whose numbers are not
-    known here.
-    """
+    """The kind of each number on this machine's architecture; empty for an unknown one."""
     column = _COLUMNS.get(machine or platform.machine())
     if column is None:
         return {}

@@ -1,6 +1,4 @@
-"""How long a control group's CPU limit held the processes of this container back, for both versions
-of cgroups.
-"""
+"""How long a CPU limit held this container's processes back, for both versions of cgroups."""
 
 from __future__ import annotations
 
@@ -11,9 +9,7 @@ from scaletest.system.control_groups import CGROUPS, OWN
 
 
 class Throttling:
-    """Counts from when it is made, for the limits that there were then. Without a limit it reads
-    nothing.
-    """
+    """Counts from its creation, for the limits at that time; reads nothing without a limit."""
 
     def __init__(self, root: Path = CGROUPS, own: Path = OWN) -> None:
         self._files = limited(root, own)
@@ -21,15 +17,11 @@ class Throttling:
         self._periods = [_periods(path) for path in self._files]
 
     def seconds(self) -> float:
-        """Throttled seconds since this object was created, summed over CPUs; nested limits add
-        up.
-        """
+        """Throttled seconds since creation, summed over CPUs; nested limits add up."""
         return max(0.0, self._sum_s() - self._began_s)
 
     def part(self) -> float:
-        """The part of its periods since it was made in which a limit held the processes back: the
-        highest of all.
-        """
+        """Share of throttled periods since creation, of the limit with the highest share."""
         now = [_periods(path) for path in self._files]
         return max(
             (_part(before, after) for before, after in zip(self._periods, now, strict=True)),

@@ -49,9 +49,7 @@ def _sleeping() -> Iterator[int]:
 
 
 def _of_child(pid: int) -> tuple[bool, bool, bool]:
-    """Whether its times, its system call, and the function that it sleeps in can be read, once it
-    sleeps.
-    """
+    """Whether its times, system call and kernel function can be read, once it sleeps."""
     deadline = time.monotonic() + PATIENCE_S
     call = function = ""
     while not (call and function) and time.monotonic() < deadline:
@@ -80,9 +78,7 @@ def _read(path: str) -> bytes:
 
 
 def _is_readable(path: str) -> bool:
-    """Whether it has something to say, or could: a kernel without pressure has the file and refuses
-    to read it.
-    """
+    """Whether it has content; a kernel without pressure has the file but refuses reads."""
     try:
         proc.read(path)
     except OSError:
@@ -98,9 +94,7 @@ def _cgroup(root: Path) -> int:
 
 
 def _drivers(devices: Path, drm: Path) -> dict[str, str]:
-    """The render nodes and NVIDIA's devices that are here, each with its driver, "" when that is
-    hidden.
-    """
+    """The render nodes and NVIDIA devices here, each with its driver, "" when hidden."""
     drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
         driver = drm / path.name / "device" / "driver"

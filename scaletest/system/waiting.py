@@ -1,6 +1,4 @@
-"""Waiting for a child process, a wake-up pipe or a point in time, in one system call and without
-polling.
-"""
+"""Wait for a child process, a wake-up pipe or a time in one system call, without polling."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ from typing import Protocol
 
 
 class ChildWatch(Protocol):
-    """Something to do from time to time while a child runs. due: when next, on the monotonic
-    clock.
-    """
+    """Something to do repeatedly while a child runs. due: when next, on the monotonic clock."""
 
     @property
     def due(self) -> float:
@@ -31,9 +27,7 @@ class ChildWatch(Protocol):
 
 
 class Wake:
-    """A self-pipe: any thread or signal handler wakes whoever waits on `fileno()`. Stays awake
-    until `clear()`.
-    """
+    """A self-pipe: any thread or signal handler wakes who waits on `fileno()`, until `clear()`."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
@@ -116,9 +110,7 @@ def _reap(process: subprocess.Popen[bytes]) -> struct_rusage | None:
 
 
 def _reap_adopted() -> None:
-    """As the first process of a container we inherit what a workload left behind; nobody else would
-    reap it.
-    """
+    """Reap what a workload left behind, since the first process of a container inherits it."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -129,9 +121,7 @@ def _reap_adopted() -> None:
 def wait_child(
     process: subprocess.Popen[bytes], deadline: float, *others: int, watch: ChildWatch | None = None
 ) -> bool:
-    """Wait for the child's end, a readable descriptor of `others`, or the monotonic `deadline`;
-    whether it ended.
-    """
+    """Wait for the child's end, a descriptor of `others`, or `deadline`; whether it ended."""
     try:
         handle = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
@@ -162,9 +152,7 @@ def _wait_child_polling(
 
 
 def _is_ready(handles: Sequence[int], deadline: float, watch: ChildWatch | None) -> bool:
-    """Whether one of them is readable, or the deadline has passed; false when there was something
-    else to do.
-    """
+    """Whether one is readable or the deadline has passed; false after other work."""
     due = min(deadline, watch.due) if watch else deadline
     ready, _, _ = select.select(handles, [], [], _left(due))
     if ready or due == deadline:

@@ -58,9 +58,7 @@ class ValidationProgress(Protocol):
         failures: int,
         rate: Throughput | None,
     ) -> None:
-        """Note the state of a step. rate: throughput at its last evaluation, None before the
-        first.
-        """
+        """Note the state of a step. rate: throughput at its last evaluation, else None."""
 
     def step(self, line: str) -> None:
         """Note one line about a step that is done."""

@@ -1,6 +1,4 @@
-"""Workers as pods of a Deployment, whose earlier number of replicas is always restored at the
-end.
-"""
+"""Workers as pods of a Deployment, whose number of replicas is always restored at the end."""
 
 from __future__ import annotations
 
@@ -150,9 +148,7 @@ class KubernetesBackend:
             self._sleep(LOOK_S)
 
     def _insist(self, act: Callable[[], None]) -> None:
-        """Make a change, with retries: an API server that is being replaced refuses for some
-        seconds.
-        """
+        """Make a change, with retries: an API server refuses for seconds while it restarts."""
         for left in range(RESTORE_TRIES, -1, -1):
             try:
                 self._hand.submit(act).result()

@@ -31,15 +31,11 @@ class ClientHttp(Protocol):
     name: str
 
     def get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
-        """Status, body, headers with names in lower case. Raises Unreachable when there is no
-        answer.
-        """
+        """Status, body, headers with lower-case names. Raises Unreachable without an answer."""
 
 
 class RemoteLoad:
-    """Keeps requests in flight in a remote client. `close` restores its earlier number in
-    flight.
-    """
+    """Keeps requests in flight in a remote client. `close` restores its earlier number."""
 
     def __init__(
         self,
@@ -83,9 +79,7 @@ class RemoteLoad:
         self._call("/parallel", value=str(parallel), type="json")
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight and all records are fetched; false when the time is
-        over.
-        """
+        """Wait until nothing is in flight and all records are fetched; false at a timeout."""
         deadline = self._clock() + timeout_s
         while self._stats()["in_flight"]:
             if self._clock() > deadline:

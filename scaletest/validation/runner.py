@@ -222,9 +222,7 @@ class ValidationRunner:
         self._noticed += [line for line in lines if line not in self._noticed]
 
     def _keep(self, measurement: Measurement) -> None:
-        """Store the step and the result so far; a step interrupted before its first record is
-        dropped.
-        """
+        """Store the step and the result so far; a step without a record is dropped."""
         rows = self._records[measurement.key]
         if not rows and measurement.stop == Stop.ENDED:
             del self._records[measurement.key]
@@ -281,9 +279,7 @@ class ValidationRunner:
         return Stop.ENDED, None
 
     def _base(self, turn: Turn) -> StepPart | None:
-        """The step that this one is compared with; None with repeats, which are compared
-        together.
-        """
+        """The step that this one is compared with; None with repeats, compared together."""
         index = self._plan.steps.index(turn.workers)
         if index == 0 or self._plan.repeats > 1 or self._plan.compares:
             return None
@@ -294,9 +290,7 @@ class ValidationRunner:
         return None
 
     def _length_s(self, turn: Turn) -> float:
-        """Seconds of this measurement, by the plan of its pair or by its mirror image; 0: not
-        fixed.
-        """
+        """Seconds of this measurement, by its pair's plan or its mirror image; 0: not fixed."""
         if turn.length_s or not self._plan.mirrored or turn.repeat % 2 == 0:
             return turn.length_s
         mirror = (turn.workers, turn.repeat - 1)

@@ -43,9 +43,7 @@ class SampleStore:
         return list(self._rows)
 
     def add(self, samples: Sequence[NodeSample]) -> None:
-        """Store these, or, after there were too many, every second, fourth or eighth of each
-        node.
-        """
+        """Store these, or every second, fourth or eighth of each node when there are too many."""
         new = [sample for sample in samples if self._is_kept(sample)]
         if not new:
             return
@@ -79,9 +77,7 @@ class Collector:
     """A thread that reads the samples of a queue during a run. Its errors never end the run."""
 
     def __init__(self, read: ReadSamples, keep: Callable[[Sequence[NodeSample]], None]) -> None:
-        """read: raises UsageError when there are no samples to read, another error if that may
-        change.
-        """
+        """read: UsageError without samples to read; another error if that may change."""
         self._read, self._keep = read, keep
         self._lock = threading.Lock()
         self._closing = threading.Event()

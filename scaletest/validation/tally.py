@@ -9,9 +9,7 @@ from scaletest.model import Record
 
 
 class StepTally:
-    """Counts and completions of one step. `add` comes from the load's thread, the rest from the
-    runner's.
-    """
+    """Counts and completions of one step. The load's thread calls `add`, the runner's the rest."""
 
     def __init__(self) -> None:
         self.completions = 0

@@ -22,8 +22,7 @@ CHUNK = 200
 # Each keeps a thread of the server busy until its reader is done; the other threads stay free.
 DOWNLOADS = 2
 SCHEMA_VERSION = 1
-# Position -> next position and the samples between; "" returns the last position. Raises
-# Unreachable.
+# Position -> next position and the samples between; "": the last position. Raises Unreachable.
 SamplesAfter = Callable[[str], tuple[str, list[NodeSample]]]
 _POSITION = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
 
@@ -51,9 +50,7 @@ def api_series() -> Response:
 
 
 def api_records() -> Response:
-    """Kept records after number `since`, one a line; header Scaletest-First-Seq has the first
-    number.
-    """
+    """Records after number `since`, one a line; header Scaletest-First-Seq: the first number."""
     since = _since()
     downloads: BoundedSemaphore = current_app.config["DOWNLOADS"]
     if not downloads.acquire(blocking=False):

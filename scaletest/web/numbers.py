@@ -24,9 +24,7 @@ def seconds(duration_s: float | None) -> str:
 
 
 def printable(text: str) -> str:
-    """A foreign text in one line, with escapes for characters that are invisible or change
-    direction.
-    """
+    """A foreign text in one line; invisible and direction-changing characters are escaped."""
     if text.isprintable() and len(text) <= LONGEST_TEXT:
         return text
     return cut(" ".join(text.splitlines()), LONGEST_TEXT)

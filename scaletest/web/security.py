@@ -38,8 +38,7 @@ logger = logging.getLogger("scaletest.client")
 
 LONGEST_URI = 2048
 PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
-# Endpoints that change something, and the parameter without which they only read ("": always
-# change).
+# Endpoints that change something, and the parameter without which they only read; "": always.
 CHANGING = {"reset": "", "parallel": "value", "parallelism": "value"}
 MISSING = "\0"
 POLICY = (

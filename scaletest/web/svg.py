@@ -32,9 +32,7 @@ def chart(
     show: Callable[[float], str],
     band: Sequence[Values] = (),
 ) -> Markup:
-    """Lines over elapsed seconds `xs`. show: text of a mark of the y axis. band: lower and upper
-    values.
-    """
+    """Lines over elapsed seconds `xs`. show: text of a y mark. band: lower and upper values."""
     highest = _highest([*(line.values for line in lines), *band])
     step = nice_step(highest / 4) if highest else 1.0
     top = step * max(1, math.ceil(highest / step - 1e-9))

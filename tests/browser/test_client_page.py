@@ -63,10 +63,10 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    made = Site()
-    made.steering.set_parallel(4)
-    yield made
-    made.close()
+    site = Site()
+    site.steering.set_parallel(4)
+    yield site
+    site.close()
 
 
 def tile(browser: Browser, name: str) -> str:
@@ -77,9 +77,9 @@ def tile(browser: Browser, name: str) -> str:
     )
 
 
-def inner(browser: Browser, selector: str, what: str = "innerHTML") -> str:
+def inner(browser: Browser, selector: str, property_name: str = "innerHTML") -> str:
     """A property of the first element that is found, read in one go; "" when there is none."""
-    script = f"return document.querySelector(arguments[0])?.{what} ?? ''"
+    script = f"return document.querySelector(arguments[0])?.{property_name} ?? ''"
     return str(browser.execute_script(script, selector))
 
 
@@ -140,7 +140,7 @@ def test_numbers_move_and_the_load_is_steered_without_leaving_the_page(
     check_quiet(browser, site)
 
 
-def test_reset_begins_anew(site: Site, browse: Open) -> None:
+def test_the_reset_button_sets_the_statistics_to_zero(site: Site, browse: Open) -> None:
     browser = browse()
     browser.get(site.url)
     eventually(lambda: site.statistics.snapshot().succeeded > 200)
@@ -153,7 +153,7 @@ def test_reset_begins_anew(site: Site, browse: Open) -> None:
     check_quiet(browser, site)
 
 
-def test_hostile_text_stays_text(site: Site, browse: Open) -> None:
+def test_names_with_markup_are_shown_as_text(site: Site, browse: Open) -> None:
     browser = browse()
     site.steering.set_parallel(32)
     eventually(lambda: site.statistics.snapshot().failed > 2)
@@ -168,7 +168,7 @@ def test_hostile_text_stays_text(site: Site, browse: Open) -> None:
     check_quiet(browser, site)
 
 
-def test_without_script_everything_is_there_and_works(site: Site, browse: Open) -> None:
+def test_the_page_works_without_javascript(site: Site, browse: Open) -> None:
     eventually(lambda: len(site.statistics.snapshot().bins) > 1)
     browser = browse(script=False)
     browser.get(site.url)
@@ -190,7 +190,7 @@ def test_without_script_everything_is_there_and_works(site: Site, browse: Open) 
     check_quiet(browser, site)
 
 
-def test_charts_are_uplots_where_it_was_built_in_and_the_servers_elsewhere(
+def test_charts_are_drawn_by_uplot_where_it_was_built_in_and_by_the_server_elsewhere(
     site: Site, browse: Open, monkeypatch: Any
 ) -> None:
     eventually(lambda: len(site.statistics.snapshot().bins) > 1)
@@ -211,14 +211,14 @@ def test_charts_are_uplots_where_it_was_built_in_and_the_servers_elsewhere(
 def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> None:
     browser = browse()
     browser.get(site.url)
-    seen = []
+    names = []
     for _ in range(12):
         ActionChains(browser).send_keys(Keys.TAB).perform()
         # in one go, since the script may replace it at any time
         name = "const e = document.activeElement; return e.ariaLabel || e.innerText || e.id"
-        seen.append(str(browser.execute_script(name)).strip())
-    assert seen[:4] == ["To the statistics", "parallel", "Set", "Pause: no requests"]
-    assert "Reset the statistics" in seen
+        names.append(str(browser.execute_script(name)).strip())
+    assert names[:4] == ["To the statistics", "parallel", "Set", "Pause: no requests"]
+    assert "Reset the statistics" in names
     # every control and every image has a name, every table header a scope
     unnamed = browser.execute_script(
         "return [...document.querySelectorAll('button, input:not([type=hidden]), [role=img],"
@@ -229,7 +229,9 @@ def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> N
     assert unnamed == 0
 
 
-def test_a_client_that_is_gone_is_told_and_one_that_is_back_too(site: Site, browse: Open) -> None:
+def test_the_page_says_when_the_client_stops_answering_and_when_it_answers_again(
+    site: Site, browse: Open
+) -> None:
     browser = browse()
     browser.get(site.url)
     fresh = browser.find_element(By.ID, "freshness")
@@ -241,7 +243,7 @@ def test_a_client_that_is_gone_is_told_and_one_that_is_back_too(site: Site, brow
     eventually(lambda: "updated" in fresh.text)
 
 
-def test_behind_a_prefix(browse: Open) -> None:
+def test_the_page_works_behind_a_path_prefix(browse: Open) -> None:
     site = Site(prefix="/tester")
     browser = browse()
     browser.get(f"{site.url}tester/")

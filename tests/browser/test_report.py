@@ -59,7 +59,7 @@ def test_every_report_opens_without_a_complaint_and_shows_its_verdict(
     assert "<script" not in dom
 
 
-def test_the_console_would_tell(browse: Open, tmp_path: Path) -> None:
+def test_the_content_policy_blocks_scripts_and_pictures(browse: Open, tmp_path: Path) -> None:
     # given the same page with a script and a picture in it, expect the policy to block both and the
     # console to say so
     page = tmp_path / "report.html"
@@ -74,7 +74,9 @@ def test_the_console_would_tell(browse: Open, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1280, False)])
-def test_it_fits_its_reader(browse: Open, tmp_path: Path, width: int, dark: bool) -> None:
+def test_the_report_fits_phones_and_screens_in_light_and_dark(
+    browse: Open, tmp_path: Path, width: int, dark: bool
+) -> None:
     page = tmp_path / "frame.html"
     report = html.escape(
         formats.render(validation_report(runs.make("fail", tmp_path)), "html"), quote=True
@@ -86,13 +88,13 @@ def test_it_fits_its_reader(browse: Open, tmp_path: Path, width: int, dark: bool
     browser = browse(1400, 900, dark=dark)
     browser.get(page.as_uri())
     data = eventually(lambda: browser.find_element(By.TAG_NAME, "body").get_attribute("data-found"))
-    found = json.loads(str(data))
-    assert found["verdict"] == "FAIL"
-    assert found["wide"] <= width  # nothing to scroll sideways
-    assert found["below"] < 844  # the verdict is on the first screen
-    assert (found["narrow"] > 0, found["broad"] > 0) == (width < 640, width >= 640)
-    assert found["small"] >= 9.0
-    light = [int(part) for part in re.findall(r"\d+", found["ink"])]
+    sizes = json.loads(str(data))
+    assert sizes["verdict"] == "FAIL"
+    assert sizes["wide"] <= width  # nothing to scroll sideways
+    assert sizes["below"] < 844  # the verdict is on the first screen
+    assert (sizes["narrow"] > 0, sizes["broad"] > 0) == (width < 640, width >= 640)
+    assert sizes["small"] >= 9.0
+    light = [int(part) for part in re.findall(r"\d+", sizes["ink"])]
     assert (min(light) > 200) is dark
 
 
@@ -113,14 +115,14 @@ def test_causes_are_read_on_a_phone_without_moving_sideways(browse: Open, tmp_pa
     )
     browser = browse(1400, 900)
     opened(browser, page)
-    found = json.loads(
+    table = json.loads(
         eventually(lambda: browser.find_element(By.TAG_NAME, "body").get_attribute("data-found"))
     )
-    assert 0 < found["cells"] <= 390
-    assert found["titles"][0] == "cause" and found["titles"][-1] == "what to try"
+    assert 0 < table["cells"] <= 390
+    assert table["titles"][0] == "cause" and table["titles"][-1] == "what to try"
 
 
-def test_it_can_be_printed(browse: Open, tmp_path: Path) -> None:
+def test_the_report_can_be_printed(browse: Open, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(formats.render(validation_report(runs.make("pass", tmp_path)), "html"), "utf-8")
     browser = browse()

@@ -58,7 +58,7 @@ def refusal(helm: str, *arguments: str, version: str = NEWEST) -> str:
 def objects(text: str) -> list[dict[str, Any]]:
     """The objects of a rendered chart."""
     return [
-        one
-        for one in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        if one
+        document
+        for document in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        if document
     ]

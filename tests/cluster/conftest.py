@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
+from hack.kubernetes import CommandFailed, ControlPlane, NotBuilt, Pool, tool
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.watch import Watch
 from scaletest.system.guard import Guard
@@ -44,12 +44,12 @@ def guard() -> Iterator[None]:
 
     Every process inherits the mark by which a guard finds it.
     """
-    made = Guard()
-    os.environ.update(made.environment({}))
+    guard = Guard()
+    os.environ.update(guard.environment({}))
     # memory is cheaper here than the time that programs in Go spend on collecting garbage
     os.environ.setdefault("GOGC", "400")
     yield
-    made.close()
+    guard.close()
 
 
 @pytest.fixture(scope="session")
@@ -60,30 +60,30 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     With SCALETEST_TEST_KUBECONFIG or KUBECONFIG that cluster, as it is; where the CRDs are not
     there, they are while the tests run.
     """
-    made = ControlPlane(tmp_path_factory.mktemp("plane"))
+    plane = ControlPlane(tmp_path_factory.mktemp("plane"))
     try:
         crds = Path(tool("crds", "crds.yaml"))
         if OTHER:
-            made.kubeconfig = Path(OTHER)
+            plane.kubeconfig = Path(OTHER)
         else:
-            made.up([Pool("plain", 2, 0), Pool("intel", 2, 2)])
+            plane.up([Pool("plain", 2, 0), Pool("intel", 2, 2)])
     except NotBuilt as error:
-        made.down()
+        plane.down()
         missing(str(error))
     except BaseException:
-        made.down()
+        plane.down()
         raise
     try:
-        defined = served(made, KINDS)
+        defined = served(plane, KINDS)
         if not defined:
-            made.kubectl("apply", "--server-side", "-f", str(crds))
+            plane.kubectl("apply", "--server-side", "-f", str(crds))
             # a kind that was just defined is refused for a while
-            eventually(lambda: served(made, KINDS))
-        yield made
+            eventually(lambda: served(plane, KINDS))
+        yield plane
         if OTHER and not defined:
-            made.kubectl("delete", "-f", str(crds), "--wait=false")
+            plane.kubectl("delete", "-f", str(crds), "--wait=false")
     finally:
-        made.down()
+        plane.down()
 
 
 @pytest.fixture
@@ -321,6 +321,6 @@ def served(plane: ControlPlane, kinds: str) -> bool:
     """Whether the API server knows these kinds."""
     try:
         plane.kubectl("get", kinds, "-A")
-    except Refused:
+    except CommandFailed:
         return False
     return True

@@ -23,9 +23,9 @@ def runner(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
     config = tmp_path / "kubeconfig"
     config.write_text(json.dumps(whole))
 
-    def run(*words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            program("lifecycle", *words),
+            program("lifecycle", *arguments),
             capture_output=True,
             text=True,
             timeout=110,
@@ -40,15 +40,17 @@ def runner(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
     return run
 
 
-def run_json(lifecycle: Run, *words: str, code: int = 0) -> dict[str, Any]:
+def run_json(lifecycle: Run, *arguments: str, code: int = 0) -> dict[str, Any]:
     """`run` with its result. What it prints and what it leaves fits the schemas."""
-    done = lifecycle("run", "--output-dir", "out", "--output", "json", "-g", "0", *words, code=code)
+    done = lifecycle(
+        "run", "--output-dir", "out", "--output", "json", "-g", "0", *arguments, code=code
+    )
     folder = Path(lifecycle.environment["KUBECONFIG"]).parent / "out"  # type: ignore[attr-defined]
     assert fits(folder) == set(FILES)
     return checked(json.loads(done.stdout), "lifecycle-result")
 
 
 def step(result: dict[str, Any], name: str) -> dict[str, Any]:
-    found = [one for one in result["steps"] if one["step"] == name]
-    assert found, f"nothing of {name}"
-    return dict(found[0])
+    steps = [row for row in result["steps"] if row["step"] == name]
+    assert steps, f"nothing of {name}"
+    return dict(steps[0])

@@ -29,17 +29,15 @@ class Scripted(Documents):
     journal: Path
 
     def log(self, namespace: str, pod: str) -> str | None:
-        found = self.find(PODS, namespace, pod)
-        if found is None:
+        pod_object = self.find(PODS, namespace, pod)
+        if pod_object is None:
             return None
+        name = pod_object["metadata"]["labels"][manifests.BENCHMARK]
         with self.journal.open("a") as file:
-            file.write(
-                f"{found['metadata']['labels'][manifests.BENCHMARK]} {found['metadata']['uid']}\n"
-            )
-        name = found["metadata"]["labels"][manifests.BENCHMARK]
+            file.write(f"{name} {pod_object['metadata']['uid']}\n")
         if name.startswith("slow"):
             return "still measuring\n"
-        address = found["metadata"].get("annotations", {}).get("test/address", "")
+        address = pod_object["metadata"].get("annotations", {}).get("test/address", "")
         rate = {"bandwidth": 5e9, "retransmits": 3.0}
         return "some words\n" + frame(
             BenchmarkResult(

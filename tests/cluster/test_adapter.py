@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.kubernetes import ControlPlane, NotBuilt, Refused
+from hack.kubernetes import CommandFailed, ControlPlane, NotBuilt
 from hack.kubernetes.adapter import Adapter
 from hack.kubernetes.keda import Keda
 from hack.kubernetes.names import Names
@@ -40,15 +40,15 @@ def names(plane: ControlPlane) -> Names:
 @pytest.fixture(scope="module")
 def adapter(plane: ControlPlane, names: Names) -> Iterator[Adapter]:
     """prometheus-adapter, for this module."""
-    made = Adapter(plane, names)
+    adapter = Adapter(plane, names)
     try:
-        made.up()
+        adapter.up()
     except NotBuilt as error:
         missing(str(error))
     try:
-        yield made
+        yield adapter
     finally:
-        made.down()
+        adapter.down()
 
 
 @pytest.mark.parametrize("example", ["hpa-prometheus-adapter", "hpa-custom"])
@@ -86,5 +86,7 @@ def test_keda_and_the_adapter_exclude_each_other(
     done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2
     assert "exclude each other" in done.stderr
-    with pytest.raises(Refused, match=r"prometheus-adapter answers for external\.metrics\.k8s\.io"):
+    with pytest.raises(
+        CommandFailed, match=r"prometheus-adapter answers for external\.metrics\.k8s\.io"
+    ):
         Keda(plane, names).up()

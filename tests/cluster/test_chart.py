@@ -43,13 +43,13 @@ GOLDEN = Path(__file__).parent / "golden" / "chart"
 @pytest.fixture(scope="session", params=HELMS)
 def helm(request: pytest.FixtureRequest) -> str:
     """Every Helm that was built. The machine's own will do for the main one."""
-    made = subprocess.run(
+    build = subprocess.run(
         [ROOT / "hack" / "tool", "--path", request.param],
         capture_output=True,
         text=True,
         check=False,
     )
-    path = f"{made.stdout.strip()}/helm" if made.returncode == 0 else None
+    path = f"{build.stdout.strip()}/helm" if build.returncode == 0 else None
     if path is None and request.param == MAIN_HELM:
         path = shutil.which("helm")
     if path is None:
@@ -66,7 +66,7 @@ def without_chance(text: str) -> str:
 
 
 def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
-    found = []
+    specs = []
     for row in rows:
         spec = row.get("spec", {})
         for key in ("jobTemplate", "jobTargetRef"):
@@ -77,11 +77,11 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
             else spec.get("spec", spec).get("template") or spec.get("template")
         )
         if template:
-            found.append((f"{row['kind']}/{row['metadata']['name']}", template["spec"]))
-    return found
+            specs.append((f"{row['kind']}/{row['metadata']['name']}", template["spec"]))
+    return specs
 
 
-def test_workers_are_told_of_an_exporter_on_their_node(helm: str) -> None:
+def test_workers_get_the_address_of_the_device_exporter_on_their_node(helm: str) -> None:
     value = json.dumps({"deviceMetricsUrl": "http://$(NODE_IP):9400/metrics"})
     rows = objects(render(helm, "--set-json", f"queues.media={value}"))
     worker = dict(pod_specs(rows))["Deployment/trial-scaletest-media"]["containers"][0]
@@ -97,7 +97,7 @@ def test_workers_are_told_of_an_exporter_on_their_node(helm: str) -> None:
     "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
 )
 @with_both_helms
-def test_examples_render_as_they_did(helm: str, example: Path | None) -> None:
+def test_examples_render_as_in_the_golden_files(helm: str, example: Path | None) -> None:
     text = without_chance(render(helm, *(["-f", str(example)] if example else [])))
     golden = GOLDEN / f"{example.stem if example else 'default'}.yaml"
     if os.environ.get("REGENERATE"):
@@ -114,7 +114,7 @@ def test_examples_render_as_they_did(helm: str, example: Path | None) -> None:
 @pytest.mark.parametrize(
     "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
 )
-def test_pods_are_restricted(helm: str, example: Path | None) -> None:
+def test_pods_meet_the_restricted_pod_security_standard(helm: str, example: Path | None) -> None:
     rows = objects(render(helm, *(["-f", str(example)] if example else [])))
     specs = pod_specs(rows)
     assert specs
@@ -136,28 +136,32 @@ def test_tokens_are_mounted_only_where_they_are_needed(helm: str) -> None:
 
 
 def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
-    seen = set()
+    commands = set()
     for example in EXAMPLES:
         for _, spec in pod_specs(objects(render(helm, "-f", str(example)))):
             for container in [*spec.get("initContainers", []), *spec["containers"]]:
-                words = container.get("args", [])
+                arguments = container.get("args", [])
                 command = cli
-                while words and not words[0].startswith("-") and hasattr(command, "get_command"):
-                    command = command.get_command(None, words[0])
-                    words = words[1:]
+                while (
+                    arguments
+                    and not arguments[0].startswith("-")
+                    and hasattr(command, "get_command")
+                ):
+                    command = command.get_command(None, arguments[0])
+                    arguments = arguments[1:]
                     assert command is not None, container["args"]
-                known = {name for one in command.params for name in one.opts}
-                given = {
+                known = {name for option in command.params for name in option.opts}
+                before_workload = {
                     word.split("=")[0]
-                    for word in words[: words.index("--") if "--" in words else None]
+                    for word in arguments[: arguments.index("--") if "--" in arguments else None]
                 }
-                options = {word for word in given if word.startswith("--")}
+                options = {word for word in before_workload if word.startswith("--")}
                 assert options <= known, (container["args"], options - known)
-                seen.add(command.name)
-    assert {"worker", "client", "exporter", "add", "validate"} <= seen
+                commands.add(command.name)
+    assert {"worker", "client", "exporter", "add", "validate"} <= commands
 
 
-def test_queue_names_become_names_of_objects(helm: str) -> None:
+def test_object_names_are_made_from_queue_names(helm: str) -> None:
     rows = objects(render(helm, "--set", "queues.A_b.note=x", "--set", "queues.a-b.note=x"))
     names = [row["metadata"]["name"] for row in rows if row["kind"] == "Deployment"]
     assert len(names) == len(set(names))
@@ -173,12 +177,12 @@ def test_a_queue_takes_no_name_of_another_object(helm: str, name: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_large_numbers_stay_whole(helm: str) -> None:
+def test_large_numbers_are_rendered_without_an_exponent(helm: str) -> None:
     specs = dict(pod_specs(objects(render(helm, "--set", "queues.sleep.maximum=1000000"))))
     assert "1000000" in specs["Deployment/trial-scaletest-sleep"]["initContainers"][0]["args"]
 
 
-def test_another_chart_version_starts_no_pod_again(helm: str, tmp_path: Path) -> None:
+def test_a_new_chart_version_alone_restarts_no_pod(helm: str, tmp_path: Path) -> None:
     shutil.copytree(CHART, tmp_path / "chart")
     file = tmp_path / "chart" / "Chart.yaml"
     file.write_text(
@@ -212,13 +216,13 @@ def test_another_chart_version_starts_no_pod_again(helm: str, tmp_path: Path) ->
     assert templates(newer) == templates(render(helm))
 
 
-def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str) -> None:
-    given = {
+def test_a_client_accepts_the_host_names_of_its_service_and_ingress(helm: str) -> None:
+    ingress = {
         "enabled": True,
         "host": "bench.example.org",
         "tls": [{"hosts": ["tls.example.org", "*.example.org"]}],
     }
-    rows = objects(render(helm, "--set-json", f"queues.sleep.client.ingress={json.dumps(given)}"))
+    rows = objects(render(helm, "--set-json", f"queues.sleep.client.ingress={json.dumps(ingress)}"))
     arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep-client"]["containers"][0][
         "args"
     ]
@@ -229,7 +233,7 @@ def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_a_worker_takes_commands_of_benchmarks_only_where_that_is_said(
+def test_a_worker_takes_benchmark_commands_only_where_the_values_allow_it(
     helm: str, allowed: bool
 ) -> None:
     value = json.dumps({"command": ["bench"], **({"allowCommands": True} if allowed else {})})
@@ -243,7 +247,7 @@ def test_a_worker_takes_commands_of_benchmarks_only_where_that_is_said(
     "example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default"
 )
 @with_both_helms
-def test_lint_has_nothing_to_say(helm: str, example: Path | None) -> None:
+def test_helm_lint_finds_nothing_in_the_chart(helm: str, example: Path | None) -> None:
     options = ["-f", str(example)] if example else []
     line = [helm, "lint", "--strict", "--kube-version", NEWEST, str(CHART), *options]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -263,17 +267,19 @@ def test_lint_has_nothing_to_say(helm: str, example: Path | None) -> None:
 def test_the_grace_period_follows_from_the_time_limit(
     helm: str, limit: str, grace: str | None, expected: int, option: str
 ) -> None:
-    given = ["--set", f"queues.sleep.timeLimit={limit}"]
+    settings = ["--set", f"queues.sleep.timeLimit={limit}"]
     if grace:
-        given += ["--set", f"queues.sleep.graceSeconds={grace}"]
-    specs = dict(pod_specs(objects(render(helm, *given))))
+        settings += ["--set", f"queues.sleep.graceSeconds={grace}"]
+    specs = dict(pod_specs(objects(render(helm, *settings))))
     worker = specs["Deployment/trial-scaletest-sleep"]
     assert worker["terminationGracePeriodSeconds"] == expected
     assert option in worker["containers"][0]["args"]
 
 
-def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> None:
-    made = subprocess.run(
+def test_the_chart_takes_the_values_that_autoscale_recommend_prints(
+    helm: str, tmp_path: Path
+) -> None:
+    recommendation = subprocess.run(
         ["scaletest", "autoscale", "recommend", "-o", "json", "--duration", "600"],
         capture_output=True,
         text=True,
@@ -281,7 +287,7 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
     )
     values = tmp_path / "values.yaml"
-    block = json.loads(made.stdout)["values"]
+    block = json.loads(recommendation.stdout)["values"]
     values.write_text(yaml.safe_dump({"queues": {"sleep": block}}), "utf-8")
     rows = objects(render(helm, "-f", str(values)))
     scaler = next(row for row in rows if row["kind"] == "HorizontalPodAutoscaler")
@@ -293,7 +299,7 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("settings", "named"),
     [
         (["queues.sleep.replica=2"], "replica"),
         (["queues.sleep.autoscaling.kind=magic"], "kind"),
@@ -346,8 +352,8 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["queues.sleep.image.digest=sha256:1"], "/queues/sleep/image/digest"),
         (
             [
-                f"queues.sleep.autoscaling.{one}"
-                for one in ("kind=keda", "metric=running", "minReplicas=0")
+                f"queues.sleep.autoscaling.{setting}"
+                for setting in ("kind=keda", "metric=running", "minReplicas=0")
             ],
             "queues.sleep.autoscaling.metric is running",
         ),
@@ -362,8 +368,8 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         ),
         (
             [
-                f"queues.sleep.autoscaling.{one}"
-                for one in ("kind=job", "metric=waiting", "target=0.5")
+                f"queues.sleep.autoscaling.{setting}"
+                for setting in ("kind=job", "metric=waiting", "target=0.5")
             ],
             "queues.sleep.autoscaling.target is 0.5",
         ),
@@ -383,8 +389,8 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
     ],
 )
 @with_both_helms
-def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], named: str) -> None:
-    assert named in refusal(helm, *[word for one in given for word in ("--set", one)])
+def test_mistakes_are_errors_that_name_the_key(helm: str, settings: list[str], named: str) -> None:
+    assert named in refusal(helm, *[word for setting in settings for word in ("--set", setting)])
 
 
 @pytest.mark.parametrize("schedule", ["@hourly", "@every 10m", "*/15 * * * *"])
@@ -395,17 +401,17 @@ def test_a_schedule_is_any_that_a_cronjob_takes(helm: str, schedule: str) -> Non
         "--set",
         f"queues.sleep.autoscaling.schedule={schedule}",
     ]
-    (found,) = (row for row in objects(render(helm, *cron)) if row["kind"] == "CronJob")
-    assert found["spec"]["schedule"] == schedule
+    (cron_job,) = (row for row in objects(render(helm, *cron)) if row["kind"] == "CronJob")
+    assert cron_job["spec"]["schedule"] == schedule
 
 
 def test_keda_asks_sentinels_for_the_master(helm: str) -> None:
-    given = [
+    settings = [
         "redis.enabled=false",
         "externalRedis.sentinel.nodes={a:1,b:2}",
         "queues.sleep.autoscaling.kind=keda",
     ]
-    rows = objects(render(helm, *[word for one in given for word in ("--set", one)]))
+    rows = objects(render(helm, *[word for setting in settings for word in ("--set", setting)]))
     (scaled,) = (row for row in rows if row["kind"] == "ScaledObject")
     waiting, running = scaled["spec"]["triggers"]
     assert waiting["type"] == running["type"] == "redis-sentinel"
@@ -429,7 +435,7 @@ def test_an_hpa_goes_to_zero_from_1_37_on(helm: str) -> None:
     assert "set kind: keda" in refusal(helm, *zero, version="1.36.3")
 
 
-def test_a_password_never_stands_in_an_argument_or_a_note(helm: str) -> None:
+def test_a_password_is_in_no_argument_and_in_no_note(helm: str) -> None:
     text = render(helm)
     secrets = {
         row["metadata"]["name"]: row["stringData"]
@@ -441,7 +447,7 @@ def test_a_password_never_stands_in_an_argument_or_a_note(helm: str) -> None:
             assert text.count(password) == 1
 
 
-def test_without_cluster_read_nothing_is_bound_in_the_cluster(helm: str) -> None:
+def test_without_cluster_read_there_is_no_cluster_role_binding(helm: str) -> None:
     kinds = {row["kind"] for row in objects(render(helm))}
     assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
     more = {row["kind"] for row in objects(render(helm, "--set", "rbac.clusterRead=true"))}

@@ -29,7 +29,9 @@ ODD = ("123", "1e3", "true", "null", "0x10", "2001-01-01")
 
 
 @pytest.mark.parametrize("word", ODD)
-def test_words_that_look_like_something_else_stay_words(helm: str, word: str) -> None:
+def test_values_that_look_like_numbers_or_booleans_are_rendered_as_text(
+    helm: str, word: str
+) -> None:
     values = {
         "queues": {
             word: {
@@ -51,7 +53,7 @@ def test_words_that_look_like_something_else_stay_words(helm: str, word: str) ->
         "commonLabels": {"owner": word},
         "fullnameOverride": word,
     }
-    given = [
+    options = [
         text
         for key, value in values.items()
         for text in ("--set-json", f"{key}={json.dumps(value)}")
@@ -64,7 +66,7 @@ def test_words_that_look_like_something_else_stay_words(helm: str, word: str) ->
     }
     other = ["--set-json", f"externalRedis={json.dumps(external)}", "--set", "redis.enabled=false"]
     for more in ([], other):
-        rows = objects(render(helm, *given, *more, "-n", word))
+        rows = objects(render(helm, *options, *more, "-n", word))
         assert list(no_words(rows)) == []
         names = [
             (row["kind"], row["metadata"].get("namespace"), row["metadata"]["name"]) for row in rows
@@ -91,7 +93,7 @@ def no_words(value: Any, path: str = "") -> Iterator[str]:
             yield from no_words(inner, f"{path}[{index}]")
 
 
-def test_a_release_may_have_a_number_for_a_name(helm: str) -> None:
+def test_the_name_of_a_release_may_be_a_number(helm: str) -> None:
     line = [helm, "template", "123", str(CHART), "--kube-version"]
     text = subprocess.run([*line, NEWEST], capture_output=True, text=True, check=True).stdout
     assert list(no_words(objects(text))) == []
@@ -111,12 +113,17 @@ def test_a_release_may_have_a_number_for_a_name(helm: str) -> None:
 def test_targets_are_numbers_that_keda_reads(
     helm: str, source: str, target: str, lists: str | None, wanted: str
 ) -> None:
-    given = ["kind=keda", f"source={source}", f"target={target}"]
+    settings = ["kind=keda", f"source={source}", f"target={target}"]
     text = render(
-        helm, *[word for one in given for word in ("--set", f"queues.sleep.autoscaling.{one}")]
+        helm,
+        *[
+            word
+            for setting in settings
+            for word in ("--set", f"queues.sleep.autoscaling.{setting}")
+        ],
     )
     (scaled,) = (row["spec"] for row in objects(text) if row["kind"] == "ScaledObject")
-    assert {one["metadata"].get("listLength") for one in scaled["triggers"]} == {lists}
+    assert {trigger["metadata"].get("listLength") for trigger in scaled["triggers"]} == {lists}
     modifiers = scaled.get("advanced", {}).get("scalingModifiers", {})
     assert wanted in (modifiers.get("target"), scaled["triggers"][0]["metadata"].get("targetValue"))
 

@@ -30,9 +30,9 @@ def settings(text: str) -> list[list[str]]:
     return [line.split() for line in conf.splitlines() if line and not line.startswith("#")]
 
 
-def maxmemory(helm: str, *given: str) -> list[int]:
+def maxmemory(helm: str, *pairs: str) -> list[int]:
     """What the server is told with these values."""
-    text = render(helm, *[word for pair in given for word in ("--set-json", pair)])
+    text = render(helm, *[word for pair in pairs for word in ("--set-json", pair)])
     return [int(line[1]) for line in settings(text) if line[0] == "maxmemory"]
 
 
@@ -60,7 +60,7 @@ def test_redis_gets_half_of_its_memory_limit(helm: str, limit: str, expected: in
     assert maxmemory(helm, f"redis.resources.limits.memory={limit}") == [expected]
 
 
-def test_a_value_of_ones_own_comes_before_the_limit(helm: str) -> None:
+def test_the_value_maxmemory_overrides_the_share_of_the_limit(helm: str) -> None:
     assert maxmemory(helm) == [GI // 2]
     assert maxmemory(helm, 'redis.maxmemory="700M"') == [700_000_000]
     assert maxmemory(helm, "redis.maxmemory=700000000") == [700_000_000]
@@ -78,7 +78,7 @@ def test_without_a_limit_there_is_no_maxmemory(helm: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("setting", "named"),
     [
         (
             "redis.resources.limits.memory=1GB",
@@ -94,21 +94,23 @@ def test_without_a_limit_there_is_no_maxmemory(helm: str) -> None:
         ("redis.requireExistingSecret=true", "redis.existingSecret is empty"),
     ],
 )
-def test_mistakes_are_errors_that_name_the_key(helm: str, given: str, named: str) -> None:
-    assert named in refusal(helm, "--set", given)
+def test_mistakes_are_errors_that_name_the_key(helm: str, setting: str, named: str) -> None:
+    assert named in refusal(helm, "--set", setting)
 
 
-def test_redis_starts_again_with_another_maxmemory(helm: str) -> None:
-    def checksum(*given: str) -> str:
-        (found,) = (row for row in objects(render(helm, *given)) if row["kind"] == "StatefulSet")
-        return str(found["spec"]["template"]["metadata"]["annotations"]["checksum/config"])
+def test_redis_restarts_when_maxmemory_changes(helm: str) -> None:
+    def checksum(*options: str) -> str:
+        (stateful_set,) = (
+            row for row in objects(render(helm, *options)) if row["kind"] == "StatefulSet"
+        )
+        return str(stateful_set["spec"]["template"]["metadata"]["annotations"]["checksum/config"])
 
     assert checksum() != checksum("--set", "redis.maxmemory=700M")
 
 
-def test_queues_have_a_maximum_unless_they_say_otherwise(helm: str) -> None:
-    def declared(*given: str) -> set[str]:
-        return set(re.findall(r'--maximum, "(\d+)"', render(helm, *given)))
+def test_queues_have_a_maximum_unless_it_is_set_to_zero(helm: str) -> None:
+    def declared(*options: str) -> set[str]:
+        return set(re.findall(r'--maximum, "(\d+)"', render(helm, *options)))
 
     assert declared() == {"100000"}
     assert declared("--set", "queues.sleep.maximum=0") == {"0"}
@@ -118,7 +120,7 @@ def generations(rows: list[dict[str, Any]]) -> dict[str, str | None]:
     """Object -> which passwords its pods were made for, of all objects whose pods use Redis, and
     Redis itself.
     """
-    found = {}
+    generations = {}
     for row in rows:
         spec = row.get("spec", {})
         pod = (
@@ -126,11 +128,13 @@ def generations(rows: list[dict[str, Any]]) -> dict[str, str | None]:
         )
         if pod and ("REDIS_PASSWORD" in str(pod) or row["kind"] == "StatefulSet"):
             name = f"{row['kind']}/{row['metadata']['name']}"
-            found[name] = pod["metadata"].get("annotations", {}).get("scaletest/redis-passwords")
-    return found
+            generations[name] = (
+                pod["metadata"].get("annotations", {}).get("scaletest/redis-passwords")
+            )
+    return generations
 
 
-def test_pods_start_again_with_new_passwords(helm: str) -> None:
+def test_pods_restart_when_passwords_change(helm: str) -> None:
     # given two renderings without a cluster, each of which draws passwords
     line = [helm, "template", "trial", str(CHART), "--kube-version", NEWEST]
     line += [
@@ -162,7 +166,7 @@ def test_pods_start_again_with_new_passwords(helm: str) -> None:
     assert not set(drawn[0].values()) & set(drawn[1].values())
 
 
-def test_a_secret_of_ones_own_is_rendered_the_same_each_time(helm: str) -> None:
+def test_with_an_existing_secret_each_rendering_is_the_same(helm: str) -> None:
     own = ["--set", "redis.existingSecret=mine", "--set", "redis.requireExistingSecret=true"]
     text = render(helm, *own)
     template.cache_clear()
@@ -171,7 +175,7 @@ def test_a_secret_of_ones_own_is_rendered_the_same_each_time(helm: str) -> None:
     assert not any(row["kind"] == "Secret" for row in objects(text))
 
 
-def test_the_steps_of_the_readme_make_that_secret(helm: str) -> None:
+def test_the_commands_of_the_readme_make_the_secret_that_the_chart_reads(helm: str) -> None:
     # given the first step of the chart's README
     readme = (CHART / "README.md").read_text("utf-8")
     (step,) = re.findall(r"^   (helm template.*?) > secret.yaml$", readme, re.DOTALL | re.MULTILINE)
@@ -191,7 +195,7 @@ def test_the_steps_of_the_readme_make_that_secret(helm: str) -> None:
     assert read | {"users.acl"} <= set(secret["stringData"])
 
 
-def test_the_prefix_of_an_external_redis_is_said_to_pods_and_to_keda(helm: str) -> None:
+def test_pods_and_keda_get_the_key_prefix_of_an_external_redis(helm: str) -> None:
     external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
     prefix = ("--set-json", 'externalRedis.keyPrefix="{lab}"')
     scaling = ("--set-json", 'queues.a.autoscaling={"kind":"keda","metric":"demand"}')
@@ -208,11 +212,11 @@ def test_the_prefix_of_an_external_redis_is_said_to_pods_and_to_keda(helm: str) 
     assert "RQ_KEY_PREFIX" not in render(helm, *external, *scaling)
 
 
-def test_a_prefix_that_rq_refuses_is_refused_before_anything_is_installed(helm: str) -> None:
+def test_the_chart_refuses_a_key_prefix_that_rq_refuses(helm: str) -> None:
     external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
     assert "keyPrefix" in refusal(helm, *external, "--set-json", 'externalRedis.keyPrefix="a b"')
 
 
 def test_a_prefix_without_an_external_redis_is_refused(helm: str) -> None:
-    told = refusal(helm, "--set-json", 'externalRedis.keyPrefix="lab"')
-    assert "externalRedis.keyPrefix is lab" in told and "set redis.enabled to false" in told
+    message = refusal(helm, "--set-json", 'externalRedis.keyPrefix="lab"')
+    assert "externalRedis.keyPrefix is lab" in message and "set redis.enabled to false" in message

@@ -22,13 +22,13 @@ USERS: dict[str, str] = yaml.safe_load(VALUES.read_text("utf-8"))["users"]
 @pytest.fixture
 def urls(url: str, redis: redis_py.Redis) -> dict[str, str]:
     """A URL for each user, on a server that has them."""
-    found = {}
+    urls = {}
     for name, rules in USERS.items():
         hashed = hashlib.sha256(name.encode()).hexdigest()
         redis.execute_command("ACL", "SETUSER", name, "reset", "on", f"#{hashed}", *rules.split())
-        found[name] = url.replace("unix://", f"unix://{name}:{name}@")
+        urls[name] = url.replace("unix://", f"unix://{name}:{name}@")
     redis.execute_command("ACL", "LOG", "RESET")
-    yield found
+    yield urls
     redis.execute_command("ACL", "DELUSER", *USERS)
 
 
@@ -62,7 +62,7 @@ def test_a_release_works_with_its_own_users(urls: dict[str, str], redis: redis_p
 
 @pytest.mark.parametrize("name", USERS)
 @pytest.mark.parametrize("command", ["FLUSHALL", "CONFIG GET *", "ACL LIST", "KEYS *", "GET other"])
-def test_none_of_them_can_do_more(
+def test_no_user_can_do_more_than_its_role_needs(
     urls: dict[str, str], name: str, command: str, server: EmbeddedServer
 ) -> None:
     with (
@@ -72,7 +72,7 @@ def test_none_of_them_can_do_more(
         client.execute_command(*command.split())
 
 
-def test_keda_reads_lengths(urls: dict[str, str]) -> None:
+def test_the_user_of_keda_can_read_the_lengths_of_queues(urls: dict[str, str]) -> None:
     with redis_py.Redis.from_url(urls["keda"]) as client:
         script = "return redis.call('type', KEYS[1]).ok .. redis.call('llen', KEYS[1])"
         assert client.eval(script, 1, "rq:queue:sleep") == b"none0"

@@ -37,26 +37,31 @@ def lines(page: Path, program: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_our_commands_are_taken(page: Path) -> None:
-    seen = lines(page, "scaletest")
-    assert seen
-    for words in seen:
+def test_scaletest_commands_in_the_guides_are_accepted(page: Path) -> None:
+    commands = lines(page, "scaletest")
+    assert commands
+    for arguments in commands:
         command: Any = cli
         while hasattr(command, "get_command"):
-            command = command.get_command(None, words.pop(0))
+            command = command.get_command(None, arguments.pop(0))
             assert command is not None
-        command.make_context(command.name, words)
+        command.make_context(command.name, arguments)
 
 
-def test_helm_takes_what_is_set(helm: str) -> None:
-    seen = [words for page in GUIDES for words in lines(page, "helm") if words[0] == "install"]
-    assert seen
-    for words in seen:
-        assert words[2] == "charts/scaletest"
-        given = [
-            word for flag, value in pairwise(words) if flag == "--set" for word in (flag, value)
+def test_helm_commands_in_the_guides_render(helm: str) -> None:
+    commands = [
+        arguments
+        for page in GUIDES
+        for arguments in lines(page, "helm")
+        if arguments[0] == "install"
+    ]
+    assert commands
+    for arguments in commands:
+        assert arguments[2] == "charts/scaletest"
+        options = [
+            word for flag, value in pairwise(arguments) if flag == "--set" for word in (flag, value)
         ]
-        render(helm, *given)
+        render(helm, *options)
 
 
 def test_the_originals_media_deployment_becomes_an_equivalent_pod(
@@ -95,8 +100,8 @@ def test_the_originals_media_deployment_becomes_an_equivalent_pod(
     assert worker["resources"]["limits"]["gpu.intel.com/i915"] == 1
     assert {"name": "data", "mountPath": "/data", "readOnly": True} in worker["volumeMounts"]
     assert any(
-        one.get("persistentVolumeClaim", {}).get("claimName") == "media-data"
-        for one in media["volumes"]
+        volume.get("persistentVolumeClaim", {}).get("claimName") == "media-data"
+        for volume in media["volumes"]
     )
     # and the documented differences: no root, and the device's groups instead
     assert media["securityContext"]["runAsNonRoot"] is True
@@ -110,15 +115,15 @@ def test_the_originals_media_deployment_becomes_an_equivalent_pod(
     assert monitor["spec"]["endpoints"][0]["interval"] == "4s"
 
 
-def test_the_blocks_of_autoscaling_are_taken(helm: str) -> None:
-    found = re.findall(r"`autoscaling: (\{.*?\})`", GUIDES[1].read_text("utf-8"))
-    assert len(found) == 2
-    for text in found:
+def test_autoscaling_blocks_in_the_guide_render(helm: str) -> None:
+    blocks = re.findall(r"`autoscaling: (\{.*?\})`", GUIDES[1].read_text("utf-8"))
+    assert len(blocks) == 2
+    for text in blocks:
         block = yaml.safe_load(text)
-        given = [
+        options = [
             word
             for key, value in block.items()
             for word in ("--set-string", f"queues.sleep.autoscaling.{key}={value}")
         ]
-        rows = objects(render(helm, *given))
+        rows = objects(render(helm, *options))
         assert any(row["kind"] == "HorizontalPodAutoscaler" for row in rows)

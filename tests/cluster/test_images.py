@@ -183,9 +183,9 @@ def work(background: Start, server_container: str, queues: Queues) -> Start:
 
 def redis_image() -> str:
     values = (ROOT / "charts/scaletest/charts/redis/values.yaml").read_text()
-    found = re.search(r'repository: (\S+)\n.*\n  tag: "(\S+)"', values)
-    assert found
-    return ":".join(found.groups())
+    image = re.search(r'repository: (\S+)\n.*\n  tag: "(\S+)"', values)
+    assert image
+    return ":".join(image.groups())
 
 
 def submit(client: Client, *arguments: str) -> str:
@@ -214,7 +214,7 @@ def numeric_user(podman: Podman, image: str) -> str:
     return str(json.loads(podman("image", "inspect", image))[0]["Config"]["User"])
 
 
-def test_any_other_numeric_user_will_do(podman: Podman) -> None:
+def test_the_image_runs_as_any_numeric_user(podman: Podman) -> None:
     assert podman.run("--user=4711:4711", SCALETEST, "version").strip() == scaletest.__version__
 
 
@@ -266,7 +266,9 @@ def test_the_media_image_transcodes(
     assert reply.figures["frames"] == 10
 
 
-def test_sigterm_drains(podman: Podman, work: Start, client: Client, queues: Queues) -> None:
+def test_a_worker_in_a_container_drains_on_sigterm(
+    podman: Podman, work: Start, client: Client, queues: Queues
+) -> None:
     # given one running and one waiting request
     worker = work()
     running, waiting = submit(client, "2"), submit(client, "0")
@@ -297,14 +299,14 @@ def test_the_first_process_reaps_what_workloads_leave_behind(
 
 
 @pytest.mark.parametrize("image", [SCALETEST, pytest.param(MEDIA, marks=built_weekly)])
-def test_nothing_is_in_it_that_should_not_be(
+def test_the_image_has_no_build_tools_and_no_writable_files(
     podman: Podman, image: str, request: pytest.FixtureRequest
 ) -> None:
     if image == MEDIA:
         request.getfixturevalue("media")
     tools = "pip pip3 gcc cc g++ clang make npm node git curl wget buildah"
-    found = podman.shell(image, f"for tool in {tools}; do command -v $tool || true; done").split()
-    assert found == []
+    present = podman.shell(image, f"for tool in {tools}; do command -v $tool || true; done").split()
+    assert present == []
     assert (
         podman.shell(
             image, "python3 -c 'import importlib.util as u; print(u.find_spec(\"pip\"))'"
@@ -330,7 +332,7 @@ def test_nothing_is_in_it_that_should_not_be(
     assert podman.shell(image, uncompiled)
 
 
-def test_sizes_are_what_the_documentation_says(podman: Podman) -> None:
+def test_the_images_have_the_sizes_of_the_documentation(podman: Podman) -> None:
     check_size(podman, SCALETEST)
 
 
@@ -348,7 +350,7 @@ def check_size(podman: Podman, image: str) -> None:
 
 
 @built_weekly
-def test_settings_of_the_building_machine_stay_in_no_layer(podman: Podman, tmp_path: Path) -> None:
+def test_no_layer_keeps_settings_of_the_building_machine(podman: Podman, tmp_path: Path) -> None:
     # given settings of apt and pip that are marked and change nothing
     mark, tag = f"mark-{secrets.token_hex(8)}", f"mark-{secrets.token_hex(4)}"
     apt = tmp_path / "apt.conf"

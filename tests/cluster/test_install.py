@@ -37,11 +37,11 @@ def test_examples_install_without_a_warning(helm: Helm, namespace: str, example:
     lines = re.findall(r"scaletest (validate|cluster check)( .*)", done.stdout.split("NOTES:")[1])
     assert lines
     for name, arguments in lines:
-        words = [*name.split(), *arguments.split()]
+        arguments_left = [*name.split(), *arguments.split()]
         command: Any = cli
         while hasattr(command, "get_command"):
-            command = command.get_command(None, words.pop(0))
-        assert command.make_context(name, words).params["namespace"] == namespace
+            command = command.get_command(None, arguments_left.pop(0))
+        assert command.make_context(name, arguments_left).params["namespace"] == namespace
 
 
 @pytest.mark.parametrize("before", [PREVIOUS, CHART], ids=["previous", "same"])
@@ -85,7 +85,7 @@ def test_an_upgrade_keeps_the_passwords(
     assert passwords() == old
 
 
-def test_an_uninstall_leaves_volumes_only(helm: Helm, plane: ControlPlane, namespace: str) -> None:
+def test_an_uninstall_leaves_only_volumes(helm: Helm, plane: ControlPlane, namespace: str) -> None:
     kinds = "deployments,statefulsets,cronjobs,services,configmaps,secrets,serviceaccounts,roles"
     kinds += ",rolebindings,pvc,networkpolicies,poddisruptionbudgets,scaledobjects,scaledjobs"
     kinds += ",triggerauthentications,servicemonitors"
@@ -112,19 +112,19 @@ def test_an_uninstall_leaves_volumes_only(helm: Helm, plane: ControlPlane, names
 def undefined(plane: ControlPlane) -> Iterator[None]:
     """No definitions of ours, before and after."""
 
-    def found() -> list[str]:
+    def definitions() -> list[str]:
         return [
-            one
-            for one in plane.kubectl("get", "crd", "-o", "name").split()
-            if one.endswith(".scaletest.dev")
+            name
+            for name in plane.kubectl("get", "crd", "-o", "name").split()
+            if name.endswith(".scaletest.dev")
         ]
 
     def clear() -> None:
-        if names := found():
+        if names := definitions():
             plane.kubectl(
                 "delete", "--wait=false", *names
             )  # its own wait was seen to last for ever
-            eventually(lambda: not found())
+            eventually(lambda: not definitions())
 
     clear()
     yield
@@ -138,11 +138,11 @@ def test_two_releases_share_the_definitions_of_benchmarks(
     def owners() -> set[str]:
         rows = json.loads(plane.kubectl("get", "crd", "-o", "json"))["items"]
         marks = [
-            one["metadata"]["annotations"]
-            for one in rows
-            if one["spec"]["group"] == "scaletest.dev"
+            row["metadata"]["annotations"]
+            for row in rows
+            if row["spec"]["group"] == "scaletest.dev"
         ]
-        return {one["meta.helm.sh/release-name"] for one in marks}
+        return {annotations["meta.helm.sh/release-name"] for annotations in marks}
 
     # given a release whose values knew no operator, upgraded to one with it
     helm("install", "one", str(PREVIOUS), "-n", namespace)

@@ -39,15 +39,15 @@ def names(plane: ControlPlane) -> Names:
 @pytest.fixture(scope="module")
 def keda(plane: ControlPlane, names: Names) -> Iterator[Keda]:
     """KEDA, for this module."""
-    made = Keda(plane, names)
+    keda = Keda(plane, names)
     try:
-        made.up()
+        keda.up()
     except NotBuilt as error:
         missing(str(error))
     try:
-        yield made
+        yield keda
     finally:
-        made.down()
+        keda.down()
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_a_burst_scales_from_zero_and_back(
     with Release(plane, names, example, *QUICK, *settings) as release:
         # given no worker, and a queue that can be submitted to all the same
         eventually(lambda: release.wanted == 0 and release.declared(), 60)
-        seen = len(release.history)
+        earlier = len(release.history)
         # when 200 requests come at once
         statistics = release.burst(200, 0.2)
         # expect all of them done, by more and more workers, and none left afterwards
         assert (statistics["succeeded"], statistics["failed"]) == (200, 0)
         eventually(lambda: release.wanted == 0, 90)
-        wanted = [workers for _, workers in release.history[seen:]]
+        wanted = [workers for _, workers in release.history[earlier:]]
         assert wanted[0] == 1
         assert 4 <= max(wanted) <= 8
         assert wanted[-1] == 0
@@ -90,10 +90,12 @@ def scaled_object(release: Release) -> dict[str, Any]:
 
 def paused(release: Release) -> bool:
     conditions = scaled_object(release).get("status", {}).get("conditions", [])
-    return any(one["type"] == "Paused" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Paused" and condition["status"] == "True" for condition in conditions
+    )
 
 
-def test_a_validation_pauses_keda_and_lets_it_go_on(
+def test_a_validation_pauses_keda_and_resumes_it(
     plane: ControlPlane, names: Names, keda: Keda, tmp_path: Path
 ) -> None:
     with Release(plane, names, "keda-redis", *QUICK) as release:

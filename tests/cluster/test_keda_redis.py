@@ -47,8 +47,8 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     if not program or not shutil.which("openssl"):
         missing("openssl, and a redis-server with TLS")
         raise AssertionError
-    made = Own(tmp_path_factory.mktemp("own"), *free_ports(2), tls=request.param)
-    keys.serving(made.folder, "localhost")
+    own = Own(tmp_path_factory.mktemp("own"), *free_ports(2), tls=request.param)
+    keys.serving(own.folder, "localhost")
     tls = [
         "tls-cert-file tls.crt",
         "tls-key-file tls.key",
@@ -59,24 +59,24 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     tls += ["tls-replication yes"]
 
     def config(name: str, port: int, *lines: str) -> str:
-        how = [f"tls-port {port}", *tls] if made.tls else [f"port {port}"]
-        path = made.folder / name
-        path.write_text("\n".join([f"dir {made.folder}", "bind 127.0.0.1", *how, *lines]) + "\n")
+        how = [f"tls-port {port}", *tls] if own.tls else [f"port {port}"]
+        path = own.folder / name
+        path.write_text("\n".join([f"dir {own.folder}", "bind 127.0.0.1", *how, *lines]) + "\n")
         return str(path)
 
     server = config(
-        "server.conf", made.port, "user default off", f"user {USER} on >{PASSWORD} ~* &* +@all"
+        "server.conf", own.port, "user default off", f"user {USER} on >{PASSWORD} ~* &* +@all"
     )
     lines = ["sentinel resolve-hostnames yes", "sentinel announce-hostnames yes"]
-    lines += [f"sentinel monitor main localhost {made.port} 1", f"sentinel auth-user main {USER}"]
-    watcher = config("sentinel.conf", made.sentinel, *lines, f"sentinel auth-pass main {PASSWORD}")
+    lines += [f"sentinel monitor main localhost {own.port} 1", f"sentinel auth-user main {USER}"]
+    watcher = config("sentinel.conf", own.sentinel, *lines, f"sentinel auth-pass main {PASSWORD}")
     started = []
-    with (made.folder / "log").open("wb") as log:
+    with (own.folder / "log").open("wb") as log:
         for line in ([program, server], [program, watcher, "--sentinel"]):
-            started.append(subprocess.Popen(line, cwd=made.folder, stdout=log, stderr=log))
+            started.append(subprocess.Popen(line, cwd=own.folder, stdout=log, stderr=log))
     try:
-        eventually(lambda: _answers(made.client()))
-        yield made
+        eventually(lambda: _answers(own.client()))
+        yield own
     finally:
         for process in started:
             process.terminate()
@@ -92,7 +92,7 @@ def _answers(client: redis.Redis) -> bool:
 
 @pytest.mark.parametrize("how", ["host", "sentinel"])
 @pytest.mark.usefixtures("keda")
-def test_keda_reads_a_redis_of_the_users_own(
+def test_keda_scales_on_an_external_redis_with_and_without_tls(
     plane: ControlPlane, main_helm: Helm, namespace: str, own: Own, how: str
 ) -> None:
     # given the secrets that the chart's documentation asks for, and an idle queue without workers
@@ -101,21 +101,21 @@ def test_keda_reads_a_redis_of_the_users_own(
     plane.kubectl(
         "-n", namespace, "create", "secret", "generic", "ca", f"--from-file={own.folder}/ca.crt"
     )
-    given = [
+    settings = [
         "redis.enabled=false",
         "externalRedis.existingSecret=login",
         f"externalRedis.username={USER}",
         *QUICK,
     ]
     if how == "host":
-        given += ["externalRedis.host=localhost", f"externalRedis.port={own.port}"]
+        settings += ["externalRedis.host=localhost", f"externalRedis.port={own.port}"]
     else:
-        given += [
+        settings += [
             f"externalRedis.sentinel.nodes={{localhost:{own.sentinel}}}",
             "externalRedis.sentinel.service=main",
         ]
     if own.tls:
-        given += ["externalRedis.tls.enabled=true", "externalRedis.tls.existingSecret=ca"]
+        settings += ["externalRedis.tls.enabled=true", "externalRedis.tls.existingSecret=ca"]
     example = ["-f", str(CHART / "examples" / "scale-to-zero.yaml")]
     main_helm(
         "install",
@@ -124,15 +124,17 @@ def test_keda_reads_a_redis_of_the_users_own(
         "-n",
         namespace,
         *example,
-        *(w for one in given for w in ("--set", one)),
+        *(w for setting in settings for w in ("--set", setting)),
     )
 
     def scaled(condition: str) -> bool:
         rows = json.loads(
             plane.kubectl("-n", namespace, "get", "scaledobject", DEPLOYMENT, "-o", "json")
         )
-        found = {one["type"]: one["status"] for one in rows.get("status", {}).get("conditions", [])}
-        return found.get("Ready") == "True" and found.get("Active") == condition
+        conditions = {
+            shown["type"]: shown["status"] for shown in rows.get("status", {}).get("conditions", [])
+        }
+        return conditions.get("Ready") == "True" and conditions.get("Active") == condition
 
     def wanted() -> int:
         return int(

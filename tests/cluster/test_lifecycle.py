@@ -26,7 +26,7 @@ from tests.conftest import eventually, program
 RECORDER = Path(__file__).parents[2] / "hack" / "benchmarks" / "lifecycle_recorder.py"
 
 
-def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
+def test_jobs_are_measured_until_they_finish(lifecycle: Run, tmp_path: Path) -> None:
     # 11 is no multiple of the bursts: the original would submit 8 (defect 4)
     result = run_json(
         lifecycle, "-n", "11", "-p", "4", "--threshold", "failed<=0", "--plot", "detailed"
@@ -36,8 +36,8 @@ def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
     assert result["verdict"]["kind"] == "PASS"
     # sub-second values from the watch, for every step of every job
     for name in ("accepted", "created", "scheduled", "ready", "total_finished"):
-        found = step(result, name)
-        assert (found["seconds"]["count"], found["missing"], found["sources"]) == (
+        measured = step(result, name)
+        assert (measured["seconds"]["count"], measured["missing"], measured["sources"]) == (
             11,
             0,
             {"watch": 11},
@@ -60,7 +60,9 @@ def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
         ("pod", 1, 3, "ready"),
     ],
 )
-def test_every_plain_kind(lifecycle: Run, kind: str, workers: int, pods: int, until: str) -> None:
+def test_every_builtin_kind_of_workload_is_measured(
+    lifecycle: Run, kind: str, workers: int, pods: int, until: str
+) -> None:
     result = run_json(
         lifecycle,
         "-t",
@@ -79,7 +81,9 @@ def test_every_plain_kind(lifecycle: Run, kind: str, workers: int, pods: int, un
     assert result["throughput"]["pods"] == pods
 
 
-def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path) -> None:
+def test_workloads_submitted_by_one_process_are_measured_repeatedly_by_another(
+    lifecycle: Run, tmp_path: Path
+) -> None:
     submitter = subprocess.Popen(
         program(
             "lifecycle", "submit", "-n", "12", "-p", "4", "--delay", "600", "-g", "0", "-o", "out"
@@ -115,7 +119,7 @@ def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path)
     assert "12 of 12 submitted" in again.stderr
 
 
-def test_defect_13_what_is_gone_between_samples_does_not_vanish(
+def test_defect_13_workloads_that_end_between_two_samples_are_counted(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
     lifecycle("submit", "-n", "4", "-g", "0", "-o", "out")
@@ -131,7 +135,7 @@ def test_defect_13_what_is_gone_between_samples_does_not_vanish(
     assert (result["books"]["measured"], result["books"]["lost"]) == (4, 0)
 
 
-def test_what_is_deleted_before_its_end_is_lost(
+def test_workloads_that_are_deleted_before_their_end_are_lost(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
     # given Jobs that nobody can schedule
@@ -147,7 +151,7 @@ def test_what_is_deleted_before_its_end_is_lost(
     )
 
 
-def test_an_interrupted_submit_goes_on(
+def test_an_interrupted_submit_is_resumed(
     lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -175,8 +179,10 @@ def test_an_interrupted_submit_goes_on(
     assert sum(row["submitted_s"] is None for row in rows) >= 1
 
 
-def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_path: Path) -> None:
-    words = [
+def test_an_interrupted_run_keeps_its_records_and_is_resumed(
+    lifecycle: Run, tmp_path: Path
+) -> None:
+    arguments = [
         "run",
         "-n",
         "20",
@@ -191,9 +197,9 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_pa
         "--output",
         "json",
     ]
-    words += ["--delete"]  # at its end, not when it is interrupted
+    arguments += ["--delete"]  # at its end, not when it is interrupted
     process = subprocess.Popen(
-        program("lifecycle", *words),
+        program("lifecycle", *arguments),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
@@ -207,7 +213,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_pa
     result = json.loads(out)
     assert "interrupted" in result["verdict"]["reason"]
     assert result["books"]["balanced"] and result["books"]["not_tried"] > 0
-    again = json.loads(lifecycle(*words).stdout)
+    again = json.loads(lifecycle(*arguments).stdout)
     assert (again["books"]["submitted"], again["books"]["measured"]) == (20, 20)
     # another number of workloads would be another run
     assert "not 21" in lifecycle("run", "-n", "21", "--output-dir", "out", code=2).stderr
@@ -254,7 +260,7 @@ def test_rejections_are_counted_with_reasons(
     assert run_json(lifecycle)["books"]["measured"] == 8
 
 
-def test_nothing_is_taken_over_from_another_run(
+def test_jobs_of_another_run_are_not_adopted(
     lifecycle: Run, plane: ControlPlane, namespace: str
 ) -> None:
     # given a Job of somebody else by one of our names
@@ -306,10 +312,12 @@ def test_observe_measures_somebody_elses_pods(
     assert rows[0]["name"] == "web"  # by its Deployment, not by its ReplicaSet
 
 
-def test_delete_takes_everything_away(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+def test_delete_removes_every_workload_of_the_run(
+    lifecycle: Run, plane: ControlPlane, namespace: str
+) -> None:
     lifecycle("submit", "-n", "5", "-g", "0", "-o", "out")
     plane.kubectl("-n", namespace, "create", "configmap", "mine")
-    assert "nobody can be asked" in lifecycle("delete", "-o", "out", code=2).stderr
+    assert "no terminal to ask" in lifecycle("delete", "-o", "out", code=2).stderr
     assert "5 Jobs of run" in lifecycle("delete", "-o", "out", "--yes").stdout
     eventually(lambda: not plane.kubectl("-n", namespace, "get", "jobs,pods", "-o", "name"))
     assert "configmap/mine" in plane.kubectl("-n", namespace, "get", "configmap", "-o", "name")
@@ -381,7 +389,7 @@ def test_devices_are_allocated_and_measured(
     plane.kubectl("delete", "deviceclass", f"gpu-{namespace}")
 
 
-def test_by_kubectl(lifecycle: Run) -> None:
+def test_workloads_are_submitted_with_kubectl(lifecycle: Run) -> None:
     path = tool("kubernetes", "kubectl")
     result = run_json(lifecycle, "-n", "3", "--tool", "kubectl", "--tool-path", path, "-p", "3")
     assert result["books"]["measured"] == 3
@@ -506,9 +514,11 @@ def runai(plane: ControlPlane, namespace: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("kind", "pods"), [("runai-training", 4), ("runai-distributed", 16)])
-def test_runai_workloads(lifecycle: Run, runai: str, kind: str, pods: int, tmp_path: Path) -> None:
-    words = ["-t", kind, "--project", runai, "-n", "4", "--num-workers", "3", "-p", "2"]
-    result = run_json(lifecycle, *words)
+def test_workloads_of_runai_are_measured(
+    lifecycle: Run, runai: str, kind: str, pods: int, tmp_path: Path
+) -> None:
+    arguments = ["-t", kind, "--project", runai, "-n", "4", "--num-workers", "3", "-p", "2"]
+    result = run_json(lifecycle, *arguments)
     assert result["books"]["measured"] == 4
     assert result["throughput"]["pods"] == pods
     for name in ("job_created", "pod_group_created", "decided", "total_decided"):
@@ -526,7 +536,7 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         RUNAI.format(python=sys.executable, log=log, kubectl=kubectl, config=plane.kubeconfig)
     )
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    words = [
+    arguments = [
         "--tool",
         "runai",
         "--tool-path",
@@ -542,7 +552,7 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         "submit",
         "-t",
         "runai-distributed",
-        *words,
+        *arguments,
         "-g",
         "0.5",
         "--pvc",
@@ -551,7 +561,7 @@ def test_defect_10_the_runai_command_line_gets_every_option(
         "--image",
         "x; rm -rf /",
     )
-    lifecycle("submit", "-t", "runai-interactive", *words, "-o", "b")
+    lifecycle("submit", "-t", "runai-interactive", *arguments, "-o", "b")
     first, _, last, _ = [json.loads(line) for line in log.read_text().splitlines()]
     assert first[:3] == ["training", "pytorch", "submit"]
     assert first[first.index("--workers") + 1] == "5"
@@ -590,7 +600,7 @@ def test_stamps_agree_with_an_independent_recorder(
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("arguments", "message"),
     [
         (("-n", "3", "-t", "jobset"), "does not know JobSet"),
         (("-n", "3", "--namespace", "nowhere"), "there is no namespace nowhere"),
@@ -599,7 +609,7 @@ def test_stamps_agree_with_an_independent_recorder(
         (("-n", "3", "--tool", "kubectl", "--tool-path", "/nowhere/kubectl"), "is not installed"),
     ],
 )
-def test_what_cannot_work_is_said_before_anything_is_done(
-    lifecycle: Run, words: tuple[str, ...], what: str
+def test_impossible_options_are_refused_before_anything_is_submitted(
+    lifecycle: Run, arguments: tuple[str, ...], message: str
 ) -> None:
-    assert what in lifecycle("submit", "-o", "out", *words, code=2).stderr
+    assert message in lifecycle("submit", "-o", "out", *arguments, code=2).stderr

@@ -35,13 +35,13 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
 @pytest.fixture
 def controller(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Controller]:
     """The one that the test names."""
-    made: Controller = request.param(plane)
+    controller: Controller = request.param(plane)
     try:
-        made.up()
+        controller.up()
     except NotBuilt as error:
         missing(str(error))
-    yield made
-    made.down()
+    yield controller
+    controller.down()
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def controller(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[
     ],
     indirect=["controller"],
 )
-def test_to_their_end(
+def test_workloads_of_other_controllers_are_measured_until_they_finish(
     controller: Controller,
     lifecycle: Run,
     kind: str,
@@ -69,8 +69,8 @@ def test_to_their_end(
     assert result["verdict"]["kind"] == "PASS"
     assert result["throughput"]["pods"] == pods
     for name in ("created", "first_pod_created", "scheduled", "ready", "total_finished"):
-        found = step(result, name)
-        assert (found["seconds"]["count"], found["missing"], found["sources"]) == (
+        measured = step(result, name)
+        assert (measured["seconds"]["count"], measured["missing"], measured["sources"]) == (
             3,
             0,
             {"watch": 3},
@@ -83,5 +83,5 @@ def test_to_their_end(
     ]
     ended = [row["stamps"]["finished"] for row in rows if row["record"] == "workload"]
     assert len(ended) == 3 and all("api_s" in stamp for stamp in ended)
-    there = plane.kubectl("-n", namespace, "get", "pods", "-o", "name").split()
-    assert len(there) == sum(row["record"] == "pod" for row in rows) == pods
+    pods_left = plane.kubectl("-n", namespace, "get", "pods", "-o", "name").split()
+    assert len(pods_left) == sum(row["record"] == "pod" for row in rows) == pods

@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 import yaml
 
-from hack.kubernetes import ControlPlane, Refused
+from hack.kubernetes import CommandFailed, ControlPlane
 from scaletest.kinds.crd import definitions
 from tests.cluster.charts import ROOT
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 
 pytestmark = needs_own
-MADE = "jobs,pods,services,configmaps"
+CREATED_KINDS = "jobs,pods,services,configmaps"
 API = "scaletest.dev/v1alpha1"
 ACCOUNT = "bench-scaletest-operator"
 
@@ -62,8 +62,8 @@ class Operator:
     def kubectl(self, *arguments: str) -> str:
         return self._plane.kubectl("-n", self.namespace, *arguments)
 
-    def get(self, what: str, name: str = "") -> Any:
-        return json.loads(self.kubectl("get", what, *filter(None, [name]), "-o", "json"))
+    def get(self, kind: str, name: str = "") -> Any:
+        return json.loads(self.kubectl("get", kind, *filter(None, [name]), "-o", "json"))
 
     def apply(self, kind: str, name: str, spec: dict[str, Any]) -> None:
         body = {
@@ -77,10 +77,10 @@ class Operator:
     def create(self, body: dict[str, Any]) -> None:
         self._plane.kubectl("-n", self.namespace, "create", "-f", "-", stdin=json.dumps(body))
 
-    def status(self, what: str, name: str) -> dict[str, Any]:
-        found = self.get(what, name).get("status", {})
-        assert isinstance(found, dict)
-        return found
+    def status(self, kind: str, name: str) -> dict[str, Any]:
+        status = self.get(kind, name).get("status", {})
+        assert isinstance(status, dict)
+        return status
 
     def measured(self) -> list[list[str]]:
         """Benchmark and pod of every measurement, once each."""
@@ -99,15 +99,15 @@ def defined(plane: ControlPlane) -> Iterator[None]:
 @pytest.fixture
 def operator(plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Operator]:
     """One that runs."""
-    one = Operator(plane, namespace, tmp_path)
-    one.start()
-    yield one
-    one.end()
+    operator = Operator(plane, namespace, tmp_path)
+    operator.start()
+    yield operator
+    operator.end()
     # what has a finalizer goes only while an operator is there; the test is over
-    for what in ("iperfs", "fios", "benchmarksets"):
-        for row in one.get(what)["items"]:
+    for kind in ("iperfs", "fios", "benchmarksets"):
+        for row in operator.get(kind)["items"]:
             clear = json.dumps({"metadata": {"finalizers": None}})
-            one.kubectl("patch", what, row["metadata"]["name"], "--type=merge", "-p", clear)
+            operator.kubectl("patch", kind, row["metadata"]["name"], "--type=merge", "-p", clear)
 
 
 def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Operator) -> None:
@@ -115,18 +115,18 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
     operator.apply("IPerf", "one", {"duration": 5, "streams": 1})
     # expect it measured, and what kubectl prints
     eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 90)
-    found = operator.status("iperf", "one")
-    assert found["headlines"] == {"bandwidth": "5.000 Gbit/s", "retransmits": "3"}
-    assert found["summary"] == "5.000 Gbit/s"
-    assert {one["type"]: one["status"] for one in found["conditions"]} == {
+    status = operator.status("iperf", "one")
+    assert status["headlines"] == {"bandwidth": "5.000 Gbit/s", "retransmits": "3"}
+    assert status["summary"] == "5.000 Gbit/s"
+    assert {condition["type"]: condition["status"] for condition in status["conditions"]} == {
         "Complete": "True",
         "Failed": "False",
     }
     assert "5.000 Gbit/s" in operator.kubectl("get", "iperf", "one")
     reasons = [
-        one["reason"]
-        for one in operator.get("events")["items"]
-        if one["involvedObject"]["kind"] == "IPerf"
+        event["reason"]
+        for event in operator.get("events")["items"]
+        if event["involvedObject"]["kind"] == "IPerf"
     ]
     assert {"Preparing", "Completed"} <= set(reasons)
     # and of what it made only the result
@@ -160,10 +160,10 @@ def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
     }
     rules = operator.get("role", ACCOUNT)["rules"]
     assert documented == {
-        (group, what, verb)
+        (group, resource, verb)
         for rule in rules
         for group in rule["apiGroups"]
-        for what in rule["resources"]
+        for resource in rule["resources"]
         for verb in rule["verbs"]
     }
     # and when it works with no other rights: a set measured and deleted
@@ -184,7 +184,7 @@ def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
 
 
 def test_deleting_a_set_removes_everything_that_it_made(operator: Operator) -> None:
-    before = sorted(one["metadata"]["name"] for one in operator.get(MADE)["items"])
+    before = sorted(created["metadata"]["name"] for created in operator.get(CREATED_KINDS)["items"])
     spec = {
         "template": {"kind": "IPerf", "spec": {"duration": 5}},
         "permutations": {"product": {"streams": [1, 2]}},
@@ -197,7 +197,11 @@ def test_deleting_a_set_removes_everything_that_it_made(operator: Operator) -> N
     # expect nothing left but the lock
     eventually(lambda: not operator.get("iperfs")["items"], 60)
     eventually(
-        lambda: sorted(one["metadata"]["name"] for one in operator.get(MADE)["items"]) == before, 60
+        lambda: (
+            sorted(created["metadata"]["name"] for created in operator.get(CREATED_KINDS)["items"])
+            == before
+        ),
+        60,
     )
 
 
@@ -220,15 +224,15 @@ def test_a_set_is_measured_exactly_once_though_the_operator_is_killed(operator: 
     # expect every benchmark measured, by one pod each, and the counts as kubectl prints them
     names = [f"sweep-{number}" for number in range(1, 7)]
     assert [name for name, _ in operator.measured()] == names
-    assert sorted(one["metadata"]["name"] for one in operator.get("iperfs")["items"]) == names
-    found = operator.status("benchmarkset", "sweep")
-    assert (found["phase"], found["count"], found["succeeded"], found["failed"]) == (
+    assert sorted(row["metadata"]["name"] for row in operator.get("iperfs")["items"]) == names
+    status = operator.status("benchmarkset", "sweep")
+    assert (status["phase"], status["count"], status["succeeded"], status["failed"]) == (
         "Completed",
         6,
         6,
         0,
     )
-    assert [one["streams"] for one in found["permutations"]] == [1, 2, 4]
+    assert [permutation["streams"] for permutation in status["permutations"]] == [1, 2, 4]
     assert operator.kubectl("get", "benchmarkset", "sweep", "--no-headers").split()[1:6] == [
         "3",
         "2",
@@ -255,8 +259,8 @@ def test_a_second_operator_disturbs_nothing(
     finally:
         other.end()
     # expect each measured, and nothing left
-    found = operator.status("benchmarkset", "both")
-    assert (found["phase"], found["succeeded"], found["failed"]) == ("Completed", 4, 0)
+    status = operator.status("benchmarkset", "both")
+    assert (status["phase"], status["succeeded"], status["failed"]) == ("Completed", 4, 0)
     eventually(lambda: not operator.get("jobs,pods,services")["items"], 60)
 
 
@@ -271,7 +275,7 @@ def test_a_paused_set_starts_nothing_until_it_is_resumed(operator: Operator) -> 
     eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Completed", 90)
 
 
-def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(
+def test_a_benchmark_that_cannot_run_fails_with_the_reason_and_blocks_no_other(
     operator: Operator,
 ) -> None:
     # given one that cannot be, one whose pod prints nothing and is lost, and one that waits for it
@@ -289,8 +293,8 @@ def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(
     assert operator.status("iperf", "slow")["failure"] == "interrupted"
     eventually(lambda: operator.status("iperf", "next").get("phase") == "Completed", 90)
     assert [name for name, _ in operator.measured()] == ["next", "slow"]
-    found = operator.status("openfoam", "cavity")
-    assert (found["phase"], found["failure"]) == ("Failed", "refused")
+    status = operator.status("openfoam", "cavity")
+    assert (status["phase"], status["failure"]) == ("Failed", "refused")
 
 
 def test_the_command_line_has_the_operator_measure_a_sweep(
@@ -346,10 +350,12 @@ def test_the_command_line_has_the_operator_measure_a_sweep(
     eventually(lambda: not operator.get("iperfs,jobs,pods")["items"], 60)
 
 
-def test_what_comes_too_late_or_cannot_be_named_is_said_at_once(operator: Operator) -> None:
+def test_an_unusable_name_is_refused_and_a_change_of_a_planned_set_is_reported(
+    operator: Operator,
+) -> None:
     # given names that no Job can have: refused at admission
     for kind, name in (("IPerf", "x" * 41), ("BenchmarkSet", "x" * 41), ("IPerf", "a.b")):
-        with pytest.raises(Refused, match="characters at most"):
+        with pytest.raises(CommandFailed, match="characters at most"):
             operator.apply(
                 kind, name, {"template": {"kind": "IPerf"}} if kind == "BenchmarkSet" else {}
             )
@@ -364,11 +370,16 @@ def test_what_comes_too_late_or_cannot_be_named_is_said_at_once(operator: Operat
 
     # expect a condition and an event
     def types() -> set[str]:
-        return {one["type"] for one in operator.status("benchmarkset", "fixed")["conditions"]}
+        return {
+            condition["type"]
+            for condition in operator.status("benchmarkset", "fixed")["conditions"]
+        }
 
     eventually(lambda: "SpecChangeIgnored" in types(), 60)
     eventually(
-        lambda: "SpecChangeIgnored" in [one["reason"] for one in operator.get("events")["items"]],
+        lambda: (
+            "SpecChangeIgnored" in [event["reason"] for event in operator.get("events")["items"]]
+        ),
         60,
     )
     assert operator.status("benchmarkset", "fixed")["count"] == 1
@@ -396,23 +407,23 @@ def test_benchmarks_that_share_no_node_run_side_by_side(operator: Operator) -> N
         """Where the parts of those that measure are."""
         rows = operator.get("iperfs")["items"]
         live = {
-            one["metadata"]["name"]
-            for one in rows
-            if one.get("status", {}).get("phase") == "Running"
+            row["metadata"]["name"]
+            for row in rows
+            if row.get("status", {}).get("phase") == "Running"
         }
-        found: dict[str, set[str]] = {name: set() for name in live}
+        nodes_used: dict[str, set[str]] = {name: set() for name in live}
         for pod in operator.get("pods")["items"]:
             if pod["metadata"]["labels"]["scaletest.dev/benchmark"] in live:
-                found[pod["metadata"]["labels"]["scaletest.dev/benchmark"]].add(
+                nodes_used[pod["metadata"]["labels"]["scaletest.dev/benchmark"]].add(
                     pod["spec"]["nodeName"]
                 )
-        return found
+        return nodes_used
 
-    nodes = [one["metadata"]["name"] for one in operator.get("nodes")["items"]]
-    one, two, three, four = sorted(nodes)
+    nodes = [node["metadata"]["name"] for node in operator.get("nodes")["items"]]
+    a, b, c, d = sorted(nodes)
     for first, second in (
-        ({"slow-1": {one, two}}, {"slow-6": {three, four}}),
-        ({"slow-2": {one, three}}, {"slow-5": {two, four}}),
+        ({"slow-1": {a, b}}, {"slow-6": {c, d}}),
+        ({"slow-2": {a, c}}, {"slow-5": {b, d}}),
     ):
         # expect two, which share no node, and no third
         eventually(lambda wanted={**first, **second}: running() == wanted, 90)
@@ -425,7 +436,7 @@ def test_benchmarks_that_share_no_node_run_side_by_side(operator: Operator) -> N
 
 def test_peers_talk_over_the_network_of_multus_or_the_benchmark_fails(operator: Operator) -> None:
     # given a network of Multus, which tells each pod's address there when it likes
-    def told(address: str) -> dict[str, str]:
+    def annotations(address: str) -> dict[str, str]:
         rows = [
             {"name": "cbr0", "ips": ["10.9.9.9"]},
             {"name": "default/sriov", "interface": "net1", "ips": [address]},
@@ -442,7 +453,7 @@ def test_peers_talk_over_the_network_of_multus_or_the_benchmark_fails(operator: 
         ("right", "198.18.7.2", "Completed"),
         ("wrong", "10.9.9.9", "Failed"),
     ):
-        client = {"annotations": {"test/address": used, **told("198.18.7.2")}}
+        client = {"annotations": {"test/address": used, **annotations("198.18.7.2")}}
         operator.apply(
             "IPerf", name, {"duration": 5, "networkName": "default/sriov", "client": client}
         )
@@ -451,16 +462,16 @@ def test_peers_talk_over_the_network_of_multus_or_the_benchmark_fails(operator: 
             lambda name=name: operator.status("iperf", name).get("pods", {}).get("server"), 60
         )
         (server,) = pods(name)
-        note = {"metadata": {"annotations": told("198.18.7.1")}}
+        note = {"metadata": {"annotations": annotations("198.18.7.1")}}
         operator.kubectl("patch", "pod", server, "--type=merge", "-p", json.dumps(note))
         # expect the client made with that one, not the cluster's
         eventually(lambda name=name: len(pods(name)) == 2, 60)
-        found = operator.get("configmap", f"{name}-peers")["data"]
-        assert [one["address"] for one in json.loads(found["peers.json"])] == ["198.18.7.1"]
-        assert "198.18.7.1 " in found["hosts"]
+        peers = operator.get("configmap", f"{name}-peers")["data"]
+        assert [peer["address"] for peer in json.loads(peers["peers.json"])] == ["198.18.7.1"]
+        assert "198.18.7.1 " in peers["hosts"]
         # and its result taken when it was measured from there, and only then
         eventually(
             lambda name=name, phase=phase: operator.status("iperf", name).get("phase") == phase, 60
         )
-    found = operator.status("iperf", "wrong")
-    assert (found["failure"], "10.9.9.9" in found["message"]) == ("mismatch", True)
+    status = operator.status("iperf", "wrong")
+    assert (status["failure"], "10.9.9.9" in status["message"]) == ("mismatch", True)

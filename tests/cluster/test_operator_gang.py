@@ -60,33 +60,35 @@ def operator(
     """One with the rights that the chart gives for it, and no others."""
     values = "operator.enabled=true,operator.crds=false,operator.gang={kueue,volcano}"
     main_helm("install", "bench", str(CHART), "-n", namespace, "--set", values)
-    one = Operator(plane, namespace, tmp_path)
-    one.kubeconfig = kubeconfig_of(plane, namespace, ACCOUNT, tmp_path)
-    one.start()
-    yield one
-    for row in one.get("iperfs")["items"]:
-        one.kubectl("delete", "iperf", row["metadata"]["name"], "--timeout=60s")
-    one.end()
+    operator = Operator(plane, namespace, tmp_path)
+    operator.kubeconfig = kubeconfig_of(plane, namespace, ACCOUNT, tmp_path)
+    operator.start()
+    yield operator
+    for row in operator.get("iperfs")["items"]:
+        operator.kubectl("delete", "iperf", row["metadata"]["name"], "--timeout=60s")
+    operator.end()
     assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
 
 
-def test_a_cluster_without_it_says_so_at_once(operator: Operator) -> None:
+def test_without_the_scheduler_a_benchmark_fails_at_once_with_the_reason(
+    operator: Operator,
+) -> None:
     # given a cluster without their definitions
     operator.apply("IPerf", "one", SPECS["volcano"])
     operator.apply("IPerf", "two", SPECS["kueue"])
-    for name, words in (("one", "needs Volcano"), ("two", "no LocalQueue team")):
+    for name, reason in (("one", "needs Volcano"), ("two", "no LocalQueue team")):
         eventually(lambda name=name: operator.status("iperf", name).get("phase") == "Failed", 60)
-        found = operator.status("iperf", name)
-        assert found["failure"] == "refused" and words in found["message"]
-    assert not made(operator, "pods") and not operator.get("jobs")["items"]
+        status = operator.status("iperf", name)
+        assert status["failure"] == "refused" and reason in status["message"]
+    assert not benchmark_objects(operator, "pods") and not operator.get("jobs")["items"]
 
 
 @pytest.mark.parametrize("kind", ["IPerf", "MPIPingPong", "Fio"])
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
-def test_every_object_is_valid(
+def test_the_api_server_accepts_every_object_of_a_gang(
     plane: ControlPlane, namespace: str, admitters: None, kind: str, spec: dict[str, str]
 ) -> None:
-    one = benchmark.read({"kind": kind, "metadata": {"name": "one"}, "spec": spec})
+    iperf = benchmark.read({"kind": kind, "metadata": {"name": "one"}, "spec": spec})
     owner = {
         "apiVersion": "scaletest.dev/v1alpha1",
         "kind": kind,
@@ -94,8 +96,8 @@ def test_every_object_is_valid(
         "uid": "0b5e",
         "controller": True,
     }
-    for what, body in gang_scheduling.manifests_of(one, owner, "image"):
-        kinds = {"apiVersion": what.api.removeprefix("/apis/"), "kind": what.kind}
+    for resource, body in gang_scheduling.manifests_of(iperf, owner, "image"):
+        kinds = {"apiVersion": resource.api.removeprefix("/apis/"), "kind": resource.kind}
         plane.kubectl(
             "create",
             "-n",
@@ -108,16 +110,16 @@ def test_every_object_is_valid(
         )
 
 
-def test_what_volcano_places_is_measured(
+def test_a_benchmark_runs_when_volcano_has_placed_its_pods(
     plane: ControlPlane, admitters: None, operator: Operator
 ) -> None:
     # given pods that no other scheduler takes
     operator.apply("IPerf", "one", {"duration": 5, **SPECS["volcano"]})
     eventually(lambda: "all 2 pods" in operator.status("iperf", "one").get("message", ""), 60)
-    eventually(lambda: len(made(operator, "pods")) == 2, 60)
+    eventually(lambda: len(benchmark_objects(operator, "pods")) == 2, 60)
     # when Volcano has a place for them
     node = json.loads(plane.kubectl("get", "nodes", "-o", "json"))["items"][0]["metadata"]["name"]
-    for pod in made(operator, "pods"):
+    for pod in benchmark_objects(operator, "pods"):
         meta = {"name": pod["metadata"]["name"], "namespace": operator.namespace}
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
@@ -135,15 +137,15 @@ def test_what_volcano_places_is_measured(
     eventually(
         lambda: (
             not operator.get("podgroups.scheduling.volcano.sh,jobs")["items"]
-            and not made(operator, "pods,services")
+            and not benchmark_objects(operator, "pods,services")
         ),
         60,
     )
 
 
-def made(operator: Operator, what: str) -> list[Any]:
+def benchmark_objects(operator: Operator, kinds: str) -> list[Any]:
     """What is there of benchmarks, beside what the chart has made."""
-    found = json.loads(operator.kubectl("get", what, "-l", manifests.BENCHMARK, "-o", "json"))[
+    objects = json.loads(operator.kubectl("get", kinds, "-l", manifests.BENCHMARK, "-o", "json"))[
         "items"
     ]
-    return list(found)
+    return list(objects)

@@ -34,9 +34,9 @@ def controllers(plane: ControlPlane) -> Iterator[None]:
     with ExitStack() as running:
         try:
             for kind in (JobSets, Kueue):
-                one = kind(plane)
-                running.callback(one.down)
-                one.up()
+                controller = kind(plane)
+                running.callback(controller.down)
+                controller.up()
         except NotBuilt as error:
             missing(str(error))
         established(plane)
@@ -52,8 +52,8 @@ def controllers(plane: ControlPlane) -> Iterator[None]:
         plane.apply(rows)
         yield
         # what holds them back is their controller's to take away
-        for what in ("clusterqueue/two", "resourceflavor/any"):
-            plane.kubectl("delete", what, "--timeout=60s")
+        for resource in ("clusterqueue/two", "resourceflavor/any"):
+            plane.kubectl("delete", resource, "--timeout=60s")
 
 
 @pytest.fixture
@@ -76,13 +76,13 @@ def operator(
             }
         ]
     )
-    one = Operator(plane, namespace, tmp_path)
-    one.kubeconfig = kubeconfig_of(plane, namespace, ACCOUNT, tmp_path)
-    one.start()
-    yield one
-    for row in one.get("iperfs")["items"]:
-        one.kubectl("delete", "iperf", row["metadata"]["name"], "--timeout=60s")
-    one.end()
+    operator = Operator(plane, namespace, tmp_path)
+    operator.kubeconfig = kubeconfig_of(plane, namespace, ACCOUNT, tmp_path)
+    operator.start()
+    yield operator
+    for row in operator.get("iperfs")["items"]:
+        operator.kubectl("delete", "iperf", row["metadata"]["name"], "--timeout=60s")
+    operator.end()
     assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
 
 
@@ -117,31 +117,31 @@ def hog(operator: Operator) -> None:
 
 def left(operator: Operator) -> list[Any]:
     """What is there of benchmarks, results excepted."""
-    found = json.loads(
+    objects = json.loads(
         operator.kubectl(
             "get", "jobsets,jobs,pods,services", "-l", manifests.BENCHMARK, "-o", "json"
         )
     )
-    return [*found["items"], *operator.get("workloads.kueue.x-k8s.io")["items"]]
+    return [*objects["items"], *operator.get("workloads.kueue.x-k8s.io")["items"]]
 
 
 @pytest.mark.parametrize("kind", ["jobset", "kueue"])
-def test_what_is_admitted_at_once_is_measured_and_leaves_nothing(
+def test_a_benchmark_that_is_admitted_at_once_is_measured_and_leaves_no_object(
     operator: Operator, kind: str
 ) -> None:
     # given a queue with room for both parts
     operator.apply("IPerf", "one", gang(kind))
     # expect it measured once, by parts that the controllers have made
     eventually(lambda: operator.status("iperf", "one").get("phase") in ("Completed", "Failed"), 90)
-    found = operator.status("iperf", "one")
-    assert (found["phase"], found["summary"]) == ("Completed", "5.000 Gbit/s"), found
-    assert {role: len(rows) for role, rows in found["pods"].items()} == {"server": 1, "client": 1}
+    status = operator.status("iperf", "one")
+    assert (status["phase"], status["summary"]) == ("Completed", "5.000 Gbit/s"), status
+    assert {role: len(rows) for role, rows in status["pods"].items()} == {"server": 1, "client": 1}
     assert len(operator.measured()) == 1
     # and nothing left, neither of ours nor of theirs
     eventually(lambda: not left(operator), 60)
 
 
-def test_a_queue_that_is_full_says_why_and_keeps_nobody_else_from_measuring(
+def test_a_benchmark_in_a_full_queue_says_why_it_waits_and_blocks_no_other(
     operator: Operator,
 ) -> None:
     # given a quota of two, of which somebody else has one; when a benchmark wants both
@@ -166,7 +166,7 @@ def test_a_queue_that_is_full_says_why_and_keeps_nobody_else_from_measuring(
     assert [name for name, _ in operator.measured()] == ["both", "plain"]
 
 
-def test_a_second_one_is_admitted_when_the_first_is_deleted(operator: Operator) -> None:
+def test_a_waiting_benchmark_is_admitted_when_the_first_is_deleted(operator: Operator) -> None:
     # given one that has the whole quota and measures without end, and a second one
     operator.apply("IPerf", "slow", gang("kueue"))
     eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
@@ -179,12 +179,12 @@ def test_a_second_one_is_admitted_when_the_first_is_deleted(operator: Operator) 
     eventually(lambda: not left(operator), 60)
 
 
-def test_one_that_never_fits_fails_at_its_limit_and_goes_out_of_the_queue(
+def test_a_benchmark_that_never_fits_fails_at_its_limit_and_leaves_the_queue(
     operator: Operator,
 ) -> None:
     operator.apply("IPerf", "huge", {**gang("kueue", "2"), "queueLimit": 5})
     eventually(lambda: operator.status("iperf", "huge").get("phase") == "Failed", 90)
-    found = operator.status("iperf", "huge")
-    assert (found["failure"], "not admitted in 5 s" in found["message"]) == ("timed_out", True)
-    assert "maximum capacity" in found["message"]
+    status = operator.status("iperf", "huge")
+    assert (status["failure"], "not admitted in 5 s" in status["message"]) == ("timed_out", True)
+    assert "maximum capacity" in status["message"]
     eventually(lambda: not left(operator), 60)

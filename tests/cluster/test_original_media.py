@@ -43,66 +43,66 @@ OPTIONS |= {"-glob": "--device-glob", "-limit": "--time-limit"}
 FLAGS = {"-null-in": "--null-input", "-ignore": "--ignore-arguments"}
 
 
-def parsed(words: list[str], options: list[str], flags: list[str]) -> dict[str, Any]:
+def parsed(arguments: list[str], options: list[str], flags: list[str]) -> dict[str, Any]:
     parser = argparse.ArgumentParser(prefix_chars="-", allow_abbrev=False, exit_on_error=False)
     for name in options:
         parser.add_argument(name, dest=name)
     for name in flags:
         parser.add_argument(name, dest=name, action="store_true")
-    return vars(parser.parse_args(words))
+    return vars(parser.parse_args(arguments))
 
 
 @pytest.fixture
 def pod(helm: str) -> dict[str, Any]:
     """The pod of the example's workers."""
     rows = objects(render(helm, "-f", str(CHART / "examples" / "intel-original-media.yaml")))
-    (found,) = [
+    (deployment,) = [
         row
         for row in rows
         if row["kind"] == "Deployment" and row["metadata"]["name"] == "trial-scaletest-media"
     ]
-    spec: dict[str, Any] = found["spec"]["template"]["spec"]
+    spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
     return spec
 
 
-def test_the_command_is_the_same_word_for_word(pod: dict[str, Any]) -> None:
+def test_the_command_equals_that_of_the_original(pod: dict[str, Any]) -> None:
     ours = pod["containers"][0]["args"]
     assert ours[ours.index("--") + 1 :] == ORIGINAL_ARGUMENTS[ORIGINAL_ARGUMENTS.index("--") + 1 :]
 
 
-def test_every_option_has_its_value(pod: dict[str, Any]) -> None:
+def test_every_option_of_the_original_has_the_same_value(pod: dict[str, Any]) -> None:
     ours = pod["containers"][0]["args"]
     theirs = parsed(
         ORIGINAL_ARGUMENTS[: ORIGINAL_ARGUMENTS.index("--")], list(OPTIONS), list(FLAGS)
     )
     own = ["--grace", "--per-device"]
-    found = parsed(ours[1 : ours.index("--")], [*OPTIONS.values(), *own], list(FLAGS.values()))
+    values = parsed(ours[1 : ours.index("--")], [*OPTIONS.values(), *own], list(FLAGS.values()))
     # no limit is said by leaving it out
     expected = {
         ours: None if theirs[name] == "0" else theirs[name]
         for name, ours in {**OPTIONS, **FLAGS}.items()
     }
-    assert {name: value for name, value in found.items() if name not in own} == expected
+    assert {name: value for name, value in values.items() if name not in own} == expected
 
 
-def test_device_volume_and_grace_are_the_same(pod: dict[str, Any]) -> None:
+def test_device_volume_and_grace_period_equal_those_of_the_original(pod: dict[str, Any]) -> None:
     (worker,) = pod["containers"]
     resource = "gpu.intel.com/i915"
     assert int(worker["resources"]["limits"][resource]) == ORIGINAL_LIMITS[resource]
-    (mount,) = [one for one in worker["volumeMounts"] if one["mountPath"] == "/data"]
-    (volume,) = [one for one in pod["volumes"] if one["name"] == mount["name"]]
+    (mount,) = [mounted for mounted in worker["volumeMounts"] if mounted["mountPath"] == "/data"]
+    (volume,) = [place for place in pod["volumes"] if place["name"] == mount["name"]]
     assert mount["readOnly"] is True
     assert volume["persistentVolumeClaim"] == {"claimName": "media-data", "readOnly": True}
     assert pod["terminationGracePeriodSeconds"] == 15
     fields = {
-        one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"]
-        for one in worker["env"]
-        if "NAME" in one["name"]
+        variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"]
+        for variable in worker["env"]
+        if "NAME" in variable["name"]
     }
     assert fields == {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
 
 
-def test_the_volume_is_read_only_for_many(helm: str) -> None:
+def test_the_volume_is_claimed_read_only_many(helm: str) -> None:
     rows = objects(render(helm, "-f", str(CHART / "examples" / "intel-original-media.yaml")))
     (claim,) = [
         row
@@ -113,7 +113,9 @@ def test_the_volume_is_read_only_for_many(helm: str) -> None:
     assert claim["spec"]["resources"]["requests"]["storage"] == "1G"
 
 
-def test_what_differs_is_what_the_documentation_says(pod: dict[str, Any]) -> None:
+def test_the_differences_from_the_original_are_those_of_the_documentation(
+    pod: dict[str, Any],
+) -> None:
     (worker,) = pod["containers"]
     rules = {**pod["securityContext"], **worker["securityContext"]}
     same = {name: value for name, value in ORIGINAL_SECURITY.items() if name != "runAsUser"}

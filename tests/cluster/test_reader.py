@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
-from hack.kubernetes.reader import Reader
+from hack.kubernetes.reader import ObjectReader
 from tests.cluster.conftest import needs_own
 
 CALLS = [
@@ -40,13 +40,15 @@ LEFT += [
 
 
 @pytest.fixture
-def reader(plane: ControlPlane) -> Reader:
+def reader(plane: ControlPlane) -> ObjectReader:
     return plane.reader()
 
 
 @needs_own
 @pytest.mark.parametrize("call", CALLS)
-def test_it_is_what_kubectl_prints(plane: ControlPlane, reader: Reader, call: str) -> None:
+def test_the_reader_answers_as_kubectl_does(
+    plane: ControlPlane, reader: ObjectReader, call: str
+) -> None:
     def kubectl() -> str:
         line = [tool("kubernetes", "kubectl"), f"--kubeconfig={plane.kubeconfig}", *call.split()]
         return subprocess.run(line, capture_output=True, text=True, check=True).stdout
@@ -62,5 +64,5 @@ def test_it_is_what_kubectl_prints(plane: ControlPlane, reader: Reader, call: st
 
 @needs_own
 @pytest.mark.parametrize("call", LEFT)
-def test_it_leaves_all_else_to_kubectl(reader: Reader, call: str) -> None:
+def test_the_reader_leaves_other_commands_to_kubectl(reader: ObjectReader, call: str) -> None:
     assert reader(call.split()) is None

@@ -65,16 +65,18 @@ def without(plane: ControlPlane, release: tuple[str, Path]) -> Iterator[Any]:
     before: list[tuple[tuple[str, ...], Any]] = []
 
     def take(right: str, *, everywhere: bool = False) -> None:
-        what = (
+        role_arguments = (
             ("clusterrole", f"{name}-bench-scaletest-read")
             if everywhere
             else ("-n", name, "role", ROLE)
         )
-        scope = what[:2] if what[0] == "-n" else ()
-        kind, role = what[-2:]
+        scope = role_arguments[:2] if role_arguments[0] == "-n" else ()
+        kind, role = role_arguments[-2:]
         rules = json.loads(plane.kubectl(*scope, "get", kind, role, "-o", "json"))["rules"]
-        left = [rule for one in rules for rule in split(one) if words(rule) != right]
-        assert len(left) == sum(len(split(one)) for one in rules) - 1, f"the role has no {right}"
+        left = [
+            verb_rule for rule in rules for verb_rule in split(rule) if right_of(verb_rule) != right
+        ]
+        assert len(left) == sum(len(split(rule)) for rule in rules) - 1, f"the role has no {right}"
         before.append(((*scope, "patch", kind, role), rules))
         change(before[-1][0], left)
 
@@ -95,7 +97,7 @@ def split(rule: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def words(rule: dict[str, Any]) -> str:
+def right_of(rule: dict[str, Any]) -> str:
     group = rule["apiGroups"][0]
     return f"{rule['verbs'][0]} {rule['resources'][0]}" + (f".{group}" if group else "")
 
@@ -128,28 +130,32 @@ def test_the_roles_are_those_of_the_docs(plane: ControlPlane, release: tuple[str
         re.MULTILINE,
     )
     documented = {
-        f"{verb} {what}" + (f".{group}" if group else "")
-        for group, what, verbs in rows
+        f"{verb} {resource}" + (f".{group}" if group else "")
+        for group, resource, verbs in rows
         for verb in verbs.split(", ")
     }
     rules = json.loads(plane.kubectl("-n", name, "get", "role", ROLE, "-o", "json"))["rules"]
-    assert {words(one) for rule in rules for one in split(rule)} == documented == {*NEEDED, *USEFUL}
+    assert (
+        {right_of(verb_rule) for rule in rules for verb_rule in split(rule)}
+        == documented
+        == {*NEEDED, *USEFUL}
+    )
     rules = json.loads(
         plane.kubectl("get", "clusterrole", f"{name}-bench-scaletest-read", "-o", "json")
     )["rules"]
-    assert {words(one) for rule in rules for one in split(rule)} == {*CLUSTER}
+    assert {right_of(verb_rule) for rule in rules for verb_rule in split(rule)} == {*CLUSTER}
 
 
 def test_check_finds_every_right(release: tuple[str, Path]) -> None:
     name, config = release
     done = scaletest(config, "cluster", "check", "-n", name, "-o", "json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    lacking = [row["right"] for row in found["rights"] if not row["allowed"]]
+    check = json.loads(done.stdout)
+    lacking = [row["right"] for row in check["rights"] if not row["allowed"]]
     assert lacking == ["list deployments.apps"]
-    assert found["version"].startswith("v1.")
-    assert found["keda"] is True
-    states = {api["group"]: api["state"] for api in found["apis"]}
+    assert check["version"].startswith("v1.")
+    assert check["keda"] is True
+    states = {api["group"]: api["state"] for api in check["apis"]}
     assert list(states) == ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"]
     assert OTHER or set(states.values()) == {"absent"}
     table = scaletest(config, "cluster", "check", "-n", name).stdout
@@ -165,11 +171,11 @@ def test_a_needed_verb_that_is_missing_is_named_before_anything_changes(
     without(right)
     if right in CLUSTER:
         without(right, everywhere=True)
-    told = says(
+    refused = says(
         config, "cluster", "check", "-n", name, until=f"we may not {right} in namespace {name}"
     )
-    assert told.returncode == 7
-    assert re.search(rf"^  MISSING +{re.escape(right)} ", told.stdout, re.MULTILINE)
+    assert refused.returncode == 7
+    assert re.search(rf"^  MISSING +{re.escape(right)} ", refused.stdout, re.MULTILINE)
     options = [
         "--deployment",
         "bench-scaletest-sleep",
@@ -228,11 +234,11 @@ def test_without_a_verb_in_the_whole_cluster_devices_are_unknown(
 ) -> None:
     name, config = release
     without(right, everywhere=True)
-    told = says(
+    shown = says(
         config, "cluster", "devices", "-n", name, until=f"we may not {right} in all namespaces"
     )
-    assert told.returncode == 0
-    assert "unknown: " in told.stdout
+    assert shown.returncode == 0
+    assert "unknown: " in shown.stdout
 
 
 @needs_own
@@ -240,21 +246,21 @@ def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> No
     name, config = release
     done = scaletest(config, "cluster", "devices", "-n", name, "-o", "json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert [(row["node"], row["resource"], row["allocatable"]) for row in found["nodes"]] == [
+    devices = json.loads(done.stdout)
+    assert [(row["node"], row["resource"], row["allocatable"]) for row in devices["nodes"]] == [
         ("intel-0", "gpu.intel.com/xe", 2),
         ("intel-1", "gpu.intel.com/xe", 2),
     ]
-    assert [(row["driver"], row["node"], row["devices"]) for row in found["slices"]] == [
+    assert [(row["driver"], row["node"], row["devices"]) for row in devices["slices"]] == [
         ("gpu.intel.com", "intel-0", 2),
         ("gpu.intel.com", "intel-1", 2),
     ]
-    assert found["unknown"] == []
+    assert devices["unknown"] == []
 
 
 @needs_own
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (["--resource", "gpu.intel.com/xe=1", "--limit", "4"], 0, "4 workers fit"),
         (
@@ -272,16 +278,18 @@ def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> No
         (["--cpu", "many"], 2, "500m"),
     ],
 )
-def test_how_far_a_plan_can_grow(
-    release: tuple[str, Path], options: list[str], code: int, said: str
+def test_devices_says_how_many_workers_the_cluster_has_room_for(
+    release: tuple[str, Path], options: list[str], code: int, message: str
 ) -> None:
     name, config = release
     done = scaletest(config, "cluster", "devices", "-n", name, *options)
     assert done.returncode == code, done.stdout + done.stderr
-    assert said in done.stdout + done.stderr
+    assert message in done.stdout + done.stderr
 
 
-def test_a_quota_ends_a_plan(plane: ControlPlane, release: tuple[str, Path]) -> None:
+def test_devices_names_the_quota_that_limits_the_workers(
+    plane: ControlPlane, release: tuple[str, Path]
+) -> None:
     name, config = release
     plane.kubectl("-n", name, "create", "quota", "few", "--hard=requests.memory=10Gi")
     try:
@@ -297,8 +305,8 @@ def test_a_quota_ends_a_plan(plane: ControlPlane, release: tuple[str, Path]) -> 
             "--limit",
             "4",
         ]
-        told = says(config, *options, until="no more of quota few: requests.memory")
-        assert told.returncode == 3
+        refused = says(config, *options, until="no more of quota few: requests.memory")
+        assert refused.returncode == 3
         assert (
             "quota few: requests.memory" in scaletest(config, "cluster", "check", "-n", name).stdout
         )
@@ -306,7 +314,7 @@ def test_a_quota_ends_a_plan(plane: ControlPlane, release: tuple[str, Path]) -> 
         plane.kubectl("-n", name, "delete", "quota", "few")
 
 
-def test_shares_that_intel_removed_are_warned_of(
+def test_device_shares_that_intel_removed_are_warned_of(
     plane: ControlPlane, release: tuple[str, Path]
 ) -> None:
     # given a Deployment as the original tester's media example had it
@@ -339,7 +347,7 @@ def test_shares_that_intel_removed_are_warned_of(
         assert "-shared-dev-num" in done.stdout
 
 
-def test_no_cluster_is_an_error_that_says_so(tmp_path: Path) -> None:
+def test_without_a_cluster_check_and_devices_end_with_an_error(tmp_path: Path) -> None:
     for action in ("check", "devices"):
         done = scaletest(tmp_path / "none", "cluster", action)
         assert done.returncode == 7

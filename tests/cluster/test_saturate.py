@@ -66,12 +66,12 @@ def cluster(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
             },
         ]
     )
-    found = connect(namespace)
-    eventually(lambda: Service(found, "svc/model").endpoints() == (2, 2), 60)
-    return found
+    cluster = connect(namespace)
+    eventually(lambda: Service(cluster, "svc/model").endpoints() == (2, 2), 60)
+    return cluster
 
 
-def test_a_service_says_where_it_is_and_what_stands_behind_it(cluster: Cluster) -> None:
+def test_the_address_and_the_workload_of_a_service_are_read(cluster: Cluster) -> None:
     service = Service(cluster, "svc/model:http/score")
     assert (service.port, service.reference.path) == ("80", "/score")
     assert service.url() == f"http://model.{cluster.namespace}.svc:80/score"
@@ -84,7 +84,7 @@ def test_a_service_says_where_it_is_and_what_stands_behind_it(cluster: Cluster) 
         Service(cluster, "svc/model:81")
 
 
-def test_an_active_autoscaler_is_refused_or_held_and_put_back(
+def test_an_active_autoscaler_is_refused_or_held_and_restored(
     plane: ControlPlane, cluster: Cluster
 ) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
@@ -105,21 +105,21 @@ def test_an_active_autoscaler_is_refused_or_held_and_put_back(
         )["spec"]
         return row["minReplicas"], row["maxReplicas"]
 
-    held = AutoscalerHold(cluster, Deployment(cluster, "model"))
-    held.hold()
+    autoscalers = AutoscalerHold(cluster, Deployment(cluster, "model"))
+    autoscalers.hold()
     assert limits() == (2, 2)
     # when the test itself changes the number, the autoscaler is held there, and still put back to
     # what it had
-    held.hold(4)
+    autoscalers.hold(4)
     assert limits() == (4, 4)
-    assert held.release() == [] and held.release() == []
+    assert autoscalers.release() == [] and autoscalers.release() == []
     assert limits() == (1, 9)
-    held.hold()
+    autoscalers.hold()
     plane.kubectl("-n", cluster.namespace, "delete", "hpa", "model")
-    assert held.release() == []
+    assert autoscalers.release() == []
 
 
-def test_a_deployment_is_tuned_and_put_back(plane: ControlPlane, cluster: Cluster) -> None:
+def test_a_deployment_is_tuned_and_restored(plane: ControlPlane, cluster: Cluster) -> None:
     def container() -> dict[str, Any]:
         row = json.loads(
             plane.kubectl("-n", cluster.namespace, "get", "deployment", "model", "-o", "json")
@@ -144,7 +144,7 @@ def test_a_deployment_is_tuned_and_put_back(plane: ControlPlane, cluster: Cluste
     assert container() == before
 
 
-def test_a_deployment_is_put_back_although_the_api_server_is_busy(
+def test_a_deployment_is_restored_although_the_api_server_is_busy(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a change, and an API server that is busy twice, then for good
@@ -155,11 +155,11 @@ def test_a_deployment_is_put_back_although_the_api_server_is_busy(
     pauses.clear()
     change, left = BackupAnnotation._patch, [2]
 
-    def busy(*given: Any) -> None:
+    def busy(*arguments: Any) -> None:
         left[0] -= 1
         if left[0] >= 0:
             raise Busy("cannot change deployment model: 503 busy")
-        change(*given)
+        change(*arguments)
 
     monkeypatch.setattr(BackupAnnotation, "_patch", busy)
     assert (
@@ -171,11 +171,16 @@ def test_a_deployment_is_put_back_although_the_api_server_is_busy(
     left[0] = 0
     tuning.apply({})
     left[0] = 1000
-    said = "\n".join(tuning.put_back())
-    assert "--restore" in said and "2 replicas" in said and "500m" in said and "503 busy" in said
+    messages = "\n".join(tuning.put_back())
+    assert (
+        "--restore" in messages
+        and "2 replicas" in messages
+        and "500m" in messages
+        and "503 busy" in messages
+    )
 
 
-def test_what_a_note_does_not_name_stays_as_it_is_now(
+def test_a_restore_changes_only_what_the_backup_names(
     plane: ControlPlane, cluster: Cluster
 ) -> None:
     # given a tuning that changed CPU, and somebody who rolls out another image, and another tuning
@@ -187,12 +192,12 @@ def test_what_a_note_does_not_name_stays_as_it_is_now(
         Tuning(cluster, Deployment(cluster, "model")).apply({"cpu": "200m"})
     tuning.restore()
     text = plane.kubectl("-n", cluster.namespace, "get", "deployment", "model", "-o", "json")
-    found = json.loads(text)["spec"]["template"]["spec"]["containers"][0]
+    container = json.loads(text)["spec"]["template"]["spec"]["containers"][0]
     # then the image is that one, and what was tuned is as it was
     assert (
-        found["image"] == "other"
-        and found["resources"]["requests"]["cpu"] == "500m"
-        and "env" not in found
+        container["image"] == "other"
+        and container["resources"]["requests"]["cpu"] == "500m"
+        and "env" not in container
     )
     # and when the note is taken away under a tuning, it changes nothing more
     tuning.apply({"cpu": "100m"})
@@ -201,11 +206,11 @@ def test_what_a_note_does_not_name_stays_as_it_is_now(
     assert before is not None
     note.restore(before)
     with pytest.raises(Refused):
-        note.change(before, lambda _: found, 7)
+        note.change(before, lambda _: container, 7)
     assert Deployment(cluster, "model").replicas() == 2 and tuning.put_back() != []
 
 
-def test_what_a_killed_tuning_left_is_refused_and_put_back(
+def test_the_backup_of_a_killed_tuning_refuses_the_next_and_restores_on_request(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     # given an autoscaler, and a tuning that is killed while it waits for a pod that fits nowhere
@@ -239,8 +244,15 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
         return [rows[0]["spec"]["replicas"], container, limits, ours]
 
     before = state()
-    words = ("saturate", "--service", "svc/model", "-n", cluster.namespace, "--pause-autoscalers")
-    tuned = (*words, "--tune", "cpu=4000", "--tune", "replicas=3", "--tune", "concurrency=7")
+    arguments = (
+        "saturate",
+        "--service",
+        "svc/model",
+        "-n",
+        cluster.namespace,
+        "--pause-autoscalers",
+    )
+    tuned = (*arguments, "--tune", "cpu=4000", "--tune", "replicas=3", "--tune", "concurrency=7")
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
     process = subprocess.Popen(
         program(*tuned, "--concurrency-arg", "--workers", "--ready-timeout", "86400"),
@@ -254,26 +266,26 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
     changed = state()
     assert changed[0] == 3 and changed[2] == [3, 3] and len(changed[3]) == 2
     # then whoever comes next is told, and changes nothing
-    for line in (words, (*words, "--tune", "cpu=100m")):
+    for line in (arguments, (*arguments, "--tune", "cpu=100m")):
         done = call(*line, env=environment)
         assert done.returncode == 2 and "--restore" in done.stderr, done.stderr
     assert state() == changed
     # and one command puts back what there was, once
-    done = call(*words, "--restore", env=environment)
+    done = call(*arguments, "--restore", env=environment)
     assert (
         done.returncode == 0 and "deployment model has its original settings again" in done.stderr
     ), done.stderr
     assert "HorizontalPodAutoscaler model" in done.stderr and state() == before
-    done = call(*words, "--restore", env=environment)
+    done = call(*arguments, "--restore", env=environment)
     assert done.returncode == 0 and "nothing to put back" in done.stderr
 
 
-def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_puts_all_back(
+def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_restores_everything(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     # given a pod that fits nowhere, and more patience for it than anybody has
     before = Deployment(cluster, "model")
-    words = (
+    arguments = (
         "saturate",
         "--service",
         "svc/model",
@@ -285,20 +297,22 @@ def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_puts_all_back(
         "json",
     )
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
-    line = program(*words, "--ready-timeout", "86400")
+    line = program(*arguments, "--ready-timeout", "86400")
     process = subprocess.Popen(
         line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         eventually(lambda: Deployment(cluster, "model").template != before.template, 60)
         process.send_signal(signal.SIGINT)
-        out, said = process.communicate(timeout=120)
+        out, stderr = process.communicate(timeout=120)
     finally:
         process.kill()
         process.wait()
     # then it does not wait for that, nor try the other setting
-    assert process.returncode == 4, said
-    assert [one["trouble"] for one in json.loads(out)["settings"]] == ["interrupted by Ctrl-C"]
+    assert process.returncode == 4, stderr
+    assert [setting["trouble"] for setting in json.loads(out)["settings"]] == [
+        "interrupted by Ctrl-C"
+    ]
     after = Deployment(cluster, "model")
     assert after.template == before.template and "scaletest/before-tuning" not in after.annotations
     for wrong in ("cpu=much", "memory=0"):
@@ -335,16 +349,16 @@ def test_an_autoscaler_that_a_killed_run_held_gets_its_own_limits_back(
     deployment = Deployment(cluster, "model")
     AutoscalerHold(cluster, deployment).hold()
     # when the next run holds and releases it
-    held = AutoscalerHold(cluster, deployment)
-    held.hold(3)
-    assert held.release() == []
+    autoscalers = AutoscalerHold(cluster, deployment)
+    autoscalers.hold(3)
+    assert autoscalers.release() == []
     # then it has what it had before the first
     row = json.loads(plane.kubectl("-n", cluster.namespace, "get", "hpa", "model", "-o", "json"))
     assert (row["spec"]["minReplicas"], row["spec"]["maxReplicas"]) == (1, 9)
     assert "scaletest/held" not in row["metadata"].get("annotations", {})
 
 
-def test_a_setting_that_fits_nowhere_says_why(cluster: Cluster) -> None:
+def test_a_setting_that_fits_on_no_node_fails_with_the_reason(cluster: Cluster) -> None:
     tuning = Tuning(cluster, Deployment(cluster, "model"))
     tuning.apply({"cpu": "4000"})
     with pytest.raises(WaitTimeout, match="Insufficient cpu"):
@@ -375,8 +389,8 @@ def test_agents_run_as_a_job_whose_secret_goes_with_it(
 
 def _pods(plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
     text = plane.kubectl("-n", namespace, "get", "pods", "-l", "scaletest/meeting=m1", "-o", "json")
-    found = json.loads(text)["items"]
-    return list(found) if len(found) != 1 else []
+    pods = json.loads(text)["items"]
+    return list(pods) if len(pods) != 1 else []
 
 
 def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
@@ -393,14 +407,14 @@ def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
     )
     done = call(*line, "-o", "json", env=dict(os.environ))
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["demand"]["cpu"] == 0.5 and found["demand"]["memory_gib"] == 0.25
-    assert any("2 replicas" in line for line in found["notes"]) and any(
-        "nodes of" in line for line in found["notes"]
+    size = json.loads(done.stdout)
+    assert size["demand"]["cpu"] == 0.5 and size["demand"]["memory_gib"] == 0.25
+    assert any("2 replicas" in line for line in size["notes"]) and any(
+        "nodes of" in line for line in size["notes"]
     )
 
 
-def test_a_tuning_leaves_no_trace_whatever_ends_it(
+def test_a_tuning_restores_everything_after_success_error_and_exit(
     plane: ControlPlane,
     cluster: Cluster,
     monkeypatch: pytest.MonkeyPatch,
@@ -436,7 +450,7 @@ def test_a_tuning_leaves_no_trace_whatever_ends_it(
         return [rows[0]["replicas"], asked, rows[1]["minReplicas"], rows[1]["maxReplicas"]]
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    words = [
+    arguments = [
         "--service",
         "svc/model",
         "-n",
@@ -445,7 +459,7 @@ def test_a_tuning_leaves_no_trace_whatever_ends_it(
         "replicas=1,3",
         "--pause-autoscalers",
     ]
-    words += [
+    arguments += [
         "--load",
         "closed",
         "--mode",
@@ -459,29 +473,31 @@ def test_a_tuning_leaves_no_trace_whatever_ends_it(
         "-o",
         "json",
     ]
-    given = command.make_context("saturate", words).params
-    plan = saturate_options.plan(given)
-    before, seen = state(), list[Any]()
+    options = command.make_context("saturate", arguments).params
+    plan = saturate_options.plan(options)
+    before, states = state(), list[Any]()
     # half a second a request: the tester is not late before a quarter
     with running("--slots", "2", "--seconds", "0.5") as url:
 
-        def found(given: dict[str, Any], plan: Any) -> Any:
-            seen.append(state())
-            if broken and len(seen) > 1:
+        def observed_target(options: dict[str, Any], plan: Any) -> Any:
+            states.append(state())
+            if broken and len(states) > 1:
                 raise broken
-            return saturate_target.over_http(given, plan, saturate_target.call(given, plan, url))
+            return saturate_target.over_http(
+                options, plan, saturate_target.call(options, plan, url)
+            )
 
-        monkeypatch.setattr(saturate_target, "target", found)
+        monkeypatch.setattr(saturate_target, "target", observed_target)
         for broken in (None, OSError("disk full"), SystemExit(130)):
-            seen.clear()
+            states.clear()
             if broken is None:
-                code = saturate_tune.tune(plan, given)
+                code = saturate_tune.tune(plan, options)
                 rows = json.loads(capsys.readouterr().out)["settings"]
-                assert code == 0 and [one["trouble"] for one in rows] == ["", ""]
+                assert code == 0 and [setting["trouble"] for setting in rows] == ["", ""]
             else:
                 with pytest.raises(type(broken)):
-                    saturate_tune.tune(plan, given)
+                    saturate_tune.tune(plan, options)
             # then each setting had its replicas, which the autoscaler let it have, and all is as it
             # was
-            assert [(one[0], *one[2:]) for one in seen] == [(1, 1, 1), (3, 3, 3)]
+            assert [(counts[0], *counts[2:]) for counts in states] == [(1, 1, 1), (3, 3, 3)]
             assert state() == before

@@ -34,7 +34,7 @@ MORE = (
 )
 
 
-def found(name: str, program: str) -> str:
+def built_tool(name: str, program: str) -> str:
     try:
         return tool(name, program)
     except NotBuilt as error:
@@ -60,11 +60,11 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
             schema.pop("$id", None)
             (folder / f"v{version}" / file.name).write_text(json.dumps(schema), "utf-8")
-    crds = objects(Path(found("crds", "crds.yaml")).read_text("utf-8"))
+    crds = objects(Path(built_tool("crds", "crds.yaml")).read_text("utf-8"))
     (folder / "crds").mkdir()
-    for one in crds:
-        names, group = one["spec"]["names"], one["spec"]["group"].split(".")[0]
-        for version in one["spec"]["versions"]:
+    for definition in crds:
+        names, group = definition["spec"]["names"], definition["spec"]["group"].split(".")[0]
+        for version in definition["spec"]["versions"]:
             name = f"{names['kind']}-{group}-{version['name']}.json".lower()
             schema = strict(version["schema"]["openAPIV3Schema"])
             # every object has these, whatever its definition says of them
@@ -78,22 +78,22 @@ def strict(schema: Any) -> Any:
     drop them.
     """
     if isinstance(schema, list):
-        return [strict(one) for one in schema]
+        return [strict(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: strict(value) for key, value in schema.items()}
-    known = isinstance(made.get("properties"), dict) and made.get("type") == "object"
-    if known and not made.get("x-kubernetes-preserve-unknown-fields"):
-        made.setdefault("additionalProperties", False)
-    if made.pop("x-kubernetes-int-or-string", False):
-        made.pop("type", None)
-        made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-    return made
+    closed = {key: strict(value) for key, value in schema.items()}
+    known = isinstance(closed.get("properties"), dict) and closed.get("type") == "object"
+    if known and not closed.get("x-kubernetes-preserve-unknown-fields"):
+        closed.setdefault("additionalProperties", False)
+    if closed.pop("x-kubernetes-int-or-string", False):
+        closed.pop("type", None)
+        closed["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    return closed
 
 
 def check(schemas: Path, version: str, *files: Path) -> list[dict[str, Any]]:
     """What kubeconform says of every object of the files."""
-    line = [found("kubeconform", "kubeconform"), "-strict", "-output", "json", "-verbose"]
+    line = [built_tool("kubeconform", "kubeconform"), "-strict", "-output", "json", "-verbose"]
     line += ["-kubernetes-version", version]
     for place in ("{{.NormalizedKubernetesVersion}}", "crds"):
         line += [
@@ -120,16 +120,16 @@ def rows(
     @functools.cache
     def by_example(version: str) -> dict[str, list[dict[str, Any]]]:
         folder = tmp_path_factory.mktemp("rendered")
-        told: dict[str, list[dict[str, Any]]] = {}
+        rows_of: dict[str, list[dict[str, Any]]] = {}
         for example in (None, *EXAMPLES):
             if not too_new(example, version):
                 (folder / f"{name_of(example)}.yaml").write_text(
                     render(*whole(example), version=version), "utf-8"
                 )
-                told[name_of(example)] = []
+                rows_of[name_of(example)] = []
         for row in check(schemas, version, *sorted(folder.iterdir())):
-            told[Path(row["filename"]).stem].append(row)
-        return told
+            rows_of[Path(row["filename"]).stem].append(row)
+        return rows_of
 
     return by_example
 
@@ -138,7 +138,7 @@ def whole(example: Path | None) -> list[str]:
     """The options of an example where everything that is off by default is on too."""
     options = ["-f", str(example)] if example else []
     return [
-        found(MAIN_HELM, "helm"),
+        built_tool(MAIN_HELM, "helm"),
         *options,
         *(word for key in MORE for word in ("--set", f"{key}=true")),
     ]
@@ -158,7 +158,7 @@ def test_examples_are_valid(
     if example is not None and too_new(example, version):
         # its kinds do not exist there, and the chart says so itself
         assert NEWER[example.stem] in refusal(
-            found(MAIN_HELM, "helm"), "-f", str(example), version=version
+            built_tool(MAIN_HELM, "helm"), "-f", str(example), version=version
         )
         return
     # expect that each object has a schema and fits it
@@ -181,7 +181,7 @@ def test_examples_are_valid(
         ("{apiVersion: example.org/v1, kind: Unknown, metadata: {name: a}}", "statusError"),
     ],
 )
-def test_a_wrong_or_unknown_object_is_found(
+def test_wrong_and_unknown_objects_are_reported(
     schemas: Path, tmp_path: Path, text: str, status: str
 ) -> None:
     (tmp_path / "one.yaml").write_text(text, "utf-8")

@@ -26,12 +26,12 @@ DEPLOYMENT, CLIENT = "bench-scaletest-sleep", "bench-scaletest-sleep-client"
 def agent(plane: ControlPlane, released: str, url: str, redis: Any) -> Iterator[Agent]:
     """Workers for the release's pods, and its client."""
     Queues(redis).add("sleep")
-    made = Agent(plane, released, url)
+    agent = Agent(plane, released, url)
     try:
-        made.serve_client(CLIENT, "sleep", "0.5")
-        yield made
+        agent.serve_client(CLIENT, "sleep", "0.5")
+        yield agent
     finally:
-        made.close()
+        agent.close()
 
 
 def validate(folder: Path, config: Path, namespace: str, *options: str) -> subprocess.Popen[str]:
@@ -68,7 +68,7 @@ def refused(process: subprocess.Popen[str], code: int) -> str:
 
 @pytest.mark.parametrize(("cluster_read", "steps"), [(True, [1, 2]), (False, [1, 2, 4, 8])])
 @pytest.mark.timeout(300)
-def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
+def test_a_validation_passes_with_the_rights_of_the_chart_and_restores_the_replicas(
     plane: ControlPlane,
     agent: Agent,
     released: str,
@@ -133,7 +133,7 @@ def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
 @pytest.mark.parametrize(
     "signals", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP,)]
 )
-def test_an_interrupted_run_puts_back_what_was(
+def test_an_interrupted_validation_restores_the_replicas(
     plane: ControlPlane,
     agent: Agent,
     released: str,
@@ -153,7 +153,7 @@ def test_an_interrupted_run_puts_back_what_was(
     assert json.loads(plane.kubectl("get", "--raw", f"{path}?type=json"))["result"] == 0
 
 
-def test_keda_is_refused_or_paused(
+def test_a_validation_refuses_or_pauses_keda(
     plane: ControlPlane, agent: Agent, released: str, tmp_path: Path
 ) -> None:
     spec = {"scaleTargetRef": {"name": DEPLOYMENT}, "triggers": [{"type": "cron", "metadata": {}}]}
@@ -178,7 +178,7 @@ def test_keda_is_refused_or_paused(
     assert "paused" not in mark()
 
 
-def test_an_hpa_is_refused(
+def test_a_validation_refuses_an_hpa(
     plane: ControlPlane, agent: Agent, released: str, tmp_path: Path
 ) -> None:
     plane.kubectl(
@@ -188,7 +188,7 @@ def test_an_hpa_is_refused(
     assert "HorizontalPodAutoscaler" in errors
 
 
-def test_more_than_the_devices_is_refused(
+def test_more_workers_than_devices_are_refused(
     plane: ControlPlane, main_helm: Helm, namespace: str, url: str, redis: Any, tmp_path: Path
 ) -> None:
     # given workers with a device each, and four devices
@@ -203,7 +203,7 @@ def test_more_than_the_devices_is_refused(
     assert "--limit 4" in errors
 
 
-def test_without_rights_it_names_them(plane: ControlPlane, released: str, tmp_path: Path) -> None:
+def test_missing_rights_are_named(plane: ControlPlane, released: str, tmp_path: Path) -> None:
     config = kubeconfig_of(plane, released, "default", tmp_path)
     errors = refused(validate(tmp_path, config, released, "--client", f"svc/{CLIENT}"), 7)
     for right in (
@@ -215,7 +215,7 @@ def test_without_rights_it_names_them(plane: ControlPlane, released: str, tmp_pa
         assert right in errors
 
 
-def test_pods_that_do_not_start_are_explained(
+def test_the_reason_is_named_when_pods_do_not_start(
     plane: ControlPlane, main_helm: Helm, namespace: str, url: str, redis: Any, tmp_path: Path
 ) -> None:
     # given workers for whom there is no node, and nobody who may read nodes

@@ -15,14 +15,14 @@ from h2.config import H2Configuration
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, seen: dict[str, int]) -> None:
-        self._seen = seen
+    def __init__(self, counts: dict[str, int]) -> None:
+        self._counts = counts
         self._http = h2.connection.H2Connection(H2Configuration(client_side=False))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._seen["connections"] += 1
+        self._counts["connections"] += 1
         self._http.initiate_connection()
         self._transport.write(self._http.data_to_send())
 
@@ -34,7 +34,7 @@ class _Connection(asyncio.Protocol):
             return
         for event in events:
             if isinstance(event, h2.events.StreamEnded):
-                self._seen["requests"] += 1
+                self._counts["requests"] += 1
                 self._http.send_headers(event.stream_id, [(":status", "200")])
                 self._http.send_data(event.stream_id, b"ok", end_stream=True)
         self._transport.write(self._http.data_to_send())
@@ -44,12 +44,14 @@ class _Connection(asyncio.Protocol):
 def serving() -> Iterator[tuple[str, dict[str, int]]]:
     """Its URL, and what it has seen."""
     loop = asyncio.new_event_loop()
-    seen = {"connections": 0, "requests": 0}
-    server = loop.run_until_complete(loop.create_server(lambda: _Connection(seen), "127.0.0.1", 0))
+    counts = {"connections": 0, "requests": 0}
+    server = loop.run_until_complete(
+        loop.create_server(lambda: _Connection(counts), "127.0.0.1", 0)
+    )
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", seen
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", counts
     finally:
         loop.call_soon_threadsafe(server.close)
         loop.call_soon_threadsafe(loop.stop)

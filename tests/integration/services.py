@@ -46,6 +46,6 @@ def check_verdict(code: int, result: dict[str, Any]) -> None:
     """
     verdict = result["verdict"]
     assert (code, verdict["kind"]) in ((0, "PASS"), (4, "INVALID")), verdict
-    assert verdict["kind"] == "PASS" or not any(words in verdict["reason"] for words in LOSSES), (
+    assert verdict["kind"] == "PASS" or not any(loss in verdict["reason"] for loss in LOSSES), (
         verdict
     )

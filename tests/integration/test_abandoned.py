@@ -84,7 +84,7 @@ def ended_as_client_gone(queues: Queues) -> int:
     return queues.state("q").counters.get("client_gone", 0)
 
 
-def test_a_killed_client_leaves_no_demand_where_no_worker_is(
+def test_requests_of_a_killed_client_are_dropped_without_any_worker(
     url: str, redis: Any, client: Client, queues: Queues, exporter: str
 ) -> None:
     # given no worker, requests of a client that lives, a job of stock RQ, and requests of a client
@@ -107,7 +107,7 @@ def test_a_killed_client_leaves_no_demand_where_no_worker_is(
     eventually(lambda: desired_workers(exporter) == 3)
 
 
-def test_a_tick_looks_at_a_bounded_part_and_the_next_goes_on(
+def test_each_tick_checks_a_bounded_part_and_continues_after_the_last(
     redis: Any, queues: Queues, url: str
 ) -> None:
     # given a request of a dead client behind more than a tick looks at
@@ -126,7 +126,7 @@ def test_a_tick_looks_at_a_bounded_part_and_the_next_goes_on(
     assert ended_as_client_gone(queues) == 2
 
 
-def test_a_queue_of_dead_requests_alone_is_emptied_in_a_tick(
+def test_a_queue_with_only_abandoned_requests_is_emptied_in_one_tick(
     redis: Any, queues: Queues, url: str
 ) -> None:
     abandon(redis, *(f"dead-{number}" for number in range(10 * PIECE)))
@@ -134,7 +134,7 @@ def test_a_queue_of_dead_requests_alone_is_emptied_in_a_tick(
     assert (queues.state("q").waiting, ended_as_client_gone(queues)) == (0, 10 * PIECE)
 
 
-def test_far_from_both_ends_the_last_request_takes_the_place(
+def test_abandoned_requests_in_the_middle_are_replaced_by_the_last_request(
     redis: Any, queues: Queues, url: str
 ) -> None:
     # given requests of a dead client in the middle of a queue in which counting to them would take

@@ -40,11 +40,11 @@ def isolated() -> None:
 
 
 def measure(kind: str, folder: Path, **spec: Any) -> tuple[BenchmarkResult, list[BenchmarkPhase]]:
-    one = benchmark.read({"kind": kind, "spec": spec})
+    asked = benchmark.read({"kind": kind, "spec": spec})
     executor = LocalExecutor(logs=folder)
-    executor.refuse(one)
+    executor.refuse(asked)
     phases: list[BenchmarkPhase] = []
-    return executor.run(one, phases.append), phases
+    return executor.run(asked, phases.append), phases
 
 
 def log_of(folder: Path, kind: str, part: str) -> str:
@@ -93,7 +93,7 @@ def test_the_time_of_server_and_client_is_told_apart(tmp_path: Path) -> None:
     } <= {"5201"}
 
 
-def test_where_the_time_went_can_be_left_out(tmp_path: Path) -> None:
+def test_activities_are_not_recorded_with_no_causes(tmp_path: Path) -> None:
     need("iperf3")
     line = (
         "bench",
@@ -112,7 +112,7 @@ def test_where_the_time_went_can_be_left_out(tmp_path: Path) -> None:
     assert row["status"]["activities"] == {}
 
 
-def test_leaving_it_out_is_for_what_runs_here(tmp_path: Path) -> None:
+def test_no_causes_is_refused_for_benchmarks_that_a_queue_runs(tmp_path: Path) -> None:
     done = call(
         "bench", "run", "IPerf", "--queue", "q", "--no-causes", "--run-dir", str(tmp_path / "run")
     )
@@ -120,7 +120,9 @@ def test_leaving_it_out_is_for_what_runs_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("direction", ["reverse", "both"])
-def test_iperf_goes_the_other_way(isolated: None, tmp_path: Path, direction: str) -> None:
+def test_iperf_measures_the_reverse_direction(
+    isolated: None, tmp_path: Path, direction: str
+) -> None:
     need("iperf3")
     ended, _ = measure("IPerf", tmp_path, duration=1, direction=direction)
     assert ended.ok, (ended.message, ended.lines)
@@ -313,7 +315,7 @@ def test_openfoam_on_two_ranks(isolated: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["RDMABandwidth", "RDMALatency"])
-def test_rdma_without_a_device_is_classed_as_that(
+def test_rdma_without_a_device_fails_as_no_device(
     isolated: None, tmp_path: Path, kind: str
 ) -> None:
     need("ib_read_bw", "ib_read_lat")
@@ -340,7 +342,7 @@ def test_a_client_never_starts_before_its_server_is_ready(
 
 
 @pytest.mark.parametrize(
-    ("script", "limit_s", "failure", "words"),
+    ("script", "limit_s", "failure", "message"),
     [
         ("sleep 100", 1, Failure.TIMED_OUT, "was not ready in time"),
         ("echo the port is taken >&2; exit 3", 60, Failure.EXIT, "the port is taken"),
@@ -353,7 +355,7 @@ def test_a_server_that_never_serves_ends_the_benchmark(
     script: str,
     limit_s: int,
     failure: Failure,
-    words: str,
+    message: str,
 ) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -361,7 +363,7 @@ def test_a_server_that_never_serves_ends_the_benchmark(
     (tools / "iperf3").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     ended, phases = measure("IPerf", tmp_path / "logs", timeLimit=limit_s)
-    assert ended.failure is failure and words in " ".join((ended.message, *ended.lines))
+    assert ended.failure is failure and message in " ".join((ended.message, *ended.lines))
     assert phases[-1] is BenchmarkPhase.FAILED
 
 
@@ -380,7 +382,7 @@ def test_a_tool_whose_output_is_cut_off_fails(
     assert ended.failure is Failure.BAD_OUTPUT and ended.lines
 
 
-def test_what_does_not_fit_is_refused_before_it_is_written(tmp_path: Path) -> None:
+def test_a_file_larger_than_the_free_space_is_refused_before_it_is_written(tmp_path: Path) -> None:
     need("fio")
     ended, _ = measure("Fio", tmp_path, size="900P", placement="sameNode")
     assert ended.failure is Failure.REFUSED and "GB free" in ended.message
@@ -393,7 +395,7 @@ def interfaces() -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_is_left_behind_however_it_ends(
+def test_no_process_namespace_or_file_remains_however_a_benchmark_ends(
     isolated: None, tmp_path: Path, number: int
 ) -> None:
     need("iperf3")
@@ -425,7 +427,9 @@ def test_nothing_is_left_behind_however_it_ends(
         assert process.returncode == 4 and "interrupted" in errors
 
 
-def test_a_sweep_of_one_file_goes_on_where_it_was_killed(isolated: None, tmp_path: Path) -> None:
+def test_a_killed_sweep_resumes_after_the_last_measured_benchmark(
+    isolated: None, tmp_path: Path
+) -> None:
     need("iperf3")
     text = """
 apiVersion: perftest.stackhpc.com/v1alpha1

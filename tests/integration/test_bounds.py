@@ -206,7 +206,7 @@ def test_the_books_balance_while_a_queue_is_being_removed(
 
 
 @pytest.mark.parametrize(("place", "counts"), [(0, True), (60_000, False), (-1, True)])
-def test_a_late_result_is_looked_up_near_the_ends_of_the_queue(
+def test_a_late_result_is_searched_near_the_ends_of_the_queue_only(
     redis: Any, url: str, queues: Queues, place: int, counts: bool
 ) -> None:
     # given a request that waits again among very many, while its first worker finishes it
@@ -266,12 +266,12 @@ def test_very_many_queues_are_read_in_pages(
         redis.hset(keys.wait(f"q-{number}"), mapping=dict.fromkeys(range(buckets), 5))
         redis.hset(keys.run(f"q-{number}"), mapping=dict.fromkeys(range(buckets), 7))
     # when they are read
-    seen = snapshot(redis)
+    state = snapshot(redis)
     # expect all of them, and no call that reads very much
-    assert [queue.name for queue in seen.queues] == sorted(
+    assert [queue.name for queue in state.queues] == sorted(
         ["q", *[f"q-{number}" for number in range(150)]]
     )
-    assert all(sum(queue.run.values()) == 7 * len(queue.wait) for queue in seen.queues)
+    assert all(sum(queue.run.values()) == 7 * len(queue.wait) for queue in state.queues)
     assert (
         max(
             sum(row[7].count(b",") + row[8].count(b",") for row in answer[2:]) / 2
@@ -280,9 +280,9 @@ def test_very_many_queues_are_read_in_pages(
         <= 5000
     )
     # and a snapshot that says how many instants it is of
-    assert seen.pages == len(pages) > 2
-    assert [queue.at_s for queue in seen.queues] == sorted(queue.at_s for queue in seen.queues)
-    assert min(queue.at_s for queue in seen.queues) == seen.at_s
+    assert state.pages == len(pages) > 2
+    assert [queue.at_s for queue in state.queues] == sorted(queue.at_s for queue in state.queues)
+    assert min(queue.at_s for queue in state.queues) == state.at_s
 
 
 def test_few_queues_are_read_at_one_instant(
@@ -290,11 +290,11 @@ def test_few_queues_are_read_at_one_instant(
 ) -> None:
     for number in range(10):
         queues.add(f"q-{number}")
-    seen = snapshot(redis)
-    assert (seen.pages, len(pages), {queue.at_s for queue in seen.queues}) == (1, 1, {seen.at_s})
+    state = snapshot(redis)
+    assert (state.pages, len(pages), {queue.at_s for queue in state.queues}) == (1, 1, {state.at_s})
 
 
-def test_no_queue_at_all_is_a_snapshot_too(redis: Any) -> None:
+def test_a_snapshot_without_queues_is_empty(redis: Any) -> None:
     assert (snapshot(redis).queues, snapshot(redis).pages) == ((), 1)
 
 
@@ -314,11 +314,11 @@ def test_books_balance_in_every_page(
         return real(self, *arguments)
 
     monkeypatch.setattr(Script, "__call__", busy)
-    seen = snapshot(redis)
-    assert [queue.waiting for queue in seen.queues] == [
-        queue.counters.get("submitted", 0) for queue in seen.queues
+    state = snapshot(redis)
+    assert [queue.waiting for queue in state.queues] == [
+        queue.counters.get("submitted", 0) for queue in state.queues
     ]
-    assert seen.pages == 4
+    assert state.pages == 4
 
 
 def test_a_queue_that_is_removed_between_two_pages_is_left_out(
@@ -334,8 +334,8 @@ def test_a_queue_that_is_removed_between_two_pages_is_left_out(
         return answer
 
     monkeypatch.setattr(Script, "__call__", removing)
-    seen = snapshot(redis)
-    assert ([queue.name for queue in seen.queues], seen.unreadable) == (["q"], ())
+    state = snapshot(redis)
+    assert ([queue.name for queue in state.queues], state.unreadable) == (["q"], ())
 
 
 def test_a_queue_of_very_many_workers_is_read_in_pages(
@@ -364,8 +364,8 @@ def test_a_hash_of_far_too_many_fields_is_not_read(
     redis: Any, queues: Queues, calls: list[tuple[str, int]]
 ) -> None:
     redis.hset(keys.wait("q"), mapping=dict.fromkeys(range(3000), 1))
-    seen = snapshot(redis)
-    assert [name for name, why in seen.unreadable if "3000 fields" in why] == ["q"]
+    state = snapshot(redis)
+    assert [name for name, why in state.unreadable if "3000 fields" in why] == ["q"]
 
 
 def test_a_large_job_of_stock_rq_is_taken_without_reading_it(redis: Any, queues: Queues) -> None:
@@ -408,7 +408,7 @@ def test_books_are_checked_in_pages(
     assert redis.info("commandstats")["cmdstat_lrange"]["calls"] == 7
 
 
-def test_long_arguments_make_small_submissions(
+def test_requests_with_long_arguments_are_submitted_in_smaller_batches(
     client: Client, redis: Any, queues: Queues, monkeypatch: Any
 ) -> None:
     # given requests that are many, and each as long as it may be

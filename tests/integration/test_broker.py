@@ -24,7 +24,9 @@ from tests.integration.lanes import done, lane_of
 real = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 
 
-def test_a_request_goes_round(client: Client, redis: Any, queues: Queues) -> None:
+def test_a_request_is_submitted_run_and_answered(
+    client: Client, redis: Any, queues: Queues
+) -> None:
     # given a request
     request = Request(client.new_id(), "q", ("a", "b"), 2.5)
     client.submit_one(request)
@@ -235,7 +237,7 @@ def queue_url(redis: Any) -> str:
     return "unix://" + redis.connection_pool.connection_kwargs["path"]
 
 
-def test_scripts_come_back_after_a_script_flush(client: Client, redis: Any) -> None:
+def test_scripts_are_loaded_again_after_a_script_flush(client: Client, redis: Any) -> None:
     lane = lane_of(redis)
     assert lane.cycle(None) is None
     redis.script_flush()
@@ -255,7 +257,7 @@ def test_an_idle_worker_takes_what_arrives_while_it_waits(client: Client, redis:
     lane.close()
 
 
-def test_a_paused_queue_gives_nothing_and_keeps_its_order(
+def test_a_paused_queue_hands_out_no_request_and_keeps_its_order(
     client: Client, redis: Any, queues: Queues
 ) -> None:
     ids = [client.new_id() for _ in range(2)]
@@ -271,7 +273,9 @@ def test_a_paused_queue_gives_nothing_and_keeps_its_order(
     lane.close()
 
 
-def test_purge_answers_the_clients(client: Client, queues: Queues, redis: Any) -> None:
+def test_a_purge_sends_a_reply_for_every_request(
+    client: Client, queues: Queues, redis: Any
+) -> None:
     client.submit([Request(client.new_id(), "q") for _ in range(1500)])
     assert queues.purge("q") == 1500
     assert {reply.outcome for reply in wait_for(client, 1500).values()} == {Outcome.PURGED}
@@ -279,7 +283,7 @@ def test_purge_answers_the_clients(client: Client, queues: Queues, redis: Any) -
     assert not redis.keys("rq:job:*")
 
 
-def test_removing_a_queue_leaves_nothing(client: Client, queues: Queues, redis: Any) -> None:
+def test_removing_a_queue_removes_all_its_keys(client: Client, queues: Queues, redis: Any) -> None:
     client.submit_one(Request(client.new_id(), "q"))
     queues.remove("q")
     client.close()
@@ -302,18 +306,18 @@ def test_removing_a_queue_answers_what_was_being_taken(
 
 @real
 @given(st.integers(0, 4_102_444_800_000_000))
-def test_stamps_are_those_of_rq(redis: Any, micros: int) -> None:
+def test_timestamps_have_the_format_of_rq(redis: Any, micros: int) -> None:
     body = (
         script("submit")
         .text.split("local call")[0]
         .replace("local clock = redis.call('TIME')", "local clock={0,0}")
     )
     at = datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
-    found = redis.eval(body + "\nreturn stamp(tonumber(ARGV[1]))", 0, micros)
-    assert found.decode() == at.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    stamp = redis.eval(body + "\nreturn stamp(tonumber(ARGV[1]))", 0, micros)
+    assert stamp.decode() == at.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
-def test_an_unreachable_server_is_one_line(tmp_path: Any) -> None:
+def test_an_unreachable_server_is_reported_in_one_line(tmp_path: Any) -> None:
     with pytest.raises(Unreachable, match="cannot be reached") as caught:
         connect("redis://:secret@127.0.0.1:1/0")
     assert "secret" not in caught.value.message

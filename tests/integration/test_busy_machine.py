@@ -61,7 +61,7 @@ def test_a_benchmark_says_that_the_machine_was_busy(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("busy")
-def test_the_saturation_of_a_local_service_says_it(tmp_path: Path) -> None:
+def test_a_saturation_of_a_local_service_says_that_the_machine_was_busy(tmp_path: Path) -> None:
     with running("--slots", "4", "--seconds", "0.05") as url:
         plan = (
             "--load",

@@ -122,7 +122,7 @@ def test_a_second_client_cancels_at_the_same_time(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
 @given(seed=st.integers(0, 2**32), deep=st.booleans())
-def test_nothing_is_lost_doubled_or_left_whatever_happens_between_two_calls(
+def test_no_request_is_lost_or_answered_twice_whatever_happens_between_two_calls(
     redis: Any, short: None, monkeypatch: pytest.MonkeyPatch, seed: int, deep: bool
 ) -> None:
     # given a queue, in which every place is near an end, or where those in the middle are too far

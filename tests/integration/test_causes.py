@@ -85,7 +85,7 @@ def objects(activity: Activity, state: State) -> set[str]:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def lock_held(path: Path) -> Iterator[None]:
     """A lock of ours that is given back after a second or so by a process of its own."""
     with path.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -97,7 +97,7 @@ def held(path: Path) -> Iterator[None]:
 
 def test_a_file_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
     path = tmp_path / "shared lock"
-    with held(path):
+    with lock_held(path):
         activity = sampled(wake, "flock", str(path), "true")
     assert longest(activity) is State.FILE_LOCK
     assert objects(activity, State.FILE_LOCK) == {str(path)}
@@ -168,7 +168,7 @@ def test_a_semaphore_in_shared_memory_is_named(wake: Wake, tmp_path: Path) -> No
     assert objects(result.activity, State.LOCK) == {injected.object}
 
 
-def test_a_sleep_is_a_sleep(wake: Wake) -> None:
+def test_a_sleeping_command_is_seen_as_sleep(wake: Wake) -> None:
     assert longest(sampled(wake, "sleep", "1")) is State.SLEEP
 
 
@@ -190,7 +190,7 @@ def test_a_command_beside_others_waits_for_a_cpu(wake: Wake) -> None:
     assert activity.involuntary_switches > 0
 
 
-def test_children_that_live_shortly_are_not_guessed(wake: Wake) -> None:
+def test_the_time_of_short_lived_children_is_not_observed(wake: Wake) -> None:
     # none of them lives through the time between two looks
     loop = "for i in $(seq 60); do sleep 0.02; done"
     activity = sampled(wake, "sh", "-c", loop)
@@ -200,7 +200,7 @@ def test_children_that_live_shortly_are_not_guessed(wake: Wake) -> None:
 
 def test_a_child_of_a_child_is_seen(wake: Wake, tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with held(path):
+    with lock_held(path):
         activity = sampled(wake, "sh", "-c", f"sh -c 'flock {path} true; true'; true")
     assert longest(activity) is State.FILE_LOCK
     assert objects(activity, State.FILE_LOCK) == {str(path)}
@@ -234,10 +234,10 @@ def test_of_short_requests_a_part_is_sampled_and_of_long_ones_and_those_with_a_d
     assert all(sampler.draw() for _ in range(50))
 
 
-def test_programs_do_not_mix(wake: Wake, tmp_path: Path) -> None:
+def test_a_second_command_has_no_waits_of_the_first(wake: Wake, tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with programs(wake) as program:
-        with held(path):
+        with lock_held(path):
             first = activity_of(program.run(["flock", str(path), "true"], 0.0, {}).result)
         second = activity_of(program.run(["sleep", "0.5"], 0.0, {}).result)
     assert State.FILE_LOCK in first.seconds and State.FILE_LOCK not in second.seconds
@@ -312,7 +312,7 @@ def test_a_cpu_limit_is_told_from_too_few_cores(tmp_path: Path) -> None:
     assert activity.throttled_s > 0 and activity.seconds[State.THROTTLED] > 0
 
 
-def test_without_causes_there_is_no_activity(wake: Wake) -> None:
+def test_with_no_causes_a_result_has_no_activity(wake: Wake) -> None:
     runtime = Runtime(Settings(command=("/bin/sleep", "0.3"), no_causes=True), wake)
     try:
         result, run_s = runtime.run((), 0.0)
@@ -347,7 +347,7 @@ def test_denied_system_calls_leave_the_state_and_the_lock_file(
 
     monkeypatch.setattr("scaletest.system.blocking.os.pread", denied)
     path = tmp_path / "lock"
-    with held(path), programs(wake) as program:
+    with lock_held(path), programs(wake) as program:
         locked = activity_of(program.run(["flock", str(path), "true"], 0.0, {}).result)
         slept = activity_of(program.run(["sleep", "1"], 0.0, {}).result)
     assert longest(locked) is State.FILE_LOCK and longest(slept) is State.SLEEP
@@ -409,12 +409,12 @@ def test_a_setuid_program_of_another_user_does_not_fail_the_request(tmp_path: Pa
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-def test_no_privilege_is_needed() -> None:
+def test_waits_are_named_for_a_user_without_privileges() -> None:
     folder = Path("/tmp") / f"scaletest-nobody-{os.getpid()}"
     folder.mkdir(mode=0o755)
     path = folder / "lock"
     try:
-        with held(path):
+        with lock_held(path):
             path.chmod(0o666)
             activity = _as_nobody("flock", str(path), "true")
     finally:
@@ -471,7 +471,7 @@ def _peer(sockets: Sockets, connection: socket.socket) -> str | None:
     return None if peer is None else peer.name
 
 
-def test_lists_are_read_no_more_often_than_their_cost_allows() -> None:
+def test_socket_tables_are_read_at_a_rate_bounded_by_their_cost() -> None:
     now = 0.0
     sockets = Sockets(duplicate=False, clock=lambda: now)
     with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
@@ -505,7 +505,7 @@ def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
 
 
 @pytest.mark.parametrize("duplicate", [True, False])
-def test_the_clients_of_a_service_are_no_peers_that_it_asks(duplicate: bool) -> None:
+def test_clients_of_a_service_are_told_from_services_that_it_calls(duplicate: bool) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as service,
         socket.create_server(("127.0.0.1", 0)) as other,
@@ -532,7 +532,7 @@ select.select([connection, service], [], [])
 """
 
 
-def test_a_service_waits_for_its_clients_where_it_asks_nobody() -> None:
+def test_a_service_that_calls_no_other_waits_for_its_clients() -> None:
     # given a service that has clients and asks another one, until that answers
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
@@ -544,8 +544,8 @@ def test_a_service_waits_for_its_clients_where_it_asks_nobody() -> None:
         handle = blocking.open(process.pid, process.pid)
 
         def object_is(name: str) -> bool:
-            seen = blocking.look(process.pid, process.pid, handle)
-            return seen is not None and seen.doing == (State.NETWORK, name)
+            activity = blocking.look(process.pid, process.pid, handle)
+            return activity is not None and activity.doing == (State.NETWORK, name)
 
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(b"%d" % other.getsockname()[1])
@@ -556,7 +556,7 @@ def test_a_service_waits_for_its_clients_where_it_asks_nobody() -> None:
         os.close(handle)
 
 
-def test_a_descriptor_that_is_no_socket_any_more_is_not_kept() -> None:
+def test_descriptors_that_are_not_sockets_leave_no_open_file() -> None:
     near, far = os.pipe()
     sockets = Sockets()
     counts = set()
@@ -568,7 +568,7 @@ def test_a_descriptor_that_is_no_socket_any_more_is_not_kept() -> None:
     assert len(counts) == 1
 
 
-def test_peers_that_nobody_asks_for_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_unused_peers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     inodes = iter(range(1, 10**9))
     rows = [f"{number}: 0100007F:0001 0100007F:0002 01 0 0 0 0 0" for number in range(1000)]
 
@@ -667,7 +667,7 @@ os.read(os.pipe()[0], 1)
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_a_thread_that_takes_over_by_exec_ran_no_less_than_nothing() -> None:
+def test_the_cpu_time_of_a_thread_that_calls_exec_is_not_negative() -> None:
     code = """
 import os, sys, threading
 def replace():
@@ -690,7 +690,7 @@ os.read(os.pipe()[0], 1)
     assert look is not None and all(share.run_s >= 0 for share in look.shares)
 
 
-def test_processes_beyond_the_most_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_over_the_limit_of_threads_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scaletest.system.tree.MOST_THREADS", 3)
     looked_at: list[str] = []
 
@@ -709,7 +709,7 @@ def test_processes_beyond_the_most_cost_nothing(monkeypatch: pytest.MonkeyPatch)
     assert len([path for path in looked_at if path.endswith("/task")]) <= 4
 
 
-def test_numbers_of_32_bit_programs_are_not_taken_for_those_of_64_bit(tmp_path: Path) -> None:
+def test_system_calls_of_32_bit_programs_are_not_read_as_those_of_64_bit(tmp_path: Path) -> None:
     line = tmp_path / "syscall"
     # nanosleep of i386 has the number of sync on x86_64
     line.write_text("162 0xffd0a0b8 0x0 0x0 0x0 0x0 0x0 0xffd0a080 0xf7f0b549\n")
@@ -718,8 +718,8 @@ def test_numbers_of_32_bit_programs_are_not_taken_for_those_of_64_bit(tmp_path: 
             pass
         while proc.parse_call(proc.read(f"/proc/{process.pid}/syscall")) is None:
             pass
-        seen = Blocking().look(process.pid, process.pid, file.fileno())
-    assert seen is not None and seen.doing.state is State.SLEEP
+        activity = Blocking().look(process.pid, process.pid, file.fileno())
+    assert activity is not None and activity.doing.state is State.SLEEP
 
 
 def test_private_locks_need_no_list_of_mappings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -738,14 +738,14 @@ lock.acquire()
         blocking = Blocking()
         handle = blocking.open(process.pid, process.pid)
         while (
-            seen := blocking.look(process.pid, process.pid, handle)
-        ) is None or seen.doing.state is None:
+            activity := blocking.look(process.pid, process.pid, handle)
+        ) is None or activity.doing.state is None:
             pass
         os.close(handle)
-    assert seen.doing == Doing(State.LOCK)
+    assert activity.doing == Doing(State.LOCK)
 
 
-def test_a_thread_that_is_gone_is_gone() -> None:
+def test_a_thread_that_has_ended_has_no_activity() -> None:
     with subprocess.Popen(["true"]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         blocking = Blocking()
@@ -790,16 +790,16 @@ def test_records_of_a_local_validation_carry_activities(
 
 
 @pytest.mark.parametrize("option", ["--no-causes", "--device-metrics-url=http://h/"])
-def test_sampling_is_told_to_local_workers_only(option: str) -> None:
+def test_sampling_options_are_refused_for_workers_of_a_deployment(option: str) -> None:
     done = call("validate", "--deployment", "d", option)
     assert (
         done.returncode == 2 and f"{option.partition('=')[0]} is for local workers" in done.stderr
     )
 
 
-def test_local_workers_are_told_of_an_exporter(tmp_path: Path) -> None:
+def test_local_workers_get_the_address_of_device_metrics(tmp_path: Path) -> None:
     line = ["--local", "--limit", "1", "--step-time", "1", "--run-dir", str(tmp_path / "run")]
-    url, words = "http://127.0.0.1:9/metrics", tmp_path / "words"
+    url, arguments = "http://127.0.0.1:9/metrics", tmp_path / "words"
     done = call(
         "validate",
         *line,
@@ -808,10 +808,10 @@ def test_local_workers_are_told_of_an_exporter(tmp_path: Path) -> None:
         "--",
         "sh",
         "-c",
-        f"cat /proc/$PPID/cmdline > {words}",
+        f"cat /proc/$PPID/cmdline > {arguments}",
     )
     assert done.returncode in (0, 3, 4), done.stderr
-    worker = words.read_text().split("\0")
+    worker = arguments.read_text().split("\0")
     assert worker[worker.index("--device-metrics-url") + 1] == url
     # nothing listens there: it is said once, and stays with the run
     assert done.stderr.count(f"warning: the device metrics at {url} cannot be read: ") == 1
@@ -819,7 +819,7 @@ def test_local_workers_are_told_of_an_exporter(tmp_path: Path) -> None:
     assert [line for line in warnings if line.endswith("or correct --device-metrics-url")]
 
 
-def test_a_single_request_says_that_no_device_is_told_of() -> None:
+def test_once_warns_when_device_metrics_name_no_device() -> None:
     with injected_metrics("up 1\n") as url:
         done = call("worker", "--once", "--device-metrics-url", url, "--", "true")
     assert done.returncode == 0

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.timeout(900)
-def test_nothing_is_lost_in_chaos() -> None:
+def test_no_request_is_lost_or_answered_twice_under_random_faults() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hack.chaos", "--requests", "8000", "--longest", "800"],
         cwd=ROOT,

@@ -211,7 +211,9 @@ def test_a_missing_redis_is_exit_7_and_no_traceback(
     assert result.stdout == ""
 
 
-def test_queue_commands(url: str, redis: Any, start: Any) -> None:
+def test_queue_commands_declare_change_list_and_fill_queues(
+    url: str, redis: Any, start: Any
+) -> None:
     def queue(*arguments: str) -> subprocess.CompletedProcess[str]:
         return call_here("queue", *arguments, env={"SCALETEST_REDIS_URL": url})
 
@@ -259,7 +261,7 @@ def test_a_question_that_nobody_answers_changes_nothing(
 ) -> None:
     answer = call_here("queue", verb, "q", "--redis-url", url)
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr.splitlines()[-2:] == ["error: nobody answers the question", "  add --yes"]
+    assert answer.stderr.splitlines()[-2:] == ["error: the question got no answer", "  add --yes"]
     assert queues.names() == ["q"]
 
 

@@ -31,9 +31,9 @@ class Service:
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.process = process
         self._log = log
-        self.address = eventually(self._found)
+        self.address = eventually(self._address_logged)
 
-    def _found(self) -> str:
+    def _address_logged(self) -> str:
         text = self._log.read_text()
         assert self.process.poll() is None, text
         match = re.search(r"http://(\S+?)/\n", text)
@@ -66,8 +66,8 @@ class Service:
 
     def stats(self) -> dict[str, Any]:
         """The statistics."""
-        found: dict[str, Any] = json.loads(self.get("/api/v1/stats"))
-        return found
+        stats: dict[str, Any] = json.loads(self.get("/api/v1/stats"))
+        return stats
 
 
 Start = Callable[..., Service]
@@ -124,7 +124,7 @@ def serve(url: str, queues: Queues, tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-def test_it_loads_is_steered_and_says_at_the_end_what_it_did(
+def test_a_client_loads_a_queue_takes_orders_and_prints_a_summary(
     serve: Start, start: Any, redis: Any
 ) -> None:
     start()
@@ -141,14 +141,14 @@ def test_it_loads_is_steered_and_says_at_the_end_what_it_did(
     service.process.send_signal(signal.SIGTERM)
     out, _ = service.process.communicate(timeout=60)
     assert service.process.returncode == 0
-    said = json.loads(out)
-    assert (said["in_flight"], said["failed"], said["parallel"]) == (0, 0, 0)
+    summary = json.loads(out)
+    assert (summary["in_flight"], summary["failed"], summary["parallel"]) == (0, 0, 0)
     state = Queues(redis).state("q")
     assert (state.waiting, state.running, state.balance) == (0, 0, 0)
-    assert state.counters["succeeded"] == said["succeeded"]
+    assert state.counters["succeeded"] == summary["succeeded"]
 
 
-def test_a_second_signal_ends_it_at_once(serve: Start) -> None:
+def test_a_second_signal_ends_the_client_at_once(serve: Start) -> None:
     # given a request that nobody serves
     service = serve("--parallel", "1", "--grace", "60")
     eventually(lambda: service.stats()["in_flight"] == 1)
@@ -159,7 +159,7 @@ def test_a_second_signal_ends_it_at_once(serve: Start) -> None:
     assert service.process.returncode == 143
 
 
-def test_what_never_reaches_the_application_is_refused_and_counted(serve: Start) -> None:
+def test_malformed_http_requests_are_refused_and_counted(serve: Start) -> None:
     service = serve("--parallel", "0")
     before = service.stats()["http_rejected"]
     wrong = [
@@ -200,7 +200,7 @@ def test_what_never_reaches_the_application_is_refused_and_counted(serve: Start)
     assert stats["generation"] == 0
 
 
-def test_peers_that_connect_and_stay_silent_stop_nobody(serve: Start) -> None:
+def test_silent_connections_block_no_other_request(serve: Start) -> None:
     service = serve("--parallel", "0")
     host, port = service.address.rsplit(":", 1)
     silent = [socket.create_connection((host, int(port)), timeout=20) for _ in range(250)]
@@ -213,7 +213,9 @@ def test_peers_that_connect_and_stay_silent_stop_nobody(serve: Start) -> None:
             peer.close()
 
 
-def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) -> None:
+def test_the_http_calls_of_a_validation_script_are_answered(
+    serve: Start, start: Any, redis: Any
+) -> None:
     """As curl sends them: parallel 0, scale, reset, parallel N, wait, throughput and failures,
     nodes at the end.
     """
@@ -254,13 +256,13 @@ def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) 
     }
 
 
-def test_a_batch_runs_dry_and_tells(start: Any, url: str) -> None:
+def test_a_batch_ends_with_a_summary_when_all_requests_are_answered(start: Any, url: str) -> None:
     start()
     line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none")
     done = call(*line, "--batch", "300", "-o", "json", "--", "0")
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert (said["succeeded"], said["in_flight"], said["load"]) == (300, 0, "batch of 300")
+    summary = json.loads(done.stdout)
+    assert (summary["succeeded"], summary["in_flight"], summary["load"]) == (300, 0, "batch of 300")
     # failed requests are exit code 5, and the table shows why
     failed = call(*line, "--batch", "20", "--time-limit", "0.01", "--", "5")
     assert failed.returncode == 5
@@ -279,7 +281,7 @@ POISSON = sum(1 for _ in itertools.takewhile(lambda at: at < 1, pace.poisson(50,
         (("--poisson", "50", "--seed", "1", "--duration", "1"), POISSON),
     ],
 )
-def test_open_load_follows_its_pace(
+def test_open_load_submits_at_the_requested_rate(
     start: Any, url: str, options: tuple[str, ...], count: int
 ) -> None:
     start()
@@ -299,13 +301,16 @@ def test_open_load_follows_its_pace(
     )
     done = call(*line)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    summary = json.loads(done.stdout)
     # what this process was too late to submit before the end was due all the same
     late = re.search(r"(\d+) requests were due and never submitted", done.stderr)
-    assert (said["succeeded"] + int(late.group(1) if late else 0), said["failed"]) == (count, 0)
+    assert (summary["succeeded"] + int(late.group(1) if late else 0), summary["failed"]) == (
+        count,
+        0,
+    )
 
 
-def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:
+def test_a_schedule_file_sets_the_load_over_time(start: Any, url: str, tmp_path: Path) -> None:
     start()
     schedule = tmp_path / "arrivals.txt"
     schedule.write_text("# seconds\n0\n0\n0.1\n0.25\n")
@@ -333,7 +338,7 @@ def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:
         (("--schedule", "/nonexistent"), "cannot be read"),
     ],
 )
-def test_what_cannot_work_is_said_at_once(
+def test_wrong_options_of_the_client_are_refused_at_once(
     url: str, queues: Queues, options: tuple[str, ...], text: str
 ) -> None:
     done = call_here("client", "--queue", "q", "--redis-url", url, *options)
@@ -341,7 +346,7 @@ def test_what_cannot_work_is_said_at_once(
     assert text in done.stderr
 
 
-def test_what_is_wrong_with_the_page_is_found_before_anything_is_submitted(
+def test_a_port_in_use_ends_the_client_before_anything_is_submitted(
     url: str, queues: Queues
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -351,7 +356,7 @@ def test_what_is_wrong_with_the_page_is_found_before_anything_is_submitted(
     assert queues.state("q").counters.get("submitted", 0) == 0
 
 
-def test_it_answers_while_redis_does_not(serve: Start) -> None:
+def test_the_page_answers_while_redis_does_not(serve: Start) -> None:
     # given a Redis that hangs
     with EmbeddedServer(tcp=True) as server:
         Queues(connect(server.url)).add("q")
@@ -375,7 +380,7 @@ def test_it_answers_while_redis_does_not(serve: Start) -> None:
 
 
 @pytest.mark.parametrize("stopped", [signal.SIGSTOP, signal.SIGKILL])
-def test_it_ends_with_its_statistics_while_redis_does_not_answer(
+def test_the_client_ends_with_its_summary_while_redis_does_not_answer(
     serve: Start, stopped: signal.Signals
 ) -> None:
     # given requests in flight when Redis hangs, or dies
@@ -399,7 +404,7 @@ def test_it_ends_with_its_statistics_while_redis_does_not_answer(
 
 
 @pytest.mark.usefixtures("queues")
-def test_what_was_never_answered_or_submitted_is_told(url: str) -> None:
+def test_the_summary_counts_requests_that_were_not_answered_or_not_submitted(url: str) -> None:
     # given nobody who serves the queue
     load = ("--rate", "100", "--max-parallel", "5", "--duration", "1", "--grace", "0.1")
     done = call("client", "--queue", "q", "--redis-url", url, "--listen", "none", *load)
@@ -408,7 +413,7 @@ def test_what_was_never_answered_or_submitted_is_told(url: str) -> None:
     assert done.returncode == 5
 
 
-def test_the_token_comes_from_the_environment_and_is_shown_to_nobody(serve: Start) -> None:
+def test_the_token_is_read_from_the_environment_and_never_shown(serve: Start) -> None:
     service = serve("--parallel", "0", env={"SCALETEST_CLIENT_TOKEN": "s3cret"})
     assert service.status("/reset") == 401
     assert service.get("/reset?type=plain", Authorization="Bearer s3cret") == "Reseted"

@@ -68,7 +68,9 @@ def load_all(redis: Any) -> None:
         redis.script_load(script(name).text)
 
 
-def test_submit(client: Client, queues: Queues, redis: Any, cut: Callable[[str], None]) -> None:
+def test_a_submission_whose_connection_is_cut_is_counted_once(
+    client: Client, queues: Queues, redis: Any, cut: Callable[[str], None]
+) -> None:
     load_all(redis)
     cut("submit")
     assert client.submit([Request(client.new_id(), "q") for _ in range(3)]) == 3
@@ -77,7 +79,7 @@ def test_submit(client: Client, queues: Queues, redis: Any, cut: Callable[[str],
     assert sum(slot.submitted for slot in snapshot(redis).queues[0].slots) == 3
 
 
-def test_settle(
+def test_a_result_whose_connection_is_cut_is_settled_once(
     client: Client,
     queues: Queues,
     redis: Any,
@@ -96,7 +98,7 @@ def test_settle(
     assert sum(slot.ended for slot in snapshot(redis).queues[0].slots) == 1
 
 
-def test_release(
+def test_a_release_whose_connection_is_cut_puts_the_request_back_once(
     queues: Queues,
     redis: Any,
     accounting: Accounting,
@@ -110,7 +112,7 @@ def test_release(
     assert queues.state("q").balance == 0
 
 
-def test_poison(
+def test_a_poisoned_request_whose_connection_is_cut_fails_once(
     queues: Queues,
     redis: Any,
     accounting: Accounting,
@@ -124,7 +126,9 @@ def test_poison(
     assert (state.counters["poison"], state.counters["failed"], state.balance) == (1, 1, 0)
 
 
-def test_cancel(client: Client, queues: Queues, redis: Any, cut: Callable[[str], None]) -> None:
+def test_a_cancellation_whose_connection_is_cut_is_counted_once(
+    client: Client, queues: Queues, redis: Any, cut: Callable[[str], None]
+) -> None:
     load_all(redis)
     ids = [client.new_id() for _ in range(3)]
     client.submit([Request(name, "q") for name in ids])
@@ -134,7 +138,7 @@ def test_cancel(client: Client, queues: Queues, redis: Any, cut: Callable[[str],
     assert (state.waiting, state.counters["client_gone"], state.balance) == (1, 2, 0)
 
 
-def test_beat_and_reap(
+def test_a_reap_whose_connection_is_cut_puts_a_request_back_once(
     url: str, redis: Any, queues: Queues, taken_job: TakenJob, cut: Callable[[str], None]
 ) -> None:
     load_all(redis)

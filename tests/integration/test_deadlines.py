@@ -42,7 +42,7 @@ STEPS = [3600.0, -3600.0]
 
 @pytest.mark.parametrize("seconds", STEPS)
 @pytest.mark.parametrize("first", ["worker", "watcher", "client", "holder of a device"])
-def test_no_lease_ends_because_nobody_could_beat(
+def test_no_lease_ends_because_the_clock_was_set_or_redis_was_away(
     url: str, redis: Any, queues: Queues, client: Client, seconds: float, first: str
 ) -> None:
     # given a worker with a short interval that runs a request, and one of another queue with a long
@@ -96,7 +96,7 @@ def test_a_clients_requests_are_served_whatever_the_clock_does(
 
 
 @pytest.mark.parametrize("seconds", [0.0, *STEPS])
-def test_nobody_works_for_a_client_that_died_before_the_clock_was_set(
+def test_requests_of_a_client_that_died_before_the_clock_was_set_are_dropped(
     client: Client, redis: Any, queues: Queues, seconds: float
 ) -> None:
     # given a request of a client that is dead, since more than its time to live
@@ -114,7 +114,7 @@ def test_nobody_works_for_a_client_that_died_before_the_clock_was_set(
     lane.close()
 
 
-def test_what_protects_does_not_expire_when_the_clock_is_set(
+def test_keys_that_make_calls_repeatable_do_not_expire_when_the_clock_is_set(
     client: Client, redis: Any, queues: Queues
 ) -> None:
     # given a worker and a client at work
@@ -134,7 +134,7 @@ def test_what_protects_does_not_expire_when_the_clock_is_set(
     lane.close()
 
 
-def test_a_client_reads_on_where_the_stream_was_made_anew_with_a_clock_that_is_behind(
+def test_a_client_reads_a_stream_that_was_recreated_with_an_earlier_clock(
     client: Client, redis: Any, queues: Queues
 ) -> None:
     # given a client that has read an entry, from when Redis's clock was ahead
@@ -153,7 +153,7 @@ def test_a_client_reads_on_where_the_stream_was_made_anew_with_a_clock_that_is_b
     lane.close()
 
 
-def test_a_client_reads_on_where_redis_lost_its_last_second_and_its_clock_is_behind(
+def test_a_client_reads_on_after_redis_lost_its_last_second_and_its_clock_went_back(
     client: Client, redis: Any, queues: Queues
 ) -> None:
     # given a client that has read more than Redis remembers after a crash
@@ -169,7 +169,7 @@ def test_a_client_reads_on_where_redis_lost_its_last_second_and_its_clock_is_beh
     lane.close()
 
 
-def test_a_stream_that_is_made_anew_during_a_read_is_no_error(
+def test_a_stream_that_is_recreated_during_a_read_raises_no_error(
     client: Client, redis: Any, queues: Queues
 ) -> None:
     # given a read under way

@@ -129,7 +129,7 @@ def test_a_busy_pod_costs_more_and_is_written_when_that_changes(
     assert len(api.patches) == 3
 
 
-def test_the_exporter_does_it_too(
+def test_the_exporter_writes_deletion_costs_too(
     client: Client, start: Any, api: ApiServer, environment: dict[str, str], url: str
 ) -> None:
     api.pods = {"pod-a": {}}
@@ -151,7 +151,7 @@ def test_the_exporter_does_it_too(
     assert exporter.returncode == 0
 
 
-def test_refusals_and_a_missing_cluster(
+def test_failed_writes_of_deletion_costs_are_reported(
     start: Any, api: ApiServer, environment: dict[str, str], url: str, tmp_path: Path
 ) -> None:
     line = ("cluster", "deletion-cost", "--redis-url", url, "--once")
@@ -234,11 +234,11 @@ def test_a_pod_that_always_fails_keeps_no_other_waiting() -> None:
     assert pods.written == [("a", "200"), ("b", "0")]
 
 
-def test_costs() -> None:
+def test_the_deletion_cost_grows_with_the_time_that_a_pod_has_worked() -> None:
     now_s = 1_790_000_000.0
     assert 0 < cost(now_s) < cost(now_s - 1) < 2**31
     assert 0 < cost(None) < 2**31
-    found = costs(
+    cost_of = costs(
         [
             PodWorker("a", True, now_s),
             PodWorker("a", False),
@@ -247,4 +247,4 @@ def test_costs() -> None:
             PodWorker("", True),
         ]
     )
-    assert found == {"a": cost(now_s), "b": 0}
+    assert cost_of == {"a": cost(now_s), "b": 0}

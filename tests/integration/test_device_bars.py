@@ -15,7 +15,7 @@ def test_no_slot_of_full_workers_has_two_holders_while_they_are_attacked() -> No
     assert row["requests"].keys() == {"succeeded"}
 
 
-def test_two_at_one_moment_are_seen() -> None:
+def test_two_holders_of_a_slot_at_one_moment_are_reported() -> None:
     rows = [
         Tenure("s", "a/1", 1.0, 2.0),
         Tenure("s", "b/1", 2.5, 3.0),

@@ -58,7 +58,9 @@ def expire(redis: Any, device: str) -> None:
     [(0, [4, 2, 0]), (1, [4, 2, 0]), (-1, [2, 2, 2])],
     ids=["first", "packed", "balanced"],
 )
-def test_a_policy_spreads_workers(redis: Any, preference: int, expected: list[int]) -> None:
+def test_the_preference_decides_how_workers_spread_over_devices(
+    redis: Any, preference: int, expected: list[int]
+) -> None:
     slots = [leases(redis, f"w{n}").claim(EIGHT[:3], 4, preference) for n in range(6)]
     counts = Counter(slot.device for slot in slots if slot)
     assert [counts[device] for device in EIGHT[:3]] == expected
@@ -71,18 +73,18 @@ def test_packed_fills_what_is_used_before_what_comes_first(redis: Any) -> None:
     assert leases(redis, "c").claim(EIGHT[:2], 2, 1) == Slot(EIGHT[0], 0)
 
 
-def test_a_claim_repeated_is_the_same_slot(redis: Any) -> None:
-    one = leases(redis, "a")
-    assert one.claim(EIGHT, 1) == one.claim(EIGHT, 1) == leases(redis, "a").claim(EIGHT, 1)
+def test_a_repeated_claim_returns_the_same_slot(redis: Any) -> None:
+    holder = leases(redis, "a")
+    assert holder.claim(EIGHT, 1) == holder.claim(EIGHT, 1) == leases(redis, "a").claim(EIGHT, 1)
     assert redis.zcard(keys.device("node", EIGHT[0])) == 1
 
 
 def test_a_released_slot_is_free_at_once(redis: Any) -> None:
-    one = leases(redis, "a")
-    one.claim(EIGHT[:1], 1)
+    holder = leases(redis, "a")
+    holder.claim(EIGHT[:1], 1)
     assert leases(redis, "b").claim(EIGHT[:1], 1) is None
-    one.release()
-    assert one.slot is None
+    holder.release()
+    assert holder.slot is None
     assert leases(redis, "b").claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
 
 
@@ -92,32 +94,32 @@ def test_other_nodes_have_devices_of_their_own(redis: Any) -> None:
     assert other.claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
 
 
-def test_a_holder_that_did_not_renew_in_time_knows_it_without_asking(redis: Any) -> None:
+def test_a_lease_ends_on_the_clock_of_its_holder_when_it_is_not_renewed(redis: Any) -> None:
     # given a holder
     clock = Clock()
-    one = leases(redis, "a", clock)
-    one.claim(EIGHT[:1], 1)
+    holder = leases(redis, "a", clock)
+    holder.claim(EIGHT[:1], 1)
     # when nine tenths of it, and then all pass on its own clock
     clock.now += 0.9 * LEASE_INTERVALS * 60
-    assert one.slot == Slot(EIGHT[0], 0)
+    assert holder.slot == Slot(EIGHT[0], 0)
     clock.now += 0.1 * LEASE_INTERVALS * 60
     # expect it to hold nothing, until it renews what nobody took
-    assert one.slot is None
-    assert one.renew()
-    assert one.slot == Slot(EIGHT[0], 0)
+    assert holder.slot is None
+    assert holder.renew()
+    assert holder.slot == Slot(EIGHT[0], 0)
 
 
-def test_a_lease_that_ended_is_taken_and_its_holder_told(redis: Any) -> None:
-    one, other = leases(redis, "a"), leases(redis, "b")
-    one.claim(EIGHT[:1], 1)
+def test_a_lease_that_ended_goes_to_another_worker_and_cannot_be_renewed(redis: Any) -> None:
+    holder, other = leases(redis, "a"), leases(redis, "b")
+    holder.claim(EIGHT[:1], 1)
     expire(redis, EIGHT[0])
     assert other.claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
-    assert not one.renew()
-    assert one.slot is None
+    assert not holder.renew()
+    assert holder.slot is None
     assert [row.worker for row in device_leases(redis, "node", EIGHT)] == ["b"]
 
 
-def test_a_namesake_of_a_frozen_worker_is_not_that_worker(redis: Any) -> None:
+def test_a_frozen_worker_cannot_renew_the_lease_of_a_successor_of_its_name(redis: Any) -> None:
     frozen = DeviceLeases(redis, "node", "w", interval_s=60.0, nonce="1")
     fresh = DeviceLeases(redis, "node", "w", interval_s=60.0, nonce="2")
     frozen.claim(EIGHT[:1], 1)
@@ -128,12 +130,12 @@ def test_a_namesake_of_a_frozen_worker_is_not_that_worker(redis: Any) -> None:
 
 def test_an_outage_costs_no_lease(redis: Any) -> None:
     # given a lease that nobody could renew, since Redis was away for longer than it lives
-    one = leases(redis, "a")
-    one.claim(EIGHT[:1], 1)
+    holder = leases(redis, "a")
+    holder.claim(EIGHT[:1], 1)
     set_clock(redis, 600.0)
     # when another asks first after the outage, expect it to get nothing and the holder to go on
     assert leases(redis, "b").claim(EIGHT[:1], 1) is None
-    assert one.renew()
+    assert holder.renew()
 
 
 # -- workers
@@ -141,7 +143,7 @@ def test_an_outage_costs_no_lease(redis: Any) -> None:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> str:
+def devices(tmp_path: Path) -> str:
     """Eight device nodes in a private folder."""
     for number in range(8):
         (tmp_path / f"renderD{128 + number}").touch()
@@ -149,10 +151,10 @@ def made(tmp_path: Path) -> str:
 
 
 def test_workers_spread_reply_with_their_slot_and_give_it_back(
-    start: Callable[..., Any], redis: Any, client: Client, made: str, gate: Gate
+    start: Callable[..., Any], redis: Any, client: Client, devices: str, gate: Gate
 ) -> None:
     # given four workers of a queue on eight devices, and work that ends when all four are at it
-    workers = [start("--device-glob", made, "--", *gate.command) for _ in range(4)]
+    workers = [start("--device-glob", devices, "--", *gate.command) for _ in range(4)]
     client.submit([Request(f"r{number}", "q") for number in range(4)])
     eventually(lambda: Queues(redis).state("q").running == 4)
     gate.open()
@@ -169,41 +171,49 @@ def test_workers_spread_reply_with_their_slot_and_give_it_back(
 
 
 def test_a_worker_without_a_free_device_says_which_option_shares_one(
-    start: Callable[..., Any], url: str, made: str
+    start: Callable[..., Any], url: str, devices: str
 ) -> None:
-    one = made.replace("renderD*", "renderD128")
-    start("--device-glob", one)
+    device = devices.replace("renderD*", "renderD128")
+    start("--device-glob", device)
     line = program(
-        "worker", "--queue", "q", "--redis-url", url, "--device-glob", one, "--device-wait", "0.2"
+        "worker",
+        "--queue",
+        "q",
+        "--redis-url",
+        url,
+        "--device-glob",
+        device,
+        "--device-wait",
+        "0.2",
     )
     second = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
     assert second.returncode == 2
     assert "no device is free: 1 of 1 slots of 1 device are leased" in second.stderr
     assert "--per-device 2" in second.stderr
-    start("--device-glob", one, "--per-device", "2")
+    start("--device-glob", device, "--per-device", "2")
 
 
 def test_a_killed_workers_device_comes_back(
-    start: Callable[..., Any], queues: Queues, made: str
+    start: Callable[..., Any], queues: Queues, devices: str
 ) -> None:
-    one = made.replace("renderD*", "renderD128")
-    first = start("--device-glob", one, "--heartbeat", "0.5")
+    device = devices.replace("renderD*", "renderD128")
+    first = start("--device-glob", device, "--heartbeat", "0.5")
     first.kill()
     first.wait()
-    second = start("--device-glob", one, "--heartbeat", "0.5", wait=False)
+    second = start("--device-glob", device, "--heartbeat", "0.5", wait=False)
     eventually(
         lambda: any(name.split("-")[-2] == str(second.pid) for name in queues.worker_names("q"))
     )
 
 
 def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
-    start: Callable[..., Any], redis: Any, client: Client, made: str, tmp_path: Path
+    start: Callable[..., Any], redis: Any, client: Client, devices: str, tmp_path: Path
 ) -> None:
     # given a worker whose only slot was taken by somebody else, and who noticed it
-    one = made.replace("renderD*", "renderD128")
+    device = devices.replace("renderD*", "renderD128")
     options = (
         "--device-glob",
-        one,
+        device,
         "--heartbeat",
         "0.5",
         "--device-wait",
@@ -212,9 +222,9 @@ def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
         "NODE",
     )
     start(*options, env={**os.environ, "NODE": "node"})
-    expire(redis, one)
+    expire(redis, device)
     thief = leases(redis, "thief")
-    eventually(lambda: thief.claim([one], 1) or expire(redis, one))
+    eventually(lambda: thief.claim([device], 1) or expire(redis, device))
     eventually(lambda: "lost its device's slot" in (tmp_path / "workers.log").read_text())
     # when a request comes, and the slot is free again later
     name = client.new_id()
@@ -224,22 +234,22 @@ def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
     thief.release()
     # expect it to be run, as if it had never been taken
     reply = wait_for(client, 1)[name]
-    assert (reply.ok, reply.attempts, reply.device) == (True, 1, one)
+    assert (reply.ok, reply.attempts, reply.device) == (True, 1, device)
 
 
-def test_a_device_index_leases_nothing(start: Callable[..., Any], redis: Any, made: str) -> None:
-    start("--device-glob", made, "--device-index", "3")
+def test_a_device_index_leases_nothing(start: Callable[..., Any], redis: Any, devices: str) -> None:
+    start("--device-glob", devices, "--device-index", "3")
     assert not list(redis.scan_iter("scaletest:device:*"))
 
 
 def test_a_leased_device_costs_a_request_no_round_trip(
-    start: Callable[..., Any], redis: Any, client: Client, made: str
+    start: Callable[..., Any], redis: Any, client: Client, devices: str
 ) -> None:
     def scripts() -> int:
         return int(redis.info("commandstats").get("cmdstat_evalsha", {}).get("calls", 0))
 
     spent = []
-    for arguments in ((), ("--device-glob", made)):
+    for arguments in ((), ("--device-glob", devices)):
         # given a worker whose heartbeat stays out of the way, warmed up
         worker = start("--heartbeat", "600", *arguments, "--", "sleep", "0")
         client.submit([Request(client.new_id(), "q")])
@@ -373,24 +383,24 @@ def test_no_slot_has_two_holders_whatever_is_killed_and_frozen(
     assert overlaps(rows) == []
 
 
-def test_overlaps_are_found() -> None:
+def test_slots_that_go_back_to_an_earlier_holder_are_reported() -> None:
     assert overlaps([(1, "s", "a"), (2, "s", "b"), (3, "s", "a")]) == ["s went back to a"]
     assert overlaps([(1, "s", "a"), (2, "s", "b"), (2.5, "t", "a"), (3, "s", "c")]) == []
 
 
 @pytest.mark.parametrize(("per_device", "holding"), [(8, 64), (1, 8)])
-def test_sixty_four_at_once_hold_as_many_as_there_are(
+def test_sixty_four_concurrent_claims_fill_every_slot_once(
     url: str, tmp_path: Path, per_device: int, holding: int
 ) -> None:
     # given eight devices and sixty-four threads of as many connections that start together
-    found: list[Slot | None] = []
+    claims: list[Slot | None] = []
     gate = threading.Barrier(64)
 
     def claim(number: int) -> None:
         client = connect(url)
-        one = leases(client, f"w{number}")
+        holder = leases(client, f"w{number}")
         gate.wait()
-        found.append(one.claim(EIGHT, per_device, -1))
+        claims.append(holder.claim(EIGHT, per_device, -1))
         client.close()
 
     threads = [threading.Thread(target=claim, args=(number,)) for number in range(64)]
@@ -399,6 +409,6 @@ def test_sixty_four_at_once_hold_as_many_as_there_are(
     for thread in threads:
         thread.join()
     # expect every device to have exactly its slots taken
-    held = [slot for slot in found if slot]
-    assert (len(held), len(set(held))) == (holding, holding)
-    assert set(Counter(slot.device for slot in held).values()) == {per_device}
+    slots = [slot for slot in claims if slot]
+    assert (len(slots), len(set(slots))) == (holding, holding)
+    assert set(Counter(slot.device for slot in slots).values()) == {per_device}

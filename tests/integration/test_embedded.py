@@ -15,7 +15,7 @@ from scaletest.model.errors import NoServer, Unreachable
 from tests.conftest import eventually, processes_with
 
 
-def test_it_is_private_and_leaves_nothing() -> None:
+def test_the_embedded_server_is_private_and_leaves_no_file() -> None:
     with EmbeddedServer() as server:
         assert connect(server.url).ping()
         assert server.directory.stat().st_mode & 0o077 == 0
@@ -24,7 +24,7 @@ def test_it_is_private_and_leaves_nothing() -> None:
     assert not processes_with(str(directory))
 
 
-def test_it_ends_with_a_killed_parent() -> None:
+def test_the_embedded_server_ends_when_its_parent_is_killed() -> None:
     code = (
         "from scaletest.broker import EmbeddedServer as E; s = E(); s.start(); print(s.directory,"
         " flush=True); input()"
@@ -48,7 +48,7 @@ def test_it_ends_with_a_killed_parent() -> None:
     eventually(lambda: not Path(directory).exists())
 
 
-def test_the_wheels_server_serves_when_the_machine_has_none(
+def test_the_server_of_the_wheel_is_used_where_none_is_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embedded.shutil, "which", lambda _: None)
@@ -57,7 +57,9 @@ def test_the_wheels_server_serves_when_the_machine_has_none(
         assert connect(server.url).ping()
 
 
-def test_without_any_server_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_server_the_error_says_how_to_install_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(embedded.shutil, "which", lambda _: None)
     monkeypatch.setattr(embedded.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(NoServer) as caught:

@@ -62,7 +62,9 @@ def scrape(base: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_a_queue_under_load(client: Client, url: str, start: Any, export: Start) -> None:
+def test_metrics_agree_with_a_queue_under_load(
+    client: Client, url: str, start: Any, export: Start
+) -> None:
     # given a worker, fifty requests done, and ten that wait
     base = export(url, "--intel-names")
     start("--name", "w")
@@ -74,22 +76,22 @@ def test_a_queue_under_load(client: Client, url: str, start: Any, export: Start)
     # expect its numbers, the same for scrapers at once
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: scrape(base), range(8)))
-    for found in answers:
-        assert found["scaletest_up",] == 1
-        assert found["scaletest_requests_total", "outcome=succeeded", "queue=q"] == 50
+    for metrics in answers:
+        assert metrics["scaletest_up",] == 1
+        assert metrics["scaletest_requests_total", "outcome=succeeded", "queue=q"] == 50
         assert (
-            found["scaletest_queue_waiting", "queue=q"]
-            == found["hpa_queue_waiting", "name=q"]
+            metrics["scaletest_queue_waiting", "queue=q"]
+            == metrics["hpa_queue_waiting", "name=q"]
             == 10
         )
-        assert found["scaletest_request_run_seconds_count", "queue=q"] == 50
-        assert found["scaletest_queue_run_max_seconds", "queue=q"] >= 0.0099
-        assert found["scaletest_queue_desired_workers", "queue=q"] >= 1
-        assert found["scaletest_queue_paused", "queue=q"] == 1
+        assert metrics["scaletest_request_run_seconds_count", "queue=q"] == 50
+        assert metrics["scaletest_queue_run_max_seconds", "queue=q"] >= 0.0099
+        assert metrics["scaletest_queue_desired_workers", "queue=q"] >= 1
+        assert metrics["scaletest_queue_paused", "queue=q"] == 1
     assert get(base + "/readyz")[0] == get(base + "/")[0] == 200
 
 
-def test_it_gives_back_what_the_last_worker_held(
+def test_the_exporter_puts_back_the_request_of_the_last_killed_worker(
     client: Client, url: str, start: Any, export: Start
 ) -> None:
     export(url, "--heartbeat", "0.2")
@@ -103,7 +105,7 @@ def test_it_gives_back_what_the_last_worker_held(
     assert queues.state("q").balance == 0
 
 
-def test_it_declares_a_queue_that_redis_forgot(url: str, export: Start) -> None:
+def test_the_exporter_declares_a_queue_that_redis_forgot(url: str, export: Start) -> None:
     # given an exporter that answers for a queue without workers, of which there is nothing yet
     redis = connect(url)
     queues = Queues(redis)
@@ -140,7 +142,9 @@ def test_a_wrong_declaration_is_an_error_at_once(url: str, wrong: tuple[str, ...
     assert "Traceback" not in done.stderr
 
 
-def test_redis_away_is_said_and_counters_go_on_afterwards(tmp_path: Path, export: Start) -> None:
+def test_the_exporter_reports_a_missing_redis_and_counters_continue_afterwards(
+    tmp_path: Path, export: Start
+) -> None:
     # given an exporter that was started before Redis was there
     path = tmp_path / "data"
     path.mkdir()
@@ -195,14 +199,14 @@ def test_redis_away_is_said_and_counters_go_on_afterwards(tmp_path: Path, export
     try:
         other = export(url)
         eventually(lambda: get(other + "/readyz")[0] == 200)
-        found = scrape(other)
-        assert found["scaletest_requests_submitted_total", "queue=q"] == 15
+        metrics = scrape(other)
+        assert metrics["scaletest_requests_submitted_total", "queue=q"] == 15
     finally:
         server.kill()
         server.wait()
 
 
-def test_slow_peers_and_large_bodies_stop_nobody(url: str, export: Start) -> None:
+def test_slow_peers_and_large_bodies_block_no_other_request(url: str, export: Start) -> None:
     base = export(url)
     host, port = base.removeprefix("http://").split(":")
     peers = [socket.create_connection((host, int(port)), timeout=60) for _ in range(250)]
@@ -222,7 +226,7 @@ def test_slow_peers_and_large_bodies_stop_nobody(url: str, export: Start) -> Non
             peer.close()
 
 
-def test_usage_errors(url: str, server: EmbeddedServer) -> None:
+def test_wrong_options_end_the_exporter_with_exit_code_2(url: str, server: EmbeddedServer) -> None:
     bad_urls = (("--redis-url", "redis://h/x"), ("--redis-url", "redis://h/0?nonsense=1"))
     for arguments in (("--listen", "x"), ("--window", "9999"), ("--utilisation", "0"), *bad_urls):
         result = call_here("exporter", *arguments)

@@ -94,7 +94,9 @@ FAULTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_work_goes_on_after(name: str, own: EmbeddedServer, tmp_path: Path) -> None:
+def test_every_request_is_answered_once_after_a_fault(
+    name: str, own: EmbeddedServer, tmp_path: Path
+) -> None:
     # given a worker and a client at work
     begin, end = FAULTS[name]
     redis = connect(own.url)
@@ -115,7 +117,7 @@ def test_work_goes_on_after(name: str, own: EmbeddedServer, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("number", "seconds"), [(signal.SIGKILL, 0.5), (signal.SIGKILL, 2.0), (signal.SIGTERM, 2.0)]
 )
-def test_work_goes_on_after_a_restart(
+def test_every_request_is_answered_once_after_a_restart_of_redis(
     own: EmbeddedServer, tmp_path: Path, number: int, seconds: float
 ) -> None:
     with at_work(own, tmp_path) as (loop, records):
@@ -178,7 +180,7 @@ def check(records: list[Record], loop: ClosedLoop, redis: Any) -> None:
     assert queues.check("q") == []
 
 
-def test_redis_that_lost_everything_is_an_error_and_no_hang(tmp_path: Path) -> None:
+def test_a_redis_that_lost_everything_ends_the_load_with_an_error(tmp_path: Path) -> None:
     # given a server without persistence and a client with a request in flight
     with EmbeddedServer(tcp=True) as server:
         Queues(connect(server.url)).add("q")
@@ -196,7 +198,7 @@ def test_redis_that_lost_everything_is_an_error_and_no_hang(tmp_path: Path) -> N
         client.close()
 
 
-def test_only_what_passes_is_tried_again() -> None:
+def test_only_transient_errors_are_retried() -> None:
     passing = [
         "OOM command not allowed when used memory > 'maxmemory'",
         "READONLY You can't write",
@@ -214,7 +216,7 @@ def test_only_what_passes_is_tried_again() -> None:
     assert not transient(ValueError("BUSY"))
 
 
-def test_retrying_waits_longer_each_time_and_gives_up_in_the_end() -> None:
+def test_retries_wait_longer_each_time_and_end_when_patience_is_over() -> None:
     now, waits = [0.0], []
 
     def sleep(seconds: float) -> bool:
@@ -234,7 +236,7 @@ def test_retrying_waits_longer_each_time_and_gives_up_in_the_end() -> None:
     assert max(waits) == 2.0
 
 
-def test_passwords_are_masked_whatever_they_hold() -> None:
+def test_passwords_are_masked_whatever_characters_they_have() -> None:
     assert masked("redis://user:p@ss/w:rd@host:1/0") == "redis://user:***@host:1/0"
     assert masked("redis://host/0") == "redis://host/0"
 
@@ -243,7 +245,7 @@ def test_passwords_are_masked_whatever_they_hold() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def test_an_acl_user_without_the_right_to_unblock(tmp_path: Path) -> None:
+def test_a_worker_runs_as_an_acl_user_without_the_right_to_unblock(tmp_path: Path) -> None:
     with EmbeddedServer(tcp=True) as server:
         admin = connect(server.url)
         Queues(admin).add("q")
@@ -275,7 +277,7 @@ def has_tls(program: str) -> bool:
     return "tls-auth-clients" not in tried.stdout + tried.stderr
 
 
-def test_tls_with_a_client_certificate(tmp_path: Path) -> None:
+def test_a_worker_connects_over_tls_with_a_client_certificate(tmp_path: Path) -> None:
     if not shutil.which("openssl"):
         missing("openssl")
     server_program = shutil.which("redis-server")

@@ -46,7 +46,9 @@ def hostile(url: str, redis: Any, queues: Queues) -> str:
     ],
     ids=" ".join,
 )
-def test_what_others_wrote_into_redis_commands_no_terminal(hostile: str, line: list[str]) -> None:
+def test_control_characters_in_redis_are_escaped_on_the_terminal(
+    hostile: str, line: list[str]
+) -> None:
     done = call(*line, "--redis-url", hostile)
     assert "Traceback" not in done.stderr
     assert "WORD" in done.stdout + done.stderr
@@ -62,7 +64,7 @@ def test_what_others_wrote_into_redis_commands_no_terminal(hostile: str, line: l
     ],
     ids=lambda value: ascii(value)[2:20],
 )
-def test_an_entry_that_is_no_queue_keeps_nobody_from_others(
+def test_an_unreadable_queue_entry_does_not_hide_other_queues(
     name: bytes,
     entry: bytes,
     url: str,

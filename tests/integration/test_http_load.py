@@ -25,52 +25,54 @@ from scaletest.model.attempt import OK
 from tests.integration.services import running
 
 
-def loaded(made: HttpCall, order: LoadOrder) -> Any:
+def loaded(call: HttpCall, order: LoadOrder) -> Any:
     """What a load brings."""
-    load = HttpLoad(made, Payloads([b"{}"]))
+    load = HttpLoad(call, Payloads([b"{}"]))
     try:
         return load.measure(order, lambda: False, lambda ended, failed: None)
     finally:
         load.close()
 
 
-def test_exactly_so_many_copies_are_sent_and_connections_used_again() -> None:
+def test_the_requested_number_of_requests_is_sent_over_reused_connections() -> None:
     with running("--slots", "4") as url:
-        found = loaded(
+        measured = loaded(
             HttpCall(url, "POST", server_header="Server-Time"),
             LoadOrder(1.0, parallel=4, count=100),
         )
-        assert [one.outcome for one in found.samples] == [OK] * 100
-        assert sorted(one.request for one in found.samples) == list(range(100))
-        assert {one.server_s for one in found.samples} == {0.01}
+        assert [sample.outcome for sample in measured.samples] == [OK] * 100
+        assert sorted(sample.request for sample in measured.samples) == list(range(100))
+        assert {sample.server_s for sample in measured.samples} == {0.01}
         paced = loaded(HttpCall(url), LoadOrder(float("inf"), pace=constant(500), count=50))
         assert len(paced.samples) == 50
-        assert [one.due_s for one in sorted(paced.samples)] == pytest.approx(
+        assert [sample.due_s for sample in sorted(paced.samples)] == pytest.approx(
             [n / 500 for n in range(50)]
         )
 
 
-def test_what_is_due_beyond_the_connections_waits_and_its_time_runs() -> None:
+def test_requests_wait_for_a_free_connection_and_their_latency_includes_it() -> None:
     # given one connection, a service of 50 ms, and five requests due at once
     with running("--slots", "5", "--seconds", "0.05") as url:
-        found = loaded(
+        measured = loaded(
             HttpCall(url, connections=1), LoadOrder(float("inf"), pace=iter([0.0] * 5), count=5)
         )
-    times = sorted(one.latency_s for one in found.samples)
+    times = sorted(sample.latency_s for sample in measured.samples)
     assert len(times) == 5 and times[-1] >= 0.25
     # noticed before the first was sent: to wait for a connection is no lateness of the tester
-    assert max(one.noticed_s for one in found.samples) <= min(one.sent_s for one in found.samples)
+    assert max(sample.noticed_s for sample in measured.samples) <= min(
+        sample.sent_s for sample in measured.samples
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "outcome"), [("503", "503"), ("502", "502"), ("404", "404"), ("301", "301")]
 )
-def test_every_status_is_told_apart(status: str, outcome: str) -> None:
+def test_every_http_status_is_an_outcome_of_its_own(status: str, outcome: str) -> None:
     with running("--fail", status) as url:
-        found = loaded(HttpCall(url, retries=2), LoadOrder(1.0, parallel=1, count=2))
-    assert {one.outcome for one in found.samples} == {outcome}
+        measured = loaded(HttpCall(url, retries=2), LoadOrder(1.0, parallel=1, count=2))
+    assert {sample.outcome for sample in measured.samples} == {outcome}
     # every attempt is on record, the last one final
-    assert [(one.request, one.attempt, one.final) for one in found.samples] == [
+    assert [(sample.request, sample.attempt, sample.final) for sample in measured.samples] == [
         (0, 1, False),
         (0, 2, False),
         (0, 3, True),
@@ -80,7 +82,7 @@ def test_every_status_is_told_apart(status: str, outcome: str) -> None:
     ]
 
 
-def test_refused_reset_and_timed_out_are_told_apart() -> None:
+def test_refused_reset_and_timed_out_connections_are_outcomes_of_their_own() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as quiet,
         socket.create_server(("127.0.0.1", 0)) as rude,
@@ -106,13 +108,13 @@ def test_refused_reset_and_timed_out_are_told_apart() -> None:
             "reset": rude.getsockname()[1],
         }
         for outcome, at in cases.items():
-            found = loaded(
+            measured = loaded(
                 HttpCall(
                     f"http://127.0.0.1:{at}/", timeout_s=0.5 if outcome == "timed out" else 60
                 ),
                 once,
             )
-            assert [one.outcome for one in found.samples] == [outcome]
+            assert [sample.outcome for sample in measured.samples] == [outcome]
             assert outcome in CAUSES
         rude.shutdown(socket.SHUT_RDWR)
         thread.join()
@@ -141,7 +143,7 @@ def peak_of(work: Callable[[], Any]) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
-def test_large_answers_are_counted_and_not_kept() -> None:
+def test_large_answers_are_measured_and_not_stored() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=endless_answer, args=(listening,), daemon=True)
         thread.start()
@@ -154,7 +156,7 @@ def test_large_answers_are_counted_and_not_kept() -> None:
     assert peak < len(BLOCK) * BLOCKS / 4
 
 
-def test_large_answers_over_http2_are_counted_and_not_kept() -> None:
+def test_large_answers_over_http2_are_measured_and_not_stored() -> None:
     import httpx
 
     class Blocks(httpx.AsyncByteStream):
@@ -196,12 +198,12 @@ def test_http2_is_spoken_with_one_connection(tmp_path: Path) -> None:
     from tests.integration.http2 import serving
 
     with ExitStack() as stack:
-        url, seen = stack.enter_context(serving())
-        found = loaded(HttpCall(url, http2=True), LoadOrder(1.0, parallel=8, count=40))
-        assert [one.outcome for one in found.samples] == [OK] * 40
-        assert seen == {"connections": 1, "requests": 40}
+        url, counts = stack.enter_context(serving())
+        measured = loaded(HttpCall(url, http2=True), LoadOrder(1.0, parallel=8, count=40))
+        assert [sample.outcome for sample in measured.samples] == [OK] * 40
+        assert counts == {"connections": 1, "requests": 40}
     with running() as plain:
-        found = loaded(
+        measured = loaded(
             HttpCall(plain, http2=True, timeout_s=1.0), LoadOrder(1.0, parallel=1, count=1)
         )
-        assert found.samples[0].outcome != OK
+        assert measured.samples[0].outcome != OK

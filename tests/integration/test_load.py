@@ -45,7 +45,9 @@ def served(url: str, queues: Queues) -> Iterator[dict[str, Any]]:
     thread.join()
 
 
-def test_it_keeps_n_in_flight_and_n_may_change(client: Client, queues: Queues) -> None:
+def test_the_load_keeps_n_requests_in_flight_and_n_may_change(
+    client: Client, queues: Queues
+) -> None:
     # given nobody who serves
     loop = ClosedLoop(client, "q", lambda _: None)
     for wanted in (3, 10):
@@ -74,18 +76,18 @@ def test_records_carry_their_step_and_the_total_is_kept(
     assert [record.step for record in records] == [1] * 54 + [2] * 146
 
 
-def test_it_survives_a_reader_that_fails(
+def test_the_load_survives_a_reader_that_fails(
     client: Client, served: dict[str, Any], monkeypatch: Any
 ) -> None:
     # given a reader that breaks for a reason that nobody thought of, with replies in hand
     real, broken = client.replies, [3]
 
     def replies(timeout_s: float) -> Any:
-        found = real(timeout_s)
-        if found and broken[0]:
+        samples = real(timeout_s)
+        if samples and broken[0]:
             broken[0] -= 1
             raise RuntimeError("nobody thought of this")
-        return found
+        return samples
 
     monkeypatch.setattr(client, "replies", replies)
     records: list[Record] = []
@@ -97,7 +99,7 @@ def test_it_survives_a_reader_that_fails(
     assert len({record.reply.id for record in records}) == 100
 
 
-def test_it_does_not_run_hot_when_all_fail(
+def test_the_load_slows_down_when_all_requests_fail(
     client: Client, served: dict[str, Any], monkeypatch: Any
 ) -> None:
     # given a worker that fails at once, and a clock that shows how long the loop wants to wait with
@@ -124,7 +126,7 @@ def test_it_does_not_run_hot_when_all_fail(
     assert max(waits) == 2.0
 
 
-def test_an_undeclared_queue_ends_it_with_the_reason(client: Client) -> None:
+def test_an_undeclared_queue_ends_the_load_with_the_reason(client: Client) -> None:
     loop = ClosedLoop(client, "typo", lambda _: None)
     loop.set_parallel(1)
     eventually(lambda: loop._failure)

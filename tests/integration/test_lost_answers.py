@@ -66,7 +66,7 @@ def is_call(data: bytes, from_server: bool) -> bool:
 
 
 @pytest.mark.parametrize("lost", ["the answer to an idle worker", "the call that brings a result"])
-def test_what_is_lost_on_its_way_is_asked_for_again_within_an_interval(
+def test_a_lost_call_or_answer_is_repeated_within_an_interval(
     own: EmbeddedServer, tmp_path: Path, gate: Gate, lost: str
 ) -> None:
     redis = connect(own.url)
@@ -135,7 +135,7 @@ class workers:  # noqa: N801 - a context
             process.wait()
 
 
-def test_the_kernel_looks_whether_the_other_end_is_there(own: EmbeddedServer) -> None:
+def test_connections_have_keepalive_and_a_user_timeout(own: EmbeddedServer) -> None:
     connection = connect(own.url).connection_pool.get_connection()
     options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE)
     assert [connection._sock.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [
@@ -177,7 +177,7 @@ def test_an_idle_lane_sends_one_packet(
     lane.close()
 
 
-def test_a_move_without_its_second_half_is_undone_whoever_died(own: EmbeddedServer) -> None:
+def test_a_request_that_was_moved_but_not_taken_is_put_back(own: EmbeddedServer) -> None:
     # given the connection of a worker that nobody knows any more: of its packet only the move
     # arrived
     redis = connect(own.url)
@@ -196,7 +196,7 @@ def test_a_move_without_its_second_half_is_undone_whoever_died(own: EmbeddedServ
         assert Queues(redis).state("q").balance == 0
 
 
-def test_a_reaper_between_the_halves_of_a_packet_takes_nothing_away(
+def test_a_reaper_leaves_a_request_that_was_moved_just_now(
     client: Client, redis: Any, queues: Queues
 ) -> None:
     # given a request that a lane's move has brought to the taking list

@@ -48,9 +48,7 @@ def test_devices_are_listed_with_their_leases(url: str, redis: Any, tmp_path: Pa
         (("make", "--frames", "0"), "frames"),
     ],
 )
-def test_what_cannot_be_done_is_one_line_and_no_traceback(
-    arguments: tuple[str, ...], text: str
-) -> None:
+def test_errors_are_one_line_without_a_traceback(arguments: tuple[str, ...], text: str) -> None:
     done = call_here("media", *arguments)
     assert done.returncode == 2
     assert text in done.stderr

@@ -25,7 +25,7 @@ def evicting() -> Iterator[EmbeddedServer]:
         yield server
 
 
-def test_who_connects_to_a_redis_that_evicts_is_warned_once(evicting: EmbeddedServer) -> None:
+def test_a_command_warns_once_of_a_redis_that_evicts_keys(evicting: EmbeddedServer) -> None:
     # given a command that connects twice
     options = [
         "--redis-url",
@@ -46,19 +46,21 @@ def test_who_connects_to_a_redis_that_evicts_is_warned_once(evicting: EmbeddedSe
     assert "set maxmemory-policy noeviction" in done.stderr
 
 
-def test_who_connects_is_warned_when_workers_will_soon_be_refused(evicting: EmbeddedServer) -> None:
+def test_a_command_warns_when_few_connections_to_redis_are_left(evicting: EmbeddedServer) -> None:
     redis = connect(evicting.url)
     redis.config_set("maxmemory-policy", "noeviction")
     redis.config_set("maxclients", 12)
-    held: list[Any] = [connect(evicting.url) for _ in range(9)]
+    clients: list[Any] = [connect(evicting.url) for _ in range(9)]
     done = call("queue", "list", "--redis-url", evicting.url)
     assert done.returncode == 0
     assert "of at most 12 connections" in done.stderr and "raise maxclients" in done.stderr
-    for client in held:
+    for client in clients:
         client.close()
 
 
-def test_a_user_that_may_not_ask_for_the_memory_is_not_bothered(evicting: EmbeddedServer) -> None:
+def test_a_user_without_the_right_to_read_the_memory_gets_no_warning(
+    evicting: EmbeddedServer,
+) -> None:
     rules = ["reset", "on", ">pw", "~*", "&*", "+@all", "-info", "+info|server"]
     connect(evicting.url).execute_command("ACL", "SETUSER", "narrow", *rules)
     done = call_here(
@@ -67,7 +69,9 @@ def test_a_user_that_may_not_ask_for_the_memory_is_not_bothered(evicting: Embedd
     assert done.returncode == 0 and done.stderr == ""
 
 
-def test_a_full_redis_refuses_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_redis_refuses_submissions_and_loses_no_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # given a Redis with room for some hundreds of requests
     with EmbeddedServer() as server:
         redis = connect(server.url)
@@ -101,7 +105,7 @@ def test_a_full_redis_refuses_and_loses_nothing(monkeypatch: pytest.MonkeyPatch)
             assert client.submit([_request(client)]) == 1
 
 
-def test_a_redis_without_any_room_says_so_and_can_be_emptied() -> None:
+def test_a_full_redis_is_reported_and_its_queues_can_be_purged() -> None:
     # given a Redis that others filled to the last byte
     with EmbeddedServer() as server:
         redis = connect(server.url)

@@ -31,18 +31,18 @@ RULES = ROOT / "charts" / "scaletest" / "alerts" / "scaletest.rules.yaml"
 
 
 def tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         missing(name)
         raise AssertionError
-    return found
+    return path
 
 
 def expressions() -> list[str]:
     panels = json.loads(DASHBOARD.read_text("utf-8"))["panels"]
-    found = [target["expr"] for panel in panels for target in panel.get("targets", [])]
-    assert len(found) > 25
-    return found
+    expressions = [target["expr"] for panel in panels for target in panel.get("targets", [])]
+    assert len(expressions) > 25
+    return expressions
 
 
 def get(url: str) -> Any:

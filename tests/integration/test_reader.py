@@ -17,7 +17,7 @@ def reads(redis: Any) -> int:
     return int(redis.info("commandstats").get("cmdstat_xread", {"calls": 0})["calls"]) + blocked
 
 
-def test_looking_often_asks_once_and_misses_nothing(url: str, redis: Any) -> None:
+def test_short_reads_send_one_command_and_miss_no_entry(url: str, redis: Any) -> None:
     redis.config_resetstat()
     reader = Reader(connect(url), "s")
     for _ in range(20):
@@ -25,17 +25,17 @@ def test_looking_often_asks_once_and_misses_nothing(url: str, redis: Any) -> Non
     assert reads(redis) <= 2
     redis.xadd("s", {"a": "1"})
     redis.xadd("s", {"a": "2"})
-    found: list[Any] = []
-    while len(found) < 2:
-        found += reader.read(5.0)
-    assert [fields for _, fields in found] == [{b"a": b"1"}, {b"a": b"2"}]
+    entries: list[Any] = []
+    while len(entries) < 2:
+        entries += reader.read(5.0)
+    assert [fields for _, fields in entries] == [{b"a": b"1"}, {b"a": b"2"}]
     # what was read is deleted with the next read, and the answer to that is no entry
     assert reader.read(0.001) == []
     assert redis.xlen("s") == 0
     reader.close()
 
 
-def test_a_stream_that_is_made_anew_is_read_on(url: str, redis: Any) -> None:
+def test_a_stream_that_was_recreated_is_read_from_its_start(url: str, redis: Any) -> None:
     redis.xadd("s", {"a": "0"})
     reader = Reader(connect(url), "s")
     assert len(reader.read(60.0)) == 1
@@ -55,7 +55,7 @@ def test_a_stream_that_is_made_anew_is_read_on(url: str, redis: Any) -> None:
     reader.close()
 
 
-def test_a_server_that_stays_silent_is_away(url: str) -> None:
+def test_a_server_that_does_not_answer_counts_as_unreachable(url: str) -> None:
     now = [0.0]
     reader = Reader(connect(url), "s", clock=lambda: now[0])
     assert reader.read(0.0) == []
@@ -67,7 +67,9 @@ def test_a_server_that_stays_silent_is_away(url: str) -> None:
     reader.close()
 
 
-def test_a_cut_read_goes_on_where_it_was(client: Client, redis: Any) -> None:
+def test_a_read_whose_connection_was_cut_continues_at_the_last_entry(
+    client: Client, redis: Any
+) -> None:
     assert client.replies(0.001) == []
     redis.client_kill_filter(_type="normal", skipme=True)
     assert client.replies(0.001) == []

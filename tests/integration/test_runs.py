@@ -28,8 +28,8 @@ class Home:
         self.environment = {**os.environ, "XDG_DATA_HOME": str(path), "COLUMNS": "200"}
         self.runs = path / "scaletest" / "runs"
 
-    def make(self, name: str, cycles: dict[int, float], began: str, **made: Any) -> RunFolder:
-        folder = make(self.runs / name, cycles, **made)
+    def make(self, name: str, cycles: dict[int, float], began: str, **options: Any) -> RunFolder:
+        folder = make(self.runs / name, cycles, **options)
         path = folder.path / "environment.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "began": began}))
         return folder
@@ -43,13 +43,13 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    found = Home(tmp_path / "data")
-    found.make("2026-01-01-base", FAST, "2026-01-01T10:00:00+00:00")
-    found.make("2026-01-02-slow", SLOW, "2026-01-02T10:00:00+00:00", seed=2)
-    return found
+    home = Home(tmp_path / "data")
+    home.make("2026-01-01-base", FAST, "2026-01-01T10:00:00+00:00")
+    home.make("2026-01-02-slow", SLOW, "2026-01-02T10:00:00+00:00", seed=2)
+    return home
 
 
-def test_list_shows_what_is_there(home: Home, tmp_path: Path) -> None:
+def test_runs_list_shows_all_runs(home: Home, tmp_path: Path) -> None:
     (home.runs / "broken").mkdir()
     (home.runs / "broken" / "plan.json").write_text("{")
     code, out, _ = home("runs", "list")
@@ -112,7 +112,7 @@ def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[s
     assert "RUNNING" not in home(*command, "half")[1]
 
 
-def test_what_refutes_is_told_while_a_run_is_measured(home: Home) -> None:
+def test_show_says_that_a_running_validation_already_fails(home: Home) -> None:
     with RunFolder(home.runs / "2026-01-02-slow").locked():
         out = home("runs", "show", "slow")[1]
         shown = json.loads(home("runs", "show", "slow", "-o", "json")[1])
@@ -121,7 +121,7 @@ def test_what_refutes_is_told_while_a_run_is_measured(home: Home) -> None:
     assert checked(shown)["verdict"]["kind"] == "RUNNING"
 
 
-def test_show_prints_summary_and_environment(home: Home) -> None:
+def test_runs_show_prints_summary_and_environment(home: Home) -> None:
     code, out, _ = home("runs", "show", "base")
     assert code == 0
     assert "PASS" in out
@@ -135,7 +135,7 @@ def test_show_prints_summary_and_environment(home: Home) -> None:
     assert home("runs", "show", "nothing")[0] == 2
 
 
-def test_a_run_goes_to_another_user_and_is_deleted(home: Home, tmp_path: Path) -> None:
+def test_a_run_is_exported_imported_and_deleted(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "x.tar.gz"
     assert home("runs", "export", "base", str(file))[:2] == (
         0,
@@ -169,7 +169,9 @@ def test_a_run_goes_to_another_user_and_is_deleted(home: Home, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("answer", "left"), [(b"n\n", 2), (b"y\n", 1)])
-def test_delete_asks_on_a_terminal(home: Home, answer: bytes, left: int) -> None:
+def test_runs_delete_asks_for_confirmation_on_a_terminal(
+    home: Home, answer: bytes, left: int
+) -> None:
     ours, theirs = pty.openpty()
     line = program("runs", "delete", "base")
     with subprocess.Popen(
@@ -193,12 +195,12 @@ def test_compare_finds_the_slower_run(home: Home) -> None:
         "FAIL  slower by more than 3 % in 1 of 3 steps: 4 workers 0.7"
     )
     code, out, _ = home("compare", "base", "slow", "-o", "json")
-    found = checked(json.loads(out), "comparison")
-    assert (code, [step["change"] for step in found["steps"]]) == (
+    comparison = checked(json.loads(out), "comparison")
+    assert (code, [step["change"] for step in comparison["steps"]]) == (
         3,
         ["equivalent", "equivalent", "regression"],
     )
-    assert found["candidate"] == str(home.runs / "2026-01-02-slow")
+    assert comparison["candidate"] == str(home.runs / "2026-01-02-slow")
     code, out, _ = home("compare", "slow", "base")
     assert (code, "1 faster" in out) == (0, True)
     assert home("compare", "base", "slow", "--tolerance", "40%")[0] == 0
@@ -225,7 +227,7 @@ def test_the_shell_completes_runs(home: Home) -> None:
     assert done.stdout.split() == ["plain,2026-01-02-slow", "plain,2026-01-01-base"]
 
 
-def test_output_without_room_is_no_bug(tmp_path: Path) -> None:
+def test_a_full_disk_under_the_output_is_an_error_of_one_line(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", FAST)
     for form in ("text", "json"):
         with Path("/dev/full").open("w") as full:
@@ -242,7 +244,7 @@ def test_output_without_room_is_no_bug(tmp_path: Path) -> None:
         )
 
 
-def test_a_locale_of_few_letters_still_gets_its_report(tmp_path: Path) -> None:
+def test_a_report_is_printed_in_an_ascii_locale(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", FAST)
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = call("report", str(folder.path), env=environment)
@@ -250,7 +252,7 @@ def test_a_locale_of_few_letters_still_gets_its_report(tmp_path: Path) -> None:
     assert "\nPASS" in done.stdout
 
 
-def test_a_run_of_another_machine_does_not_go_on_here(tmp_path: Path) -> None:
+def test_a_run_of_another_machine_cannot_be_resumed(tmp_path: Path) -> None:
     # given a run from elsewhere that lacks its last step, expect a refusal, and every file as it
     # was
     folder = make(tmp_path / "run", FAST)

@@ -29,14 +29,14 @@ STEADY = ("--heartbeat", "2")
 
 def next_samples(redis: Any, count: int) -> list[NodeSample]:
     """The next so many that come."""
-    reader, found = SampleReader(redis, "q"), []
+    reader, samples = SampleReader(redis, "q"), []
 
     def come() -> bool:
-        found.extend(reader.read())
-        return len(found) >= count
+        samples.extend(reader.read())
+        return len(samples) >= count
 
     eventually(come)
-    return found
+    return samples
 
 
 def test_one_worker_of_a_node_samples_and_another_takes_over_when_it_dies(
@@ -85,7 +85,7 @@ def test_a_worker_without_work_stops_sampling_and_leaves_at_once(
     assert not redis.exists(keys.samples("q"), keys.samplers("q"))
 
 
-def test_sampling_needs_no_connection_of_its_own(redis: Any, start: Start) -> None:
+def test_sampling_uses_the_connection_of_the_worker(redis: Any, start: Start) -> None:
     others = {row["id"] for row in redis.client_list()}
     # given a worker that samples
     start()
@@ -172,7 +172,7 @@ def test_no_causes_leaves_no_samples(tmp_path: Path) -> None:
     assert folder.load().samples == [] and not (folder.path / "samples.jsonl").exists()
 
 
-def test_a_client_tells_samples_over_http(
+def test_a_client_serves_samples_over_http(
     url: str, queues: Queues, redis: Any, start: Start, tmp_path: Path
 ) -> None:
     start("--name", "w")
@@ -183,14 +183,14 @@ def test_a_client_tells_samples_over_http(
             match = eventually(
                 lambda: re.search(r"at (http://\S+)/$", Path(log.name).read_text(), re.MULTILINE)
             )
-            reader, found = RemoteSamples(Direct(match[1])), []
+            reader, samples = RemoteSamples(Direct(match[1])), []
 
             def come() -> bool:
-                found.extend(reader.read())
-                return len(found) >= 2
+                samples.extend(reader.read())
+                return len(samples) >= 2
 
             eventually(come)
         finally:
             client.terminate()
             client.wait()
-    assert {sample.worker for sample in found} == {"w"} and found[0].at_s < found[1].at_s
+    assert {sample.worker for sample in samples} == {"w"} and samples[0].at_s < samples[1].at_s

@@ -64,7 +64,7 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     )
     folder = SaturationFolder(Path(result["folder"]))
     assert "secret" not in (folder.path / "environment.json").read_text()
-    assert sum(one.requests for one in folder.saturation().steps) == len(
+    assert sum(step.requests for step in folder.saturation().steps) == len(
         (folder.path / "records.jsonl").read_text().splitlines()
     )
     for form in ("text", "html", "md", "csv", "json", "junit"):
@@ -73,13 +73,13 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     judged = json.loads(shown("report", "LAST", "-t", "json"))
     assert judged["saturation_per_s"] == result["saturation_per_s"]
     assert judged["verdict"] == result["verdict"]
-    assert [one["title"] for one in judged["queries"]] == list(QUERIES)
+    assert [query["title"] for query in judged["queries"]] == list(QUERIES)
     assert "closed load on http" in shown("runs", "list")
     check_files(tmp_path, folder)
     sink = SqlSink(str(tmp_path / "s.db"), "again", "me")
-    assert {one["title"]: [tuple(row) for row in one["rows"]] for one in judged["queries"]} == {
-        title: sink.ask(title) for title in QUERIES
-    }
+    assert {
+        query["title"]: [tuple(row) for row in query["rows"]] for query in judged["queries"]
+    } == {title: sink.ask(title) for title in QUERIES}
     sink.close()
     sized = json.loads(
         shown("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json")
@@ -115,7 +115,7 @@ def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
         "TotalTime",
         "AiTime",
     ]
-    assert len(files["timing"]) == 1 + sum(one.requests for one in stored.steps)
+    assert len(files["timing"]) == 1 + sum(step.requests for step in stored.steps)
     assert files["scaling"][0] == ["Time", "Scale"]
     with closing(sqlite3.connect(tmp_path / "s.db")) as database:
         (count,) = database.execute("SELECT COUNT(*) FROM scaletest_samples").fetchone()
@@ -127,7 +127,7 @@ def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("service", "options", "said"),
+    ("service", "options", "message"),
     [
         (("--token", "right"), (), "401"),
         (("--fail", "422"), (), "does not fit the schema"),
@@ -135,11 +135,11 @@ def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
     ],
 )
 def test_a_probe_that_fails_names_the_likely_cause(
-    service: tuple[str, ...], options: tuple[str, ...], said: str, tmp_path: Path
+    service: tuple[str, ...], options: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     with running(*service) as url:
         done = call("saturate", "--url", url, *options, "--run-dir", str(tmp_path / "run"))
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     # and no run is kept of which nothing is known
     assert not (tmp_path / "run").exists()
 
@@ -209,8 +209,8 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
         done = call(*line)
     assert done.returncode in (0, 4), done.stderr
     steps = SaturationFolder(tmp_path / "run").saturation().steps
-    assert {one.level for one in steps} == {1.0, 2.0, 3.0}
-    assert {one.requests for one in steps} == {6}
+    assert {step.level for step in steps} == {1.0, 2.0, 3.0}
+    assert {step.requests for step in steps} == {6}
     history, timing = (
         list(csv.DictReader((tmp_path / "logs" / f"{name}.csv").read_text().splitlines()))
         for name in ("history", "timing")
@@ -225,7 +225,7 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
     assert {row["PayloadSize"] for row in timing} == {str(len('{"input": 1}'))}
 
 
-def test_an_interrupted_run_says_so_and_is_kept(tmp_path: Path) -> None:
+def test_an_interrupted_run_is_stored_and_reported_as_interrupted(tmp_path: Path) -> None:
     with running() as url:
         line = program(
             "saturate",

@@ -42,26 +42,26 @@ def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Pat
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists())
         agents = [
-            int(one) for one in children(process.pid) if b"--agent" in cmdline(one).split(b"\0")
+            int(pid) for pid in children(process.pid) if b"--agent" in cmdline(pid).split(b"\0")
         ]
         assert len(agents) == 2
         for agent in agents[:killed]:
             os.kill(agent, signal.SIGKILL)
-        out, said = process.communicate(timeout=60)
+        out, stderr = process.communicate(timeout=60)
     # the other one does not outlive the run
-    assert process.returncode == 4, said
+    assert process.returncode == 4, stderr
     eventually(lambda: b"--agent" not in cmdline(str(agents[1])), 30)
     # what was measured before is kept, with the reason
     assert "INVALID  an agent was ended by signal 9" in out
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert result["verdict"]["kind"] == "INVALID" and [one["phase"] for one in result["steps"]] == [
-        "warm"
-    ]
+    assert result["verdict"]["kind"] == "INVALID" and [
+        step["phase"] for step in result["steps"]
+    ] == ["warm"]
     again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
     assert again["verdict"] == result["verdict"] and again["steps"][0]["requests"] > 0
 
 
-def test_a_redis_that_ends_in_mid_run_leaves_what_was_measured(tmp_path: Path) -> None:
+def test_measured_steps_are_kept_when_redis_ends_during_a_run(tmp_path: Path) -> None:
     # given a Redis of the agents that ends with the first request after the probe's step is on disk
     from scaletest.broker import EmbeddedServer
     from tests.integration.test_sql import Door
@@ -116,7 +116,7 @@ def test_a_redis_that_ends_in_mid_run_leaves_what_was_measured(tmp_path: Path) -
         result["verdict"]["kind"] == "INVALID"
         and "Redis of the agents went away" in result["verdict"]["reason"]
     )
-    assert {one["phase"] for one in result["steps"]} == {"warm"}
+    assert {step["phase"] for step in result["steps"]} == {"warm"}
     again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
     assert again["verdict"] == result["verdict"]
 
@@ -134,7 +134,7 @@ def cmdline(pid: str) -> bytes:
         return b""
 
 
-def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
+def test_agents_divide_a_load_and_their_samples_are_merged(url: str, tmp_path: Path) -> None:
     # given so few requests of a second each that a pause of the machine spoils one try of three at
     # most
     with running("--slots", "32", "--seconds", "1") as service:
@@ -169,9 +169,11 @@ def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
     stored = SaturationFolder(tmp_path / "run").saturation()
     last = stored.samples[stored.steps[-1].number]
     # together they followed the very pace that one would have followed, each a third of it
-    assert sorted(one.due_s for one in last) == pytest.approx([n / 4 for n in range(12)], abs=1e-6)
-    assert {one.agent for one in last} == {"1", "2", "3"}
-    assert len({one.request for one in last}) == 12
+    assert sorted(sample.due_s for sample in last) == pytest.approx(
+        [n / 4 for n in range(12)], abs=1e-6
+    )
+    assert {sample.agent for sample in last} == {"1", "2", "3"}
+    assert len({sample.request for sample in last}) == 12
     assert result["steps"][-1]["success"] == 1.0
     from scaletest.broker import connect
 
@@ -187,25 +189,25 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
     from scaletest.saturation.agents import AgentsLoad
 
     redis = connect(url)
-    meeting = Rendezvous(redis, "m")
-    meeting.open({"call": {}, "bodies": []})
+    rendezvous = Rendezvous(redis, "m")
+    rendezvous.open({"call": {}, "bodies": []})
 
     def died() -> None:
         raise ScaletestError("an agent ended by itself")
 
     with pytest.raises(ScaletestError, match="ended by itself"):
-        AgentsLoad(meeting, 1, died).wait()
+        AgentsLoad(rendezvous, 1, died).wait()
     with pytest.raises(WaitTimeout, match="0 of 1 agents"):
-        AgentsLoad(meeting, 1).wait(0.1)
+        AgentsLoad(rendezvous, 1).wait(0.1)
     # and nothing outlives a coordinator that was killed: it says all the time that it lives
-    meeting.join()
+    rendezvous.join()
     redis.expire("scaletest:agents:m:plan", 5)
-    assert meeting.brought(1) is None
+    assert rendezvous.brought(1) is None
     assert all(
         5 < int(redis.ttl(key)) <= EXPIRE_S for key in redis.scan_iter(match="scaletest:agents:*")
     )
-    meeting.close()
-    assert not meeting.alive()
+    rendezvous.close()
+    assert not rendezvous.alive()
     redis.close()
 
 
@@ -246,10 +248,12 @@ def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_p
     stored = SaturationFolder(tmp_path / "run").saturation()
     last = stored.samples[stored.steps[-1].number]
     # expect the very pace that one would have followed, each a third of it, and every reply
-    assert sorted(one.due_s for one in last) == pytest.approx([n / 2 for n in range(12)], abs=1e-6)
-    assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {
+    assert sorted(sample.due_s for sample in last) == pytest.approx(
+        [n / 2 for n in range(12)], abs=1e-6
+    )
+    assert {sample.agent: sum(row.agent == sample.agent for row in last) for sample in last} == {
         "1": 4,
         "2": 4,
         "3": 4,
     }
-    assert len({one.request for one in last}) == 12 and all(one.ok for one in last)
+    assert len({sample.request for sample in last}) == 12 and all(sample.ok for sample in last)

@@ -15,7 +15,7 @@ from tests.conftest import call
 from tests.integration.services import check_verdict
 
 
-def test_a_queue_saturates_at_what_its_workers_do(
+def test_a_queue_saturates_at_the_throughput_of_its_workers(
     start: Callable[..., Any], url: str, tmp_path: Path
 ) -> None:
     # given four workers that sleep 0.2 s: 20 requests a second
@@ -65,7 +65,7 @@ def test_a_queue_that_nobody_serves_is_refused(url: str, queues: Any) -> None:
     assert done.returncode == 2 and "not declared" in done.stderr
 
 
-def test_what_a_queue_cannot_take_is_backlog_and_no_fault_of_the_tester(
+def test_requests_over_the_limit_of_a_queue_are_backlog_and_not_late(
     start: Callable[..., Any], url: str
 ) -> None:
     # given a worker that does 20 requests a second, 100 due a second, and 10 in flight at most
@@ -80,19 +80,19 @@ def test_what_a_queue_cannot_take_is_backlog_and_no_fault_of_the_tester(
         lambda: Client(connect(url), patience_s=60.0), "q", arguments=("0.05",), maximum=10
     )
     order = LoadOrder(3.0, pace=constant(100), patience_s=0.1)
-    found = load.measure(order, lambda: False, lambda ended, failed: None)
+    measured = load.measure(order, lambda: False, lambda ended, failed: None)
     # then every request that was due is on record, from when it was due
-    due = sorted(one.due_s for one in found.samples)
+    due = sorted(sample.due_s for sample in measured.samples)
     assert due == pytest.approx([n / 100 for n in range(300)], abs=1e-6)
-    assert sorted(one.request for one in found.samples) == list(range(300))
-    assert found.unsent == sum(one.outcome == UNSENT for one in found.samples) > 100
+    assert sorted(sample.request for sample in measured.samples) == list(range(300))
+    assert measured.unsent == sum(sample.outcome == UNSENT for sample in measured.samples) > 100
     step = SaturationStep(
-        0, "ramp", "open", 100.0, found.seconds, 300, 0.6, found.cpu, found.beat_s
+        0, "ramp", "open", 100.0, measured.seconds, 300, 0.6, measured.cpu, measured.beat_s
     )
-    judged = assess(SaturationPlan("q"), step, found.samples)
+    judged = assess(SaturationPlan("q"), step, measured.samples)
     # 80, and more where the worker had to wait for a processor
     assert judged.growth is not None and 75 < judged.growth.value <= 100 and judged.saturated
     # and none was noticed late that had to wait for room, which is so from the time that ten are
     # seen in flight
-    sent = sorted(one for one in found.samples if one.outcome != UNSENT)
-    assert [one.lag_s for one in sent[20:]] == [0.0] * len(sent[20:])
+    sent = sorted(sample for sample in measured.samples if sample.outcome != UNSENT)
+    assert [sample.lag_s for sample in sent[20:]] == [0.0] * len(sent[20:])

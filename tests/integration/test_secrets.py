@@ -26,7 +26,9 @@ def rights(folder: Path) -> set[int]:
     return {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_password_in_the_url_stays_there(environment: dict[str, str], tmp_path: Path) -> None:
+def test_workloads_get_no_password_of_the_redis_url(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     with EmbeddedServer() as server:
         # given a Redis with a password, which stands in the query of its URL
         connect(server.url).config_set("requirepass", PASSWORD)
@@ -44,8 +46,8 @@ def test_a_password_in_the_url_stays_there(environment: dict[str, str], tmp_path
             "120",
             "--",
         ]
-        seen = tmp_path / "workload.env"
-        done = call(*line, "/bin/sh", "-c", f"env > {seen}", env=environment)
+        environment_file = tmp_path / "workload.env"
+        done = call(*line, "/bin/sh", "-c", f"env > {environment_file}", env=environment)
         assert done.returncode in (0, 3, 4), done.stderr
         # expect the password in no file of the run, in no report, and not in what was printed
         run = tmp_path / "data" / "scaletest" / "runs"
@@ -62,8 +64,11 @@ def test_a_password_in_the_url_stays_there(environment: dict[str, str], tmp_path
         assert len([text for text in texts if text]) > 8
         assert not [text for text in texts if PASSWORD in text or TOKEN in text]
         # nor in the environment of the workload
-        assert "PATH=" in seen.read_text()
-        assert PASSWORD not in seen.read_text() and TOKEN not in seen.read_text()
+        assert "PATH=" in environment_file.read_text()
+        assert (
+            PASSWORD not in environment_file.read_text()
+            and TOKEN not in environment_file.read_text()
+        )
         # and everything for the eyes of its owner
         assert rights(run) == {0o600}
         assert {stat.S_IMODE(path.stat().st_mode) for path in run.iterdir()} == {0o700}
@@ -71,10 +76,10 @@ def test_a_password_in_the_url_stays_there(environment: dict[str, str], tmp_path
 
 def test_a_tool_of_a_benchmark_gets_no_secrets(environment: dict[str, str], tmp_path: Path) -> None:
     # given a tool that writes down what it sees, and then fails
-    folder, seen = tmp_path / "bin", tmp_path / "tool.env"
+    folder, environment_file = tmp_path / "bin", tmp_path / "tool.env"
     folder.mkdir()
     tool = folder / "fio"
-    tool.write_text(f"#!/bin/sh\nenv > {seen}\nexit 1\n")
+    tool.write_text(f"#!/bin/sh\nenv > {environment_file}\nexit 1\n")
     tool.chmod(0o755)
     path = f"{folder}:{os.environ['PATH']}"
     # when a benchmark runs it on this machine
@@ -82,6 +87,8 @@ def test_a_tool_of_a_benchmark_gets_no_secrets(environment: dict[str, str], tmp_
     document.write_text("kind: Fio\nmetadata: {name: disk}\nspec: {}\n")
     done = call("bench", "run", str(document), env={**environment, "PATH": path}, cwd=tmp_path)
     # expect no secret in it, and its output for the eyes of its owner
-    assert seen.exists(), done.stderr
-    assert PASSWORD not in seen.read_text() and TOKEN not in seen.read_text()
+    assert environment_file.exists(), done.stderr
+    assert (
+        PASSWORD not in environment_file.read_text() and TOKEN not in environment_file.read_text()
+    )
     assert rights(tmp_path / "data" / "scaletest" / "runs") == {0o600}

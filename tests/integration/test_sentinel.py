@@ -46,7 +46,7 @@ def certificates(folder: Path) -> None:
         )
 
 
-def test_sentinel_failover(tmp_path: Path) -> None:
+def test_work_continues_after_a_failover_of_sentinel(tmp_path: Path) -> None:
     # given a master, a replica and a sentinel
     program_ = embedded.find_server()
     with EmbeddedServer(tcp=True) as master:
@@ -76,7 +76,7 @@ def test_sentinel_failover(tmp_path: Path) -> None:
                 sentinel.wait()
 
 
-def test_sentinel_over_tls(tmp_path: Path) -> None:
+def test_a_master_is_found_through_sentinels_over_tls(tmp_path: Path) -> None:
     if not shutil.which("openssl"):
         missing("openssl")
     server_program = shutil.which("redis-server")

@@ -25,9 +25,9 @@ BRIEF = ("--seconds", "0.3", "--step-time", "1.5")
 def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for made devices, whose runs meet there."""
     monkeypatch.setenv("SCALETEST_FAKEDEV", str(tmp_path / "meet"))
-    made = tmp_path / "devices"
-    made.mkdir()
-    return made
+    folder = tmp_path / "devices"
+    folder.mkdir()
+    return folder
 
 
 def compare(run: Path, devices: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -50,7 +50,9 @@ def records(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
 
 
-def test_memory_that_ends_takes_a_number_out(tmp_path: Path, devices: Path) -> None:
+def test_a_number_of_workers_at_the_device_memory_limit_is_excluded(
+    tmp_path: Path, devices: Path
+) -> None:
     (devices / "fake0").touch()
     fake = ("--", "fakedev", "--seconds", "0.3", "--memory", "400", "--device-memory", "1000")
     code, result = compare(tmp_path / "run", devices, "--per-device", "1,2,4", *BRIEF, *fake)
@@ -134,7 +136,9 @@ def test_numbers_of_workers_per_device_are_compared_on_the_way_up_and_down(
     )
 
 
-def test_one_number_is_how_workers_of_an_ordinary_run_share(tmp_path: Path, devices: Path) -> None:
+def test_a_single_number_per_device_is_an_ordinary_run_with_that_sharing(
+    tmp_path: Path, devices: Path
+) -> None:
     (devices / "fake0").touch()
     options = ("--per-device", "2", "--limit", "2", "--scale", "1.1", *BRIEF)
     code, result = compare(tmp_path / "run", devices, *options, "--", "fakedev", "--seconds", "0.3")
@@ -161,7 +165,7 @@ def test_one_number_is_how_workers_of_an_ordinary_run_share(tmp_path: Path, devi
     )
 
 
-def test_without_a_device_there_is_nothing_to_compare(tmp_path: Path) -> None:
+def test_a_comparison_of_sharing_needs_a_device(tmp_path: Path) -> None:
     done = call("validate", "--local", "--per-device", "1,2", "--device-glob", f"{tmp_path}/none*")
     assert (done.returncode, "no device matches" in done.stderr) == (2, True), done.stderr
 
@@ -177,7 +181,7 @@ def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
         == 0
     )
     stream = str(next(tmp_path.glob("*.h264")))
-    words = ("transcode", "--input", stream, "--output-codec", "mpeg2", "--threads", "1")
+    workload = ("transcode", "--input", stream, "--output-codec", "mpeg2", "--threads", "1")
     line = (
         "validate",
         "--local",
@@ -191,7 +195,7 @@ def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
         "0",
         "--run-dir",
     )
-    done = call(*line, str(tmp_path / "run"), "-o", "json", "--", *words)
+    done = call(*line, str(tmp_path / "run"), "-o", "json", "--", *workload)
     (step,) = checked(json.loads(done.stdout))["steps"]
     assert step["work"]["frames"]["per_s"] == pytest.approx(20 * step["throughput_per_s"])
     shown = call("report", str(tmp_path / "run")).stdout

@@ -47,8 +47,8 @@ def test_every_queue_with_its_counts_workers_and_histograms(
     began = redis.time()[0]
     lane.cycle(done(first, 0.5, 2.0))
     # expect all of it at once
-    seen = snapshot(redis)
-    other, queue = seen.queues
+    state = snapshot(redis)
+    other, queue = state.queues
     assert (other.name, other.maximum, other.note, other.paused, other.oldest_waiting_s) == (
         "other", 3, "a note", True, None)  # fmt: skip
     assert (queue.waiting, queue.running, queue.paused) == (1, 1, False)
@@ -63,7 +63,7 @@ def test_every_queue_with_its_counts_workers_and_histograms(
         "pod-1",
         "node-1",
     )
-    assert began <= worker.started_s <= seen.at_s
+    assert began <= worker.started_s <= state.at_s
     assert sum(slot.submitted for slot in queue.slots) == 3
     # and once idle, it runs nothing
     lane.cycle(None, take=False)
@@ -106,7 +106,7 @@ def test_a_slot_is_found_without_a_search(client: Client, redis: Any) -> None:
     lane.close()
 
 
-def test_nothing_foreign_in_the_slots_stops_a_worker(client: Client, redis: Any) -> None:
+def test_foreign_fields_in_the_slots_stop_no_worker(client: Client, redis: Any) -> None:
     for number in range(64):
         redis.hset(keys.slots("q"), mapping={str(number): "x", f"a{number}": "y" * 99})
     client.submit_one(Request(client.new_id(), "q"))
@@ -151,26 +151,26 @@ FOREIGN: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", FOREIGN)
-def test_what_others_wrote_hides_only_the_queue_that_it_lies_in(
-    what: str, redis: Any, queues: Queues
+@pytest.mark.parametrize("damage", FOREIGN)
+def test_a_damaged_queue_is_reported_and_others_are_read(
+    damage: str, redis: Any, queues: Queues
 ) -> None:
     # given a queue whose keys somebody else wrote to, beside one with a request
     queues.add("bad")
     redis.rpush("rq:queue:q", "a")
-    FOREIGN[what](redis)
+    FOREIGN[damage](redis)
     # expect the other to be read, and this one named
-    seen = snapshot(redis)
-    assert [(queue.name, queue.waiting) for queue in seen.queues] == [("q", 1)]
-    assert [name for name, why in seen.unreadable if why] == ["bad"]
+    state = snapshot(redis)
+    assert [(queue.name, queue.waiting) for queue in state.queues] == [("q", 1)]
+    assert [name for name, why in state.unreadable if why] == ["bad"]
 
 
-def test_names_that_are_no_text(redis: Any, queues: Queues) -> None:
+def test_names_that_are_not_utf8_are_replaced(redis: Any, queues: Queues) -> None:
     redis.hset(keys.QUEUES, b"\xff", "{}")
     redis.zadd(keys.workers("q"), {b"\xfe": 9e18})
-    seen = snapshot(redis)
-    assert [worker.name for queue in seen.queues for worker in queue.workers] == ["\ufffd"]
-    assert [name for name, _ in seen.unreadable] == [r"\xff"]
+    state = snapshot(redis)
+    assert [worker.name for queue in state.queues for worker in queue.workers] == ["\ufffd"]
+    assert [name for name, _ in state.unreadable] == [r"\xff"]
 
 
 def test_an_error_that_redis_answers_with_is_not_called_unreachable(redis: Any, url: str) -> None:
@@ -179,7 +179,7 @@ def test_an_error_that_redis_answers_with_is_not_called_unreachable(redis: Any, 
         snapshot(redis)
 
 
-def test_a_queue_that_cannot_be_reaped_keeps_no_other_from_it(
+def test_a_queue_that_cannot_be_reaped_does_not_stop_the_reaping_of_others(
     redis: Any, queues: Queues, url: str
 ) -> None:
     # given the lease of a dead worker on queue q, and a queue before it whose leases are something
@@ -208,14 +208,16 @@ def commands_of_a_snapshot(redis: Any) -> int:
     return calls() - before
 
 
-def test_commands_do_not_grow_with_what_waits(client: Client, redis: Any) -> None:
+def test_the_number_of_commands_does_not_grow_with_the_waiting_requests(
+    client: Client, redis: Any
+) -> None:
     client.submit_one(Request(client.new_id(), "q"))
     few = commands_of_a_snapshot(redis)
     client.submit([Request(client.new_id(), "q") for _ in range(5000)])
     assert commands_of_a_snapshot(redis) == few
 
 
-def test_a_watcher_gives_back_what_the_last_worker_held(
+def test_a_watcher_puts_back_the_request_of_the_last_killed_worker(
     client: Client, start: Any, queues: Queues, redis: Any, url: str
 ) -> None:
     # given the only worker, killed while it runs a request

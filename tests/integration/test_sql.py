@@ -31,11 +31,11 @@ from tests.unit.simulated import Simulated, stored
 
 # Debian keeps the server's programs out of the way, and has a user for it: it refuses to run as
 # root.
-EXITS = {one.value: one.exit_code for one in VerdictKind}
+EXITS = {kind.value: kind.exit_code for kind in VerdictKind}
 DEBIAN, USER = "/usr/lib/postgresql/*/bin", "postgres"
 
 
-def found(name: str) -> str:
+def program_path(name: str) -> str:
     """The path of one of PostgreSQL's programs."""
     places = [
         os.environ["PATH"],
@@ -67,7 +67,7 @@ class Postgres:
             "--locale-provider=icu",
             "--icu-locale=en",
         ]
-        line = [found("initdb"), "-D", folder / "data", "-U", "test", "--no-sync", *options]
+        line = [program_path("initdb"), "-D", folder / "data", "-U", "test", "--no-sync", *options]
         done = subprocess.run(
             line, capture_output=True, text=True, check=False, cwd=folder, **self._who
         )
@@ -78,7 +78,7 @@ class Postgres:
     def start(self) -> None:
         """And wait until it answers."""
         line = [
-            found("postgres"),
+            program_path("postgres"),
             "-D",
             self._folder / "data",
             "-k",
@@ -105,12 +105,12 @@ class Postgres:
 def postgres() -> Iterator[Postgres]:
     """The server, which runs."""
     with tempfile.TemporaryDirectory(prefix="scaletest-sql-") as name:
-        made = Postgres(Path(name))
-        made.start()
+        server = Postgres(Path(name))
+        server.start()
         try:
-            yield made
+            yield server
         finally:
-            made.stop()
+            server.stop()
 
 
 @pytest.fixture
@@ -142,25 +142,33 @@ def test_both_databases_give_the_same_five_answers(database: str, tmp_path: Path
         for step in steps:
             began = replace(step, began=f"2026-11-21T10:{step.number:02}:00.250+00:00")
             sink.store(
-                began, [one._replace(agent=str(one.request % 11)) for one in samples[step.number]]
+                began,
+                [
+                    sample._replace(agent=str(sample.request % 11))
+                    for sample in samples[step.number]
+                ],
             )
     # expect the same of both, sorted by the same rule
     for title in QUERIES:
         theirs, ours = sinks[0].ask(title), sinks[1].ask(title)
         assert len(theirs) == len(ours) > 0, title
-        for one, other in zip(theirs, ours, strict=True):
-            assert all(_same(*pair) for pair in zip(one, other, strict=True)), (title, one, other)
+        for row, row_other in zip(theirs, ours, strict=True):
+            assert all(_same(*pair) for pair in zip(row, row_other, strict=True)), (
+                title,
+                row,
+                row_other,
+            )
     clients = [row[0] for row in sinks[0].ask("clients")]
     assert clients == sorted(clients) and {"VM-0", "vm-10"} <= set(clients)
     for sink in sinks:
         sink.close()
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(value: Any, other: Any) -> bool:
     """Whether two values are; a mean is a decimal number here and a float there."""
-    if isinstance(one, str) or one is None:
-        return bool(one == other)
-    return float(one) == pytest.approx(float(other), rel=1e-9)
+    if isinstance(value, str) or value is None:
+        return bool(value == other)
+    return float(value) == pytest.approx(float(other), rel=1e-9)
 
 
 def test_a_step_is_written_whole_or_not_at_all(database: str) -> None:
@@ -174,24 +182,24 @@ def test_a_step_is_written_whole_or_not_at_all(database: str) -> None:
     sink.close()
 
 
-def test_half_a_password_is_taken_for_no_host_and_shown_to_nobody() -> None:
+def test_a_password_with_an_at_sign_is_refused_and_not_shown() -> None:
     with pytest.raises(UsageError, match="more than one @") as caught:
         SqlSink("postgresql://user:pass@word@host/db", "run", "x")
     assert "word" not in caught.value.message.replace("password", "")
 
 
 @pytest.mark.parametrize("where", ["", " ", ":memory:", "mysql://h/d", "/nowhere/s.db"])
-def test_a_database_that_cannot_be_one_is_refused(where: str) -> None:
+def test_a_database_url_with_an_unknown_scheme_is_refused(where: str) -> None:
     with pytest.raises(UsageError):
         SqlSink(where, "run", "x")
 
 
-def test_a_database_that_is_not_there_is_said(database: str) -> None:
+def test_an_unreachable_database_is_named_in_the_error(database: str) -> None:
     with pytest.raises(Unreachable, match="cannot be reached"):
         SqlSink(database.replace("host=", "host=/nowhere"), "run", "x")
 
 
-def test_who_may_only_write_to_the_table_does(database: str) -> None:
+def test_a_role_that_may_only_insert_stores_samples(database: str) -> None:
     # given a table that an administrator made, and a role that may make none
     import psycopg
 
@@ -223,7 +231,7 @@ def rows_of(url: str, run: str) -> dict[int, int]:
         return dict(connection.execute(asked, [run]).fetchall())
 
 
-def test_a_database_that_was_started_again_lacks_nothing(postgres: Postgres) -> None:
+def test_all_steps_are_stored_after_a_restart_of_the_database(postgres: Postgres) -> None:
     # given a step that was written, and a server that ends and comes back
     sink = SqlSink(postgres.url, "restarted", "x")
     first, samples = step_of(0)
@@ -340,7 +348,7 @@ def test_a_run_outlives_its_database_which_is_filled_later(
         postgres.start()
     # then everything was measured and kept, and it is said once what happened and what to do
     result = json.loads(done.stdout)
-    rows = {one["number"]: one["requests"] for one in result["steps"]}
+    rows = {step["number"]: step["requests"] for step in result["steps"]}
     assert done.returncode == 7 and len(rows) >= 2 and set(rows.values()) == {20}, done.stderr
     assert json.loads((tmp_path / "lost/result.json").read_text())["verdict"] == result["verdict"]
     assert done.stderr.count("the run goes on") == done.stderr.count("scaletest runs sql") == 1
@@ -376,10 +384,10 @@ def test_a_database_that_comes_back_before_the_end_gets_what_it_lacks(
     assert (
         "the run goes on" in done.stderr and f"and got {len(result['steps'])} steps" in done.stderr
     )
-    assert rows_of(postgres.url, "back") == {one["number"]: 20 for one in result["steps"]}
+    assert rows_of(postgres.url, "back") == {step["number"]: 20 for step in result["steps"]}
 
 
-def test_a_database_that_is_not_there_is_refused_before_anything_is_loaded(
+def test_an_unreachable_database_is_refused_before_the_load_begins(
     database: str, tmp_path: Path
 ) -> None:
     calls = list[int]()

@@ -80,8 +80,8 @@ def launch(own: EmbeddedServer, log: Path) -> Iterator[Launch]:
 @pytest.fixture
 def client(own: EmbeddedServer) -> Iterator[Client]:
     """A client that outlasts what is done to the server."""
-    with Client(connect(own.url), patience_s=120) as made:
-        yield made
+    with Client(connect(own.url), patience_s=120) as client:
+        yield client
 
 
 def submit(client: Client, *arguments: str) -> str:
@@ -113,10 +113,10 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     worker.send_signal(signal.SIGTERM)
     # expect an end that waited for no answer of the lane's, nor for RQ's last words
     assert worker.wait(120) == 0
-    said = log.read_text()
-    assert "is idle and stops without Redis" in said
-    assert "other workers will clean up after it" in said
-    assert "Traceback" not in said
+    logged = log.read_text()
+    assert "is idle and stops without Redis" in logged
+    assert "other workers will clean up after it" in logged
+    assert "Traceback" not in logged
     # and, when Redis goes on, that another worker gets the request, and nothing of the first one is
     # left
     os.kill(own.pid, signal.SIGCONT)
@@ -150,7 +150,7 @@ class Refuser:
     """
 
     def __init__(self, port: int) -> None:
-        self.seen: Counter[bytes] = Counter()
+        self.commands: Counter[bytes] = Counter()
         self._listener = socket.create_server(("127.0.0.1", port))
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
@@ -177,15 +177,15 @@ class Refuser:
                     pass
 
     def _converse(self, caller: socket.socket) -> None:
-        while said := caller.recv(65536):
-            greetings = said.count(b"SETINFO")
+        while received := caller.recv(65536):
+            greetings = received.count(b"SETINFO")
             if not greetings:
-                self.seen[said.split(b"\r\n")[2]] += 1
+                self.commands[received.split(b"\r\n")[2]] += 1
                 return
             caller.sendall(b"+OK\r\n" * greetings)
 
 
-def test_a_worker_that_finishes_a_request_does_not_storm_a_redis_that_is_gone(
+def test_a_worker_that_finishes_a_request_does_not_flood_a_missing_redis_with_retries(
     own: EmbeddedServer, client: Client, launch: Launch, gate: Gate, log: Path
 ) -> None:
     # given a worker that runs a request
@@ -197,9 +197,9 @@ def test_a_worker_that_finishes_a_request_does_not_storm_a_redis_that_is_gone(
     own.kill()
     with Refuser(redis.connection_pool.connection_kwargs["port"]) as refuser:
         worker.send_signal(signal.SIGTERM)
-        eventually(lambda: refuser.seen[b"EVALSHA"] >= BEATS)
+        eventually(lambda: refuser.commands[b"EVALSHA"] >= BEATS)
         # expect as many tries as of one that works on
-        assert refuser.seen[b"SUBSCRIBE"] < MANY, refuser.seen
+        assert refuser.commands[b"SUBSCRIBE"] < MANY, refuser.commands
     # and the result of the request, once Redis is back
     own.start()
     gate.open()

@@ -15,7 +15,7 @@ from scaletest.model import Request
 from tests.conftest import call, wait_for
 from tests.unit.valid import checked
 
-WORDS = {
+ARGUMENTS = {
     "matmul": ("--model", "matmul", "--size", "64"),
     "alexnet": ("--model", "alexnet", "--size", "64"),
     "alexnet-train": ("--model", "alexnet", "--size", "64", "--mode", "train"),
@@ -36,9 +36,9 @@ def installed() -> None:
 @pytest.mark.timeout(600)
 def test_every_model_runs_through_the_queue(client: Client, start: Callable[..., Any]) -> None:
     start("--", "torch", *TINY)
-    client.submit([Request(name, "q", words) for name, words in WORDS.items()])
-    replies = wait_for(client, len(WORDS), 500)
-    assert {name: replies[name].error for name in WORDS} == dict.fromkeys(WORDS, "")
+    client.submit([Request(name, "q", arguments) for name, arguments in ARGUMENTS.items()])
+    replies = wait_for(client, len(ARGUMENTS), 500)
+    assert {name: replies[name].error for name in ARGUMENTS} == dict.fromkeys(ARGUMENTS, "")
     for reply in replies.values():
         assert (
             reply.figures["samples"],
@@ -61,7 +61,7 @@ def test_samples_per_second_come_out_of_a_validation(tmp_path: Path) -> None:
         "--max-step",
         "30",
     )
-    words = ("torch", *WORDS["matmul"], *TINY)
-    done = call(*line, "--run-dir", str(tmp_path / "run"), "-o", "json", "--", *words)
+    arguments = ("torch", *ARGUMENTS["matmul"], *TINY)
+    done = call(*line, "--run-dir", str(tmp_path / "run"), "-o", "json", "--", *arguments)
     (step,) = checked(json.loads(done.stdout))["steps"]
     assert step["work"]["samples"]["per_s"] == pytest.approx(4 * step["throughput_per_s"])

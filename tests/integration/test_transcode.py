@@ -40,9 +40,9 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
+    wake = Wake()
+    yield wake
+    wake.close()
 
 
 def run(wake: Wake, *command: str, **settings: Any) -> Result:
@@ -53,7 +53,7 @@ def run(wake: Wake, *command: str, **settings: Any) -> Result:
         runtime.close()
 
 
-def test_made_media_is_what_was_asked_for(media: dict[str, str]) -> None:
+def test_generated_media_has_the_requested_codec_and_size(media: dict[str, str]) -> None:
     done = call("media", "probe", *media.values(), "-o", "json")
     rows = json.loads(done.stdout)
     assert [row["codec"] for row in rows] == list(CODECS)
@@ -64,7 +64,7 @@ def test_made_media_is_what_was_asked_for(media: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_is_decoded_and_encoded(wake: Wake, media: dict[str, str], codec: str) -> None:
-    words = (
+    arguments = (
         "--input",
         media[codec],
         "--output-codec",
@@ -76,7 +76,7 @@ def test_every_codec_is_decoded_and_encoded(wake: Wake, media: dict[str, str], c
         "--frames",
         "7",
     )
-    result = run(wake, "transcode", *words)
+    result = run(wake, "transcode", *arguments)
     assert result.outcome is Outcome.SUCCEEDED, result.error
     assert (result.figures["frames"], result.figures["encode_errors"]) == (7, 0)
     assert float(result.figures["fps"]) > 0
@@ -85,11 +85,20 @@ def test_every_codec_is_decoded_and_encoded(wake: Wake, media: dict[str, str], c
 def test_several_outputs_of_several_inputs_are_counted_together(
     wake: Wake, media: dict[str, str]
 ) -> None:
-    words = ("--input", media["h264"], "--also", "mpeg2:96x96", "--sessions", "2", "--threads", "1")
-    assert run(wake, "transcode", *words).figures["frames"] == 40
+    arguments = (
+        "--input",
+        media["h264"],
+        "--also",
+        "mpeg2:96x96",
+        "--sessions",
+        "2",
+        "--threads",
+        "1",
+    )
+    assert run(wake, "transcode", *arguments).figures["frames"] == 40
 
 
-def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
+def test_the_frame_rate_is_the_rate_that_ffmpeg_prints(wake: Wake, tmp_path: Path) -> None:
     # given an ffmpeg whose every word is kept, and that reads in real time, so that it runs long
     # enough to give a rate
     assert (
@@ -120,7 +129,7 @@ def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("arguments", "text"),
     [
         (("--input", "/nonexistent.h264"), "cannot be read"),
         (("--input", "README.md", "--codec", "h264"), "returned error code"),
@@ -128,10 +137,10 @@ def test_the_rate_is_ffmpegs_own(wake: Wake, tmp_path: Path) -> None:
         (("--input", "README.md", "--program", "/nonexistent"), "cannot be started"),
     ],
 )
-def test_what_cannot_be_transcoded_says_why(
-    wake: Wake, media: dict[str, str], words: Any, text: str
+def test_a_failed_transcode_names_the_reason(
+    wake: Wake, media: dict[str, str], arguments: Any, text: str
 ) -> None:
-    result = run(wake, "transcode", *words)
+    result = run(wake, "transcode", *arguments)
     assert result.outcome is Outcome.FAILED
     assert text in result.error
 
@@ -184,7 +193,7 @@ def test_a_cascade_is_run_from_a_par_file_that_is_gone_afterwards(
     wake: Wake, media: dict[str, str], tmp_path: Path
 ) -> None:
     program = stand_in(tmp_path, "onevpl-synthetic-cascade.out", 1)
-    words = (
+    arguments = (
         "--engine",
         "onevpl",
         "--input",
@@ -194,13 +203,13 @@ def test_a_cascade_is_run_from_a_par_file_that_is_gone_afterwards(
         "--also",
         "h264:1280x720",
     )
-    result = run(wake, "transcode", *words, "--program", program)
+    result = run(wake, "transcode", *arguments, "--program", program)
     assert (result.outcome, result.figures["encode_errors"]) == (Outcome.FAILED, 1)
     assert "-o::sink -join" in (tmp_path / "par").read_text()
     assert not Path((tmp_path / "line").read_text().split()[1]).exists()
 
 
-def test_onevpl_without_a_gpu_is_no_device(
+def test_onevpl_without_a_gpu_fails_as_no_device(
     wake: Wake, media: dict[str, str], tmp_path: Path
 ) -> None:
     program = stand_in(tmp_path, "onevpl-no-device.out", 247)
@@ -211,7 +220,9 @@ def test_onevpl_without_a_gpu_is_no_device(
     assert "No implementation was found" in result.error
 
 
-def test_the_real_onevpl_without_a_gpu_is_no_device(wake: Wake, media: dict[str, str]) -> None:
+def test_the_real_onevpl_without_a_gpu_fails_as_no_device(
+    wake: Wake, media: dict[str, str]
+) -> None:
     if shutil.which("sample_multi_transcode") is None:
         missing("sample_multi_transcode (Debian: onevpl-tools)")
     if list(Path("/dev").glob("dri/renderD*")):

@@ -34,7 +34,7 @@ BRIEF = (
 )
 # Requests of 0.1 s that end until so many steps are measured, and then not before the file "go" is
 # there.
-HELD = """
+WORKLOAD_HELD = """
 while [ -e "$1/steps.jsonl" ] && [ "$(wc -l <"$1/steps.jsonl")" -ge "$2" ] && ! [ -e "$1/go" ]; do
     : >"$1/held"
     sleep 0.05
@@ -60,7 +60,7 @@ def validate(run: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
     return result.returncode, checked(json.loads(result.stdout))
 
 
-def held(run: Path, steps: int) -> subprocess.Popen[str]:
+def held_run(run: Path, steps: int) -> subprocess.Popen[str]:
     """A run of 1, 2 and 4 workers that has measured so many steps, and measures the next until
     `go_on`.
     """
@@ -74,7 +74,7 @@ def held(run: Path, steps: int) -> subprocess.Popen[str]:
             "--",
             "sh",
             "-c",
-            HELD,
+            WORKLOAD_HELD,
             "sh",
             str(run),
             str(steps),
@@ -107,7 +107,7 @@ def check_whole(code: int, result: dict[str, Any]) -> None:
 def test_a_killed_run_measures_only_what_is_missing(tmp_path: Path, steps: int) -> None:
     # given a run that is killed while it measures a step
     run = tmp_path / "run"
-    process = held(run, steps)
+    process = held_run(run, steps)
     process.kill()
     process.communicate()
     before = {name: (run / name).read_bytes() for name in ("steps.jsonl", "records.jsonl")}
@@ -142,9 +142,9 @@ def test_a_killed_run_measures_only_what_is_missing(tmp_path: Path, steps: int) 
     assert (run / "steps.jsonl").read_text() == lines
 
 
-def test_an_interrupt_on_the_way_down_gives_invalid_and_the_table_so_far(tmp_path: Path) -> None:
+def test_an_interrupt_on_the_way_down_is_invalid_with_the_table_so_far(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = held(run, 4)
+    process = held_run(run, 4)
     process.send_signal(signal.SIGINT)
     go_on(run)
     shown, _ = process.communicate(timeout=120)

@@ -57,7 +57,9 @@ def stock_queue(redis: Any) -> rq.Queue:
     return rq.Queue("q", connection=redis, serializer=JSONSerializer)
 
 
-def test_sleep_and_limit_in_a_worker_process(client: Client, start: Any) -> None:
+def test_a_worker_runs_sleep_and_ends_a_request_at_its_time_limit(
+    client: Client, start: Any
+) -> None:
     start("--node-env", "HOME")
     reply = ask(client, "0.05")
     assert reply.ok
@@ -68,7 +70,7 @@ def test_sleep_and_limit_in_a_worker_process(client: Client, start: Any) -> None
     assert ask(client, "30", limit_s=0.05).outcome is Outcome.TIMED_OUT
 
 
-def test_every_bad_end_is_a_reply_and_the_worker_lives_on(
+def test_every_failure_is_a_reply_and_the_worker_continues(
     client: Client, start: Any, redis: Any
 ) -> None:
     start("--null-output", "--", "/bin/sh", "-c")
@@ -97,7 +99,7 @@ def test_burst_exits_when_the_queue_is_empty(client: Client, start: Any, queues:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_drains(
+def test_a_worker_drains_on_a_signal(
     client: Client, start: Any, queues: Queues, gate: Gate, number: int
 ) -> None:
     # given one running and one waiting request
@@ -134,7 +136,7 @@ def test_a_draining_worker_keeps_its_lease(
     assert "requeued" not in queues.state("q").counters
 
 
-def test_a_killed_worker_may_come_back_under_its_name(start: Any, queues: Queues) -> None:
+def test_a_killed_worker_can_be_started_again_under_its_name(start: Any, queues: Queues) -> None:
     first = start(*STEADY, "--name", "fixed")
     living = start("--name", "fixed", wait=False)
     assert living.wait(60) == 2
@@ -145,7 +147,7 @@ def test_a_killed_worker_may_come_back_under_its_name(start: Any, queues: Queues
     assert queues.worker_names("q") == ["fixed"]
 
 
-def test_one_broken_worker_does_not_eat_the_queue(
+def test_a_worker_whose_device_fails_does_not_fail_the_whole_queue(
     client: Client, start: Any, queues: Queues, tmp_path: Path
 ) -> None:
     # given three workers, one of which fails everything at once
@@ -188,7 +190,9 @@ def test_after_the_grace_period_the_request_goes_back_to_the_front(
     assert replies[first].ended_s <= replies[second].ended_s
 
 
-def test_a_killed_worker_loses_nothing(client: Client, start: Any, queues: Queues) -> None:
+def test_the_request_of_a_killed_worker_runs_again(
+    client: Client, start: Any, queues: Queues
+) -> None:
     # given two workers, one of them with a long command
     mark = f"2718.{os.getpid()}"
     doomed = start(
@@ -292,7 +296,7 @@ def test_a_stock_worker_runs_our_requests(
     assert json.loads(shown.stdout)["outcome"] == "succeeded"
 
 
-def test_our_class_works_from_the_stock_command_line(
+def test_the_worker_class_runs_from_the_command_line_of_rq(
     client: Client, url: str, queues: Queues, redis: Any
 ) -> None:
     name = submit(client, "0.01")
@@ -327,7 +331,9 @@ def test_a_foreign_function_is_refused_unless_allowed(
     assert (state.counters["poison"], state.balance) == (1, 0)
 
 
-def test_callbacks_are_functions_too(start: Any, redis: Any, tmp_path: Path) -> None:
+def test_foreign_callbacks_are_refused_like_foreign_functions(
+    start: Any, redis: Any, tmp_path: Path
+) -> None:
     victim = tmp_path / "created"
     job = stock_queue(redis).enqueue("workers.entry.run", ["0"], on_success=Callback("os.system"))
     start("--burst", "--allow-function", "tests", wait=False).wait(60)
@@ -409,7 +415,7 @@ def test_books_balance_when_a_stock_job_is_put_back(
     assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (1, 1, 0)
 
 
-def test_a_hundred_megabytes_are_kept_away_from_workers(
+def test_a_job_of_a_hundred_megabytes_is_refused_before_a_worker_reads_it(
     client: Client, start: Any, redis: Any, queues: Queues
 ) -> None:
     request = Request(client.new_id(), "q", ("0",))
@@ -447,7 +453,7 @@ def test_an_rq_retry_or_repeat_runs_once_more_and_not_twice(
     assert "requeued" not in counters
 
 
-def test_a_job_that_keeps_no_result_is_booked_as_what_it_was(
+def test_jobs_without_a_stored_result_are_counted_as_succeeded(
     start: Any, redis: Any, queues: Queues
 ) -> None:
     for number in range(15):
@@ -468,7 +474,7 @@ def test_a_job_that_keeps_no_result_is_booked_as_what_it_was(
     assert redis.zcard("rq:wip:q") == 0
 
 
-def test_a_killed_slow_job_runs_again_and_may_be_enqueued_anew(
+def test_a_killed_slow_job_runs_again_and_can_be_enqueued_again(
     start: Any, redis: Any, queues: Queues, tmp_path: Path, gate: Gate
 ) -> None:
     def enqueue() -> None:
@@ -492,7 +498,7 @@ def test_a_killed_slow_job_runs_again_and_may_be_enqueued_anew(
     assert (state.counters["submitted"], state.counters["requeued"], state.balance) == (2, 1, 0)
 
 
-def test_a_stop_during_a_run_is_no_time_out(
+def test_a_stop_during_a_run_is_not_reported_as_a_timeout(
     client: Client, start: Any, queues: Queues, tmp_path: Path
 ) -> None:
     # given a program that ignores TERM, so that its limit passes between the signal that ends it
@@ -568,7 +574,7 @@ def leftovers(redis: Any) -> dict[str, Any]:
     """Every key of RQ's with type, members or fields, and whether it expires; ids and times made
     equal.
     """
-    found: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     for raw in redis.keys("rq:*"):
         key, kind = raw.decode(), redis.type(raw).decode()
         if kind == "hash":
@@ -583,8 +589,8 @@ def leftovers(redis: Any) -> dict[str, Any]:
             value = redis.smembers(raw)
         else:
             value = redis.lrange(raw, 0, -1) if kind == "list" else redis.get(raw)
-        found[re.sub(r"rq:worker:.*", "rq:worker:NAME", key)] = (kind, value, redis.ttl(raw) > 0)
-    return found
+        contents[re.sub(r"rq:worker:.*", "rq:worker:NAME", key)] = (kind, value, redis.ttl(raw) > 0)
+    return contents
 
 
 def test_ordinary_jobs_leave_what_stock_rq_leaves(redis: Any, url: str) -> None:

@@ -41,9 +41,9 @@ def test_the_result_names_the_lock_that_a_program_waited_for(tmp_path: Path) -> 
         # what the program writes is on standard error
         assert process.stderr.readline() == "started\n"
         time.sleep(1.0)
-    shown, said = process.communicate(timeout=120)
+    shown, stderr = process.communicate(timeout=120)
     # expect the result alone on standard output
-    assert (process.returncode, said) == (0, "frames done\n")
+    assert (process.returncode, stderr) == (0, "frames done\n")
     first, *rows = shown.splitlines()
     assert first.startswith("succeeded after ") and first.endswith(", exit code 0")
     table = rows[rows.index("where the time went:") + 1 :]
@@ -54,11 +54,11 @@ def test_the_result_names_the_lock_that_a_program_waited_for(tmp_path: Path) -> 
     )
 
 
-def test_the_result_as_json_is_that_of_a_reply() -> None:
-    code, result, said = once(
+def test_the_json_result_has_the_fields_of_a_reply() -> None:
+    code, result, stderr = once(
         "--", sys.executable, "-c", "import time; print('words'); time.sleep(0.5)"
     )
-    assert (code, result["outcome"], result["exit_code"], said) == (0, "succeeded", 0, "words\n")
+    assert (code, result["outcome"], result["exit_code"], stderr) == (0, "succeeded", 0, "words\n")
     activity = Activity.from_dict(result["activity"])
     assert activity.seconds[State.SLEEP] > 0 and activity.cpu_s > 0
     # what is done around the program belongs to the request only, however long a busy machine takes
@@ -66,7 +66,7 @@ def test_the_result_as_json_is_that_of_a_reply() -> None:
     assert 0.49 <= sum(activity.seconds.values()) <= result["run_s"] + 0.01
 
 
-def test_memory_that_is_no_more_than_ours_is_a_bound() -> None:
+def test_peak_memory_below_that_of_the_worker_is_shown_as_an_upper_bound() -> None:
     assert "peak memory    at most " in call("worker", "--once", "--", "true").stdout
     # through a shell, since the kernel counts the memory of who starts a process as that process's
     # own
@@ -116,18 +116,18 @@ def test_figures_of_work_and_the_device_are_shown(tmp_path: Path) -> None:
     assert "frames         50" in done.stdout.splitlines()
 
 
-def test_without_samples_it_says_so() -> None:
+def test_once_says_that_nothing_was_sampled_with_no_causes() -> None:
     done = call("worker", "--once", "--no-causes", "--", "true")
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1] == "where the time went is not known: nothing was sampled"
 
 
-def test_the_form_belongs_to_once() -> None:
+def test_format_is_refused_without_once() -> None:
     done = call("worker", "--format", "json")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: --format is for --once")
 
 
-def test_an_interrupt_ends_the_program(tmp_path: Path) -> None:
+def test_an_interrupt_ends_once_and_its_program(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     line = program(
         "worker",

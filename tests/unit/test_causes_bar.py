@@ -12,7 +12,7 @@ import pytest
 
 from hack.benchmarks import causes
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
-from hack.benchmarks.causes_runs import Case, _kept_s, _right
+from hack.benchmarks.causes_runs import InjectedRun, _kept_s, _right
 from scaletest.model import Outcome, Reply, State
 
 
@@ -27,8 +27,8 @@ def row(name: str, seed: int, **right: bool | None) -> dict[str, Any]:
 def test_only_missing_runs_are_made_one_of_each_after_the_other() -> None:
     made = [row("tcp", 1), row("unix", 2)]
     cases = list(causes.missing(["tcp", "unix"], 2, made, loaded=False))
-    assert cases == [Case("unix", 1), Case("tcp", 2)]
-    assert list(causes.missing(["tcp", "unix"], 2, made, loaded=True)) == [Case("tcp", 2)]
+    assert cases == [InjectedRun("unix", 1), InjectedRun("tcp", 2)]
+    assert list(causes.missing(["tcp", "unix"], 2, made, loaded=True)) == [InjectedRun("tcp", 2)]
     assert (
         len(list(causes.missing(["linear", "cpu"], 0, [], loaded=False)))
         == causes.LINEAR_RUNS + causes.RUNS

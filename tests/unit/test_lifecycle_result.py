@@ -8,7 +8,7 @@ from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress
 from scaletest.analysis.lifecycle.result import WorkloadSelection, result
 from scaletest.model.lifecycle import Stamp
 from scaletest.model.verdict import VerdictKind
-from scaletest.report.lifecycle.progress import Teller
+from scaletest.report.lifecycle.progress import ProgressPrinter
 from tests.unit.lifecycles import BEGAN, VIEW, of, submission, workload
 
 
@@ -57,7 +57,7 @@ def test_pods_that_run_and_do_not_end_are_said_to() -> None:
     assert "--run-seconds" in found.verdict.remedy
     # and during the run, once
     now = [0.0]
-    teller = Teller(lambda: now[0])
+    teller = ProgressPrinter(lambda: now[0])
     stuck = LifecycleProgress(2, 2, 0, {Fate.PENDING: 2}, 2, 2)
     told = []
     for at_s in (1.0, 60.0, 130.0, 200.0):

@@ -11,7 +11,7 @@ import pytest
 from scaletest.cli.main import run
 from scaletest.lifecycle.cleanup import delete_all
 from scaletest.lifecycle.store import Store
-from scaletest.lifecycle.submitting import Answer, Submitter
+from scaletest.lifecycle.submitting import SubmissionOutcome, Submitter
 from scaletest.lifecycle.templating import text_of
 from tests.unit.lifecycles import BEGAN, plan
 
@@ -58,12 +58,12 @@ class Stopping:
         self.stop, self._most = threading.Event(), most
         self._lock = threading.Lock()
 
-    def submit(self, name: str) -> Answer:
+    def submit(self, name: str) -> SubmissionOutcome:
         with self._lock:
             self.names.append(name)
             if len(self.names) == self._most:
                 self.stop.set()
-        return Answer(True, True, 201, "")
+        return SubmissionOutcome(True, True, 201, "")
 
 
 class Gone:

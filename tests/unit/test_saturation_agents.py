@@ -67,7 +67,7 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
 
 
 class Table(Rendezvous):
-    """A meeting at one table: an agent works when its order is there."""
+    """A rendezvous in one process: an agent works when its order is there."""
 
     def __init__(self, agents: int, load: LevelLoad) -> None:
         self.agents, self.load, self.coming, self.done = (

@@ -15,7 +15,7 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.steps import summarise
 from scaletest.analysis.throughput import Throughput
 from scaletest.analysis.work_rate import work
-from scaletest.cli.deployment import Target
+from scaletest.cli.deployment import DeploymentTarget
 from scaletest.cli.main import run as program
 from scaletest.cli.sharing import same_devices
 from scaletest.model import Plan, Record, VerdictKind
@@ -202,7 +202,7 @@ def test_every_form_shows_it(tmp_path: Path, form: str, texts: tuple[str, ...]) 
 
 
 def test_a_deployment_says_itself_how_its_pods_share() -> None:
-    target = Target(None, None, {}, (), "q", ())  # type: ignore[arg-type]
+    target = DeploymentTarget(None, None, {}, (), "q", ())  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="--per-device is for local workers") as refused:
         target.planned(plan(1, 2))
     assert "extraArguments: [--per-device, K]" in refused.value.hint

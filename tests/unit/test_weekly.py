@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from hack import weekly
-from hack.weekly import PARTS, Part
+from hack.weekly import PARTS, WeeklyPart
 
 ROOT = Path(__file__).parents[2]
-PART = Part(("guarded", "one.txt"))
+PART = WeeklyPart(("guarded", "one.txt"))
 LIST_MARKED = """
 import sys, pytest
 class Listed:

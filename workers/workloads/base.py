@@ -53,9 +53,7 @@ class Workload(Protocol):
     """Runs requests of one type."""
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
-        """Run once. limit_s: seconds, 0 for no limit. Raises Interrupted, and nothing else for a
-        bad request.
-        """
+        """Run once. limit_s: seconds, 0 for none. Raises Interrupted, nothing for bad requests."""
 
     def close(self) -> None:
         """Release processes and files."""

@@ -1,6 +1,4 @@
-"""Any program: the worker's command with the request's arguments added. Known tools' output is read
-for figures.
-"""
+"""Any program: the worker's command with the request's arguments; reads known tools' figures."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ PLACEHOLDER = "FILENAME"
 
 
 class Command:
-    """Runs the worker's program with the request's arguments added, FILENAME replaced by the
-    device's path.
-    """
+    """Runs the worker's program with the request's arguments; FILENAME becomes the device path."""
 
     def __init__(
         self,
@@ -37,9 +33,7 @@ class Command:
         self._ignore_arguments = ignore_arguments
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
-        """Run the program to its end, or to the limit; its whole process group is gone
-        afterwards.
-        """
+        """Run the program to its end or limit; then its whole process group is gone."""
         argv = [*self._command, *(() if self._ignore_arguments else arguments)]
         environment: Mapping[str, str] = {}
         if device is not None:
@@ -61,9 +55,7 @@ class Command:
 
 
 def read(ended: Ended, reader: Reader) -> Result:
-    """The result with the tool's own figures, and with a better reason where its messages contain
-    one.
-    """
+    """The result with the tool's figures, and a better reason where its messages have one."""
     reading = reader(ended.output, ended.errors)
     result = replace(ended.result, figures=reading.figures) if reading.figures else ended.result
     if result.outcome is not Outcome.FAILED or not reading.complaint:

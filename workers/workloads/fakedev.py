@@ -160,8 +160,7 @@ def _present(root: Path, use: Use) -> Iterator[tuple[Path, IO[str]]]:
     """A locked file of this run in its device's folder."""
     place = root / use.device.replace("/", "_")
     place.mkdir(parents=True, exist_ok=True)
-    # created under a hidden name, and renamed when it is locked and written, so that others count
-    # it whole
+    # created under a hidden name and renamed when locked and written, so others see it whole
     hidden = root / f".{uuid.uuid4().hex}"
     path = place / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with hidden.open("w", encoding="utf-8") as file:
@@ -175,9 +174,7 @@ def _present(root: Path, use: Use) -> Iterator[tuple[Path, IO[str]]]:
 
 
 def _first_run(root: Path) -> float:
-    """When the first run of this folder began, on the clock that all processes of the machine
-    share.
-    """
+    """When this folder's first run began, on the clock that all processes here share."""
     path = root / ".first"
     with path.open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

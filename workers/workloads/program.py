@@ -1,6 +1,4 @@
-"""Runs one program: without a shell, in a process group of its own, which ends with it, its limit,
-or its worker.
-"""
+"""Runs one program without a shell, in a process group that ends with it, its limit or worker."""
 
 from __future__ import annotations
 
@@ -144,9 +142,7 @@ class Program:
 
 
 class _Tail:
-    """Forwards the output of a program and keeps its end. Its thread ends with the pipe, or at
-    close.
-    """
+    """Forwards the output of a program and keeps its end. Its thread ends with the pipe."""
 
     def __init__(self, stream: IO[bytes] | None, echo: IO[str] | None) -> None:
         self._stream = stream

@@ -1,6 +1,4 @@
-"""Sleep: the workload without contention, which shows the capacity of the framework. Monotonic,
-honours the limit.
-"""
+"""Sleep: the workload without contention, which shows the capacity of the framework."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ SHORTEST_S = 0.01
 
 
 class Sleep:
-    """Sleeps for the seconds in its first argument: the worker's own when given, else the
-    request's.
-    """
+    """Sleeps for the seconds in its first argument, the worker's if given, else the request's."""
 
     def __init__(
         self,

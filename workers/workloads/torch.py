@@ -129,9 +129,7 @@ class TorchWorkload:
         deadline: float,
         watch: ProgramWatch | None,
     ) -> bytes | None:
-        """Send a request; the answer, b"" when the process died, None at the deadline. Raises
-        Interrupted.
-        """
+        """Send a request; b"" when the process died, None at the deadline. Raises Interrupted."""
         assert process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(line)
@@ -191,9 +189,7 @@ def _result(answer: dict[str, Any]) -> Result:
 
 
 def _died(code: int | None) -> Result:
-    """The result when the process died, which errors of torch do not cause: a crash, or the system
-    lacked memory.
-    """
+    """The result when the process died, by a crash or for lack of memory, not by torch's errors."""
     code = code or 0
     if code == UNAVAILABLE:
         error = "PyTorch cannot be used here; the worker's log says why"

@@ -1,6 +1,4 @@
-"""Transcode: one description, run by oneVPL's tool or FFmpeg on this worker's device, with its
-figures read.
-"""
+"""Transcode: one description, run by oneVPL's tool or FFmpeg on this worker's device."""
 
 from __future__ import annotations
 
@@ -38,9 +36,7 @@ class TranscodeWorkload:
         *,
         ignore_arguments: bool = False,
     ) -> None:
-        """Raises InvalidValue for words that cannot be read. directory: where relative paths begin,
-        "" for ours.
-        """
+        """InvalidValue for unreadable words. directory: base of relative paths, "" for ours."""
         from_words(("--input", "any", *options))
         self._options = options
         self._program = program
@@ -81,9 +77,7 @@ class TranscodeWorkload:
         self._program.close()
 
     def _checked(self, work: Transcode) -> Transcode:
-        """The description with the codec read from the file. InvalidValue for a file that cannot be
-        used.
-        """
+        """The description with the codec read from the file. InvalidValue for an unusable file."""
         file = self._directory / work.input
         try:
             if file.exists() and not file.is_file():

@@ -1,3 +1,1 @@
-"""Our worker beside the task queues that people would use instead, each in an environment of its
-own.
-"""
+"""Our worker beside other task queues, each in an environment of its own."""

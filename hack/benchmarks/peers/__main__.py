@@ -27,13 +27,12 @@ from scaletest.system.guard import Guard
 SEED = 20_240_229
 LEAST_JOBS = 150
 FLEETS = (OURS, STOCK)
-# What a run spends in all on waiting for busy neighbours and on measuring once more what they
-# disturbed.
+# Seconds that a run spends on waiting for busy neighbours and on repeating what they disturbed.
 PATIENCE_S = 120.0
 LONGEST_WAIT_S = 5.0
 
 
-class Run:
+class PeerComparison:
     """All rounds; keeps what was measured, and why a peer was not."""
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -86,9 +85,7 @@ class Run:
             self._fail(name, str(error))
 
     def _quieter(self, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Measure when others rest, once more when they did not, and keep the quieter; within the
-        run's patience.
-        """
+        """Measure when the machine is quiet, repeat once if not, keep the quieter; in patience."""
         self._patience_s -= wait_for_quiet(min(LONGEST_WAIT_S, self._patience_s))
         row = measure()
         if row["foreign_cores"] > LOUD_CORES and self._patience_s > 0:
@@ -188,7 +185,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     """0, or 1 when a peer could not be measured."""
-    run = Run(parse())
+    run = PeerComparison(parse())
     run.run()
     print(f"\n{report.table(run.rounds, run.peers)}")
     if run.fleets:

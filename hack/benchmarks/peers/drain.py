@@ -63,9 +63,7 @@ class Bench:
         self._environment = guard.environment({**os.environ, **peer.environment, **extra})
 
     def one(self, count: int, trips: int) -> dict[str, float]:
-        """One worker: the drain's figures and, by the same warm worker, the round trip's in
-        seconds.
-        """
+        """One worker: figures of the drain and, by the same worker, seconds of the round trip."""
         self._fill(count)
         base = self._number()
         with tempfile.TemporaryFile() as log:
@@ -80,9 +78,7 @@ class Bench:
         return row
 
     def fleet(self, workers: int, count: int) -> dict[str, float]:
-        """Jobs a second of several workers on one queue, which is shown to them once all of them
-        wait for it.
-        """
+        """Jobs a second of several workers on one queue, which starts when all wait for it."""
         self._fill(count)
         self._redis.rename(self._peer.queue, _HELD)
         with tempfile.TemporaryFile() as log:
@@ -155,8 +151,7 @@ class Bench:
             raise Failed(f"{self._peer.name}: {count} jobs were gone before they could be measured")
         spent = {key: (value - first.counts[key]) / jobs for key, value in last.counts.items()}
         spent["commands"] -= looks[0] / jobs
-        # Below zero by a tick or two: the machine and its processes are not counted at the same
-        # instant.
+        # below zero by a tick or two: the machine and its processes are not read at once
         foreign = max(0.0, spent.pop("foreign_us") * jobs / seconds / 1e6)
         return {"per_s": jobs / seconds, "seconds": seconds, "foreign_cores": foreign, **spent}
 
@@ -208,9 +203,7 @@ class Bench:
         return int(self._redis.execute_command(*command))
 
     def _counts(self, sessions: list[int]) -> dict[str, float]:
-        """What was spent so far, by the server and by strangers. Calls inside scripts count as
-        commands.
-        """
+        """Used so far by the server and by strangers. Calls in scripts count as commands."""
         info = self._redis.info("cpu", "stats", "commandstats")
         return {
             "redis_us": (float(info["used_cpu_user"]) + float(info["used_cpu_sys"])) * 1e6,
@@ -223,9 +216,7 @@ class Bench:
 
 
 def _end(workers: list[subprocess.Popen[bytes]]) -> None:
-    """The groups that were started here. KILL: the server is emptied next, there is nothing to say
-    goodbye to.
-    """
+    """Kill the groups that were started here; the server is emptied next."""
     for worker in workers:
         try:
             os.killpg(worker.pid, signal.SIGKILL)

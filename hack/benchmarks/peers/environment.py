@@ -29,9 +29,7 @@ def cache() -> Path:
 
 
 def programs(peer: Peer) -> Path:
-    """The folder of programs of the peer's environment, which is made when it is missing; ours for
-    no requirements.
-    """
+    """The program folder of the peer's environment, created when missing; else ours."""
     if not peer.dependencies:
         return Path(sys.executable).parent
     python = f"{sys.version_info.major}.{sys.version_info.minor}"

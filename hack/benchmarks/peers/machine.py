@@ -25,9 +25,7 @@ def busy_s() -> float:
 
 
 def ours_s(sessions: Iterable[int]) -> float:
-    """CPU seconds of the living processes of these sessions and this process, with the children
-    they waited for.
-    """
+    """CPU seconds of living processes of these sessions and this process, with their children."""
     wanted = set(sessions)
     total = 0
     for path in Path("/proc").glob("[0-9]*/stat"):

@@ -48,9 +48,7 @@ Runs = Callable[[], float]
 
 
 def runs_of(chance: SimulationChance, mean_s: float, variation: float) -> Runs:
-    """Run times with this mean. variation: standard deviation over mean; 0 is constant, else
-    log-normal.
-    """
+    """Run times with this mean. variation: deviation over mean; 0 is constant, else log-normal."""
     if variation <= 0:
         return lambda: mean_s
     sigma = math.sqrt(math.log(1 + variation**2))
@@ -74,9 +72,7 @@ def poisson(
     peak: float,
     duration_s: float,
 ) -> Arrivals:
-    """Arrivals by chance with a rate a second that may change with time; peak: its highest value
-    (thinning).
-    """
+    """Poisson arrivals at a rate a second that may change; peak: its highest value (thinning)."""
     _check_size(peak * duration_s)
     arrivals = []
     at = 0.0

@@ -75,9 +75,7 @@ class HpaSpec:
 
 @dataclass(slots=True)
 class Hpa:
-    """One HPA with its memory, which a restart of the controller forgets. Times are seconds of any
-    clock.
-    """
+    """One HPA with its memory, which a restart of its controller clears. Times in seconds."""
 
     spec: HpaSpec
     recommendations: list[tuple[float, int]] = field(default_factory=list)
@@ -87,9 +85,7 @@ class Hpa:
     def sync(
         self, now_s: float, replicas: int, status: int, ready: int, metrics: Sequence[int | None]
     ) -> int:
-        """New spec.replicas. status: status.replicas. metrics: each in thousandths, None where
-        reading it failed.
-        """
+        """New spec.replicas. status: status.replicas. metrics: in thousandths, None when unread."""
         spec = self.spec
         if not self.recommendations:
             self.recommendations.append((now_s, replicas))

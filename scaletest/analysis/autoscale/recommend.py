@@ -26,9 +26,7 @@ class RuleChoice:
 
 
 def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
-    """Rules worth trying: on demand and on desired workers, quick, damped and gentle on the way
-    down.
-    """
+    """Candidate rules: on demand and on desired workers; quick, damped, and slow to scale down."""
     downs = {
         "at once": quick(0),
         "after 60 s": quick(60),

@@ -198,9 +198,7 @@ def _one_of(text: str, known: tuple[str, ...]) -> str:
 
 
 def to_values(rule: Rule) -> dict[str, Any]:
-    """The rule as values for the chart; `behavior` is that of an HPA and can be pasted there
-    too.
-    """
+    """The rule as values for the chart; `behavior` can be pasted into an HPA too."""
     rows: dict[str, Any] = {
         "kind": rule.kind,
         "minReplicas": rule.minimum,

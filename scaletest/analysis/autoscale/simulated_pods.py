@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from scaletest.analysis.autoscale.arrivals import SimulationChance
 
-# As `scaletest cluster deletion-cost` writes it: idle 0, and of busy ones the earlier start costs
-# more.
+# As `scaletest cluster deletion-cost` writes it: idle 0; of busy pods the longest busy costs most.
 IDLE_COST = 0
 BUSY_COST = 1_000_000_000
 

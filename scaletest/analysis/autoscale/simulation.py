@@ -52,8 +52,7 @@ class _World:
     ) -> None:
         self.workload, self.rule, self.setting, self.chance = workload, rule, setting, chance
         self.grace_s = setting.nodes.grace_s if rule.grace_s is None else rule.grace_s
-        # Without an end of its own a play ends when all is done, or after as long again and an
-        # hour.
+        # Without an end a play ends when all is done, or after as long again and an hour.
         self.until_s = (
             setting.until_s or 2 * workload.arrivals[-1] + 10 * max(workload.runs) + 3600.0
         )

@@ -97,9 +97,7 @@ def books(
     until: str,
     planned: int = 0,
 ) -> Books:
-    """The counts of a run. Without submissions (observing) every known workload counts as
-    submitted.
-    """
+    """The counts of a run; without submissions (observing) all known workloads are submitted."""
     by_name = {timeline.workload.name: timeline for timeline in timelines}
     submitted = {submission.name: submission for submission in submissions}
     rejected = [submission for submission in submitted.values() if not submission.accepted]

@@ -16,8 +16,7 @@ from scaletest.analysis.saturation.search import most_measured
 from scaletest.analysis.saturation.sequence import LONGEST, MOST_AGAIN, UNPROBED_RATE
 from scaletest.model.saturation import Mode, SaturationPlan
 
-# Seconds: pause after a saturated step; from a command to its beginning, so that all agents read
-# it.
+# Seconds: pause after a saturated step; from a command to its begin, so that all agents read it.
 BACK_OFF_S = 0.5
 HEAD_START_S = 0.5
 # Seconds: for checks before the run; after a step for requests in flight and the pause, on average

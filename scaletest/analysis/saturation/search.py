@@ -42,16 +42,12 @@ def search(plan: SaturationPlan, start: float) -> Search:
 
 
 def most_measured(plan: SaturationPlan) -> int:
-    """How many steps a search takes at most, without those that the tester spoils or that are
-    extended.
-    """
+    """The most steps of a search, without those that the tester spoils or that are extended."""
     return plan.most_steps + (_corrections(plan) if plan.open else 2 * plan.confirm)
 
 
 def _corrections(plan: SaturationPlan) -> int:
-    """How many steps the confirmation of open load may take; each end of the bracket is measured 1
-    + confirm times.
-    """
+    """The most steps to confirm open load: each end of the bracket takes 1 + confirm of them."""
     return CORRECTING * plan.most_steps + 2 * (1 + plan.confirm)
 
 
@@ -118,9 +114,7 @@ def _bisect(
 
 
 def _inside(plan: SaturationPlan, low: float, high: float, tried: Tried, jump: int) -> float | None:
-    """The next level inside a bracket; None when it is narrow, or its undecided levels leave no
-    wide gap.
-    """
+    """The next level inside a bracket; None when it is narrow or undecided levels fill it."""
     doubts = _doubts(tried, low, high)
     if not doubts:
         if _narrow(plan, low, high):

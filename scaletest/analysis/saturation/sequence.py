@@ -20,8 +20,7 @@ from scaletest.model.saturation import Mode, Phase, SaturationPlan
 PROBED_SHARE = 0.5
 UNPROBED_RATE = 10.0
 LEAST_RATE = 1.0
-# A level whose latency limit is undecided is measured longer, this many times the length of a step
-# at most.
+# A level with an undecided latency limit is measured longer, at most this many lengths of a step.
 LONGEST = 4
 # A step in which the tester was late shows nothing; it is measured again this often at most.
 MOST_AGAIN = 2

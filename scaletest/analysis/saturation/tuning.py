@@ -81,9 +81,7 @@ class TriedSetting:
 
 
 def settings(texts: Sequence[str]) -> list[dict[str, str]]:
-    """All combinations of NAME=V,V,...; InvalidValue for an unknown or repeated name, or too
-    many.
-    """
+    """All combinations of NAME=V,V,...; InvalidValue for unknown or repeated names, or too many."""
     axes: dict[str, list[str]] = {}
     for text in texts:
         name, choices = _axis(text)

@@ -1,6 +1,4 @@
-"""Causes in the result of a run: values of `Causes` in `analysis`, which this package cannot
-import.
-"""
+"""Causes in a run's result: values of `analysis`, which this package cannot import."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ from scaletest.model.schema.parts import (
     text,
 )
 
-# Where a worker's time can be spent: in a state of the request that it runs, or in the gap before
-# it.
+# Where a worker's time can be spent: in a state of the request, or in the gap before it.
 PLACES = (*State, "gap")
 
 

@@ -1,6 +1,4 @@
-"""The plan of a validation: as it is stored, and as a person writes it with the names of
-options.
-"""
+"""The plan of a validation: as it is stored, and as people write it with names of options."""
 
 from __future__ import annotations
 
@@ -69,9 +67,7 @@ def file() -> Schema:
 
 
 def as_plan(values: Mapping[str, Any], queue: str, devices: int = 0) -> Plan:
-    """The plan of a file's values, which are checked already, for a queue and a number of
-    devices.
-    """
+    """The plan of a file's checked values, for a queue and a number of devices."""
     fields = _renamed(values, _FIELDS) | {"devices": devices}
     if "background" in fields:
         fields["background"] = [
@@ -81,9 +77,7 @@ def as_plan(values: Mapping[str, Any], queue: str, devices: int = 0) -> Plan:
 
 
 def as_file(stored_plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a stored plan with the keys of a plan file, so that the plan can be run
-    again.
-    """
+    """The values of a stored plan with the keys of a plan file, to run it again."""
     fields = Plan.from_dict(dict(stored_plan)).to_dict()
     fields["background"] = [_renamed(background, KEYS) for background in fields["background"]]
     for name in (*_NOT_IN_FILES, "schema_version"):

@@ -1,6 +1,4 @@
-"""Use of the nodes in the result of a validation: values of `analysis`, which cannot be
-imported.
-"""
+"""Use of the nodes in a validation's result: values of `analysis`, which cannot be imported."""
 
 from __future__ import annotations
 

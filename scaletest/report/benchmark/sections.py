@@ -14,7 +14,7 @@ from scaletest.render.svg import CHARACTER, Axis, Chart
 from scaletest.render.text import clean
 from scaletest.render.units import quantity_measured, scale
 from scaletest.report.benchmark.summary import networks, repeated, table, time_rows
-from scaletest.report.benchmarks import BenchmarkRun, Row
+from scaletest.report.benchmarks import BenchmarkRun, PermutationRow
 
 WIDTH, HEIGHT = 380.0, 250.0
 # So many failures are shown whole, and so many permutations are drawn.
@@ -96,7 +96,7 @@ def charts(run: BenchmarkRun) -> list[Chart]:
     ]
 
 
-def _chart(run: BenchmarkRun, one: Headline, rows: Sequence[Row]) -> Chart:
+def _chart(run: BenchmarkRun, one: Headline, rows: Sequence[PermutationRow]) -> Chart:
     found = {
         number: row.summaries[one.name]
         for number, row in enumerate(rows)
@@ -140,7 +140,7 @@ def _chart(run: BenchmarkRun, one: Headline, rows: Sequence[Row]) -> Chart:
     return chart
 
 
-def _across(rows: Sequence[Row]) -> Axis:
+def _across(rows: Sequence[PermutationRow]) -> Axis:
     """The permutations side by side: by their values when one key alone varies, else by their
     numbers.
     """

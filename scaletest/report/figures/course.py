@@ -1,6 +1,4 @@
-"""Throughput over time within each measuring of a step: the warm-up, shifts and dips as they were
-found.
-"""
+"""Throughput over time in each measurement of a step: the warm-up, shifts and dips."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ CAPTION = (
 
 
 def panels(result: Evaluation, records: Rows) -> list[Chart]:
-    """One chart for every measuring that has a course; only the first of each step where there are
-    too many.
-    """
+    """A chart for every measurement with a course; the first of each step if there are many."""
     samples = [one for step in result.steps for one in step.samples]
     if len(samples) > MOST_PANELS:
         samples = [step.samples[0] for step in result.steps]

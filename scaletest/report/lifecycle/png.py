@@ -16,9 +16,7 @@ DOTS_PER_INCH = 110
 
 
 def save(result: LifecycleResult, names: tuple[str, ...], path: Path) -> None:
-    """One picture with a row for each step. UsageError without matplotlib, without values, or where
-    it cannot be.
-    """
+    """One picture with a row for each step. UsageError without matplotlib, values or a file."""
     rows = panels(result, names)
     if not rows:
         raise UsageError(

@@ -1,6 +1,4 @@
-"""Progress of a lifecycle run: one line that changes on a terminal, else one every ten seconds. To
-standard error.
-"""
+"""Progress of a lifecycle run on standard error: a line that changes, or one every ten seconds."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ PLAIN_EVERY_S, LIVE_EVERY_S = 10.0, 0.5
 ENDLESS_S = 120.0
 
 
-class Teller:
-    """Tells now and then. clock: seconds. hinted: that pods may have no end."""
+class ProgressPrinter:
+    """Prints the progress of a run. clock: seconds. hinted: whether pods may have no end."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -41,7 +41,7 @@ def point(result: SaturationResult) -> str:
     if found is None:
         return ""
     if not math.isfinite(found.high):
-        return f"{significant(found.value)}/s held, and no limit was met"
+        return f"{significant(found.value)}/s were served, and no limit was reached"
     where = f"saturation point {between(found.value, found.low, found.high)} requests/s"
     return f"{where}, reached with {result.parallel} in flight" if result.parallel else where
 

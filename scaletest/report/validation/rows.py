@@ -13,9 +13,7 @@ from scaletest.analysis.steps import Step
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A step, how far it got, and what its nodes did; None without throughput enough, and without
-    samples.
-    """
+    """A step, its state, and its nodes' work; None without enough throughput or samples."""
 
     step: Step
     scaled: Scaled | None

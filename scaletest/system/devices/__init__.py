@@ -1,3 +1,1 @@
-"""Devices: what the processes of a request did on them, and what those of this node do as a
-whole.
-"""
+"""Devices: what the processes of a request did on them, and what all of this node do."""

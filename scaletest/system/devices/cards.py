@@ -22,9 +22,7 @@ _LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE
 
 
 def parse_levels(text: str) -> float | None:
-    """The present clock over the highest, in amdgpu's pp_dpm_sclk, which marks the present with a
-    star.
-    """
+    """The present clock over the highest, in amdgpu's pp_dpm_sclk; a star marks the present."""
     levels = [(int(match[1]), bool(match[2])) for match in _LEVEL.finditer(text)]
     highest = max((clock for clock, _ in levels), default=0)
     present = next((clock for clock, now in levels if now), None)
@@ -35,17 +33,13 @@ def parse_levels(text: str) -> float | None:
 
 @dataclass(slots=True)
 class SleepCounter:
-    """A file that counts milliseconds of sleep; from two readings, the part of the time that was
-    not slept.
-    """
+    """A file of milliseconds of sleep; two readings give the part of the time awake."""
 
     path: str
     last: tuple[float, float] | None = None
 
     def awake(self, now_s: float) -> float | None:
-        """Part of the time since the last reading that the card was awake; None at the first
-        reading.
-        """
+        """Part of the time since the last reading that the card was awake; None at first."""
         slept_ms = _number(self.path)
         last, self.last = self.last, None if slept_ms is None else (slept_ms, now_s)
         if last is None or slept_ms is None or slept_ms < last[0] or now_s <= last[1]:

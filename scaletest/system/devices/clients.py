@@ -21,8 +21,7 @@ FOLDERS = ("/dev/dri", "/dev/accel")
 # Of one process: whoever opens more devices is described by the first of them.
 _MOST_FILES = 16
 _MOST_DESCRIPTORS = 512
-# Kernels before 6.2 do not say how many descriptors a process has: the first looks list them all
-# then.
+# Kernels before 6.2 do not count a process's descriptors: there the first looks list them all.
 _FIRST_LOOKS = 8
 # A shorter time says too little about how fast a device's clock runs.
 _LEAST_CLOCK_S = 0.05
@@ -31,9 +30,7 @@ Key = tuple[str, str]
 
 
 class CycleClocks:
-    """How fast the clocks run of devices that count cycles, in ticks a second; learned from two
-    looks at each.
-    """
+    """Clocks of devices that count cycles, in ticks a second; learned from two looks each."""
 
     def __init__(self) -> None:
         self._rates: dict[str, float] = {}
@@ -58,9 +55,7 @@ class CycleClocks:
 
 @dataclass(slots=True)
 class _Count:
-    """One kind of engine of one client: what its counter showed at most, and how much that grew in
-    this request.
-    """
+    """One engine kind of one client: its highest counter, and its growth in this request."""
 
     in_cycles: bool
     capacity: int
@@ -68,18 +63,14 @@ class _Count:
     grown: int = 0
 
     def take(self, value: int) -> None:
-        """A counter may go back for a while, and what it lost comes again: only what is above the
-        highest counts.
-        """
+        """A counter may fall for a while and recover: only growth above the highest counts."""
         self.grown += max(0, value - self.highest)
         self.highest = max(self.highest, value)
 
 
 @dataclass(slots=True)
 class _Files:
-    """The descriptors of one process that are devices. open_files: how many there were of any
-    kind.
-    """
+    """Descriptors of one process that are devices. open_files: how many of any kind."""
 
     numbers: list[int] = field(default_factory=list)
     looks: int = 0
@@ -131,9 +122,7 @@ class Clients:
         self._memory_bytes = max(self._memory_bytes, sum(memory.values()))
 
     def busy_s(self) -> dict[str, float]:
-        """Seconds by device and kind of engine, of all engines of the kind together; without what
-        is not known.
-        """
+        """Seconds by device and kind of engine, summed over engines; without unknown ones."""
         sums: dict[str, float] = {}
         for device, client in self._seen:
             for name, count in self._counts[device, client].items():
@@ -173,9 +162,7 @@ class Clients:
         return path.startswith(_PREFIXES) or path == self._device != ""
 
     def _read(self, pid: int, files: _Files, memory: dict[Key, int]) -> None:
-        """Read each client once: other descriptors of it are left out until the descriptors are
-        listed again.
-        """
+        """Read each client once: its other descriptors are left out until the next listing."""
         numbers = []
         for number in files.numbers[:_MOST_FILES]:
             try:
@@ -207,9 +194,7 @@ class Clients:
 
 
 def present(device: str = "") -> bool:
-    """Whether this machine shows any such device, or this file is one, by the number of its
-    driver.
-    """
+    """Whether this machine shows such devices, or this file is one, by the driver's number."""
     if any(os.path.isdir(folder) for folder in FOLDERS):  # noqa: PTH112 - asked before every program
         return True
     try:

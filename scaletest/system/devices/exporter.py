@@ -1,6 +1,4 @@
-"""Devices of which an exporter tells, as Prometheus's text at a URL: DCGM, XPU Manager 2, or
-OpenTelemetry's names.
-"""
+"""Devices from an exporter's Prometheus text: names of DCGM, XPU Manager 2, OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ class ExporterSource:
         self._next_s = float("-inf")
 
     def read(self) -> Mapping[str, DeviceReading]:
-        """Asks every few seconds, and more rarely while nothing useful comes; nothing in
-        between.
-        """
+        """Asks every few seconds, and less often while nothing useful comes."""
         now_s = self._clock()
         if now_s < self._next_s:
             return {}
@@ -76,9 +72,7 @@ def problem(url: str) -> str:
 
 
 def _get(url: str) -> str:
-    """The metrics at a URL. Raises OSError, and ValueError for a malformed, long or cut
-    response.
-    """
+    """The metrics at a URL. Raises OSError; ValueError for a malformed, long or cut response."""
     import urllib.request
     from http.client import HTTPException
 

@@ -164,9 +164,7 @@ def _memory(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
 
 
 def _utilization(sample: MetricSample) -> _FigurePart | None:
-    """Utilisation of the device or of a kind of engine, as "compute-all" for all compute
-    engines.
-    """
+    """Utilisation of the device or a kind of engine; "compute-all": all compute engines."""
     task = sample.labels.get("hw_gpu_task", "").lower()
     if task in ("", "all", "general"):
         return _FigurePart("busy", sample.value)

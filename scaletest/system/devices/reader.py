@@ -1,6 +1,4 @@
-"""The devices of this node: their figures from all sources that there are, under the names that
-replies use.
-"""
+"""The devices of this node: figures from all sources, under the names that replies use."""
 
 from __future__ import annotations
 
@@ -44,9 +42,7 @@ class CardSource:
 
 
 class DeviceReader:
-    """Reads all devices of this node, whenever it is asked. It never fails: a source that does is
-    left out.
-    """
+    """Reads all devices of this node on each call. Never fails: it leaves out failing sources."""
 
     def __init__(
         self,

@@ -47,24 +47,24 @@ def real(
     """A cluster with one real node that has REAL_IMAGES, a fake one that nobody wants, and the
     definitions of KEDA, Prometheus and ours.
     """
-    made = ControlPlane(tmp_path_factory.mktemp("real"))
+    plane = ControlPlane(tmp_path_factory.mktemp("real"))
     try:
         crds = Path(tool("crds", "crds.yaml")).read_text("utf-8")
         with ThreadPoolExecutor(1) as builder:
             built = builder.submit(images, *REAL_IMAGES)
-            made.up([Pool("plain", 1, 0)], real=True)
-            made.node.load(built.result())
-        made.kubectl(
+            plane.up([Pool("plain", 1, 0)], real=True)
+            plane.node.load(built.result())
+        plane.kubectl(
             "apply",
             "--server-side",
             "-f",
             "-",
             stdin=f"{crds}\n---\n{yaml.safe_dump_all(definitions())}",
         )
-        established(made)
-        eventually(lambda: served(made, KINDS))
-        yield made
+        established(plane)
+        eventually(lambda: served(plane, KINDS))
+        yield plane
     except NotBuilt as error:
         missing(str(error))
     finally:
-        made.down()
+        plane.down()

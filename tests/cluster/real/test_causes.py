@@ -116,9 +116,9 @@ class Bench:
             'HOME=/tmp "$@" >/tmp/said 2>&1; code=$?; cat /tmp/run/result.json || cat /tmp/said'
             " >&2; [ $code -lt 5 ]"
         )
-        said = self.kubectl("exec", "bench", "--", "sh", "-c", script, "-", *line, "--", *command)
+        output = self.kubectl("exec", "bench", "--", "sh", "-c", script, "-", *line, "--", *command)
         self.kubectl("delete", "pod", "bench", "--now")
-        return dict(json.loads(said))
+        return dict(json.loads(output))
 
 
 def first_cause(result: dict[str, Any]) -> tuple[str, str]:
@@ -129,11 +129,11 @@ def first_cause(result: dict[str, Any]) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def bench(real: ControlPlane) -> Bench:
-    made = Bench(real, restricted(real))
+    bench = Bench(real, restricted(real))
     line = ["valkey-server", "--save", "", "--dir", "/tmp", "--protected-mode", "no"]
-    made.pod("redis", {"image": REDIS, "command": line}, {"cpu": "1", "memory": "256Mi"})
-    made.service("redis", 6379)
-    return made
+    bench.pod("redis", {"image": REDIS, "command": line}, {"cpu": "1", "memory": "256Mi"})
+    bench.service("redis", 6379)
+    return bench
 
 
 def test_the_cpu_limit_of_a_pod_is_named(bench: Bench) -> None:

@@ -32,13 +32,13 @@ SETTINGS = (
 @pytest.fixture
 def keda(real: ControlPlane) -> Iterator[Keda]:
     """KEDA beside the real node."""
-    made = Keda(real, Names(real.folder))
+    keda = Keda(real, Names(real.folder))
     try:
-        made.up()
+        keda.up()
     except NotBuilt as error:
         missing(str(error))
-    yield made
-    made.down()
+    yield keda
+    keda.down()
 
 
 class Jobs:
@@ -72,14 +72,14 @@ class Jobs:
         mine = [
             row
             for row in self.rows
-            if owner in {one["kind"] for one in row["metadata"]["ownerReferences"]}
+            if owner in {reference["kind"] for reference in row["metadata"]["ownerReferences"]}
         ]
         assert not any(row["status"].get("failed") for row in mine), mine
         return bool(mine) and all("completionTime" in row["status"] for row in mine)
 
 
 @pytest.mark.usefixtures("keda")
-def test_what_waits_is_done_by_jobs(real: ControlPlane) -> None:
+def test_keda_starts_jobs_for_waiting_requests(real: ControlPlane) -> None:
     helm, namespace = Helm(real, helm_program()), restricted(real)
     client = [
         "-n",
@@ -115,16 +115,16 @@ def test_what_waits_is_done_by_jobs(real: ControlPlane) -> None:
     def done(process: subprocess.Popen[str]) -> tuple[int, int]:
         out, errors = process.communicate(timeout=300)
         assert process.returncode == 0, out + errors
-        found = json.loads(out)
-        return found["succeeded"], found["failed"]
+        summary = json.loads(out)
+        return summary["succeeded"], summary["failed"]
 
     def waiting(queue: str) -> int:
         line = ["queue", "show", queue, "-o", "json"]
         return int(json.loads(real.kubectl(*client, *line))["waiting"])
 
     # given the example: no worker anywhere
-    given = [word for one in SETTINGS for word in ("--set", one)]
-    install(helm, namespace, "-f", str(CHART / "examples" / "jobs.yaml"), *given)
+    options = [word for setting in SETTINGS for word in ("--set", setting)]
+    install(helm, namespace, "-f", str(CHART / "examples" / "jobs.yaml"), *options)
     with Jobs(real, namespace) as jobs:
         # when twelve requests come at once, expect Jobs of KEDA's that do them, and end
         assert done(burst("long", 12)) == (12, 0)

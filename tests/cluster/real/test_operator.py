@@ -58,8 +58,8 @@ def namespace(real: ControlPlane) -> str:
     return restricted(real)
 
 
-def get(real: ControlPlane, namespace: str, what: str) -> Any:
-    return json.loads(real.kubectl("-n", namespace, "get", *what.split(), "-o", "json"))["items"]
+def get(real: ControlPlane, namespace: str, kinds: str) -> Any:
+    return json.loads(real.kubectl("-n", namespace, "get", *kinds.split(), "-o", "json"))["items"]
 
 
 def ask(real: ControlPlane, namespace: str, kind: str, name: str, spec: dict[str, Any]) -> None:
@@ -69,11 +69,11 @@ def ask(real: ControlPlane, namespace: str, kind: str, name: str, spec: dict[str
     )
 
 
-def ended(real: ControlPlane, namespace: str, what: str) -> dict[str, Any]:
+def ended(real: ControlPlane, namespace: str, kind: str) -> dict[str, Any]:
     """The status of the only benchmark of that kind when it has ended."""
 
     def status() -> dict[str, Any]:
-        return dict(get(real, namespace, what)[0].get("status", {}))
+        return dict(get(real, namespace, kind)[0].get("status", {}))
 
     eventually(lambda: status().get("phase") in ("Completed", "Failed"), 300)
     return status()
@@ -96,29 +96,33 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
 
     eventually(lambda: "finishedAt" in status(), 600)
     # expect each measured, and the network that was used
-    rows = {one["metadata"]["name"]: one for one in get(real, namespace, "iperfs")}
+    rows = {row["metadata"]["name"]: row for row in get(real, namespace, "iperfs")}
     assert (status()["succeeded"], status()["count"]) == (6, 6), [
-        one["status"] for one in rows.values()
+        row["status"] for row in rows.values()
     ]
     monkeypatch.setenv("KUBECONFIG", str(real.kubeconfig))
     objects = Documents(connect())
     for number in range(1, 7):
-        one = rows[f"sweep-{number}"]
-        ended = stored(objects, namespace, one["metadata"]["name"], one["metadata"]["uid"])
+        benchmark = rows[f"sweep-{number}"]
+        ended = stored(
+            objects, namespace, benchmark["metadata"]["name"], benchmark["metadata"]["uid"]
+        )
         assert ended is not None and ended.headlines["bandwidth"] > 1e6
         # the tool's own report says the same
         assert (
             ended.headlines["bandwidth"] == ended.result["end"]["sum_received"]["bits_per_second"]
         )
         assert (
-            len(ended.result["streams"]) == one["spec"]["streams"] == [1, 1, 2, 2, 4, 4][number - 1]
+            len(ended.result["streams"])
+            == benchmark["spec"]["streams"]
+            == [1, 1, 2, 2, 4, 4][number - 1]
         )
-        assert one["status"]["network"]["interface"] == "eth0"
+        assert benchmark["status"]["network"]["interface"] == "eth0"
         assert ended.environment["card"] == {"name": "eth0", "kind": "veth"}
         assert ended.environment["kernel"] and ended.environment["kubernetes"].startswith("v1.")
         assert all("sha256:" in digest for digest in ended.environment["images"].values())
-        assert one["status"]["summary"] in real.kubectl(
-            "-n", namespace, "get", "iperf", one["metadata"]["name"]
+        assert benchmark["status"]["summary"] in real.kubectl(
+            "-n", namespace, "get", "iperf", benchmark["metadata"]["name"]
         )
     # and when the set is deleted nothing is left
     real.kubectl("-n", namespace, "delete", "benchmarkset", "sweep", "--timeout=60s")
@@ -140,11 +144,11 @@ SMALL = {
 def test_mpi_starts_its_processes_in_worker_pods(real: ControlPlane, namespace: str) -> None:
     # given a namespace that lets nobody be root
     ask(real, namespace, "MPIPingPong", "ping", {"maxlog": 8})
-    found = ended(real, namespace, "mpipingpongs")
+    status = ended(real, namespace, "mpipingpongs")
     # expect the table of the whole range, over the pods' network
-    assert found["phase"] == "Completed", found
-    assert set(found["headlines"]) == {"peakBandwidth", "minimumLatency"}
-    assert (found["network"]["interface"], len(found["pods"]["worker"])) == ("eth0", 2)
+    assert status["phase"] == "Completed", status
+    assert set(status["headlines"]) == {"peakBandwidth", "minimumLatency"}
+    assert (status["network"]["interface"], len(status["pods"]["worker"])) == ("eth0", 2)
     # and that its key has gone with its pods
     eventually(lambda: not get(real, namespace, "secrets,jobs,pods"), 120)
 
@@ -153,14 +157,16 @@ def test_mpi_starts_its_processes_in_worker_pods(real: ControlPlane, namespace: 
 @pytest.mark.timeout(900)
 def test_openfoam_has_its_case_on_every_worker(real: ControlPlane, namespace: str) -> None:
     ask(real, namespace, "OpenFOAM", "cavity", {"problemSize": "XS", "numProcs": 2, "numNodes": 2})
-    found = ended(real, namespace, "openfoams")
-    assert found["phase"] == "Completed", found
-    assert {"wallTime", "executionTime"} <= set(found["headlines"])
-    assert len(found["pods"]["worker"]) == 2
+    status = ended(real, namespace, "openfoams")
+    assert status["phase"] == "Completed", status
+    assert {"wallTime", "executionTime"} <= set(status["headlines"])
+    assert len(status["pods"]["worker"]) == 2
 
 
 @pytest.mark.timeout(900)
-def test_fio_measures_claims_of_every_sort(real: ControlPlane, namespace: str) -> None:
+def test_fio_measures_existing_shared_and_per_worker_claims(
+    real: ControlPlane, namespace: str
+) -> None:
     # given a claim of somebody's own, and benchmarks of it, of one that is shared, and of one for
     # each worker
     mine = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -179,37 +185,38 @@ def test_fio_measures_claims_of_every_sort(real: ControlPlane, namespace: str) -
     ask(real, namespace, "Fio", "shared", {**SMALL, "volumeClaimTemplate": shared})
     ask(real, namespace, "Fio", "each", {**SMALL, "volumeClaimTemplate": mine})
     # when all have run, one after the other
-    seen: dict[str, str] = {}
+    owners: dict[str, str] = {}
 
     def over() -> bool:
-        for one in get(real, namespace, "persistentvolumeclaims"):
-            if one["status"]["phase"] == "Bound":
-                seen[one["metadata"]["name"]] = (
-                    one["metadata"].get("ownerReferences", [{}])[0].get("kind", "nobody")
+        for claim in get(real, namespace, "persistentvolumeclaims"):
+            if claim["status"]["phase"] == "Bound":
+                owners[claim["metadata"]["name"]] = (
+                    claim["metadata"].get("ownerReferences", [{}])[0].get("kind", "nobody")
                 )
         rows = get(real, namespace, "fios")
-        return all(one.get("status", {}).get("phase") in ("Completed", "Failed") for one in rows)
+        return all(row.get("status", {}).get("phase") in ("Completed", "Failed") for row in rows)
 
     eventually(over, 300)
     # expect each measured on both workers
-    for one in get(real, namespace, "fios"):
-        assert one["status"]["phase"] == "Completed", one
-        assert {"readBandwidth", "writeIops"} <= set(one["status"]["headlines"])
+    for benchmark in get(real, namespace, "fios"):
+        assert benchmark["status"]["phase"] == "Completed", benchmark
+        assert {"readBandwidth", "writeIops"} <= set(benchmark["status"]["headlines"])
         assert (
-            len(one["status"]["pods"]["worker"]) == 2 and len(one["status"]["pods"]["master"]) == 1
+            len(benchmark["status"]["pods"]["worker"]) == 2
+            and len(benchmark["status"]["pods"]["master"]) == 1
         )
     # the shared claim the benchmark's, the others the pods'
-    assert seen.pop("mine") == "nobody" and seen.pop("shared-scratch") == "Fio"
-    assert sorted(name[: len("each-worker-0")] for name in seen) == [
+    assert owners.pop("mine") == "nobody" and owners.pop("shared-scratch") == "Fio"
+    assert sorted(name[: len("each-worker-0")] for name in owners) == [
         "each-worker-0",
         "each-worker-1",
     ]
-    assert set(seen.values()) == {"Pod"}
+    assert set(owners.values()) == {"Pod"}
     # and in the end what was there before
     left = ["mine"]
     eventually(
         lambda: (
-            [one["metadata"]["name"] for one in get(real, namespace, "persistentvolumeclaims")]
+            [claim["metadata"]["name"] for claim in get(real, namespace, "persistentvolumeclaims")]
             == left
         ),
         120,
@@ -217,7 +224,7 @@ def test_fio_measures_claims_of_every_sort(real: ControlPlane, namespace: str) -
 
 
 @pytest.mark.timeout(900)
-def test_the_network_that_was_asked_for_is_used_and_the_result_says_so(real: ControlPlane) -> None:
+def test_the_requested_network_is_used_and_named_in_the_result(real: ControlPlane) -> None:
     # given a namespace that lets an init container change the pod's own network, and pods use the
     # node's
     if not has_ipv6():
@@ -231,34 +238,41 @@ def test_the_network_that_was_asked_for_is_used_and_the_result_says_so(real: Con
     ask(real, "open", "IPerf", "six", {"duration": 1, "ipFamily": "IPv6"})
     ask(real, "open", "IPerf", "both", {"duration": 1, "hostNetwork": True, "mtu": 1300})
 
-    def found() -> dict[str, dict[str, Any]]:
+    def statuses() -> dict[str, dict[str, Any]]:
         return {
-            one["metadata"]["name"]: one.get("status", {}) for one in get(real, "open", "iperfs")
+            row["metadata"]["name"]: row.get("status", {}) for row in get(real, "open", "iperfs")
         }
 
     eventually(
-        lambda: all(one.get("phase") in ("Completed", "Failed") for one in found().values()), 300
+        lambda: all(
+            status.get("phase") in ("Completed", "Failed") for status in statuses().values()
+        ),
+        300,
     )
     # expect what the kernel says of each
-    used = {name: one["network"] for name, one in found().items() if one["phase"] == "Completed"}
+    used = {
+        name: status["network"]
+        for name, status in statuses().items()
+        if status["phase"] == "Completed"
+    }
     keys = ("interface", "family", "mtu")
-    assert {name: [one[key] for key in keys] for name, one in used.items()} == {
+    assert {name: [network[key] for key in keys] for name, network in used.items()} == {
         "small": ["eth0", "IPv4", 1300],
         # both parts are on the one node
         "node": ["lo", "IPv4", 65536],
         "six": ["eth0", "IPv6", 1500],
-    }, found()
+    }, statuses()
     assert used["node"]["peer"] == ADDRESS
     # and nobody's node changed
-    assert (found()["both"]["phase"], found()["both"]["failure"]) == ("Failed", "refused")
+    assert (statuses()["both"]["phase"], statuses()["both"]["failure"]) == ("Failed", "refused")
 
 
 @pytest.mark.timeout(900)
 def test_a_tool_that_fails_says_why_in_the_status(real: ControlPlane, namespace: str) -> None:
     # given RDMA where there is no device
     ask(real, namespace, "RDMALatency", "wire", {"iterations": 5})
-    found = ended(real, namespace, "rdmalatencies")
-    assert (found["phase"], found["failure"]) == ("Failed", "no_device"), found
+    status = ended(real, namespace, "rdmalatencies")
+    assert (status["phase"], status["failure"]) == ("Failed", "no_device"), status
 
 
 def test_the_operators_pod_shows_its_metrics(real: ControlPlane, home: str, namespace: str) -> None:
@@ -285,8 +299,8 @@ def test_a_set_is_measured_exactly_once_though_the_operators_pod_is_killed(
 
         def reached(name: str = name, phase: str = phase) -> bool:
             rows = {
-                one["metadata"]["name"]: one.get("status", {}).get("phase")
-                for one in get(real, namespace, "iperfs")
+                row["metadata"]["name"]: row.get("status", {}).get("phase")
+                for row in get(real, namespace, "iperfs")
             }
             order = ("Preparing", "Running", "Summarising", "Completed")
             return rows.get(name) in order[order.index(phase) :]
@@ -300,23 +314,27 @@ def test_a_set_is_measured_exactly_once_though_the_operators_pod_is_killed(
     # expect both measured, each by pods that were made once
     status = get(real, namespace, "benchmarksets")[0]["status"]
     assert (status["succeeded"], status["failed"]) == (2, 0), get(real, namespace, "iperfs")
-    made = [one for one in get(real, namespace, "events") if one["reason"] == "SuccessfulCreate"]
-    jobs = sorted(one["involvedObject"]["name"] for one in made for _ in range(one.get("count", 1)))
+    creations = [
+        event for event in get(real, namespace, "events") if event["reason"] == "SuccessfulCreate"
+    ]
+    jobs = sorted(
+        event["involvedObject"]["name"] for event in creations for _ in range(event.get("count", 1))
+    )
     assert jobs == ["twice-1-client", "twice-1-server", "twice-2-client", "twice-2-server"]
 
 
 @pytest.mark.timeout(900)
-def test_pods_that_pod_security_refuses_fail_with_its_words(
+def test_a_benchmark_refused_by_pod_security_fails_with_the_message_of_the_api_server(
     real: ControlPlane, namespace: str
 ) -> None:
     ask(real, namespace, "IPerf", "host", {"duration": 1, "hostNetwork": True})
-    found = ended(real, namespace, "iperfs")
-    assert (found["phase"], found["failure"]) == ("Failed", "refused")
-    assert "violates PodSecurity" in found["message"] and "hostNetwork=true" in found["message"]
+    status = ended(real, namespace, "iperfs")
+    assert (status["phase"], status["failure"]) == ("Failed", "refused")
+    assert "violates PodSecurity" in status["message"] and "hostNetwork=true" in status["message"]
 
 
 @pytest.mark.timeout(900)
-def test_our_own_kinds_act_on_the_cluster_with_the_accounts_of_the_chart(
+def test_validations_and_lifecycles_run_with_the_service_accounts_of_the_chart(
     real: ControlPlane, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a validation of the release's workers, a run of Jobs, and one whose account may do
@@ -332,30 +350,32 @@ def test_our_own_kinds_act_on_the_cluster_with_the_accounts_of_the_chart(
     rows = ("validations", "lifecycles")
 
     def over() -> bool:
-        found = [
-            one.get("status", {}).get("phase") for what in rows for one in get(real, home, what)
+        phases = [
+            row.get("status", {}).get("phase") for kind in rows for row in get(real, home, kind)
         ]
-        return all(phase in ("Completed", "Failed") for phase in found)
+        return all(phase in ("Completed", "Failed") for phase in phases)
 
     eventually(over, 600)
     (validation,) = get(real, home, "validations")
-    done, refused = (one["status"] for one in get(real, home, "lifecycles"))
+    done, refused = (row["status"] for row in get(real, home, "lifecycles"))
     # expect the workers scaled, and found to scale
     assert validation["status"]["phase"] == "Completed", validation["status"]
     monkeypatch.setenv("KUBECONFIG", str(real.kubeconfig))
-    found = stored(Documents(connect()), home, "workers", validation["metadata"]["uid"])
-    assert found is not None and found.result["verdict"]["kind"] == "PASS", found
-    assert [step["workers"] for step in found.result["steps"]] == [1, 2]
+    document = stored(Documents(connect()), home, "workers", validation["metadata"]["uid"])
+    assert document is not None and document.result["verdict"]["kind"] == "PASS", document
+    assert [step["workers"] for step in document.result["steps"]] == [1, 2]
     scaled = [
-        one["message"] for one in get(real, home, "events") if one["reason"] == "ScalingReplicaSet"
+        event["message"]
+        for event in get(real, home, "events")
+        if event["reason"] == "ScalingReplicaSet"
     ]
     assert any(f"{deployment}-" in line and "to 2" in line for line in scaled), scaled
     # and six Jobs run and gone again, and nothing done by who may not
     assert done["phase"] == "Completed" and "medianTime" in done["headlines"], done
     assert not [
-        one
-        for one in get(real, home, "jobs")
-        if "scaletest/run" in one["metadata"].get("labels", {})
+        job
+        for job in get(real, home, "jobs")
+        if "scaletest/run" in job["metadata"].get("labels", {})
     ]
     assert (refused["failure"], "create jobs.batch" in refused["message"]) == (
         "refused",

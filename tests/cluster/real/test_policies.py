@@ -39,9 +39,9 @@ print(json.dumps(said))
 @pytest.fixture
 def enforced(real: ControlPlane) -> Iterator[Policies]:
     """To be started by the test."""
-    made = Policies(real)
-    yield made
-    made.down()
+    policies = Policies(real)
+    yield policies
+    policies.down()
 
 
 class Somebody:
@@ -74,8 +74,8 @@ class Somebody:
     def connects(self, *targets: str) -> list[str]:
         """What each host:port answered."""
         line = ["-n", self._namespace, "exec", self._name, "--", "python3", "-c", CONNECT, *targets]
-        said = json.loads(self._plane.kubectl(*line))
-        return [CUT if said[one] in REFUSALS else said[one] for one in targets]
+        answers = json.loads(self._plane.kubectl(*line))
+        return [CUT if answers[target] in REFUSALS else answers[target] for target in targets]
 
 
 def addresses(plane: ControlPlane, namespace: str, selector: str, port: int) -> list[str]:
@@ -83,12 +83,12 @@ def addresses(plane: ControlPlane, namespace: str, selector: str, port: int) -> 
     text = plane.kubectl("-n", namespace, "get", "pods", "-l", selector, "-o", "json")
     (pod,) = json.loads(text)["items"]
     return [
-        f"[{one['ip']}]:{port}" if ":" in one["ip"] else f"{one['ip']}:{port}"
-        for one in pod["status"]["podIPs"]
+        f"[{address['ip']}]:{port}" if ":" in address["ip"] else f"{address['ip']}:{port}"
+        for address in pod["status"]["podIPs"]
     ]
 
 
-def test_policies_cut_strangers_off_and_nothing_else(
+def test_network_policies_block_strangers_and_nothing_else(
     real: ControlPlane, enforced: Policies
 ) -> None:
     # given a release whose client and exporter are for whom we name, strangers beside it and
@@ -110,8 +110,8 @@ def test_policies_cut_strangers_off_and_nothing_else(
     ]
     short += ["--set", f"redis.networkPolicy.kedaNamespace={keda}"]
     install(helm, home, "--set-json", f"networkPolicy.from={peers}", *short)
-    for one in (*strangers, guest, client, scaler):
-        one.ready()
+    for pod in (*strangers, guest, client, scaler):
+        pod.ready()
     of = partial(addresses, real, home)
     services = [
         f"bench-redis.{home}.svc.cluster.local:6379",
@@ -121,16 +121,16 @@ def test_policies_cut_strangers_off_and_nothing_else(
     redis = [services[0], *of("app.kubernetes.io/name=redis", 6379)]
     worker = of(f"{COMPONENT}=worker", 9996)[0]
     # while nobody enforces policies everybody connects: names, addresses and ports are right
-    for one in (*strangers, guest, client, scaler):
-        assert one.connects(*services, worker) == ["open", "open", "open", "ECONNREFUSED"]
-        assert set(one.connects(*redis)) == {"open"}
+    for pod in (*strangers, guest, client, scaler):
+        assert pod.connects(*services, worker) == ["open", "open", "open", "ECONNREFUSED"]
+        assert set(pod.connects(*redis)) == {"open"}
     # when they count
     enforced.up()
     # expect that strangers reach nothing, guests what they were let in to, and KEDA and a client of
     # ours Redis
-    for one in strangers:
-        assert one.connects(*services, worker) == [CUT, CUT, CUT, CUT]
-        assert set(one.connects(*redis)) == {CUT}
+    for pod in strangers:
+        assert pod.connects(*services, worker) == [CUT, CUT, CUT, CUT]
+        assert set(pod.connects(*redis)) == {CUT}
     assert guest.connects(*services, worker) == [CUT, "open", "open", CUT]
     assert (
         client.connects(*services, worker)
@@ -147,7 +147,7 @@ def test_policies_cut_strangers_off_and_nothing_else(
     eventually(lambda: strangers[1].connects(*services[1:]) == ["open", "open"])
     # expect one port of each and no other, as of a client's pod that of an exporter
     ports = [
-        of(f"{COMPONENT}={one}", port)[0]
-        for one, port in (("exporter", 9996), ("client", 9998), ("worker", 9998))
+        of(f"{COMPONENT}={component}", port)[0]
+        for component, port in (("exporter", 9996), ("client", 9998), ("worker", 9998))
     ]
     assert strangers[1].connects(services[0], *ports) == [CUT, CUT, CUT, CUT]

@@ -85,9 +85,9 @@ class Release:
             *options,
         ]
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
-        with (folder / "said").open("w") as said:
+        with (folder / "said").open("w") as stderr:
             return subprocess.Popen(
-                line, stdout=subprocess.PIPE, stderr=said, text=True, env=environment
+                line, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment
             )
 
 
@@ -173,15 +173,17 @@ def test_a_release_runs_shows_its_verdict_and_leaves_its_volume(
 
 
 @pytest.mark.timeout(900)
-def test_eight_workers_do_eight_times_the_work(release: Release, tmp_path: Path) -> None:
+def test_eight_workers_have_eight_times_the_throughput_of_one(
+    release: Release, tmp_path: Path
+) -> None:
     # given the chart's own account, and three workers
     release.scale(3)
     # when they are doubled to eight
     process = release.validate(tmp_path, "--limit", "8", "--scale", "1.9")
     out, _ = process.communicate(timeout=800)
     # expect every doubling, in the pods of the real node, and three workers again
-    said = (tmp_path / "said").read_text()
-    assert process.returncode == 0, out + said
+    stderr = (tmp_path / "said").read_text()
+    assert process.returncode == 0, out + stderr
     result = json.loads(out)
     assert result["verdict"]["kind"] == "PASS"
     assert [step["workers"] for step in result["steps"]] == [1, 2, 4, 8]
@@ -226,9 +228,9 @@ def test_a_worker_that_is_deleted_breaks_no_request(release: Release, force: boo
     # expect that its request was finished by it, or done again by another
     out, errors = client.communicate(timeout=200)
     assert client.returncode == 0, errors
-    found = json.loads(out)
-    assert (found["succeeded"], found["failed"]) == (3, 0)
-    assert (gone in {place["pod"] for place in found["places"]}) is not force
+    summary = json.loads(out)
+    assert (summary["succeeded"], summary["failed"]) == (3, 0)
+    assert (gone in {place["pod"] for place in summary["places"]}) is not force
 
 
 @pytest.mark.parametrize(
@@ -240,10 +242,10 @@ def test_a_worker_that_is_deleted_breaks_no_request(release: Release, force: boo
         ("2 workers: scaling", [signal.SIGINT, signal.SIGINT]),
         ("2 workers: measuring", [signal.SIGINT, signal.SIGINT]),
     ],
-    ids=lambda value: value if isinstance(value, str) else "-".join(one.name for one in value),
+    ids=lambda value: value if isinstance(value, str) else "-".join(sent.name for sent in value),
 )
 @pytest.mark.timeout(400)
-def test_an_interrupted_validation_leaves_what_was(
+def test_an_interrupted_validation_restores_replicas_and_load(
     release: Release, tmp_path: Path, moment: str, signals: list[signal.Signals]
 ) -> None:
     # given three workers, a client that keeps two requests in flight, and KEDA on the Deployment
@@ -273,10 +275,12 @@ def test_an_interrupted_validation_leaves_what_was(
             process.send_signal(number)
         out, _ = process.communicate(timeout=120)
         # expect the world as it was
-        said = (tmp_path / "said").read_text()
-        assert process.returncode not in (0, 1), out + said
-        assert "Traceback" not in said
-        assert (release.replicas(), release.parallel(), marks()) == (3, 2, {"mine": "stays"}), said
+        stderr = (tmp_path / "said").read_text()
+        assert process.returncode not in (0, 1), out + stderr
+        assert "Traceback" not in stderr
+        assert (release.replicas(), release.parallel(), marks()) == (3, 2, {"mine": "stays"}), (
+            stderr
+        )
     finally:
         release.kubectl("delete", "scaledobject", "keda")
         release.parallel("&value=0")

@@ -96,9 +96,11 @@ class Model:
         """The exit code of such a pod, when it has one."""
 
         def code() -> list[int]:
-            (row,) = (one for one in self.rows("pods") if one["metadata"]["name"] == name)
-            states = [one["state"] for one in row["status"].get("containerStatuses", [])]
-            return [one["terminated"]["exitCode"] for one in states if "terminated" in one]
+            (row,) = (pod for pod in self.rows("pods") if pod["metadata"]["name"] == name)
+            states = [
+                container["state"] for container in row["status"].get("containerStatuses", [])
+            ]
+            return [state["terminated"]["exitCode"] for state in states if "terminated" in state]
 
         eventually(lambda: bool(code()), 120)
         return code()[0]
@@ -139,7 +141,7 @@ class Model:
 @pytest.fixture(scope="module")
 def model(real: ControlPlane) -> Model:
     """One for all tests, which leave it as it was."""
-    made = Model(real, restricted(real))
+    model = Model(real, restricted(real))
     line = [
         "python",
         "/srv/service.py",
@@ -162,19 +164,19 @@ def model(real: ControlPlane) -> Model:
     redis = _pod("redis", REDIS, args=["valkey-server", "--save", "", "--protected-mode", "no"])
     real.apply(
         [
-            made.meta(
+            model.meta(
                 "v1",
                 "ConfigMap",
                 "code",
                 {"data": {"service.py": (ROOT / "hack/service.py").read_text()}},
             ),
-            *made.serve("model", 8080, service),
-            *made.serve("redis", 6379, redis),
+            *model.serve("model", 8080, service),
+            *model.serve("redis", 6379, redis),
         ]
     )
-    made.account("tester", RULES)
-    made.kubectl("wait", "--for=condition=Available", "deployment", "--all", "--timeout=120s")
-    return made
+    model.account("tester", RULES)
+    model.kubectl("wait", "--for=condition=Available", "deployment", "--all", "--timeout=120s")
+    return model
 
 
 def _pod(name: str, image: str, **more: Any) -> dict[str, Any]:
@@ -185,7 +187,9 @@ def _pod(name: str, image: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(400)
-def test_settings_are_ranked_by_what_real_pods_do(model: Model, tmp_path: Path) -> None:
+def test_settings_are_ranked_by_the_measured_throughput_of_pods(
+    model: Model, tmp_path: Path
+) -> None:
     # given a service that does 20 requests a second a slot, and steps in which kubelets look twice
     before = model.kubectl("get", "deployment", "model", "-o", "jsonpath={.spec}")
     done = call(
@@ -221,19 +225,19 @@ def test_settings_are_ranked_by_what_real_pods_do(model: Model, tmp_path: Path) 
     rows = json.loads(done.stdout)["settings"]
     # expect the more slots for the same CPU first, what kubelets say of their use, and the
     # Deployment as it was
-    assert [one["setting"] for one in rows] == [
+    assert [row["setting"] for row in rows] == [
         {"cpu": "200m", "concurrency": number} for number in ("2", "1")
     ]
-    assert [one["saturation_per_s"] for one in rows] == pytest.approx([40, 20], rel=0.15), (
+    assert [row["saturation_per_s"] for row in rows] == pytest.approx([40, 20], rel=0.15), (
         done.stderr
     )
-    for one in rows:
-        assert 0 < one["used_cpu"] < 0.25 and 0.005 < one["used_memory_gib"] < 0.2, rows
+    for row in rows:
+        assert 0 < row["used_cpu"] < 0.25 and 0.005 < row["used_memory_gib"] < 0.2, rows
     assert model.kubectl("get", "deployment", "model", "-o", "jsonpath={.spec}") == before
 
 
 @pytest.mark.timeout(400)
-def test_agents_as_pods_find_what_pods_can_do_and_read_their_logs(model: Model) -> None:
+def test_agents_in_pods_find_the_saturation_of_a_deployment_and_read_its_logs(model: Model) -> None:
     options = [
         "--load",
         "closed",
@@ -252,17 +256,17 @@ def test_agents_as_pods_find_what_pods_can_do_and_read_their_logs(model: Model) 
         "whole", *SERVICE, *options, "--precision", "0.2", "--log-pattern", r"took ([\d.]+) ms"
     )
     code = model.ended("whole")
-    said = model.kubectl("logs", "whole")
-    found = json.loads(said[said.index("\n{") :])
-    held_or_late(code, found)
-    assert found["saturation_per_s"]["value"] == pytest.approx(20, rel=0.2)
+    log = model.kubectl("logs", "whole")
+    result = json.loads(log[log.index("\n{") :])
+    held_or_late(code, result)
+    assert result["saturation_per_s"]["value"] == pytest.approx(20, rel=0.2)
     # expect the pod's own times beside the client's, and nothing left of the agents
-    assert any("model-" in line and "%" in line for line in found["extra"]["lines"]), said
+    assert any("model-" in line and "%" in line for line in result["extra"]["lines"]), log
     eventually(lambda: model.names("jobs") == set() and model.names("secrets") == set(), 60)
 
 
 @pytest.mark.timeout(400)
-def test_an_agent_whose_pod_is_taken_away_makes_the_run_invalid(model: Model) -> None:
+def test_a_run_is_invalid_when_the_pod_of_an_agent_is_deleted(model: Model) -> None:
     # given a step that would last ten minutes
     model.coordinator(
         "lost", *SERVICE, "--mode", "sweep", "--start", "10", "--step-time", "600", "--warm", "1"
@@ -273,16 +277,16 @@ def test_an_agent_whose_pod_is_taken_away_makes_the_run_invalid(model: Model) ->
     assert len(agents) == 2
     model.kubectl("delete", "pod", agents[0], "--grace-period=1", "--wait=false")
     code = model.ended("lost")
-    said = model.kubectl("logs", "lost")
-    found = json.loads(said[said.index("\n{") :])
-    assert code == 4 and found["verdict"]["kind"] == "INVALID", said
-    assert "agents of job" in found["verdict"]["reason"] and [
-        one["phase"] for one in found["steps"]
+    log = model.kubectl("logs", "lost")
+    result = json.loads(log[log.index("\n{") :])
+    assert code == 4 and result["verdict"]["kind"] == "INVALID", log
+    assert "agents of job" in result["verdict"]["reason"] and [
+        step["phase"] for step in result["steps"]
     ] == ["warm"]
 
 
 @pytest.mark.timeout(400)
-def test_agents_as_pods_load_a_queue_whose_workers_are_pods(model: Model) -> None:
+def test_agents_in_pods_load_a_queue_whose_workers_are_pods(model: Model) -> None:
     # given four workers that take a second, so that a tester is late from half a second on only,
     # and a coordinator that may do nothing but start agents
     model.account("starter", AGENTS)
@@ -298,9 +302,9 @@ def test_agents_as_pods_load_a_queue_whose_workers_are_pods(model: Model) -> Non
     options = ["--mode", "sweep", "--steady", "--start", "2", "--step-time", "6", "--warm", "0"]
     model.coordinator("queue", "--queue", "q", *options, "--", "1", account="starter")
     code = model.ended("queue")
-    said = model.kubectl("logs", "queue")
-    found = json.loads(said[said.index("\n{") :])
+    log = model.kubectl("logs", "queue")
+    result = json.loads(log[log.index("\n{") :])
     # expect every reply, and nothing left of the agents
-    assert code == 0 and found["steps"][-1]["success"] == 1.0, said
-    assert (found["steps"][-1]["phase"], found["steps"][-1]["requests"]) == ("sweep", 12), said
+    assert code == 0 and result["steps"][-1]["success"] == 1.0, log
+    assert (result["steps"][-1]["phase"], result["steps"][-1]["requests"]) == ("sweep", 12), log
     eventually(lambda: model.names("jobs") == set() and model.names("secrets") == set(), 60)

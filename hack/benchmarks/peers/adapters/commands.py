@@ -39,9 +39,7 @@ def main(
 
 
 def timed(call: Callable[[], Any], count: int) -> list[float]:
-    """Seconds of `count` calls one after another, each of which must return what the job
-    returns.
-    """
+    """Seconds of `count` calls in turn; each must return what the job returns."""
     seconds = []
     for _ in range(WARM_UP + count):
         start = time.perf_counter()

@@ -24,9 +24,7 @@ from scaletest.model import Outcome, Request
 
 
 def fill(count: int) -> None:
-    """Submit. The client is not closed: requests of a client that said goodbye would be dropped
-    after a while.
-    """
+    """Submit without closing the client: requests of a closed client would be dropped."""
     client = _client()
     assert client.submit([_request(client) for _ in range(count)]) == count
 
