@@ -32,8 +32,8 @@ ORIGINAL = {
 
 
 def test_the_original_tools_configuration_is_understood() -> None:
-    found = original.settings(ORIGINAL)
-    assert found == {
+    settings = original.settings(ORIGINAL)
+    assert settings == {
         "load": "closed",
         "mode": "search",
         "start": 4.0,
@@ -65,7 +65,7 @@ def test_the_original_tools_configuration_is_understood() -> None:
         {"execution": {"threadCount": "four"}},
     ],
 )
-def test_what_the_original_has_and_we_do_not_is_said(more: dict[str, Any]) -> None:
+def test_unsupported_settings_of_the_original_tool_are_reported(more: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as raised:
         original.settings({**ORIGINAL, **more})
     assert "secret" not in str(raised.value.message) or "a secret" in str(raised.value.message)
