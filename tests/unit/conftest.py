@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from scaletest.broker import Client
 from tests.unit.virtual_redis import Clock, VirtualRedis, virtual_redis
+
+if TYPE_CHECKING:
+    from scaletest.report.run import Run
+    from tests.unit.web_site import Site
 
 
 @pytest.fixture
@@ -31,5 +36,24 @@ def redis(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualRedi
 @pytest.fixture
 def client(redis: VirtualRedis, queues: object) -> Iterator[Client]:
     """A client of queue `q` that beats when a test lets it."""
-    with Client(redis, patience_s=0.0) as made:
-        yield made
+    with Client(redis, patience_s=0.0) as queue_client:
+        yield queue_client
+
+
+@pytest.fixture(scope="session")
+def example_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """Every example of a validation, read from its folder, by name."""
+    from tests.unit import runs
+
+    path = tmp_path_factory.mktemp("runs")
+    return {case: runs.make(case, path) for case in runs.CASES}
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """The client's pages over a load that does nothing by itself."""
+    from tests.unit.web_site import Site
+
+    client_site = Site()
+    yield client_site
+    client_site.loop.close()

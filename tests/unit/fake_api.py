@@ -29,22 +29,22 @@ class _Handler(BaseHTTPRequestHandler):
         size = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(size)
         self.server.asked.append((self.command, self.path))
-        status, headers, found = self.server.act(
+        status, headers, answer_body = self.server.act(
             self.command, at.path, dict(parse_qsl(at.query)), body
         )
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        if isinstance(found, Iterator):
+        if isinstance(answer_body, Iterator):
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             self.wfile.flush()
-            for piece in found:
+            for piece in answer_body:
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
             return
-        data = json.dumps(found).encode()
+        data = json.dumps(answer_body).encode()
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -45,14 +45,14 @@ class FakeClient:
 
     def replies(self, timeout_s: float) -> list[Finished]:
         self.waits.append(timeout_s)
-        found = []
+        replies = []
         try:
-            found.append(self._replies.get(timeout=min(timeout_s, 0.05)))
+            replies.append(self._replies.get(timeout=min(timeout_s, 0.05)))
             while True:
-                found.append(self._replies.get_nowait())
+                replies.append(self._replies.get_nowait())
         except queue.Empty:
             pass
-        return [item for item in found if item is not None]
+        return [item for item in replies if item is not None]
 
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
         return 0

@@ -86,7 +86,7 @@ def job(
     }
 
 
-def seen(role: str, kind: str, body: dict[str, Any], at_s: float | None = None) -> WatchEvent:
+def sighting(role: str, kind: str, body: dict[str, Any], at_s: float | None = None) -> WatchEvent:
     """A sighting, seconds after the beginning."""
     return WatchEvent(role, kind, body, BEGAN + at_s if at_s is not None else None)
 
@@ -95,9 +95,9 @@ def workload(
     name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0, **stamps: float
 ) -> LifecycleObject:
     """One that was submitted and finished, every milestone `step` after the one before."""
-    one = LifecycleObject(name, "runai-p", "Job", pods, seen=True)
+    observed = LifecycleObject(name, "runai-p", "Job", pods, seen=True)
     for milestone, at_s in {"submitted": submitted, "created": submitted + step, **stamps}.items():
-        one.mark(milestone, Stamp(watch_s=BEGAN + at_s))
+        observed.mark(milestone, Stamp(watch_s=BEGAN + at_s))
     for index in range(pods):
         each = LifecyclePod(f"{name}-{index}", f"{name}-{index}", "node")
         for number, milestone in enumerate(
@@ -106,11 +106,11 @@ def workload(
             each.mark(
                 milestone, Stamp(watch_s=BEGAN + submitted + step * (2 + number) + 0.1 * index)
             )
-        one.pods[each.uid] = each
-    one.mark(
+        observed.pods[each.uid] = each
+    observed.mark(
         "finished", Stamp(watch_s=BEGAN + submitted + step * 7 + 0.1 * (pods - 1))
     )  # as its status says
-    return one
+    return observed
 
 
 def submission(name: str, accepted: bool = True, **more: Any) -> Submission:
@@ -127,7 +127,9 @@ def of(
     view: WorkloadSelection = VIEW,
     **more: Any,
 ) -> LifecycleResult:
-    return result(workloads, [submission(one.name) for one in workloads], until, view, **more)
+    return result(
+        workloads, [submission(submitted.name) for submitted in workloads], until, view, **more
+    )
 
 
 def plan(**more: Any) -> LifecyclePlan:

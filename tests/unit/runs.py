@@ -54,7 +54,7 @@ def rows(workers: int, seconds: float, count: int, repeat: int = 0, **options: A
     (of those that do not), per_device.
     """
     chance = random.Random(f"{workers} {repeat}")
-    found = []
+    records = []
     for number in range(workers):
         at = BEGAN_S + options.get("at_s", repeat * 100.0)
         for index in range(1, count + 1):
@@ -62,9 +62,9 @@ def rows(workers: int, seconds: float, count: int, repeat: int = 0, **options: A
             run_s = seconds * (1 + options.get("noise", 0.0) * chance.uniform(-1, 1))
             run_s *= 2.0 if index <= options.get("slow", 0) else 1.0
             failed = "fail_every" in options and index % options["fail_every"] == 0
-            found.append(_record(workers, repeat, number, (at, wait_s, run_s), failed, options))
+            records.append(_record(workers, repeat, number, (at, wait_s, run_s), failed, options))
             at += wait_s + run_s + 0.0005
-    return found
+    return records
 
 
 def _record(
@@ -145,14 +145,14 @@ SHARING = Plan(
 
 def sharing_steps() -> list[list[Record]]:
     """The records of that plan's steps."""
-    found = []
+    steps = []
     for count in SHARING.per_device:
         failing = {"fail_every": 5, "error": "the device is out of memory"} if count == 8 else {}
         seconds, figures = 0.2 * max(1, count / 2), {"frames": 300}
-        found.append(
+        steps.append(
             rows(2 * count, seconds, 40, noise=0.03, figures=figures, per_device=count, **failing)
         )
-    return found
+    return steps
 
 
 # up and down, with a load beside it
@@ -259,6 +259,22 @@ PREPARED = {
     "mirrored": (MIRRORED, mirrored_steps),
     "sharing": (SHARING, sharing_steps),
 }
+
+
+def slower_at_last(
+    path: Path, plan: Plan, activity: Activity, workers: Sequence[int] = (1, 2, 4)
+) -> Run:
+    """A run whose last step took longer, and says so: see `activity` of all requests but those of
+    the first step.
+    """
+    steps = [rows(n, 0.2 * n, 40, noise=0.05, fail_every=9) for n in workers]
+    for step in steps:
+        first = Activity({State.ON_CPU: 0.2}, cpu_s=0.2)
+        step[:] = [
+            replace(row, reply=replace(row.reply, activity=first if row.step == 1 else activity))
+            for row in step
+        ]
+    return loaded(stored(path / "run", plan, steps))
 
 
 def make(case: str, path: Path) -> Run:

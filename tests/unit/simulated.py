@@ -58,7 +58,7 @@ class Simulated:
         return samples
 
     def _noticed(self, at: float) -> float:
-        last = bisect.bisect(self.stalls, at, key=lambda one: one[0]) - 1
+        last = bisect.bisect(self.stalls, at, key=lambda stall: stall[0]) - 1
         return max(at, self.stalls[last][1]) if last >= 0 else at
 
     def closed(self, parallel: int, seconds: float) -> list[Attempt]:
@@ -86,7 +86,7 @@ def stored(
 ) -> tuple[list[SaturationStep], dict[int, list[Attempt]]]:
     """What such a search leaves on disk."""
     course, samples = _driven(plan, service, seed)
-    return [one.step for one in course.steps], samples
+    return [measured.step for measured in course.steps], samples
 
 
 def _driven(
@@ -94,9 +94,9 @@ def _driven(
 ) -> tuple[SaturationSequence, dict[int, list[Attempt]]]:
     chance = random.Random(seed)
     course, began = SaturationSequence(plan), datetime(2026, 1, 1, tzinfo=UTC)
-    found: dict[int, list[Attempt]] = {}
+    attempts: dict[int, list[Attempt]] = {}
     while course.next is not None:
-        probe, number = course.next, len(found)
+        probe, number = course.next, len(attempts)
         kind = (
             "open" if probe.phase == "operate" else "closed" if probe.phase == "warm" else plan.load
         )
@@ -114,9 +114,9 @@ def _driven(
             min(1.0, plan.step_s / 5),
             began=(began + number * timedelta(seconds=plan.step_s)).isoformat(),
         )
-        found[number] = samples
+        attempts[number] = samples
         course.tell(assess(plan, step, samples))
-    return course, found
+    return course, attempts
 
 
 PLAN = SaturationPlan("simulated", step_s=4.0, warm_s=0.5)

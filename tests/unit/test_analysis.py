@@ -82,7 +82,7 @@ def test_a_last_step_that_is_no_doubling_is_judged_by_its_share() -> None:
     assert steps[-1].ratio.wanted == pytest.approx(1.5)
 
 
-def test_noise_that_decides_nothing_is_invalid() -> None:
+def test_a_ratio_that_noise_leaves_undecided_is_invalid() -> None:
     plan = Plan(limit=2, scale=2.0)
     kind, reason = verdict_of(plan, {n: step_of(n, 1, 10, noise=0.3) for n in plan.steps})
     assert kind is VerdictKind.INVALID
@@ -110,7 +110,7 @@ def test_an_interruption_is_invalid_whatever_was_measured() -> None:
     )
 
 
-def test_a_measuring_that_was_cut_short_decides_nothing() -> None:
+def test_a_measuring_that_was_cut_short_is_undecided() -> None:
     # given enough requests of every step, the last of which ended early since a worker died, expect
     # INVALID
     plan = Plan(limit=2)
@@ -140,7 +140,7 @@ def test_a_pass_says_what_was_wanted_of_a_last_step_that_is_no_doubling() -> Non
     assert reason.endswith("(9 requests with 1 worker cannot show slow ones rarer than 1 in 4)")
 
 
-def test_a_base_that_was_too_slow_passes_nothing() -> None:
+def test_a_ratio_above_two_after_a_slow_base_step_is_invalid() -> None:
     # given one worker on a device three times slower than the others, expect INVALID; at 5 % a
     # warning
     plan = Plan(limit=2, scale=1.8)
@@ -167,7 +167,7 @@ def test_failures_fail_unless_tolerated() -> None:
     assert "1 failed requests, which are tolerated" in reason
 
 
-def test_overhead_is_what_remains() -> None:
+def test_overhead_is_total_minus_wait_minus_run() -> None:
     assert record("w", 1.0).overhead_s == pytest.approx(0.005)
 
 
@@ -293,7 +293,7 @@ def test_a_mirrored_run_that_ended_before_it_was_precise_asks_for_time() -> None
     assert judge(replace(plan, precision=0.5), steps).remedy == "ask for --precision 0.25"
 
 
-def test_a_slow_device_is_told() -> None:
+def test_a_worker_that_does_much_less_than_others_gives_a_warning() -> None:
     rows = [
         *step_of(1, 1, 60),
         *[record("slow", 100.0 + 3 * number, 2, total_s=3.0) for number in range(20)],

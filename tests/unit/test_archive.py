@@ -35,15 +35,17 @@ SPARSE |= {"GNU.sparse.realsize": "4000000000"}
 Members = list[tuple[tarfile.TarInfo, bytes]]
 
 
-def make(path: Path, cycles: dict[int, float] | None = None, **made: Any) -> RunFolder:
+def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -> RunFolder:
     """A run on disk as a validation leaves it."""
     cycles = cycles or {1: 0.1, 2: 0.1}
-    plan = Plan(limit=max(cycles), seconds=cycles[1], queue="q", repeats=made.get("repeats", 1))
+    plan = Plan(
+        limit=max(cycles), seconds=cycles[1], queue="q", repeats=measuring.get("repeats", 1)
+    )
     folder = RunFolder.create(path)
     folder.begin(plan, ["scaletest", "validate"])
-    measurements, records = measured(cycles, **made)
-    for one in measurements:
-        folder.add(one, records[one.key])
+    measurements, records = measured(cycles, **measuring)
+    for measurement in measurements:
+        folder.add(measurement, records[measurement.key])
     folder.add_samples([sample(at_s) for at_s in (1.0, 2.0)])
     folder.result(evaluate(plan, measurements, records, random.Random(1), elapsed_s=3.5).to_dict())
     return folder
@@ -70,7 +72,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def members(data: bytes) -> Members:
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        return [(one, (tar.extractfile(one) or io.BytesIO()).read()) for one in tar]
+        return [(member, (tar.extractfile(member) or io.BytesIO()).read()) for member in tar]
 
 
 def archive(rows: Members) -> bytes:
@@ -109,7 +111,7 @@ def test_a_run_comes_back_whole(tmp_path: Path) -> None:
 def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=5)
     folder.add_samples([sample(3.0)])
-    assert [one.at_s for one in folder.load().samples] == [1.0, 2.0, 3.0]
+    assert [sample.at_s for sample in folder.load().samples] == [1.0, 2.0, 3.0]
     folder.replace_samples([sample(3.0)])
     assert folder.load().samples == [sample(3.0)]
     # what a killed run had begun to write is not what the next one goes on from
@@ -148,7 +150,7 @@ def test_the_same_run_gives_the_same_bytes_without_logs(tmp_path: Path) -> None:
     assert names == [f"run/{name}" for name in FILES]
 
 
-def test_nothing_is_overwritten(tmp_path: Path, packed: bytes) -> None:
+def test_an_import_overwrites_no_existing_run(tmp_path: Path, packed: bytes) -> None:
     folder = taken(packed, tmp_path)
     (tmp_path / "there").write_text("mine")
     with pytest.raises(UsageError, match="there already"):
@@ -172,7 +174,7 @@ def plain(name: str, data: bytes = b"{}", **changed: Any) -> Callable[[Members],
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("change", "problem"),
     [
         (plain("../plan.json"), "no file of a run"),
         (plain("first/../../plan.json"), "no file of a run"),
@@ -202,17 +204,21 @@ def plain(name: str, data: bytes = b"{}", **changed: Any) -> Callable[[Members],
         (lambda rows: [], "cannot be the name"),
         (
             lambda rows: [
-                (one, data.replace(b"limit", b"LIMIT" * 99)[: one.size]) for one, data in rows
+                (member, data.replace(b"limit", b"LIMIT" * 99)[: member.size])
+                for member, data in rows
             ],
             "that can be read",
         ),
-        (lambda rows: [(one, data[:-9] + b"\xff" * 9) for one, data in rows], "that can be read"),
+        (
+            lambda rows: [(member, data[:-9] + b"\xff" * 9) for member, data in rows],
+            "that can be read",
+        ),
     ],
 )
-def test_what_is_no_run_is_refused_and_leaves_nothing(
-    tmp_path: Path, packed: bytes, change: Callable[[Members], Members], what: str
+def test_an_archive_that_holds_no_run_is_refused_and_leaves_no_folder(
+    tmp_path: Path, packed: bytes, change: Callable[[Members], Members], problem: str
 ) -> None:
-    with pytest.raises(UsageError, match=what):
+    with pytest.raises(UsageError, match=problem):
         taken(archive(change(members(packed))), tmp_path)
     assert left(tmp_path) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["given", "runs"]
@@ -228,7 +234,7 @@ def test_what_is_no_run_is_refused_and_leaves_nothing(
         ("records.jsonl", "a line of records.jsonl in"),
     ],
 )
-def test_what_is_read_at_once_is_bounded(
+def test_the_bytes_read_in_one_call_are_bounded(
     tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch, name: str, unit: str
 ) -> None:
     monkeypatch.setattr("scaletest.archive.transfer._MOST_AT_ONCE", 100_000)
@@ -245,7 +251,7 @@ def test_what_is_read_at_once_is_bounded(
         assert taken(archive(bomb(rows)), tmp_path, most_bytes=128 * 200_000)
 
 
-def test_many_lines_are_no_long_line(
+def test_many_short_lines_are_not_refused_as_one_long_line(
     tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("scaletest.archive.transfer._MOST_AT_ONCE", 100_000)
@@ -259,7 +265,7 @@ def test_many_lines_are_no_long_line(
     )
 
 
-def test_an_import_holds_no_more_than_a_record(tmp_path: Path) -> None:
+def test_an_import_keeps_at_most_one_record_in_memory(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=50)
     export(folder, tmp_path / "x.tar.gz")
     alive, most, read = 0, 0, Record.from_json
@@ -315,7 +321,9 @@ def test_a_huge_header_is_refused_before_it_is_read(tmp_path: Path) -> None:
         taken(raw.getvalue(), tmp_path)
 
 
-def test_bytes_behind_the_end_are_not_read_for_ever(tmp_path: Path, packed: bytes) -> None:
+def test_an_import_refuses_many_bytes_after_the_end_of_the_archive(
+    tmp_path: Path, packed: bytes
+) -> None:
     with pytest.raises(UsageError, match="header of it is too long"):
         taken(gzip.compress(gzip.decompress(packed) + bytes(64 * 1024**2)), tmp_path)
     assert left(tmp_path) == []
@@ -356,12 +364,12 @@ def test_any_bytes_are_an_error_for_users(tmp_path: Path, data: bytes) -> None:
         taken(data, tmp_path)
 
 
-def test_a_run_is_found_by_name_end_path_and_as_last(tmp_path: Path) -> None:
+def test_a_run_is_found_by_name_end_of_name_path_and_as_last(tmp_path: Path) -> None:
     home = {"XDG_DATA_HOME": str(tmp_path)}
     root = tmp_path / "scaletest" / "runs"
     assert runs(root) == []
-    made = [make(root / name, count=3) for name in ("b-one", "a-two", "c-one")]
-    for index, folder in enumerate(made):
+    folders = [make(root / name, count=3) for name in ("b-one", "a-two", "c-one")]
+    for index, folder in enumerate(folders):
         environment = json.loads((folder.path / "environment.json").read_text())
         (folder.path / "environment.json").write_text(
             json.dumps({**environment, "began": f"2026-01-0{index + 1}"})
@@ -373,16 +381,16 @@ def test_a_run_is_found_by_name_end_path_and_as_last(tmp_path: Path) -> None:
     assert find("LAST", home).name == "c-one"
     assert find("two", home).name == "a-two"
     assert find(str(root / "b-one"), {}).name == "b-one"
-    for wrong, what in (
+    for wrong, problem in (
         ("one", "fits 2 runs"),
         ("typo", "there is no run"),
         ("", "there is no run"),
     ):
-        with pytest.raises(UsageError, match=what):
+        with pytest.raises(UsageError, match=problem):
             find(wrong, home)
 
 
-def test_a_held_run_is_not_deleted(tmp_path: Path) -> None:
+def test_a_run_in_use_is_not_deleted(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=3)
     assert not folder.in_use
     with folder.locked():

@@ -61,7 +61,7 @@ def test_without_npm_or_network_the_build_goes_on_unless_told_otherwise(
     assert hatch_build.ensure("skip") == "page assets: left out"
 
 
-def test_what_lies_there_is_kept_when_told_so(target: Path) -> None:
+def test_existing_page_assets_are_kept_on_request(target: Path) -> None:
     assert hatch_build.ensure("keep") == "page assets: left out"
     target.mkdir()
     (target / "VERSIONS").write_text("uplot 1.2.3 MIT\n")
@@ -77,7 +77,7 @@ def test_the_lock_pins_one_version_with_its_hash() -> None:
     assert package["integrity"].startswith("sha512-")
 
 
-def test_what_is_installed_is_what_the_lock_pins() -> None:
+def test_installed_page_assets_have_the_pinned_version() -> None:
     if not hatch_build.TARGET.exists():
         pytest.skip("the assets were not built in: python3 hatch_build.py")
     lock = json.loads((hatch_build.LOCK / "package-lock.json").read_text())

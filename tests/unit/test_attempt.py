@@ -25,7 +25,7 @@ SAMPLES = st.builds(
 
 
 @given(SAMPLES, st.integers(0, 1 << 30))
-def test_a_sample_survives_its_line(sample: Attempt, number: int) -> None:
+def test_a_written_attempt_is_read_back(sample: Attempt, number: int) -> None:
     try:
         line = to_json(sample, number)
         line.encode()
@@ -35,6 +35,6 @@ def test_a_sample_survives_its_line(sample: Attempt, number: int) -> None:
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200))
-def test_any_line_is_a_sample_or_an_error_that_says_so(text: str | bytes) -> None:
+def test_any_line_is_read_as_an_attempt_or_refused(text: str | bytes) -> None:
     with pytest.raises(InvalidValue):
         from_json(text)

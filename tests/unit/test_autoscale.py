@@ -43,7 +43,7 @@ VALUE_2 = HpaSpec(0, 100, TargetType.VALUE, 2000)
     ("total", "replicas"),
     [(8.9, 2), (9, 2), (10, 2), (11, 2), (11.1, 3), (0, 0), (50, 10), (14.9, 3), (15.1, 4)],
 )
-def test_average_value(total: float, replicas: int) -> None:
+def test_an_average_value_target_gives_replicas_by_the_total(total: float, replicas: int) -> None:
     assert propose(AVERAGE_5, 2, 2, 2, round(total * 1000)) == replicas
 
 
@@ -71,7 +71,7 @@ def test_inside_the_tolerance_average_value_goes_by_the_status() -> None:
     assert propose(VALUE_2, 4, 2, 2, 2_000) == 4
 
 
-def test_the_first_recommendation_is_the_replicas_at_first_sight_also_when_that_is_none() -> None:
+def test_the_first_recommendation_is_the_first_number_of_replicas_also_zero() -> None:
     slow = Behavior(up=ScalingRules(60, (ScalingPolicy("Percent", 100, 15),)))
     hpa = Hpa(HpaSpec(1, 10, TargetType.AVERAGE_VALUE, 1000, slow))
     assert hpa.sync(0, 0, 0, 0, [5000]) == 0
@@ -99,12 +99,12 @@ def syncs(
     return course
 
 
-def test_up_as_fast_as_the_policies_let_it() -> None:
+def test_replicas_rise_as_fast_as_the_policies_allow() -> None:
     assert syncs(None, [50] * 5) == [4, 8, 16, 32, 50]
     assert syncs(Behavior(), [50] * 5) == [5, 10, 20, 40, 50]
 
 
-def test_down_after_the_window() -> None:
+def test_replicas_fall_only_after_the_stabilisation_window() -> None:
     # nothing shrinks while a larger recommendation is younger than five minutes
     course = syncs(None, [50] * 5 + [10] * 22)
     assert course[4:25] == [50] * 21
@@ -129,7 +129,7 @@ def test_an_upward_window_waits_for_a_lasting_need() -> None:
     assert syncs(slow, [2, 8, 2, 8, 2, 8, 2], 2) == [2] * 7
 
 
-def test_bounds_zero_and_failures() -> None:
+def test_replicas_follow_bounds_zero_and_failed_metrics() -> None:
     assert syncs(None, [50], 200) == [100]
     assert syncs(None, [50], 1, minimum=5) == [5]
     assert syncs(None, [50], 0) == [0]  # scaling is off while replicas are 0 and minReplicas is not
@@ -181,7 +181,9 @@ def test_replicas_stay_within_bounds_and_hold_still_when_demand_does(
         ("eager", 5, 4, 3, 5),
     ],
 )
-def test_jobs(strategy: str, length: int, running: int, pending: int, created: int) -> None:
+def test_a_scaled_job_creates_jobs_by_length_running_and_pending(
+    strategy: str, length: int, running: int, pending: int, created: int
+) -> None:
     assert (
         ScaledJob(strategy, maximum=20, deduction=1, share=0.5).create(length, running, pending)
         == created
@@ -206,7 +208,7 @@ def test_keda_wakes_at_once_and_sleeps_after_its_cooldown() -> None:
     assert ScaledObject(activation=5).poll(0, 5, 0) == 0  # strictly more
 
 
-def test_the_order_of_victims() -> None:
+def test_pods_are_removed_in_the_order_of_the_replica_set_controller() -> None:
     starting, new, old, busy = (
         SimulatedPod(0.9, 95),
         SimulatedPod(0.1, 0, ready_s=90),
@@ -255,7 +257,7 @@ def test_one_worker_and_constant_runs_by_hand() -> None:
     assert (result.changes, result.killed, result.peak) == (0, 0, 1)
 
 
-def test_what_ends_the_complaint() -> None:
+def test_the_desired_rule_avoids_the_flips_and_kills_of_the_original_rule() -> None:
     # the original's way: too few, too late, then everybody away
     fast, wide, right = play("waiting-fast"), play("demand"), play("desired:window=600,grace=600")
     assert fast.killed > 20
@@ -266,7 +268,7 @@ def test_what_ends_the_complaint() -> None:
     assert (right.flips, right.killed) == (0, 0)
 
 
-def test_drain_and_idle_first_kill_nothing() -> None:
+def test_drain_kills_no_request_and_idle_first_kills_fewer() -> None:
     assert play("demand-fast").killed > 0
     assert play("demand-fast:grace=3000").killed == 0
     assert play("demand-idle-first").killed < play("demand-fast").killed
@@ -290,7 +292,7 @@ def test_a_time_limit_ends_a_play_that_would_not_end() -> None:
     st.floats(0, 60),
     st.floats(0, 100),
 )
-def test_nothing_is_lost_in_any_play(
+def test_no_simulated_request_is_lost(
     rows: list[tuple[float, float]], name: str, start_s: float, grace_s: float
 ) -> None:
     times = tuple(sorted(at for at, _ in rows))
@@ -330,7 +332,7 @@ def test_recommend_prefers_what_keeps_the_target_then_what_costs_least() -> None
     )
 
 
-def test_turns() -> None:
+def test_changes_of_direction_of_the_replicas_are_counted() -> None:
     assert [turns(row) for row in ([], [1], [1, 2], [1, -1], [1, -1, 0, -2, 3])] == [0, 0, 0, 1, 2]
 
 
@@ -359,7 +361,7 @@ def test_patterns_have_their_rate(name: str) -> None:
         "demand:min=5,max=2",
     ],
 )
-def test_rules_that_cannot_be(text: str) -> None:
+def test_a_rule_with_impossible_values_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         parse(text)
 
@@ -373,7 +375,7 @@ def test_a_rule_of_any_text_is_read_or_refused(text: str) -> None:
             pass
 
 
-def test_changes_to_a_rule_and_its_values() -> None:
+def test_options_of_a_rule_become_chart_values() -> None:
     rule = parse("demand:target=2.5,min=2,max=64,down_window=120,down_pods=3,idle_first=yes")
     values = to_values(rule)["autoscaling"]
     assert (
@@ -398,7 +400,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(command, arguments, standalone_mode=False)
 
 
-def test_the_command_and_its_page(tmp_path: Path) -> None:
+def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> None:
     page = tmp_path / "rules.html"
     line = (
         "simulate",
@@ -422,7 +424,7 @@ def test_the_command_and_its_page(tmp_path: Path) -> None:
     assert "killed" in run("simulate", "--duration", "300").output
 
 
-def test_recorded_runs_and_traces(tmp_path: Path) -> None:
+def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
     record = Record("q", 1, Reply("r", Outcome.SUCCEEDED, run_s=7.0), 8.0)
     (tmp_path / "records.jsonl").write_text(record.to_json() + "\n")
     trace = tmp_path / "trace"
@@ -455,7 +457,7 @@ def test_recorded_runs_and_traces(tmp_path: Path) -> None:
     assert isinstance(run("simulate", "--trace", str(trace)).exception, InvalidValue)
 
 
-def test_recommend_prints_yaml_and_says_when_nothing_will_do() -> None:
+def test_recommend_prints_yaml_or_reports_that_no_rule_suffices() -> None:
     import yaml
 
     line = ("recommend", "--seconds", "5", "--rate", "6", "--duration", "600", "--max-workers", "8")

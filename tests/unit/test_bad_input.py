@@ -66,30 +66,32 @@ BAD = [
 
 
 @pytest.mark.parametrize(
-    ("line", "said"), BAD, ids=lambda value: " ".join(value)[:50] if value else ""
+    ("line", "problem"), BAD, ids=lambda value: " ".join(value)[:50] if value else ""
 )
-def test_what_cannot_work_is_one_line_what_and_one_line_what_to_do(
-    line: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_input_prints_one_line_of_error_and_one_line_of_remedy(
+    line: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(list(line)) == 2
     out, errors = capsys.readouterr()
-    what, remedy, *more = errors.splitlines()
+    message, remedy, *more = errors.splitlines()
     assert (out, more) == ("", [])
-    assert what.startswith("error: ")
-    assert said in what
+    assert message.startswith("error: ")
+    assert problem in message
     assert remedy.strip()
     if line[0] in ("autoscale", "cluster"):  # a rate or a share is no time
-        assert " s" not in what.removeprefix("error: ").partition(" is ")[2][-2:]
+        assert " s" not in message.removeprefix("error: ").partition(" is ")[2][-2:]
         assert "seconds" not in remedy
 
 
-def test_a_plan_file_of_a_search_is_told_its_own_schema(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_plan_file_of_a_search_names_its_schema(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["saturate", "-f", "broken", "--dry-run"]) == 2
     assert "config schema saturation-plan-file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["binary", "text", "broken", "deep.yaml"])
-def test_a_kubeconfig_that_is_none_is_no_cluster(
+def test_an_invalid_kubeconfig_is_reported_as_no_cluster(
     file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", file)
@@ -99,7 +101,9 @@ def test_a_kubeconfig_that_is_none_is_no_cluster(
     assert "Traceback" not in errors
 
 
-def test_a_run_is_not_exported_into_no_name(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_not_exported_to_an_empty_file_name(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     make("pass", home)
     assert run(["runs", "export", "pass", ""]) == 2
     assert "is no file" in capsys.readouterr().err
@@ -109,7 +113,7 @@ def test_a_run_is_not_exported_into_no_name(home: Path, capsys: pytest.CaptureFi
     "line",
     [("report", "closed/run"), ("runs", "list"), ("lifecycle", "compare", "closed", "closed")],
 )
-def test_a_folder_that_is_closed_is_no_bug(
+def test_a_folder_without_permission_is_a_usage_error(
     line: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # given that nobody may look anywhere, whoever runs the tests
@@ -124,13 +128,15 @@ def test_a_folder_that_is_closed_is_no_bug(
     assert "Traceback" not in errors
 
 
-def test_files_of_a_benchmark_do_not_go_into_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_benchmark_refuses_a_file_as_its_scratch_folder(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["bench", "run", "IPerf", "--scratch", "empty"]) == 2
     assert "'empty' is a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["-o", "--png"])
-def test_a_report_never_takes_the_place_of_the_run(
+def test_a_report_is_never_written_over_a_file_of_the_run(
     option: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make("pass", home)
@@ -146,7 +152,7 @@ def test_a_validation_is_no_lifecycle(home: Path, capsys: pytest.CaptureFixture[
     assert "pass is a run of another kind" in capsys.readouterr().err
 
 
-def test_records_that_are_none_say_where_to_look(
+def test_an_invalid_records_file_names_its_run(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make("pass", home)
@@ -170,7 +176,9 @@ def test_run_times_come_from_a_run_by_its_name(
 @pytest.mark.parametrize(
     "line", [("autoscale", "rules"), ("config", "schema", "benchmark"), ("report", "pass")]
 )
-def test_a_reader_that_is_gone_is_no_bug(home: Path, line: tuple[str, ...]) -> None:
+def test_a_closed_pipe_ends_a_command_without_a_traceback(
+    home: Path, line: tuple[str, ...]
+) -> None:
     make("pass", home)
     reading, writing = os.pipe()
     os.close(reading)
@@ -186,7 +194,7 @@ def _ended(line: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("said", "remedy"),
+    ("answer", "remedy"),
     [
         ("DB index is out of range", "correct the database"),
         (
@@ -199,7 +207,7 @@ def _ended(line: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
         ),
     ],
 )
-def test_what_redis_answers_decides_what_to_do(said: str, remedy: str) -> None:
-    with pytest.raises(Unreachable) as found, explained("redis://h"):
-        raise redis.exceptions.ResponseError(said)
-    assert remedy in found.value.hint
+def test_the_remedy_follows_the_error_of_redis(answer: str, remedy: str) -> None:
+    with pytest.raises(Unreachable) as error, explained("redis://h"):
+        raise redis.exceptions.ResponseError(answer)
+    assert remedy in error.value.hint

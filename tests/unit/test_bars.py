@@ -12,7 +12,7 @@ from hack.benchmarks import laws
 from hack.kubernetes import bars
 
 
-def test_every_program_is_there() -> None:
+def test_every_program_of_the_bars_exists() -> None:
     for name in bars.PROGRAMS:
         assert importlib.util.find_spec(bars.module_and_arguments(name)[0]) is not None
     assert not set(bars.PROGRAMS) & set(bars.BARS)

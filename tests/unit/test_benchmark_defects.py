@@ -52,15 +52,15 @@ def test_1_units_are_right_at_every_size(value: float, unit: str, text: str) -> 
 
 
 def test_1_an_interval_has_the_unit_of_its_value() -> None:
-    found = summarise([10e9, 11e9, 12e9])
-    assert quantity_measured(found.mean, found.half_width, "bit/s") == "11.0 ± 2.5 Gbit/s"
+    summary = summarise([10e9, 11e9, 12e9])
+    assert quantity_measured(summary.mean, summary.half_width, "bit/s") == "11.0 ± 2.5 Gbit/s"
     assert quantity_measured(5e9, float("inf"), "bit/s") == "5.000 Gbit/s"
 
 
 @pytest.mark.parametrize("count", [9, 10, 99, 100, 999, 1000])
 def test_2_names_are_padded_by_digits_not_by_logarithms(count: int) -> None:
-    found, _ = plan_of(a_set(repetitions=count), list)
-    assert len({len(one.name) for one in found.benchmarks}) == 1
+    plan, _ = plan_of(a_set(repetitions=count), list)
+    assert len({len(planned.name) for planned in plan.benchmarks}) == 1
 
 
 def test_3_an_empty_product_is_refused_where_it_would_never_finish() -> None:
@@ -69,20 +69,20 @@ def test_3_an_empty_product_is_refused_where_it_would_never_finish() -> None:
 
 
 def test_4_a_slow_link_has_decimals() -> None:
-    one = benchmark.read({"kind": "IPerf", "spec": {"tool": "iperf", "duration": 2}})
+    iperf = benchmark.read({"kind": "IPerf", "spec": {"tool": "iperf", "duration": 2}})
     line = "[  1] 0.0000-2.1448 sec  14.1 KBytes  53.8 Kbits/sec\n"
-    assert one.kind.parse(one.spec, ToolOutput(line)).headlines == {"bandwidth": 53800.0}
+    assert iperf.kind.parse(iperf.spec, ToolOutput(line)).headlines == {"bandwidth": 53800.0}
 
 
 def test_5_a_log_that_cannot_be_read_fails_its_benchmark_and_the_set_finishes() -> None:
-    found, _ = plan_of(a_set(repetitions=2), list)
+    plan, _ = plan_of(a_set(repetitions=2), list)
 
-    def unreadable(one: Any) -> BenchmarkResult:
+    def unreadable(planned: Any) -> BenchmarkResult:
         try:
-            one.kind.parse(one.spec, ToolOutput(""))
+            planned.kind.parse(planned.spec, ToolOutput(""))
         except BenchmarkFailed as error:
             return BenchmarkResult(
-                one.name,
+                planned.name,
                 BenchmarkPhase.FAILED,
                 failure=error.failure,
                 message=error.message,
@@ -91,9 +91,9 @@ def test_5_a_log_that_cannot_be_read_fails_its_benchmark_and_the_set_finishes() 
         raise AssertionError("an empty log was read")
 
     ended: dict[str, BenchmarkResult] = {}
-    run(found, ended, Scripted(unreadable), lambda one: None, lambda *_: None)
-    assert counts(found, ended).finished and counts(found, ended).failed == 2
-    assert all(one.phase.ended for one in ended.values())
+    run(plan, ended, Scripted(unreadable), lambda _: None, lambda *_: None)
+    assert counts(plan, ended).finished and counts(plan, ended).failed == 2
+    assert all(stored.phase.ended for stored in ended.values())
 
 
 def test_8_an_mtu_is_never_set_on_a_node() -> None:
@@ -101,18 +101,18 @@ def test_8_an_mtu_is_never_set_on_a_node() -> None:
         benchmark.read({"kind": "IPerf", "spec": {"hostNetwork": True, "mtu": 9000}})
 
 
-@pytest.mark.parametrize("given", ["rw,readwrite", "rw", "readwrite"])
-def test_9_what_fio_would_not_be_told_glued_is_one_value(given: str) -> None:
-    one = benchmark.read({"kind": "Fio", "spec": {"rw": given}})
-    assert "rw=readwrite\n" in fio.job_file(one.spec)  # type: ignore[arg-type]
-    assert bool(one.warnings) == (given != "readwrite")
+@pytest.mark.parametrize("pattern", ["rw,readwrite", "rw", "readwrite"])
+def test_9_an_alias_of_a_fio_pattern_is_read_as_readwrite_with_a_warning(pattern: str) -> None:
+    fio_benchmark = benchmark.read({"kind": "Fio", "spec": {"rw": pattern}})
+    assert "rw=readwrite\n" in fio.job_file(fio_benchmark.spec)  # type: ignore[arg-type]
+    assert bool(fio_benchmark.warnings) == (pattern != "readwrite")
 
 
-def test_9_an_empty_claim_is_none_and_an_existing_volume_can_be_used() -> None:
-    one: Any = benchmark.read(
+def test_9_an_empty_claim_template_is_ignored_and_an_existing_volume_is_used() -> None:
+    fio_benchmark: Any = benchmark.read(
         {"kind": "Fio", "spec": {"volumeClaimTemplate": {}, "volume": {"emptyDir": {}}}}
     ).spec
-    assert one.volume == {"emptyDir": {}} and not one.volume_claim_template
+    assert fio_benchmark.volume == {"emptyDir": {}} and not fio_benchmark.volume_claim_template
     with pytest.raises(InvalidValue, match="exclude each other"):
         benchmark.read(
             {"kind": "Fio", "spec": {"volumeClaimTemplate": {"a": 1}, "volume": {"emptyDir": {}}}}
@@ -122,37 +122,43 @@ def test_9_an_empty_claim_is_none_and_an_existing_volume_can_be_used() -> None:
 def test_11_what_no_image_can_do_is_refused_and_pytorch_has_every_network_field() -> None:
     with pytest.raises(InvalidValue, match="PETSc"):
         benchmark.read({"kind": "OpenFOAM", "spec": {"iterativeMethod": "PETSc-ICC-CG.fixedNORM"}})
-    one: Any = benchmark.read({"kind": "PyTorch", "spec": {"networkName": "a/b", "mtu": 9000}}).spec
-    assert (one.network_name, one.mtu) == ("a/b", 9000)
+    spec: Any = benchmark.read(
+        {"kind": "PyTorch", "spec": {"networkName": "a/b", "mtu": 9000}}
+    ).spec
+    assert (spec.network_name, spec.mtu) == ("a/b", 9000)
 
 
 def test_12_a_list_is_replaced_and_a_value_can_be_unset() -> None:
     template = {"kind": "RDMALatency", "spec": {"extraArgs": ["--tclass=96"], "mode": "write"}}
     explicit = [{"extraArgs": ["--sl=3"], "mode": None}, {"extraArgs": None}]
-    found, _ = plan_of(a_set(template=template, permutations={"explicit": explicit}), list)
-    first, second = (one.spec for one in found.benchmarks)
+    plan, _ = plan_of(a_set(template=template, permutations={"explicit": explicit}), list)
+    first, second = (planned.spec for planned in plan.benchmarks)
     assert (first.extra_args, first.mode) == (("--sl=3",), "read")  # type: ignore[attr-defined]
     assert (second.extra_args, second.mode) == ((), "write")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("kind", ["IPerf", "Fio", "RDMALatency", "RDMABandwidth"])
-def test_13_peers_are_reached_over_ipv6(kind: str) -> None:
-    one = benchmark.read({"kind": kind, "spec": {"ipFamily": "IPv6"}})
+def test_13_commands_reach_peers_over_ipv6_where_the_spec_asks_for_it(kind: str) -> None:
+    peers_benchmark = benchmark.read({"kind": kind, "spec": {"ipFamily": "IPv6"}})
     peers = {
         role: [PartAddress(role, 0, "a", "2001:2::1", "/w")]
         for role in ("server", "client", "worker", "master")
     }
-    words = " ".join(
-        word for task in one.kind.tasks(one.spec, ExecutionSite(peers)) for word in task.argv
+    command = " ".join(
+        word
+        for task in peers_benchmark.kind.tasks(peers_benchmark.spec, ExecutionSite(peers))
+        for word in task.argv
     )
-    assert "2001:2::1" in words and "6" in words.replace("2001:2::1", "")
+    assert "2001:2::1" in command and "6" in command.replace("2001:2::1", "")
 
 
 def test_15_results_do_not_grow_with_bins_and_intervals() -> None:
-    one = benchmark.read({"kind": "Fio", "spec": {"rw": "randrw", "numJobs": 2, "runtime": "3s"}})
+    fio_benchmark = benchmark.read(
+        {"kind": "Fio", "spec": {"rw": "randrw", "numJobs": 2, "runtime": "3s"}}
+    )
     text = (SAMPLES / "fio-client-1worker-2jobs.out").read_text("utf-8")
-    found = one.kind.parse(one.spec, ToolOutput(text))
-    assert len(json.dumps(found.result)) < len(text) / 10
+    parsed = fio_benchmark.kind.parse(fio_benchmark.spec, ToolOutput(text))
+    assert len(json.dumps(parsed.result)) < len(text) / 10
     data = json.loads((SAMPLES / "iperf3-tcp-2streams.json").read_text("utf-8"))
     data["intervals"] = data["intervals"] * 5000
     long = benchmark.read({"kind": "IPerf", "spec": {"streams": 2, "duration": 3}})
@@ -166,7 +172,7 @@ def test_17_every_benchmark_has_a_deadline(kind: Any) -> None:
 
 
 def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None:
-    names = {name: {one.name for one in kind.headlines} for name, kind in KINDS.items()}
+    names = {name: {headline.name for headline in kind.headlines} for name, kind in KINDS.items()}
     assert {"readLatency99", "writeLatency99"} <= names["Fio"]
     assert {"retransmits", "reverseBandwidth", "jitter", "lost"} <= names["IPerf"]
     udp = {
@@ -185,9 +191,9 @@ def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None
             | {"packets": 100, "lost_packets": 10, "lost_percent": 10},
         },
     }
-    one = benchmark.read({"kind": "IPerf", "spec": {"protocol": "UDP"}})
-    found = one.kind.parse(one.spec, ToolOutput(json.dumps(udp))).headlines
-    assert found == {
+    iperf = benchmark.read({"kind": "IPerf", "spec": {"protocol": "UDP"}})
+    headlines = iperf.kind.parse(iperf.spec, ToolOutput(json.dumps(udp))).headlines
+    assert headlines == {
         "bandwidth": pytest.approx(9e5),
         "jitter": pytest.approx(5e-4),
         "lost": pytest.approx(0.1),
@@ -213,16 +219,16 @@ def test_19_a_program_that_does_not_say_its_version_costs_no_result(
     monkeypatch.setattr(programs, "ASK_S", 0.05)
     monkeypatch.setattr(machine, "PATIENCE_S", 0.05)
     # expect their words to be missing, and nothing else
-    one = benchmark.read({"kind": "MPIPingPong"})
-    assert machine.facts(one)["programs"]["mpirun"] == ""
+    pingpong = benchmark.read({"kind": "MPIPingPong"})
+    assert machine.facts(pingpong)["programs"]["mpirun"] == ""
     assert machine.card((), "fast0", tmp_path) == {"name": "fast0"}
 
 
 def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
-    one = benchmark.read({"kind": "IPerf"})
-    found = machine.facts(one)
-    assert found["kernel"] == os.uname().release
-    assert {"processor", "memory", "cores", "system", "programs"} <= set(found)
+    iperf = benchmark.read({"kind": "IPerf"})
+    facts = machine.facts(iperf)
+    assert facts["kernel"] == os.uname().release
+    assert {"processor", "memory", "cores", "system", "programs"} <= set(facts)
     # given a card with a driver, as the kernel shows it
     (tmp_path / "drivers" / "mlx5_core").mkdir(parents=True)
     (tmp_path / "fast0" / "device").mkdir(parents=True)

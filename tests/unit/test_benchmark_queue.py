@@ -32,7 +32,7 @@ BENCHMARK = benchmark.read({"kind": "IPerf"})
         (Outcome.SUCCEEDED, Reason.NONE, Failure.REFUSED),
     ],
 )
-def test_a_benchmark_that_no_worker_measured_says_nothing_of_what_was_to_be_measured(
+def test_a_benchmark_that_no_worker_measured_fails_with_advice(
     outcome: Outcome, reason: Reason, failure: Failure
 ) -> None:
     ended = ended_by(BENCHMARK, Reply("r", outcome, reason))
@@ -40,7 +40,7 @@ def test_a_benchmark_that_no_worker_measured_says_nothing_of_what_was_to_be_meas
     assert ended.failure.unmeasured == (failure not in (Failure.EXIT, Failure.TIMED_OUT))
 
 
-def test_what_the_worker_framed_counts() -> None:
+def test_a_result_framed_by_the_worker_is_used() -> None:
     framed = BenchmarkResult(
         "other",
         BenchmarkPhase.FAILED,

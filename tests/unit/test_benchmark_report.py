@@ -50,16 +50,16 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m|`=cmd`"
 def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
     plan, _ = plan_of(SET, list)
     ended = {}
-    for number, one in enumerate(plan.benchmarks):
+    for number, benchmark in enumerate(plan.benchmarks):
         place: dict[str, Any] = {
-            "permutation": one.permutation,
-            "repetition": one.repetition,
+            "permutation": benchmark.permutation,
+            "repetition": benchmark.repetition,
             "started_s": 1e9,
             "finished_s": 1e9 + 2,
         }
         values = {"bandwidth": factor * (1e10 + 1e8 * number), "retransmits": float(number)}
-        ended[one.name] = BenchmarkResult(
-            one.name, BenchmarkPhase.COMPLETED, values, network=NETWORK, **place
+        ended[benchmark.name] = BenchmarkResult(
+            benchmark.name, BenchmarkPhase.COMPLETED, values, network=NETWORK, **place
         )
     if broken:
         name = plan.benchmarks[-1].name
@@ -80,27 +80,29 @@ def a_run(factor: float = 1.0, *, broken: bool = False) -> BenchmarkRun:
 
 
 def test_a_run_is_summed_up_over_its_repetitions() -> None:
-    found = a_run()
-    assert [row.good for row in found.rows] == [2, 2]
-    assert found.rows[0].summaries["bandwidth"].mean == pytest.approx(1.005e10)
-    assert found.verdict.kind.exit_code == 0
-    text = formats.render(benchmark_report(found), "text")
+    report = a_run()
+    assert [row.good for row in report.rows] == [2, 2]
+    assert report.rows[0].summaries["bandwidth"].mean == pytest.approx(1.005e10)
+    assert report.verdict.kind.exit_code == 0
+    text = formats.render(benchmark_report(report), "text")
     assert "streams 1" in text and "Gbit/s" in text and "eth0, IPv4, MTU 1500" in text
 
 
-def test_where_the_time_of_each_part_went_is_told_over_all_repetitions() -> None:
+def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
     # given a client that waits longer in the second repetition
-    given = stored()
-    ended = dict(given.ended)
-    for number, one in enumerate(given.plan.benchmarks[:2]):
+    complete = stored()
+    ended = dict(complete.ended)
+    for number, benchmark in enumerate(complete.plan.benchmarks[:2]):
         waits = (Wait(State.NETWORK, "198.18.0.1:5201", 1.0 + 2 * number),)
         activity = Activity({State.ON_CPU: 2.0, State.NETWORK: 1.0 + 2 * number}, waits, cpu_s=2.0)
-        ended[one.name] = replace(ended[one.name], activities={"client-0": activity.to_dict()})
-    found = of("run", "/runs/run", replace(given, ended=ended))
-    told = "time of client-0, streams 1: 0.5 cores; on a CPU 50%, network 50% (198.18.0.1:5201)"
-    assert told in formats.render(benchmark_report(found), "text").splitlines()
-    assert f"* {md.plain(told)}" in formats.render(benchmark_report(found), "md").splitlines()
-    assert "<h2>Where the time went</h2>" in formats.render(benchmark_report(found), "html")
+        ended[benchmark.name] = replace(
+            ended[benchmark.name], activities={"client-0": activity.to_dict()}
+        )
+    report = of("run", "/runs/run", replace(complete, ended=ended))
+    line = "time of client-0, streams 1: 0.5 cores; on a CPU 50%, network 50% (198.18.0.1:5201)"
+    assert line in formats.render(benchmark_report(report), "text").splitlines()
+    assert f"* {md.plain(line)}" in formats.render(benchmark_report(report), "md").splitlines()
+    assert "<h2>Where the time went</h2>" in formats.render(benchmark_report(report), "html")
     assert "<h2>Where the time went</h2>" not in formats.render(benchmark_report(a_run()), "html")
 
 
@@ -111,9 +113,9 @@ def test_a_wrong_activity_is_refused() -> None:
 
 
 def test_a_failure_is_shown_with_its_lines_and_fails_the_run() -> None:
-    found = a_run(broken=True)
-    assert found.verdict.kind.exit_code == 3
-    text = formats.render(benchmark_report(found), "text")
+    report = a_run(broken=True)
+    assert report.verdict.kind.exit_code == 3
+    text = formats.render(benchmark_report(report), "text")
     assert "bad_output" in text and "\x1b" not in text
 
 
@@ -135,14 +137,16 @@ def test_foreign_text_does_no_harm_in_any_form(form: str) -> None:
         assert float(rows[0]["bandwidth"]) == 1e10 and rows[0]["mtu"] == "1500"
 
 
-def test_what_was_not_measured_is_invalid() -> None:
+def test_a_run_with_unmeasured_benchmarks_is_invalid() -> None:
     half = stored()
-    kept = dict(list(half.ended.items())[:3])
-    found = of("run", "/r", StoredBenchmarks(half.plan, {}, kept, {}))
-    assert found.verdict.kind.exit_code == 4 and "1 of 4 were not measured" in found.verdict.reason
+    first_ended = dict(list(half.ended.items())[:3])
+    report = of("run", "/r", StoredBenchmarks(half.plan, {}, first_ended, {}))
+    assert (
+        report.verdict.kind.exit_code == 4 and "1 of 4 were not measured" in report.verdict.reason
+    )
 
 
-@pytest.mark.parametrize("failure", [one for one in Failure if one])
+@pytest.mark.parametrize("failure", [failure for failure in Failure if failure])
 def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(
     failure: Failure,
 ) -> None:
@@ -157,16 +161,16 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(
         lines=("a", "its last words", "}"),
     )
     ended = {**run.ended, name: why}
-    found = of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict
+    verdict = of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict
     # expect the tool's own words as the reason, and advice as what to do
     assert (
-        "why: its last words" in found.reason
-        and found.remedy
-        and "its last words" not in found.remedy
+        "why: its last words" in verdict.reason
+        and verdict.remedy
+        and "its last words" not in verdict.remedy
     )
     # expect FAIL only where the tool had what it needs
     nothing = failure in ("no_device", "no_binary", "refused", "interrupted", "invalid")
-    assert found.kind.exit_code == (4 if nothing else 3) and "why" in found.reason
+    assert verdict.kind.exit_code == (4 if nothing else 3) and "why" in verdict.reason
     # and a failure counts more than what is missing
     other = run.plan.benchmarks[1].name
     ended[other] = BenchmarkResult(
@@ -197,14 +201,14 @@ def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
     spec = {"template": {"kind": "IPerf"}, "permutations": {"product": product}}
     plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     ended = {
-        one.name: BenchmarkResult(
-            one.name,
+        benchmark.name: BenchmarkResult(
+            benchmark.name,
             BenchmarkPhase.COMPLETED,
             {"bandwidth": 1e9},
             network=network,
-            permutation=one.permutation,
+            permutation=benchmark.permutation,
         )
-        for one in plan.benchmarks
+        for benchmark in plan.benchmarks
     }
     return of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))
 
@@ -236,7 +240,7 @@ def test_a_field_that_a_permutation_takes_back_is_null_and_others_are_as_in_the_
 
 
 def test_messages_about_values_are_written_as_yaml_writes_them() -> None:
-    one, two = swept({"hostNetwork": [True]}), swept({"hostNetwork": [True]})
+    first, second = swept({"hostNetwork": [True]}), swept({"hostNetwork": [True]})
     spec = {
         "template": {"kind": "IPerf", "spec": {"paused": False}},
         "permutations": {"product": {"streams": [True]}},
@@ -245,7 +249,7 @@ def test_messages_about_values_are_written_as_yaml_writes_them() -> None:
         InvalidValue, match=r'permutation 1 \{"streams": true\}.* is true, not a whole number'
     ):
         plan_of({"kind": "BenchmarkSet", "spec": spec}, list)
-    assert "hostNetwork true" in compared(one, two, 0.5).rows[0].name
+    assert "hostNetwork true" in compared(first, second, 0.5).rows[0].name
 
 
 def test_a_sweep_over_the_mtu_has_its_own_column_beside_the_one_that_was_used() -> None:
@@ -273,8 +277,12 @@ def test_values_of_a_matrix_may_have_the_names_of_columns() -> None:
         },
         list,
     )
-    (one,) = plan.benchmarks
-    ended = {one.name: BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9})}
+    (benchmark,) = plan.benchmarks
+    ended = {
+        benchmark.name: BenchmarkResult(
+            benchmark.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9}
+        )
+    }
     text = formats.render(
         benchmark_report(of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))), "csv"
     )
@@ -284,13 +292,13 @@ def test_values_of_a_matrix_may_have_the_names_of_columns() -> None:
         "x",
         1e9,
     )
-    assert row["name"] == one.name
+    assert row["name"] == benchmark.name
 
 
 def test_two_runs_are_compared_by_permutation_and_only_where_a_side_is_better() -> None:
-    found = compared(a_run(), a_run(0.5), 0.05)
-    assert {row.headline for row in found.rows} == {"bandwidth"}
-    assert found.verdict.kind.exit_code == 3
+    comparison = compared(a_run(), a_run(0.5), 0.05)
+    assert {row.headline for row in comparison.rows} == {"bandwidth"}
+    assert comparison.verdict.kind.exit_code == 3
     assert compared(a_run(), a_run(), 0.9).verdict.kind.exit_code == 0
 
 
@@ -299,10 +307,10 @@ def test_runs_of_different_specs_are_compared_only_by_force() -> None:
     other["spec"]["template"]["spec"]["duration"] = 2
     plan, _ = plan_of(other, list)
     changed = of("run", "/r", StoredBenchmarks(plan, {}, stored().ended, {}))
-    found = compared(a_run(), changed, 0.9)
+    comparison = compared(a_run(), changed, 0.9)
     assert (
-        found.verdict.kind.exit_code == 4
-        and "with duration 1 and with duration 2" in found.verdict.reason
+        comparison.verdict.kind.exit_code == 4
+        and "with duration 1 and with duration 2" in comparison.verdict.reason
     )
     assert compared(a_run(), changed, 0.9, force=True).verdict.kind.exit_code == 0
 
@@ -312,11 +320,11 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
     BenchmarkFolder.create(folder.path)
     before = stored(broken=True)
     folder.start(before.plan, ["scaletest"], {"executor": "local"})
-    for one in before.ended.values():
-        folder.store(one)
-    found = folder.benchmarks()
-    assert found.ended == before.ended and found.plan.to_dict() == before.plan.to_dict()
-    assert found.environment["executor"] == "local" and is_benchmark(folder)
+    for benchmark_result in before.ended.values():
+        folder.store(benchmark_result)
+    read_again = folder.benchmarks()
+    assert read_again.ended == before.ended and read_again.plan.to_dict() == before.plan.to_dict()
+    assert read_again.environment["executor"] == "local" and is_benchmark(folder)
     with (folder.path / "records.jsonl").open("a") as file:
         file.write('{"name": "cut o')
     again = folder.benchmarks()
@@ -329,7 +337,7 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
     assert folder.remove() and not folder.path.exists()
 
 
-def test_other_runs_are_told_apart(tmp_path: Path) -> None:
+def test_a_run_that_holds_no_benchmarks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"kind": "other"}')
     assert not is_benchmark(RunFolder(tmp_path))
     with pytest.raises(UsageError, match="holds no benchmarks"):
@@ -340,7 +348,7 @@ def test_other_runs_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("arguments", "text"),
     [
         (["bench", "run"], "nothing to run"),
         (["bench", "run", "IPref"], "no kind"),
@@ -354,14 +362,14 @@ def test_other_runs_are_told_apart(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_on_the_command_line_says_what_to_do(
-    words: list[str],
+    arguments: list[str],
     text: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert cli(words) == 2
+    assert cli(arguments) == 2
     assert text in capsys.readouterr().err
     assert not list(tmp_path.rglob("plan.json")), "nothing was begun"
 
@@ -418,7 +426,7 @@ def test_the_page_draws_each_number_over_the_permutations() -> None:
     assert text.count("<svg") == 2 and ">streams<" in text and "bandwidth, Gbit/s" in text
 
 
-def test_the_page_of_a_single_benchmark_draws_nothing_and_one_with_many_names_few() -> None:
+def test_a_page_of_one_benchmark_has_no_chart_and_of_many_few_labels() -> None:
     def page(count: int) -> str:
         spec = {
             "template": {"kind": "IPerf"},
@@ -426,10 +434,13 @@ def test_the_page_of_a_single_benchmark_draws_nothing_and_one_with_many_names_fe
         }
         plan, _ = plan_of({"kind": "BenchmarkSet", "spec": spec}, list)
         ended = {
-            one.name: BenchmarkResult(
-                one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9}, permutation=one.permutation
+            benchmark.name: BenchmarkResult(
+                benchmark.name,
+                BenchmarkPhase.COMPLETED,
+                {"bandwidth": 1e9},
+                permutation=benchmark.permutation,
             )
-            for one in plan.benchmarks
+            for benchmark in plan.benchmarks
         }
         return formats.render(
             benchmark_report(of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))), "html"
@@ -446,7 +457,7 @@ def test_a_table_that_is_too_wide_for_the_terminal_goes_on_below() -> None:
     assert len(list(aligned(table(a_run()), 200))) == 3
 
 
-def test_permutations_that_say_the_same_are_told_and_compared_as_one() -> None:
+def test_equal_permutations_give_a_warning_and_are_compared_as_one() -> None:
     spec = {"template": {"kind": "IPerf"}, "permutations": {"product": {"streams": [1, 1]}}}
     plan, warnings = plan_of(
         {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list
@@ -456,13 +467,13 @@ def test_permutations_that_say_the_same_are_told_and_compared_as_one() -> None:
         " several times"
     ]
     ended = {
-        one.name: BenchmarkResult(
-            one.name,
+        benchmark.name: BenchmarkResult(
+            benchmark.name,
             BenchmarkPhase.COMPLETED,
             {"bandwidth": 1e9 + number},
-            permutation=one.permutation,
+            permutation=benchmark.permutation,
         )
-        for number, one in enumerate(plan.benchmarks)
+        for number, benchmark in enumerate(plan.benchmarks)
     }
     run = of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))
     (row,) = compared(run, run, 0.05).rows

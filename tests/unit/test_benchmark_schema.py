@@ -61,7 +61,7 @@ def test_the_example_of_every_kind_fits(kind: str) -> None:
         },
     ],
 )
-def test_what_is_read_fits(document: dict[str, Any]) -> None:
+def test_a_document_that_is_read_fits_the_schema(document: dict[str, Any]) -> None:
     from scaletest.benchmarks.executor import Node
 
     plan_of(document, lambda: [Node("a", {}), Node("b", {})])
@@ -86,7 +86,7 @@ def test_what_is_read_fits(document: dict[str, Any]) -> None:
         {"kind": "BenchmarkSet", "spec": {}},
     ],
 )
-def test_what_is_refused_does_not_fit(document: dict[str, Any]) -> None:
+def test_a_document_that_is_refused_does_not_fit_the_schema(document: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
         plan_of(document, list)
     assert list(validator().iter_errors(document))

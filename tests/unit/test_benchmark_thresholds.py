@@ -21,7 +21,7 @@ from scaletest.report import formats
 from scaletest.report.benchmark import benchmark_report
 from scaletest.report.benchmarks import BenchmarkRun, of
 
-HEADLINES = [one for kind in KINDS.values() for one in kind.headlines]
+HEADLINES = [headline for kind in KINDS.values() for headline in kind.headlines]
 
 
 def plan(*thresholds: str, repetitions: int = 2) -> BenchmarkPlan:
@@ -34,15 +34,18 @@ def plan(*thresholds: str, repetitions: int = 2) -> BenchmarkPlan:
     return plan_of({"kind": "BenchmarkSet", "metadata": {"name": "net"}, "spec": spec}, list)[0]
 
 
-def run(what: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
+def run(planned: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
     """One value a benchmark, in the plan's order; those that are left over were not measured."""
     ended = {}
-    for one, value in zip(what.benchmarks, values, strict=False):
-        found = BenchmarkResult(
-            one.name, BenchmarkPhase.COMPLETED, {"bandwidth": value}, permutation=one.permutation
+    for benchmark, value in zip(planned.benchmarks, values, strict=False):
+        measured = BenchmarkResult(
+            benchmark.name,
+            BenchmarkPhase.COMPLETED,
+            {"bandwidth": value},
+            permutation=benchmark.permutation,
         )
-        ended[one.name] = replace(found, repetition=one.repetition)
-    return of("run", "/run", StoredBenchmarks(what, {}, ended, {}))
+        ended[benchmark.name] = replace(measured, repetition=benchmark.repetition)
+    return of("run", "/run", StoredBenchmarks(planned, {}, ended, {}))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +65,7 @@ def test_bounds_are_in_base_units(text: str, bound: float) -> None:
 
 
 def test_every_unit_of_a_headline_has_bounds() -> None:
-    assert {one.unit for one in HEADLINES} <= set(UNITS)
+    assert {headline.unit for headline in HEADLINES} <= set(UNITS)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_every_unit_of_a_headline_has_bounds() -> None:
         ("writeIops>=1", "not measured"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_measured(text: str, why: str) -> None:
+def test_a_senseless_threshold_is_refused_before_anything_is_measured(text: str, why: str) -> None:
     with pytest.raises(InvalidValue) as error:
         plan(text)
     assert why in f"{error.value.message} {error.value.hint}"
@@ -138,12 +141,16 @@ def test_a_number_that_only_some_permutations_can_have_is_asked_of_these() -> No
     assert plan_of(sweep("Fio", {}, "readLatency99(numWorkers=1)<1ms", product), list)[0].thresholds
 
 
-def test_a_stored_run_that_asks_for_what_cannot_exist_says_so_in_its_verdict() -> None:
+def test_a_stored_run_with_an_impossible_threshold_is_judged_invalid_with_the_reason() -> None:
     # given a run of a version that took such a threshold
-    found, _ = plan_of(sweep("Fio", {"numWorkers": 2}, "readBandwidth>=1"), list)
-    stored = replace(found, thresholds=("readLatency99<1ms",))
-    (one,) = stored.benchmarks
-    ended = {one.name: BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, {"readBandwidth": 1e6})}
+    planned, _ = plan_of(sweep("Fio", {"numWorkers": 2}, "readBandwidth>=1"), list)
+    stored = replace(planned, thresholds=("readLatency99<1ms",))
+    (benchmark,) = stored.benchmarks
+    ended = {
+        benchmark.name: BenchmarkResult(
+            benchmark.name, BenchmarkPhase.COMPLETED, {"readBandwidth": 1e6}
+        )
+    }
     verdict = of(
         "run", "/run", StoredBenchmarks(BenchmarkPlan.from_dict(stored.to_dict()), {}, ended, {})
     ).verdict
@@ -153,8 +160,8 @@ def test_a_stored_run_that_asks_for_what_cannot_exist_says_so_in_its_verdict() -
 
 
 def test_a_number_that_the_tool_did_not_report_is_not_waited_for() -> None:
-    what = plan("retransmits<100")
-    verdict = run(what, [9e9] * 4).verdict
+    streams_plan = plan("retransmits<100")
+    verdict = run(streams_plan, [9e9] * 4).verdict
     assert verdict.kind.exit_code == 4 and "did not report" in verdict.reason
     assert "to the end" not in verdict.remedy
 
@@ -162,10 +169,10 @@ def test_a_number_that_the_tool_did_not_report_is_not_waited_for() -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        found = parse(text, HEADLINES)
+        threshold = parse(text, HEADLINES)
     except InvalidValue:
         return
-    assert found.bound >= 0
+    assert threshold.bound >= 0
 
 
 @pytest.mark.parametrize(
@@ -187,16 +194,16 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_the_verdict_follows_the_interval(
     threshold: str, values: list[float], code: int, reason: str
 ) -> None:
-    found = run(plan(threshold), values)
-    assert (found.verdict.kind.exit_code, reason in found.verdict.reason) == (code, True), (
-        found.verdict
+    report = run(plan(threshold), values)
+    assert (report.verdict.kind.exit_code, reason in report.verdict.reason) == (code, True), (
+        report.verdict
     )
 
 
-def test_what_was_measured_and_is_refuted_counts_more_than_what_could_not_be_measured() -> None:
+def test_a_refuted_threshold_counts_more_than_an_unmeasured_one() -> None:
     # given a permutation that fails its threshold, and another whose benchmark was refused
-    found = run(plan("bandwidth>=5Gbit/s"), [3e9, 3.01e9, 9e9])
-    name = found.stored.plan.benchmarks[-1].name
+    report = run(plan("bandwidth>=5Gbit/s"), [3e9, 3.01e9, 9e9])
+    name = report.stored.plan.benchmarks[-1].name
     refused = BenchmarkResult(
         name,
         BenchmarkPhase.FAILED,
@@ -205,18 +212,18 @@ def test_what_was_measured_and_is_refuted_counts_more_than_what_could_not_be_mea
         permutation=1,
         repetition=1,
     )
-    stored = replace(found.stored, ended={**found.stored.ended, name: refused})
+    stored = replace(report.stored, ended={**report.stored.ended, name: refused})
     verdict = of("run", "/run", stored).verdict
     assert verdict.kind.exit_code == 3 and "streams 1" in verdict.reason
     # and one that meets it leaves the other to be mended
-    met = replace(found.stored, plan=plan("bandwidth>=1Gbit/s"), ended=stored.ended)
+    met = replace(report.stored, plan=plan("bandwidth>=1Gbit/s"), ended=stored.ended)
     assert of("run", "/run", met).verdict.kind.exit_code == 4
 
 
-def test_one_repetition_is_judged_by_its_value_and_says_so() -> None:
-    found = run(plan("bandwidth>=5Gbit/s", repetitions=1), [6e9, 7e9])
-    assert found.verdict.kind.exit_code == 0
-    assert found.thresholds[0].reason == "streams 1: 6.000 Gbit/s (one repetition, no interval)"
+def test_one_repetition_is_judged_by_its_value_with_a_remark() -> None:
+    report = run(plan("bandwidth>=5Gbit/s", repetitions=1), [6e9, 7e9])
+    assert report.verdict.kind.exit_code == 0
+    assert report.thresholds[0].reason == "streams 1: 6.000 Gbit/s (one repetition, no interval)"
 
 
 @pytest.mark.parametrize("form", sorted(set(formats.names()) - {"csv"}))
@@ -227,9 +234,9 @@ def test_thresholds_stand_in_every_form(form: str) -> None:
     assert ("streams=8" in text and "FAIL" in text) or "failure" in text
 
 
-def test_a_stored_plan_keeps_them_and_an_older_one_has_none() -> None:
-    what = plan("bandwidth>=5Gbit/s")
-    row: dict[str, Any] = what.to_dict()
+def test_a_stored_plan_keeps_its_thresholds_and_an_older_plan_has_none() -> None:
+    planned = plan("bandwidth>=5Gbit/s")
+    row: dict[str, Any] = planned.to_dict()
     assert BenchmarkPlan.from_dict(row).thresholds == ("bandwidth>=5Gbit/s",)
     del row["thresholds"]
     assert BenchmarkPlan.from_dict(row).thresholds == ()

@@ -101,7 +101,7 @@ def test_the_order_of_what_stays_is_kept(
         {"client_ttl_us": ""},
     ],
 )
-def test_what_is_no_request_of_ours_is_left_to_the_workers(
+def test_jobs_that_scaletest_did_not_submit_are_left_to_the_workers(
     fields: dict[str, str], redis: VirtualRedis, queues: Queues, watcher: Watcher
 ) -> None:
     abandon(redis, "odd")

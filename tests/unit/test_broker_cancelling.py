@@ -42,7 +42,7 @@ def test_cancelled_requests_are_gone_and_counted(
     assert not redis.exists(keys.cancelled(client.name))
 
 
-def test_what_runs_or_is_unknown_is_not_counted(
+def test_cancelling_counts_neither_running_nor_unknown_requests(
     client: Client, redis: VirtualRedis, queues: Queues, ids: list[str]
 ) -> None:
     lane_of(redis).cycle(None)
@@ -72,7 +72,7 @@ class Pausing:
 
 
 @pytest.mark.parametrize("number", range(0, 16, 3))
-def test_a_set_that_lived_too_short_is_written_again(
+def test_an_expired_set_of_cancelled_requests_is_written_again(
     redis: VirtualRedis,
     queues: Queues,
     ids: list[str],
@@ -92,7 +92,7 @@ def test_a_set_that_lived_too_short_is_written_again(
     assert (state.counters["client_gone"], state.balance) == (15, 0)
 
 
-def test_the_set_of_a_client_that_died_meanwhile_goes_by_itself(
+def test_the_cancelled_set_of_a_dead_client_expires(
     client: Client,
     redis: VirtualRedis,
     ids: list[str],

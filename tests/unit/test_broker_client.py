@@ -40,7 +40,7 @@ def test_a_full_queue_rejects_and_counts(client: Client, queues: Queues) -> None
     assert (state.waiting, state.counters["rejected"], state.balance) == (3, 3, 0)
 
 
-def test_what_a_full_queue_refuses_is_submitted_again_later(
+def test_requests_refused_by_a_full_queue_are_submitted_again(
     client: Client, redis: VirtualRedis, queues: Queues
 ) -> None:
     queues.add("q", maximum=2)
@@ -79,9 +79,7 @@ def test_a_reply_that_cannot_be_read_is_a_failed_one(
     assert Record.from_json(Record("q", 1, answer, 1.0).to_json()).reply == answer
 
 
-def test_a_second_client_of_a_name_is_an_error_of_the_first(
-    redis: VirtualRedis, queues: Queues
-) -> None:
+def test_a_client_whose_name_is_taken_over_fails(redis: VirtualRedis, queues: Queues) -> None:
     with Client(redis, name="same") as first, Client(redis, name="same") as second:
         first.submit_one(Request("a", "q"))
         second.submit_one(Request("b", "q"))
@@ -94,7 +92,7 @@ def test_a_second_client_of_a_name_is_an_error_of_the_first(
     st.binary(max_size=60)
     | st.text(max_size=60).map(lambda text: json.dumps([text, None, [], {}]).encode())
 )
-def test_data_that_is_not_ours_is_an_invalid_value(data: bytes) -> None:
+def test_foreign_data_in_redis_is_an_invalid_value(data: bytes) -> None:
     with pytest.raises(InvalidValue):
         jobs.decode(data)
 
@@ -146,7 +144,7 @@ def test_requests_of_a_client_that_died_are_dropped_when_they_waited_for_its_tim
 
 
 @pytest.mark.parametrize("beats", [True, False])
-def test_a_client_that_was_silent_is_told_and_one_that_beats_is_served(
+def test_a_silent_client_gets_an_error_and_one_with_heartbeats_is_served(
     client: Client, redis: VirtualRedis, queues: Queues, clock: Clock, beats: bool
 ) -> None:
     # given a request that waits for longer than its client may be silent, while a worker beats
@@ -201,7 +199,9 @@ LIMITED = {"maxmemory_policy": "noeviction", "maxmemory": 1 << 30}
         ({}, ["redis"], ""),
     ],
 )
-def test_a_warning_needs_a_cause(info: dict[str, Any], hosts: list[str], warning: str) -> None:
+def test_a_memory_warning_is_given_only_for_a_risky_setting(
+    info: dict[str, Any], hosts: list[str], warning: str
+) -> None:
     text = memory_warning(info, "redis://host", hosts)
     assert warning in text and bool(text) == bool(warning)
 
@@ -215,7 +215,7 @@ def test_a_warning_needs_a_cause(info: dict[str, Any], hosts: list[str], warning
         ({}, False),
     ],
 )
-def test_who_connects_to_a_redis_that_soon_refuses_workers_is_warned(
+def test_a_redis_with_nearly_all_connections_in_use_gives_a_warning(
     info: dict[str, Any], warns: bool
 ) -> None:
     text = connections_warning(info, "redis://host")

@@ -55,7 +55,7 @@ def comes(line: Heartbeat) -> None:
 
 @pytest.mark.parametrize("seconds", STEPS)
 @pytest.mark.parametrize("first", ["worker", "watcher", "client", "holder of a device"])
-def test_no_lease_ends_because_nobody_could_beat(
+def test_no_lease_ends_while_no_worker_could_send_heartbeats(
     redis: VirtualRedis, queues: Queues, client: Client, clock: Clock, seconds: float, first: str
 ) -> None:
     # given a worker with a short interval that runs a request, and one of another queue with a long
@@ -131,7 +131,7 @@ def test_one_slow_worker_outlives_a_dead_one_with_a_short_interval(
     assert queues.state("q").waiting == 1
 
 
-def test_beats_that_come_in_time_do_not_hold_the_clock(
+def test_heartbeats_in_time_do_not_stop_the_clock_of_deadlines(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     # given a dead worker and a living one of the same interval, which beats twice an interval
@@ -204,7 +204,7 @@ def test_a_dead_workers_request_goes_back_though_the_reaper_died_as_well(
     assert lease_s < waited_s <= lease_s + LONGEST_TICK_S + 0.1
 
 
-def test_who_reaps_comes_again_when_the_next_lease_ends(
+def test_the_reaper_runs_again_when_the_next_lease_ends(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     # given a dead worker's lease that ends soon, and two that reap
@@ -223,7 +223,7 @@ def test_who_reaps_comes_again_when_the_next_lease_ends(
     assert redis.zcard(keys.leases("q")) == 0
 
 
-def test_what_lies_under_the_key_of_turns_stops_nobody(
+def test_foreign_data_under_the_key_of_reap_turns_stops_no_worker(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     holds(worker(redis, "w", DEFAULT_INTERVAL_S), redis)
@@ -241,7 +241,7 @@ def test_what_lies_under_the_key_of_turns_stops_nobody(
     assert redis.zcard(keys.leases("q")) == 0
 
 
-def test_a_heartbeat_tells_only_what_changed_and_all_of_it_when_redis_forgot(
+def test_a_heartbeat_sends_changed_details_and_all_after_redis_lost_them(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     # given a worker that told its details
@@ -431,7 +431,7 @@ def test_a_dead_workers_slot_of_a_device_is_free_when_its_lease_is_over(
     assert not dead.renew()
 
 
-def test_a_client_that_is_gone_for_long_leaves_nothing(
+def test_a_client_that_is_gone_for_long_leaves_no_keys(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     # given a client that died before it read a reply
@@ -483,7 +483,7 @@ def test_nobody_works_for_a_client_that_died_before_the_clock_was_set(
     assert queues.state("q").counters["client_gone"] == 1
 
 
-def test_who_only_looks_sees_no_worker_of_a_queue_that_all_have_left(
+def test_readers_see_no_workers_after_the_last_lease_of_a_queue_ended(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     # given a worker that died, and nobody who beats

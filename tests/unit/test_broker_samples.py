@@ -35,15 +35,15 @@ def sample(node: str = "n", resources: dict[str, dict[str, float]] | None = None
     return NodeSample(node, "w", 0.0, 1.0, resources or {"cpu": {"user": 1.5}}, {})
 
 
-MADE: list[Sampling] = []
+SAMPLINGS: list[Sampling] = []
 
 
 @pytest.fixture(autouse=True)
 def _closed() -> Iterator[None]:
     """What a heartbeat has open is closed after the test."""
     yield
-    while MADE:
-        MADE.pop().line.stop()
+    while SAMPLINGS:
+        SAMPLINGS.pop().line.stop()
 
 
 class Sampling:
@@ -55,7 +55,7 @@ class Sampling:
         self.redis = redis
         self.lease = SamplerLease(queue, node, worker, clock.seconds)
         self.line = Heartbeat(redis, worker, queue, sampling=self.lease)
-        MADE.append(self)
+        SAMPLINGS.append(self)
 
     def beat(self) -> None:
         self.line._beat()
@@ -64,7 +64,7 @@ class Sampling:
         self.line._beat()
         self.line._reap_in_turn()
 
-    def held(self) -> bool:
+    def owns_lease(self) -> bool:
         return self.lease._owned.is_set()
 
     def send(self, sampled: NodeSample | None = None) -> None:
@@ -74,9 +74,9 @@ class Sampling:
 
 @pytest.fixture
 def sampling(redis: VirtualRedis, queues: Queues, clock: Clock) -> Sampling:
-    found = Sampling(redis, "w", clock)
-    found.beat()
-    return found
+    sampler = Sampling(redis, "w", clock)
+    sampler.beat()
+    return sampler
 
 
 def test_one_worker_a_node_and_queue_samples(
@@ -91,7 +91,12 @@ def test_one_worker_a_node_and_queue_samples(
     for _ in range(2):
         for each in (first, second, elsewhere, other):
             each.beat()
-    assert [each.held() for each in (first, second, elsewhere, other)] == [True, False, True, True]
+    assert [each.owns_lease() for each in (first, second, elsewhere, other)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     # who does not sample says nothing, whatever it was told to send
     second.send()
     assert redis.xlen(keys.samples("q")) == 0
@@ -103,27 +108,27 @@ def test_another_worker_takes_over_from_one_that_died(
     first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
     first.beat()
     beats_for(clock, 8, second.beat)
-    assert not second.held()
+    assert not second.owns_lease()
     beats_for(clock, 4, second.beat)
-    assert second.held()
+    assert second.owns_lease()
     # the first one was only frozen
     first.send()
-    assert redis.xlen(keys.samples("q")) == 0 and not first.held()
+    assert redis.xlen(keys.samples("q")) == 0 and not first.owns_lease()
     first.beat()
-    assert not first.held() and second.held()
+    assert not first.owns_lease() and second.owns_lease()
 
 
-def test_a_worker_that_leaves_gives_it_back(
+def test_a_worker_that_leaves_gives_up_the_sampler_lease(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
     first.beat()
     first.line.forget()
     second.beat()
-    assert second.held()
+    assert second.owns_lease()
 
 
-def test_a_worker_whose_sampler_ended_gives_it_back(
+def test_a_worker_whose_sampler_ended_gives_up_the_sampler_lease(
     redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
@@ -132,22 +137,24 @@ def test_a_worker_whose_sampler_ended_gives_it_back(
     first.lease.send(redis)
     second.beat()
     first.beat()
-    assert second.held() and redis.hgetall(keys.samplers("q")) == {b"n": b"second"}
+    assert second.owns_lease() and redis.hgetall(keys.samplers("q")) == {b"n": b"second"}
     # what is given back is another's by now
     first.lease.send(redis)
     assert redis.hlen(keys.samplers("q")) == 1
 
 
-def test_no_outage_ends_the_lease(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+def test_an_outage_does_not_end_the_sampler_lease(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
     first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
     first.beat()
     for seconds in (3600.0, -7200.0):
         clock.step(seconds)
         second.beat()
-        assert not second.held()
+        assert not second.owns_lease()
 
 
-def test_a_worker_that_does_not_sample_asks_for_nothing(
+def test_a_worker_that_does_not_sample_asks_for_no_lease(
     redis: VirtualRedis, queues: Queues
 ) -> None:
     line = Heartbeat(redis, "w", "q")
@@ -168,7 +175,7 @@ def test_nodes_that_are_gone_are_forgotten(
     assert last.lease.interval_s == INTERVAL_S
 
 
-def test_samplers_that_no_worker_stands_behind_are_forgotten(
+def test_samplers_without_a_worker_are_forgotten(
     redis: VirtualRedis, queues: Queues, sampling: Sampling, clock: Clock
 ) -> None:
     # given more of them than a call looks at, whose workers were forgotten without their nodes
@@ -198,7 +205,7 @@ def test_a_key_of_another_type_stops_no_heartbeat(
     redis.delete(key)
     redis.set(key, "x")
     worker.beat()
-    assert not worker.held() and redis.zscore(keys.workers("q"), "w")
+    assert not worker.owns_lease() and redis.zscore(keys.workers("q"), "w")
     # what it runs stays its own
     assert redis.zscore(keys.leases("q"), "r:1:w") == redis.zscore(keys.workers("q"), "w")
 
@@ -235,15 +242,15 @@ def test_the_last_fresh_sample_of_each_node_is_shown(
     redis.set(keys.samples("other"), "mine")
     rows = latest(redis, {"other": 1, "q": 3, "empty": 2, "none": 0})
     assert {
-        queue: {one.node: one.value("cpu", "user") for one in found}
-        for queue, found in rows.items()
+        queue: {node_sample.node: node_sample.value("cpu", "user") for node_sample in node_samples}
+        for queue, node_samples in rows.items()
     } == {"q": {"b": 3.0, "c": 2.0}}
     monkeypatch.setattr("scaletest.broker.samples.MOST_NODES", 3)
     assert latest(redis, {"other": 3, "q": 3}) == latest(redis, {}) == {}
 
 
 @pytest.mark.parametrize("fields", [{"s": "nonsense"}, {"x": "y"}, {"s": encode(sample())[:-5]}])
-def test_what_is_no_sample_is_left_out(
+def test_stream_entries_that_are_no_samples_are_left_out(
     redis: VirtualRedis, sampling: Sampling, fields: Any
 ) -> None:
     redis.xadd(keys.samples("q"), fields)
@@ -281,8 +288,8 @@ def test_a_sample_is_bounded() -> None:
     packed = encode(sample(resources=dict.fromkeys(names, row)))
     full = encode(sample(resources={name: {key: chance.random() for key in row} for name in names}))
     assert len(packed) < 1000 and len(full) <= MOST_BYTES
-    kept = decode(full, 0.0).resources
-    assert "cpu" in kept and "disk:a" not in kept and 0 < len(kept) < len(names)
+    resources = decode(full, 0.0).resources
+    assert "cpu" in resources and "disk:a" not in resources and 0 < len(resources) < len(names)
     assert set(decode(packed, 0.0).resources) == set(names)
 
 
@@ -295,7 +302,7 @@ def test_a_sample_that_waited_too_long_is_not_sent(
     assert redis.xlen(keys.samples("q")) == 0
 
 
-def test_a_failing_stream_is_told_once(
+def test_a_failing_stream_gives_one_warning(
     redis: VirtualRedis, sampling: Sampling, caplog: pytest.LogCaptureFixture
 ) -> None:
     redis.set(keys.samples("q"), "mine")
@@ -341,7 +348,7 @@ def test_samples_are_taken_at_first_and_while_there_is_work(
     assert read.interval_s == 1.0 and read.resources["cpu"]["cores"] >= 1
 
 
-def test_a_reader_that_fails_is_told_once_and_left_out(
+def test_a_failing_reader_gives_one_warning_and_is_left_out(
     redis: VirtualRedis, sampling: Sampling, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls = []

@@ -32,7 +32,7 @@ def done(taken: Any, run_s: float, pod: str = "pod-1") -> Done:
     return Done(taken, "succeeded", bucket(1.0), bucket(run_s), reply, False)
 
 
-def test_what_happens_goes_into_the_slot_of_its_time(
+def test_events_are_counted_in_the_slot_of_their_time(
     client: Client, redis: VirtualRedis, clock: Clock
 ) -> None:
     # given a request that is submitted in one slot, and ends in the next but one
@@ -100,7 +100,9 @@ def test_a_removed_queue_leaves_no_slots(
     assert snapshot(redis).queues == ()
 
 
-def test_a_snapshot_is_of_its_time(client: Client, redis: VirtualRedis, clock: Clock) -> None:
+def test_a_snapshot_carries_the_time_of_redis(
+    client: Client, redis: VirtualRedis, clock: Clock
+) -> None:
     # given a worker that runs a request for three seconds, and another request that waits for five
     Heartbeat(
         redis, "w", "q", interval_s=60.0, details=lambda: {"pod": "pod-1", "node": "node-1"}

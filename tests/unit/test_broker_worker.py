@@ -18,7 +18,7 @@ from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 
 
-def test_a_request_goes_round(
+def test_a_request_is_submitted_taken_finished_and_replied(
     client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     # given a request that waits for two seconds
@@ -226,7 +226,7 @@ def test_a_worker_that_was_forgotten_beats_before_it_takes_anything(
     assert isinstance(lane.cycle(None), Taken)
 
 
-def test_a_worker_that_ended_gets_nothing_by_a_connection_that_does_not_know(
+def test_an_ended_worker_gets_no_request_over_a_connection_left_open(
     client: Client, redis: VirtualRedis, queues: Queues, line: Heartbeat
 ) -> None:
     lane = lane_of(redis)
@@ -279,7 +279,7 @@ def test_a_lease_ends_with_the_deadline_that_heartbeats_move(
         assert clock.seconds() + 8.0 <= lease_us / 1e6 <= until_us / 1e6
 
 
-def test_a_worker_that_was_forgotten_delivers_and_takes_nothing(
+def test_a_forgotten_worker_delivers_its_result_and_takes_no_request(
     client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
 ) -> None:
     # given a worker of which only the lease is left, soon after its deadline was to move
@@ -339,7 +339,7 @@ def test_a_late_result_leaves_what_rq_shows_of_the_attempt_that_runs(
     ] == []
 
 
-def test_a_queue_that_is_removed_while_a_request_runs_leaves_nothing_of_it_in_rq(
+def test_a_queue_removed_while_a_request_runs_leaves_no_key_of_it_in_rq(
     client: Client, redis: VirtualRedis, queues: Queues, line: Heartbeat
 ) -> None:
     client.submit_one(Request(client.new_id(), "q"))

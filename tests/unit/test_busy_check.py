@@ -42,7 +42,7 @@ class Machine:
         )
 
 
-def test_a_busy_machine_is_told_and_the_look_waits_for_what_is_left_of_a_second() -> None:
+def test_a_busy_machine_gives_a_warning_after_a_look_of_one_second() -> None:
     machine = Machine(cpu(1.5))
     look = machine.before()
     machine.now += 0.3
@@ -58,7 +58,7 @@ def test_workers_that_take_longer_are_not_waited_for() -> None:
     assert look.warnings() == [] and machine.waited == 0.0
 
 
-def test_what_the_run_itself_uses_is_taken_off() -> None:
+def test_the_cpu_time_of_the_run_itself_is_not_counted_as_busy() -> None:
     machine = Machine(cpu(1.5), own_cores=1.4)
     look = machine.before()
     machine.now += 2.0

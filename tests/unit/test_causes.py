@@ -135,7 +135,7 @@ def test_the_first_cause_is_the_injected_one_with_its_object(outcomes: Outcomes,
         assert first.share.low <= first.share.value <= first.share.high
 
 
-def test_nine_shares_of_ten_are_within_ten_points_of_the_truth(outcomes: Outcomes) -> None:
+def test_nine_of_ten_shares_are_within_ten_points_of_the_truth(outcomes: Outcomes) -> None:
     errors = []
     for name, runs in outcomes.items():
         place = INJECTED[name][1]
@@ -146,7 +146,7 @@ def test_nine_shares_of_ten_are_within_ten_points_of_the_truth(outcomes: Outcome
 
 
 @pytest.mark.parametrize("name", INJECTED)
-def test_what_slows_all_workers_blames_none_of_them(outcomes: Outcomes, name: str) -> None:
+def test_a_cause_shared_by_all_workers_names_no_slow_worker(outcomes: Outcomes, name: str) -> None:
     assert [causes.slow for causes, _ in outcomes[name]] == [None] * len(outcomes[name])
 
 
@@ -181,7 +181,7 @@ def test_a_linear_workload_never_gets_a_cause(scale: float) -> None:
         )
 
 
-def test_growth_within_chance_is_not_called_none() -> None:
+def test_growth_within_chance_is_not_reported_as_no_growth() -> None:
     """The chart beside the sentence shows bars that differ."""
     linear = Injected(lambda _, n: [Phase(State.SLEEP, 0.2)], noise=0.3)
     causes, _ = attributed(linear, of=plan(limit=2, scale=2.0), requests=30)
@@ -241,7 +241,7 @@ def test_a_run_that_compares_workers_per_device_is_attributed_from_the_least_to_
     assert [time.level for time in result.causes.times] == [1, 2, 4]
 
 
-def test_a_load_beside_changes_nothing() -> None:
+def test_a_background_load_does_not_change_the_causes() -> None:
     injected, _, _ = INJECTED["file lock"]
     measurements, records, _ = run(injected)
     beside, _, _ = INJECTED["disk"]
@@ -280,7 +280,7 @@ def test_one_slow_node_with_several_workers_is_told_apart() -> None:
     assert (causes.slow.kind, causes.slow.name) == ("node", "node-b")
 
 
-def test_what_was_not_observed_makes_the_cause_unknown_and_says_how_much_it_was() -> None:
+def test_unobserved_time_makes_the_cause_unknown_with_its_share() -> None:
     hidden = Injected(lambda _, n: [Phase(State.ON_CPU, 0.1), Phase(State.NOT_OBSERVED, 0.3 * n)])
     causes, _ = attributed(hidden)
     assert causes.causes == () and causes.remedy == ""
@@ -299,7 +299,7 @@ def test_run_time_that_no_state_tells_of_was_not_observed() -> None:
     )
 
 
-def test_what_is_only_seen_at_last_is_no_cause() -> None:
+def test_a_state_observed_only_in_the_last_step_is_no_cause() -> None:
     """Sleep that no look meets while requests are short, and a lock that makes them longer."""
 
     def phases(_: int, workers: int) -> Sequence[Phase]:
@@ -319,7 +319,7 @@ def test_seconds_before_and_after_agree_with_what_was_added() -> None:
         assert first.after_s - first.before_s == pytest.approx(first.grown_s.value)
 
 
-def test_without_activity_nothing_is_said() -> None:
+def test_records_without_activity_give_no_causes() -> None:
     injected, _, _ = INJECTED["file lock"]
     measurements, records, _ = run(replace(injected, sampled=False))
     result = evaluate(plan(), measurements, records, random.Random(1))
@@ -351,7 +351,7 @@ def test_requests_of_older_workers_are_left_out_and_counted() -> None:
     assert _attribute(one_step) is None
 
 
-def test_requests_that_a_worker_says_nothing_of_are_like_its_others() -> None:
+def test_requests_without_activity_are_taken_to_be_like_others_of_their_worker() -> None:
     injected, place, named = INJECTED["file lock"]
     _, records, _ = run(injected)
     whole = _attribute(records)
@@ -432,7 +432,7 @@ def test_a_step_without_any_time_has_no_bar_and_breaks_no_page() -> None:
     assert time_spent(replace(result, causes=replace(result.causes, times=(empty,)))) is None
 
 
-def test_the_same_records_give_the_same_causes() -> None:
+def test_equal_records_give_equal_causes() -> None:
     assert _evaluated("disk").causes == _evaluated("disk").causes
 
 

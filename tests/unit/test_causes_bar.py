@@ -24,11 +24,13 @@ def row(name: str, seed: int, **right: bool | None) -> dict[str, Any]:
     }
 
 
-def test_only_missing_runs_are_made_one_of_each_after_the_other() -> None:
-    made = [row("tcp", 1), row("unix", 2)]
-    cases = list(causes.missing(["tcp", "unix"], 2, made, loaded=False))
+def test_only_missing_runs_are_measured_in_rounds_over_the_injectors() -> None:
+    finished = [row("tcp", 1), row("unix", 2)]
+    cases = list(causes.missing(["tcp", "unix"], 2, finished, loaded=False))
     assert cases == [InjectedRun("unix", 1), InjectedRun("tcp", 2)]
-    assert list(causes.missing(["tcp", "unix"], 2, made, loaded=True)) == [InjectedRun("tcp", 2)]
+    assert list(causes.missing(["tcp", "unix"], 2, finished, loaded=True)) == [
+        InjectedRun("tcp", 2)
+    ]
     assert (
         len(list(causes.missing(["linear", "cpu"], 0, [], loaded=False)))
         == causes.LINEAR_RUNS + causes.RUNS
@@ -68,7 +70,7 @@ def test_a_run_is_right_by_cause_object_and_share() -> None:
     assert judged(SERVICE, 0.95, state="disk") == {"cause": False, "object": False, "share": None}
 
 
-def test_what_is_not_the_main_cause_need_not_come_first() -> None:
+def test_a_cause_other_than_the_injected_one_may_not_come_first() -> None:
     assert judged(SERVICE, 0.4, state="disk") == {"cause": None, "object": None, "share": None}
 
 
@@ -85,7 +87,7 @@ def test_a_slow_worker_is_named_by_its_device() -> None:
 
 
 @pytest.mark.parametrize(("tells_cpu", "kept_s"), [(False, 0.2), (True, 0.1)])
-def test_what_commands_tell_is_joined_with_the_requests_of_their_worker(
+def test_cpu_reports_of_commands_are_joined_with_requests_of_their_worker(
     tells_cpu: bool, kept_s: float
 ) -> None:
     reply = Reply(
@@ -97,12 +99,12 @@ def test_what_commands_tell_is_joined_with_the_requests_of_their_worker(
         started_s=10.0,
         ended_s=10.31,
     )
-    told = {7: [(9.9, 5.0), (10.3, 0.2), (10.7, 6.0)], 8: [(10.3, 7.0)]}
+    cpu_reports = {7: [(9.9, 5.0), (10.3, 0.2), (10.7, 6.0)], 8: [(10.3, 7.0)]}
     injected = dataclasses.replace(SERVICE, tells_cpu=tells_cpu)
-    assert _kept_s(injected, [reply], told) == pytest.approx(kept_s)
+    assert _kept_s(injected, [reply], cpu_reports) == pytest.approx(kept_s)
 
 
-def test_injectors_know_their_truth(tmp_path: Path) -> None:
+def test_every_injector_states_its_cause(tmp_path: Path) -> None:
     for name in ("cpu", "flock", "fcntl", "slow-worker", "slow-client", "linear"):
         folder = tmp_path / name
         folder.mkdir()

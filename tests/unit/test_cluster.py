@@ -36,16 +36,16 @@ from scaletest.cluster.pod_state import first_failing, pod_state
         ("nonsense", "0"),
     ],
 )
-def test_quantities(text: str, value: str) -> None:
+def test_kubernetes_quantities_are_parsed(text: str, value: str) -> None:
     assert quantity(text) == Decimal(value)
 
 
 @given(st.text(max_size=20))
-def test_any_text_is_some_quantity(text: str) -> None:
+def test_any_text_is_read_as_a_quantity(text: str) -> None:
     assert isinstance(quantity(text), Decimal)
 
 
-def test_a_limit_counts_where_no_request_is_said() -> None:
+def test_a_resource_limit_counts_where_no_resource_request_is_set() -> None:
     spec = {
         "initContainers": [{"resources": {"requests": {"cpu": "2"}}}],
         "containers": [
@@ -56,7 +56,7 @@ def test_a_limit_counts_where_no_request_is_said() -> None:
     assert requests(spec) == {"cpu": 2, "a/gpu": 1, "pods": 1}
 
 
-def test_room_is_what_selector_taints_and_devices_leave() -> None:
+def test_room_for_pods_follows_selector_taints_and_devices() -> None:
     spec: dict[str, Any] = {"containers": [{"resources": {"limits": {"a/gpu": 1}}}]}
     free = {"a/gpu": Decimal(3), "pods": Decimal(110)}
     taint = {"key": "a/gpu", "effect": "NoSchedule"}
@@ -71,7 +71,7 @@ def test_room_is_what_selector_taints_and_devices_leave() -> None:
     assert room({**spec, "tolerations": [{"key": "a/gpu", "operator": "Exists"}]}, nodes) == 9
 
 
-def test_what_ends_first_is_named() -> None:
+def test_the_scarcest_resource_is_named() -> None:
     spec: dict[str, Any] = {"containers": [{"resources": {"limits": {"a/gpu": 1, "cpu": 1}}}]}
     free = {"a/gpu": Decimal(3), "cpu": Decimal(2), "pods": Decimal(110)}
     assert scarcest(spec, [NodeCapacity("1", free)]) == "cpu"
@@ -164,10 +164,10 @@ def test_the_pod_that_restarts_is_looked_at_first() -> None:
         {"metadata": {"name": "new"}, "status": {"phase": "Pending"}},
         {"metadata": {"name": "bad"}, "status": {"phase": "Running", "containerStatuses": [waits]}},
     ]
-    found = first_failing([pod_state(row) for row in rows])
-    assert found is not None
-    assert (found.name, found.container, found.restarts) == ("bad", "worker", 3)
-    assert "CrashLoopBackOff m" in str(found)
+    failing = first_failing([pod_state(row) for row in rows])
+    assert failing is not None
+    assert (failing.name, failing.container, failing.restarts) == ("bad", "worker", 3)
+    assert "CrashLoopBackOff m" in str(failing)
 
 
 def test_a_kubeconfig_that_is_named_later_is_the_one_that_counts(
@@ -189,9 +189,9 @@ def test_a_kubeconfig_that_is_named_later_is_the_one_that_counts(
     for name in ("one", "two"):
         # when it is named
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / name))
-        found = connect()
+        cluster = connect()
         # expect it, and its namespace
-        assert (found.client.configuration.host, found.namespace) == (
+        assert (cluster.client.configuration.host, cluster.namespace) == (
             f"http://{name}.invalid",
             f"of-{name}",
         )

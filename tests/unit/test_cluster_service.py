@@ -9,6 +9,6 @@ from scaletest.model.errors import InvalidValue
 
 
 @pytest.mark.parametrize("text", ["model", "svc/", "svc/Model", "svc/a:b:c", "svc/a b", "pod/a"])
-def test_what_is_no_service_is_refused(text: str) -> None:
+def test_an_invalid_service_reference_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         reference(text)

@@ -42,17 +42,17 @@ def test_few_values_are_not_ranked() -> None:
     assert mann_whitney([1.0] * 7, [2.0] * 100) is None
 
 
-def run(cycles: dict[int, float], *, plan: dict[str, Any] | None = None, **made: Any) -> Side:
+def run(cycles: dict[int, float], *, plan: dict[str, Any] | None = None, **measuring: Any) -> Side:
     """A run with the given seconds a request at each number of workers."""
-    chosen = Plan(**{"limit": max(cycles), "repeats": made.get("repeats", 1), **(plan or {})})
-    return Side(chosen, summarise(chosen, *measured(cycles, **made)))
+    chosen = Plan(**{"limit": max(cycles), "repeats": measuring.get("repeats", 1), **(plan or {})})
+    return Side(chosen, summarise(chosen, *measured(cycles, **measuring)))
 
 
 BASE = {1: 0.1, 2: 0.1, 4: 0.11}
 
 
-def changes(found: ValidationComparison) -> list[Change]:
-    return [step.change for step in found.steps]
+def changes(comparison: ValidationComparison) -> list[Change]:
+    return [step.change for step in comparison.steps]
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 3, 5])
@@ -85,7 +85,7 @@ def test_one_slower_step_is_found_and_fails(repeats: int) -> None:
     assert step.run_times.p < 1e-6
 
 
-def test_a_faster_candidate_passes_and_is_said_to_be_faster() -> None:
+def test_a_faster_candidate_passes_and_is_reported_as_faster() -> None:
     comparison = compare(run(BASE), run({1: 0.1, 2: 0.09, 4: 0.1}, seed=2))
     assert changes(comparison) == [Change.EQUIVALENT, Change.IMPROVEMENT, Change.IMPROVEMENT]
     assert (comparison.verdict.kind, "2 faster" in comparison.verdict.reason) == (
@@ -100,14 +100,14 @@ def test_a_change_within_the_tolerance_is_no_regression() -> None:
     assert set(changes(compare(base, candidate, 0.01))) == {Change.REGRESSION}
 
 
-def test_what_is_faster_but_not_surely_is_not_slower() -> None:
+def test_a_step_that_is_faster_within_chance_is_not_slower() -> None:
     # given 2 % more with an interval of some percent, which ends above -3 %
     comparison = compare(run({1: 0.1}, scatter=0.08), run({1: 0.098}, scatter=0.08, seed=6))
     assert changes(comparison) == [Change.NOT_SLOWER]
     assert comparison.verdict.kind is VerdictKind.PASS
 
 
-def test_noise_decides_nothing() -> None:
+def test_noisy_runs_are_undecided() -> None:
     comparison = compare(run(BASE, scatter=0.6), run(BASE, scatter=0.6, seed=2))
     assert Change.UNDECIDED in changes(comparison)
     assert comparison.verdict.kind is VerdictKind.INVALID
@@ -120,7 +120,7 @@ def test_noise_decides_nothing() -> None:
     st.sampled_from([1, 3]),
     st.sampled_from([0.0, 0.03, 0.1]),
 )
-def test_exchanging_the_runs_mirrors_the_answer(
+def test_exchanging_base_and_candidate_mirrors_the_comparison(
     seed: int, factor: float, repeats: int, tolerance: float
 ) -> None:
     measured_runs: dict[str, Any] = {"count": 30, "repeats": repeats, "scatter": 0.1}
@@ -145,7 +145,7 @@ def test_welch_on_repeats_is_scipys() -> None:
     base, candidate = (run({1: 0.1}, repeats=n, between=0.05, seed=n) for n in (3, 5))
     (step,) = compare(base, candidate).steps
     logs = [
-        [math.log(one.throughput.per_s) for one in run.steps[0].samples]
+        [math.log(sample.throughput.per_s) for sample in run.steps[0].samples]
         for run in (candidate, base)
     ]
     interval = oracle("scipy.stats").ttest_ind(*logs, equal_var=False).confidence_interval(0.95)
@@ -160,16 +160,16 @@ def test_chance_flags_no_more_than_its_share_of_runs() -> None:
     flagged = 0
     for _ in range(100):
         measured_runs: dict[str, Any] = {"count": 10, "repeats": 4, "between": 0.02}
-        one, other = (
+        base, other = (
             run({1: 0.1, 2: 0.1, 4: 0.1}, seed=chance.randrange(10**9), **measured_runs)
             for _ in range(2)
         )
-        flagged += any(step.significant for step in compare(one, other, 0.0).steps)
+        flagged += any(step.significant for step in compare(base, other, 0.0).steps)
     # then 4 % have any step flagged, and 12 % had without the correction (1500 comparisons)
     assert flagged <= 8
 
 
-def test_an_unsteady_step_decides_nothing_and_says_whose() -> None:
+def test_an_unsteady_step_is_undecided_and_names_its_run() -> None:
     comparison = compare(run(BASE), run(BASE, count={1: 100, 2: 1, 4: 100}, seed=2))
     assert comparison.steps[1].change is Change.UNDECIDED
     assert "candidate" in comparison.steps[1].reason
@@ -204,7 +204,7 @@ def test_different_workloads_are_compared_only_by_force() -> None:
     assert compare(base, candidate, force=True).verdict.kind is VerdictKind.PASS
 
 
-def test_what_was_wanted_makes_no_difference_and_what_ran_does() -> None:
+def test_runs_compare_whatever_their_targets_but_not_whatever_their_workloads() -> None:
     def fields(**changed: Any) -> list[str]:
         return [step.field for step in differences(Plan(), Plan(**changed)) if step.workload]
 

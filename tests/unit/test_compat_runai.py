@@ -14,9 +14,9 @@ from tests.unit.lifecycles import BEGAN, submission, workload
 
 
 def test_the_originals_files_are_read_and_written() -> None:
-    one = workload("j-00aa11")
-    one.stamps = {"created": Stamp(BEGAN + 1, BEGAN + 1.2), "submitted": Stamp(watch_s=BEGAN)}
-    text = runai.sampled([timeline(one)], "p")
+    job = workload("j-00aa11")
+    job.stamps = {"created": Stamp(BEGAN + 1, BEGAN + 1.2), "submitted": Stamp(watch_s=BEGAN)}
+    text = runai.sampled([timeline(job)], "p")
     row = json.loads(text)[0]
     assert list(row) == ["jobName", "jobNamespace", "projectName", *runai.FIELDS]
     assert row["workloadCreatedTimestamp"] == "2026-09-21T14:13:21.000000+00:00"

@@ -14,13 +14,13 @@ import pytest
 from scaletest.kinds import benchmark, crd, fields
 from scaletest.kinds.registry import KINDS
 
-DEFINITIONS = {one["spec"]["names"]["kind"]: one for one in crd.definitions()}
+DEFINITIONS = {definition["spec"]["names"]["kind"]: definition for definition in crd.definitions()}
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    found = DEFINITIONS[name]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    assert isinstance(found, dict)
-    return found
+    schema = DEFINITIONS[name]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert isinstance(schema, dict)
+    return schema
 
 
 def walk(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -43,7 +43,7 @@ def test_a_schema_is_structural(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_every_column_shows_a_field_that_there_is(name: str) -> None:
+def test_every_printer_column_shows_an_existing_field(name: str) -> None:
     version = DEFINITIONS[name]["spec"]["versions"][0]
     paths = {path for path, _ in walk(schema_of(name))}
     titles = [column["name"] for column in version["additionalPrinterColumns"]]
@@ -54,7 +54,7 @@ def test_every_column_shows_a_field_that_there_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
-def test_the_schema_accepts_what_we_write_and_refuses_what_we_refuse(kind: Any) -> None:
+def test_the_schema_accepts_and_refuses_the_same_documents_as_the_reader(kind: Any) -> None:
     spec = schema_of(kind.name)["properties"]["spec"]
     whole = fields.written(benchmark.read({"kind": kind.name}).spec)
     assert set(whole) == set(spec["properties"])
@@ -66,8 +66,8 @@ def test_the_schema_accepts_what_we_write_and_refuses_what_we_refuse(kind: Any) 
 
 def test_columns_are_the_originals_and_more() -> None:
     columns = [
-        one["name"]
-        for one in DEFINITIONS["IPerf"]["spec"]["versions"][0]["additionalPrinterColumns"]
+        column["name"]
+        for column in DEFINITIONS["IPerf"]["spec"]["versions"][0]["additionalPrinterColumns"]
     ]
     assert {
         "Host Network",
@@ -79,8 +79,8 @@ def test_columns_are_the_originals_and_more() -> None:
         "Result",
     } <= set(columns)
     counts = [
-        one["name"]
-        for one in DEFINITIONS["BenchmarkSet"]["spec"]["versions"][0]["additionalPrinterColumns"]
+        column["name"]
+        for column in DEFINITIONS["BenchmarkSet"]["spec"]["versions"][0]["additionalPrinterColumns"]
     ]
     assert {"Permutations", "Repetitions", "Count", "Succeeded", "Failed", "Finished"} <= set(
         counts
@@ -88,8 +88,8 @@ def test_columns_are_the_originals_and_more() -> None:
     assert DEFINITIONS["RDMALatency"]["spec"]["names"]["plural"] == "rdmalatencies"
 
 
-def test_an_alias_gets_past_admission_and_what_cannot_work_does_not() -> None:
+def test_the_schema_admits_aliases_and_refuses_unknown_solvers() -> None:
     fio = schema_of("Fio")["properties"]["spec"]["properties"]["rw"]
     assert {"rw", "readwrite", "rw,readwrite"} <= set(fio["enum"])
     foam = schema_of("OpenFOAM")["properties"]["spec"]["properties"]["iterativeMethod"]
-    assert not any("PETSc" in one for one in foam["enum"])
+    assert not any("PETSc" in solver for solver in foam["enum"])

@@ -31,11 +31,11 @@ TARGETS = Targets()
         (QueueDemand(0, 1, 0.7, 10.1), 11),
     ],
 )
-def test_wanted(demand: QueueDemand, workers: int) -> None:
+def test_wanted_workers_follow_demand_and_targets(demand: QueueDemand, workers: int) -> None:
     assert wanted(demand, TARGETS) == workers
 
 
-def test_wanted_is_bounded() -> None:
+def test_wanted_workers_are_bounded() -> None:
     assert (
         wanted(QueueDemand(10**9, 0), TARGETS)
         == wanted(QueueDemand(10**9, 0, 1e6, 1e6), TARGETS)
@@ -54,7 +54,7 @@ def test_targets_are_checked(bad: dict[str, float]) -> None:
 @given(
     st.integers(0, 10**6), st.integers(0, 1000), st.floats(0, 1e4), st.none() | st.floats(1e-6, 1e5)
 )
-def test_more_demand_never_wants_fewer(
+def test_more_demand_never_wants_fewer_workers(
     waiting: int, running: int, rate: float, run_s: float | None
 ) -> None:
     less, more = (
@@ -73,12 +73,12 @@ def test_desired_is_the_maximum_of_the_window(
     samples: list[tuple[float, int]], window_s: float
 ) -> None:
     history: tuple[tuple[float, int], ...] = ()
-    now, seen = 0.0, []
+    now, values = 0.0, []
     for step, value in samples:
         now += step
-        seen.append((now, value))
+        values.append((now, value))
         number, history = desired(now, value, history, window_s)
-        assert number == max(old for at, old in seen if at > now - window_s)
+        assert number == max(old for at, old in values if at > now - window_s)
 
 
 def test_a_window_adds_up_its_slots() -> None:
@@ -103,7 +103,7 @@ def test_a_ring_of_anything_is_read_without_an_error(fields: dict[bytes, bytes])
 
 
 @given(st.lists(st.floats(), min_size=6, max_size=6), st.floats())
-def test_no_number_in_a_slot_keeps_the_wanted_workers_from_being_known(
+def test_wanted_workers_are_computed_for_any_number_in_a_slot(
     ended: list[float], came: float
 ) -> None:
     # given a slot of now with numbers that anybody may have written

@@ -122,7 +122,7 @@ def test_amdgpu_has_two_names_for_the_same_memory() -> None:
 @pytest.mark.parametrize(
     "text", ["", "pos:\t0\nflags:\t02\n", "drm-driver:\ti915\n", "drm-client-id:\t1\n", "drm-:\n"]
 )
-def test_other_files_are_no_clients(text: str) -> None:
+def test_files_that_are_no_devices_give_no_clients(text: str) -> None:
     assert parse_fdinfo(text) is None
 
 
@@ -216,7 +216,7 @@ def test_a_client_goes_on_in_the_process_that_is_left(
     assert reader.busy_s()["0000:00:02.0 render"] == pytest.approx(3.0)
 
 
-def test_a_counter_that_goes_back_gives_nothing(reader: Clients, processes: Processes) -> None:
+def test_a_counter_that_goes_back_gives_no_figure(reader: Clients, processes: Processes) -> None:
     for render_s in (2.0, 0.5, 1.9, 2.25):
         processes.open(10, 4, i915(render_s=render_s))
         reader.look([10])
@@ -249,11 +249,11 @@ def test_the_requests_own_device_may_have_any_name(reader: Clients, processes: P
     assert reader.busy_s()["0000:00:02.0 render"] == pytest.approx(1.0)
 
 
-def test_files_that_may_not_be_read_are_left_out_and_told(
+def test_unreadable_files_are_left_out_with_one_warning(
     processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    reader = Clients(str(tmp_path), told.append)
+    warnings: list[str] = []
+    reader = Clients(str(tmp_path), warnings.append)
     reader.begin()
     processes.open(10, 4, i915(1, render_s=1.0))
     processes.open(11, 4, i915(2, render_s=2.0))
@@ -266,7 +266,7 @@ def test_files_that_may_not_be_read_are_left_out_and_told(
     monkeypatch.setattr(proc, "read", read)
     reader.look([10, 11])
     assert reader.busy_s()["0000:00:02.0 render"] == pytest.approx(1.0)
-    assert set(told) == {"fdinfo"}
+    assert set(warnings) == {"fdinfo"}
 
 
 def test_processes_that_are_gone_are_no_error(reader: Clients) -> None:

@@ -118,7 +118,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def warnings() -> list[str]:
     return []
 
 
@@ -128,23 +128,27 @@ def time() -> Time:
 
 
 @pytest.fixture
-def reader(server: Exporter, tmp_path: Path, time: Time, told: list[str]) -> DeviceReader:
-    return DeviceReader(lambda _, text: told.append(text), server.url, root=tmp_path, clock=time)
+def reader(server: Exporter, tmp_path: Path, time: Time, warnings: list[str]) -> DeviceReader:
+    return DeviceReader(
+        lambda _, text: warnings.append(text), server.url, root=tmp_path, clock=time
+    )
 
 
 # -- what exporters say
 # --------------------------------------------------------------------------------------------------
 
 
-def test_dcgm(server: Exporter, reader: DeviceReader, told: list[str]) -> None:
+def test_metrics_of_nvidia_dcgm_give_figures(
+    server: Exporter, reader: DeviceReader, warnings: list[str]
+) -> None:
     server.sample("dcgm")
     resources, sources = reader.read()
     assert resources == {"device:/dev/nvidia0": pytest.approx(NVIDIA)}
     assert sources == {"device:/dev/nvidia0": server.host}
-    assert told == []
+    assert warnings == []
 
 
-def test_xpu_manager(server: Exporter, reader: DeviceReader) -> None:
+def test_metrics_of_intel_xpu_manager_give_figures(server: Exporter, reader: DeviceReader) -> None:
     server.sample("xpumd")
     resources, sources = reader.read()
     assert resources == {
@@ -156,7 +160,9 @@ def test_xpu_manager(server: Exporter, reader: DeviceReader) -> None:
         assert {name for name in figures if not name.startswith("busy.")} <= FIGURES[DEVICE].keys()
 
 
-def test_names_of_opentelemetry(server: Exporter, reader: DeviceReader) -> None:
+def test_metrics_with_opentelemetry_names_give_figures(
+    server: Exporter, reader: DeviceReader
+) -> None:
     server.sample("otel")
     expected = {
         "busy": 0.9,
@@ -169,7 +175,7 @@ def test_names_of_opentelemetry(server: Exporter, reader: DeviceReader) -> None:
     assert reader.read()[0] == {"device:gpu-a": expected}
 
 
-def test_what_the_kernel_says_comes_first_and_the_rest_is_added(
+def test_figures_of_the_kernel_come_first_and_others_are_added(
     server: Exporter, reader: DeviceReader, tmp_path: Path
 ) -> None:
     plant(tmp_path, "xe")
@@ -188,7 +194,7 @@ def rows(name: str, value: float, **labels: str) -> list[MetricSample]:
     ]
 
 
-def test_instances_of_a_partitioned_device_say_nothing_of_it() -> None:
+def test_figures_of_instances_are_not_taken_for_a_partitioned_device() -> None:
     whole = rows("DCGM_FI_DEV_FB_USED", 10) + rows("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.5)
     part = rows("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.9, GPU_I_ID="1") + rows(
         "DCGM_FI_DEV_FB_USED", 99, GPU_I_ID="1"
@@ -259,7 +265,9 @@ def test_addresses_are_written_as_sysfs_does(written: str, address: str) -> None
 # --------------------------------------------------------------------------------------------------
 
 
-def test_it_asks_every_few_seconds(server: Exporter, reader: DeviceReader, time: Time) -> None:
+def test_a_metrics_server_is_asked_every_few_seconds(
+    server: Exporter, reader: DeviceReader, time: Time
+) -> None:
     server.sample("dcgm")
     for _ in range(2):
         assert reader.read()[0]
@@ -337,8 +345,8 @@ ANSWERS: dict[str, tuple[Callable[[Exporter], None], str]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_what_cannot_be_used_is_told_once_and_asked_for_again(
-    name: str, server: Exporter, reader: DeviceReader, told: list[str], time: Time
+def test_an_unusable_answer_gives_one_warning_and_is_asked_for_again(
+    name: str, server: Exporter, reader: DeviceReader, warnings: list[str], time: Time
 ) -> None:
     prepare, text = ANSWERS[name]
     prepare(server)
@@ -347,27 +355,27 @@ def test_what_cannot_be_used_is_told_once_and_asked_for_again(
         assert reader.read() == ({}, {})
         time.now_s += AGAIN_S
     assert server.asked == 3
-    assert len(told) == 1 and server.url in told[0] and text in told[0]
+    assert len(warnings) == 1 and server.url in warnings[0] and text in warnings[0]
     server.sample("dcgm")
     assert reader.read()[0]
 
 
-def test_a_server_that_is_not_there_is_told_once(
-    tmp_path: Path, told: list[str], time: Time
+def test_an_absent_metrics_server_gives_one_warning(
+    tmp_path: Path, warnings: list[str], time: Time
 ) -> None:
     with socket.socket() as reserved:
         # bound, so that nobody else takes it, and not listening
         reserved.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{reserved.getsockname()[1]}/metrics"
-        reader = DeviceReader(lambda _, text: told.append(text), url, root=tmp_path, clock=time)
+        reader = DeviceReader(lambda _, text: warnings.append(text), url, root=tmp_path, clock=time)
         for _ in range(3):
             assert reader.read() == ({}, {})
             time.now_s += AGAIN_S
-    assert len(told) == 1 and "Connection refused" in told[0]
+    assert len(warnings) == 1 and "Connection refused" in warnings[0]
 
 
-def test_a_server_that_says_nothing_is_not_waited_for(
-    server: Exporter, reader: DeviceReader, told: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_silent_metrics_server_is_not_waited_for(
+    server: Exporter, reader: DeviceReader, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "TIMEOUT_S", 0.05)
     released = threading.Event()
@@ -378,16 +386,16 @@ def test_a_server_that_says_nothing_is_not_waited_for(
     server.answer = wait
     assert reader.read() == ({}, {})
     released.set()
-    assert len(told) == 1 and "timed out" in told[0]
+    assert len(warnings) == 1 and "timed out" in warnings[0]
 
 
 def test_an_answer_that_trickles_is_not_waited_for(
-    server: Exporter, reader: DeviceReader, told: list[str], monkeypatch: pytest.MonkeyPatch
+    server: Exporter, reader: DeviceReader, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "_DEADLINE_S", 0.0)
     server.sample("dcgm")
     assert reader.read() == ({}, {})
-    assert len(told) == 1 and "takes longer than" in told[0]
+    assert len(warnings) == 1 and "takes longer than" in warnings[0]
 
 
 @given(st.text(max_size=200))

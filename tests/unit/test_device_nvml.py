@@ -103,7 +103,7 @@ def driver(library: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def told() -> list[str]:
+def warnings() -> list[str]:
     return []
 
 
@@ -113,8 +113,8 @@ def time() -> Time:
 
 
 @pytest.fixture
-def reader(driver: Driver, time: Time, told: list[str]) -> DeviceReader:
-    return DeviceReader(lambda _, text: told.append(text), root=driver.root, clock=time)
+def reader(driver: Driver, time: Time, warnings: list[str]) -> DeviceReader:
+    return DeviceReader(lambda _, text: warnings.append(text), root=driver.root, clock=time)
 
 
 def figures(reader: DeviceReader, device: str = "/dev/nvidia0") -> dict[str, float]:
@@ -123,11 +123,11 @@ def figures(reader: DeviceReader, device: str = "/dev/nvidia0") -> dict[str, flo
     return resources.get(f"device:{device}", {})
 
 
-def test_all_figures_have_the_units_of_samples(reader: DeviceReader, told: list[str]) -> None:
+def test_all_figures_have_the_units_of_samples(reader: DeviceReader, warnings: list[str]) -> None:
     resources, sources = reader.read()
     assert resources == {"device:/dev/nvidia0": pytest.approx(FIGURES)}
     assert sources == {"device:/dev/nvidia0": "NVML"}
-    assert told == []
+    assert warnings == []
 
 
 def test_the_module_loads_the_library_of_the_driver(driver: Driver, library: ctypes.CDLL) -> None:
@@ -155,22 +155,22 @@ def test_devices_have_the_names_of_replies(driver: Driver) -> None:
     assert set(reader.read()[0]) == {"device:/dev/accelerator"}
 
 
-def test_what_is_not_supported_is_left_out(
-    driver: Driver, reader: DeviceReader, told: list[str]
+def test_unsupported_figures_are_left_out(
+    driver: Driver, reader: DeviceReader, warnings: list[str]
 ) -> None:
     """As on a device that is partitioned (MIG)."""
     driver.answer(
         utilization=NOT_SUPPORTED, encoder=NOT_SUPPORTED, decoder=NOT_SUPPORTED, clock=NOT_SUPPORTED
     )
-    kept = {"memory_used", "memory_total", "energy_j", "power", "throttled", "temperature"}
-    assert set(figures(reader)) == kept
+    supported = {"memory_used", "memory_total", "energy_j", "power", "throttled", "temperature"}
+    assert set(figures(reader)) == supported
     # nor is it asked again
     driver.answer()
-    assert set(figures(reader)) == kept
-    assert told == []
+    assert set(figures(reader)) == supported
+    assert warnings == []
 
 
-def test_busy_engines_say_nothing_of_a_device_whose_utilisation_is_not_known(
+def test_busy_engines_are_not_taken_for_the_utilisation_of_a_device(
     driver: Driver, reader: DeviceReader
 ) -> None:
     driver.answer(utilization=NOT_SUPPORTED)
@@ -198,15 +198,15 @@ def test_older_drivers_know_another_name_for_what_lowers_the_clock(
 @pytest.mark.parametrize(
     ("reasons", "throttled"), [(0x0, 0), (0x3, 0), (0x100, 0), (0x4, 1), (0x21, 1), (0x80, 1)]
 )
-def test_idle_and_chosen_clocks_are_no_throttling(
+def test_clocks_lowered_by_idleness_or_settings_are_no_throttling(
     driver: Driver, reader: DeviceReader, reasons: int, throttled: int
 ) -> None:
     driver.answer(event_reasons=f"0 {reasons}")
     assert figures(reader)["throttled"] == throttled
 
 
-def test_a_lost_device_is_told_once_and_looked_for_later(
-    driver: Driver, reader: DeviceReader, told: list[str], time: Time
+def test_a_lost_device_gives_one_warning_and_is_looked_for_later(
+    driver: Driver, reader: DeviceReader, warnings: list[str], time: Time
 ) -> None:
     driver.node("nvidia1")
     driver.answer({}, {"minor": "0 1"})
@@ -214,24 +214,24 @@ def test_a_lost_device_is_told_once_and_looked_for_later(
     driver.answer({}, {"minor": "0 1", "energy": GPU_IS_LOST})
     for _ in range(3):
         assert set(reader.read()[0]) == {"device:/dev/nvidia0"}
-    assert told == ["/dev/nvidia1 is not read any more: GPU is lost"]
+    assert warnings == ["/dev/nvidia1 is not read any more: GPU is lost"]
     driver.answer({}, {"minor": "0 1"})
     assert set(reader.read()[0]) == {"device:/dev/nvidia0"}
     time.now_s += AGAIN_S
     assert set(reader.read()[0]) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
 
 
-def test_a_device_that_cannot_be_opened_is_told_once(
-    driver: Driver, reader: DeviceReader, told: list[str], time: Time
+def test_a_device_that_cannot_be_opened_gives_one_warning(
+    driver: Driver, reader: DeviceReader, warnings: list[str], time: Time
 ) -> None:
     driver.answer({}, {"handle": GPU_IS_LOST})
     for _ in range(3):
         assert set(reader.read()[0]) == {"device:/dev/nvidia0"}
         time.now_s += AGAIN_S
-    assert told == ["NVIDIA's device 1 cannot be read: GPU is lost"]
+    assert warnings == ["NVIDIA's device 1 cannot be read: GPU is lost"]
 
 
-def test_energy_that_was_reset_gives_nothing(driver: Driver, reader: DeviceReader) -> None:
+def test_a_reset_energy_counter_gives_no_figure(driver: Driver, reader: DeviceReader) -> None:
     assert figures(reader)["energy_j"] == pytest.approx(4742.776)
     driver.answer(energy="0 1000")
     assert "energy_j" not in figures(reader)
@@ -239,24 +239,24 @@ def test_energy_that_was_reset_gives_nothing(driver: Driver, reader: DeviceReade
     assert figures(reader)["energy_j"] == 3.0
 
 
-def test_a_driver_that_does_not_answer_is_told_once_and_asked_again(
-    driver: Driver, reader: DeviceReader, told: list[str], time: Time
+def test_a_driver_without_answer_gives_one_warning_and_is_asked_again(
+    driver: Driver, reader: DeviceReader, warnings: list[str], time: Time
 ) -> None:
     driver.answer(init="9")
     for _ in range(3):
         assert reader.read() == ({}, {})
         time.now_s += AGAIN_S
-    assert len(told) == 1 and told[0].startswith("NVIDIA's devices cannot be read: ")
+    assert len(warnings) == 1 and warnings[0].startswith("NVIDIA's devices cannot be read: ")
     driver.answer()
     assert figures(reader).keys() == FIGURES.keys()
 
 
-def test_without_the_module_it_says_what_to_install(
-    reader: DeviceReader, told: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_missing_nvml_module_is_reported_with_what_to_install(
+    reader: DeviceReader, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert reader.read() == ({}, {})
-    assert told == [
+    assert warnings == [
         "there are NVIDIA devices, but nothing to read them with: pip install 'scaletest[nvidia]'"
     ]
 

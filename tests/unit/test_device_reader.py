@@ -57,14 +57,14 @@ def time() -> Time:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def warnings() -> list[str]:
     return []
 
 
 @pytest.fixture
-def reader(tmp_path: Path, time: Time, told: list[str]) -> Iterator[DeviceReader]:
-    yield DeviceReader(lambda _, text: told.append(text), root=tmp_path, clock=time)
-    assert all(len(text) < 300 for text in told)
+def reader(tmp_path: Path, time: Time, warnings: list[str]) -> Iterator[DeviceReader]:
+    yield DeviceReader(lambda _, text: warnings.append(text), root=tmp_path, clock=time)
+    assert all(len(text) < 300 for text in warnings)
 
 
 def only(reader: DeviceReader) -> dict[str, float]:
@@ -79,7 +79,7 @@ def only(reader: DeviceReader) -> dict[str, float]:
     return figures
 
 
-def test_i915(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
+def test_figures_of_i915_are_read(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
     plant(tmp_path, "i915")
     resources, sources = reader.read()
     # the whole card's energy, and of both parts the busier one
@@ -95,7 +95,9 @@ def test_i915(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
     assert (figures["awake"], figures["throttled"]) == (0.75, 0.0)
 
 
-def test_i915_of_older_kernels(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
+def test_figures_of_i915_on_older_kernels_are_read(
+    reader: DeviceReader, tmp_path: Path, time: Time
+) -> None:
     for name, target in (("class/drm/card0", f"../../../{CARD0}/drm/card0"), ("x", "y")):
         (tmp_path / "sys" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "sys" / name).symlink_to(target)
@@ -113,7 +115,7 @@ def test_i915_of_older_kernels(reader: DeviceReader, tmp_path: Path, time: Time)
     assert only(reader)["awake"] == 1.0
 
 
-def test_xe(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
+def test_figures_of_xe_are_read(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
     plant(tmp_path, "xe")
     resources, _ = reader.read()
     expected = {"energy_j": 987.654321, "temperature": 61.0, "frequency": 0.8, "throttled": 0.0}
@@ -124,7 +126,7 @@ def test_xe(reader: DeviceReader, tmp_path: Path, time: Time) -> None:
     assert (figures["throttled"], figures["awake"]) == (1.0, 1.0)
 
 
-def test_amdgpu(reader: DeviceReader, tmp_path: Path) -> None:
+def test_figures_of_amdgpu_are_read(reader: DeviceReader, tmp_path: Path) -> None:
     plant(tmp_path, "amdgpu")
     resources, sources = reader.read()
     expected = {
@@ -184,7 +186,7 @@ def test_a_card_that_sleeps_is_not_woken(reader: DeviceReader, tmp_path: Path, t
     assert "awake" not in only(reader)
 
 
-def test_counters_that_go_back_give_nothing(
+def test_counters_that_go_back_give_no_figures(
     reader: DeviceReader, tmp_path: Path, time: Time
 ) -> None:
     plant(tmp_path, "i915")
@@ -207,7 +209,9 @@ def test_files_that_may_not_be_read_are_left_out(
     assert reader.read() == ({AMD: {"frequency": 0.75}}, {AMD: "sysfs"})
 
 
-def test_other_cards_are_left_out(reader: DeviceReader, tmp_path: Path) -> None:
+def test_cards_of_other_drivers_and_platforms_are_left_out(
+    reader: DeviceReader, tmp_path: Path
+) -> None:
     put(tmp_path, "sys/class/drm/card0/uevent", "no device")
     put(tmp_path, "sys/devices/platform/simple-framebuffer.0/drm/card1/x", "")
     (tmp_path / "sys/class/drm/card1").symlink_to(
@@ -233,15 +237,15 @@ def test_without_devices_it_looks_again_rarely(
     assert len(looks) == 3
 
 
-def test_a_source_that_fails_is_told_once_and_left_out(
-    reader: DeviceReader, tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_failing_source_gives_one_warning_and_is_left_out(
+    reader: DeviceReader, tmp_path: Path, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:
         raise RuntimeError("no such luck")
 
     monkeypatch.setattr(Cards, "find", fail)
     assert [reader.read() for _ in range(3)] == [({}, {})] * 3
-    assert told == ["devices are not read any more (CardSource): RuntimeError: no such luck"]
+    assert warnings == ["devices are not read any more (CardSource): RuntimeError: no such luck"]
 
 
 @pytest.mark.parametrize(
@@ -255,5 +259,5 @@ def test_a_source_that_fails_is_told_once_and_left_out(
         ("", None),
     ],
 )
-def test_levels_of_a_clock(text: str, ratio: float | None) -> None:
+def test_the_current_level_of_an_amd_clock_is_read(text: str, ratio: float | None) -> None:
     assert parse_levels(text) == ratio

@@ -51,9 +51,9 @@ def files(folder: Path, *names: str) -> str:
 
 def test_a_device_is_known_by_its_pci_address(tmp_path: Path) -> None:
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x8086", label="Flex 170")
-    found = identify(NULL, sysfs, tmp_path)
-    assert found == Device(NULL, "0000:03:00.0", "0000:03:00.0", "0x8086", "Intel", "Flex 170")
-    assert found.info() == {
+    device = identify(NULL, sysfs, tmp_path)
+    assert device == Device(NULL, "0000:03:00.0", "0000:03:00.0", "0x8086", "Intel", "Flex 170")
+    assert device.info() == {
         "id": "0000:03:00.0",
         "pci": "0000:03:00.0",
         "vendor": "Intel",
@@ -78,7 +78,7 @@ def test_an_ordinary_file_is_known_by_its_path_and_links_lead_to_it(tmp_path: Pa
     assert identify(str(tmp_path / "by-path")).id == str(tmp_path / "renderD128")
 
 
-def test_what_is_not_there_has_no_identity(tmp_path: Path) -> None:
+def test_a_missing_device_has_no_identity(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         identify(str(tmp_path / "gone"))
 
@@ -91,9 +91,9 @@ def test_nvidia_is_found_in_its_drivers_own_list(tmp_path: Path) -> None:
         " GPU-6a5c1bd2-0000-1111-2222-333344445555\nBus Location: \t 0000:4f:00.0\nDevice Minor:"
         " \t 3\n"
     )
-    found = by_number("/dev/nvidia3", "195:3", tmp_path, tmp_path)
-    assert (found.id, found.model, found.vendor) == ("0000:4f:00.0", "NVIDIA H200", "NVIDIA")
-    assert found.unique == "GPU-6a5c1bd2-0000-1111-2222-333344445555"
+    device = by_number("/dev/nvidia3", "195:3", tmp_path, tmp_path)
+    assert (device.id, device.model, device.vendor) == ("0000:4f:00.0", "NVIDIA H200", "NVIDIA")
+    assert device.unique == "GPU-6a5c1bd2-0000-1111-2222-333344445555"
 
 
 # -- choice without leases
@@ -103,7 +103,7 @@ def test_nvidia_is_found_in_its_drivers_own_list(tmp_path: Path) -> None:
 def test_devices_are_counted_round_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD9", "renderD10")
     names = [DeviceChooser(DeviceOptions(pattern, index)).choose() for index in range(3)]
-    assert [Path(one.device.path).name for one in names if one] == [
+    assert [Path(slot.device.path).name for slot in names if slot] == [
         "renderD9",
         "renderD10",
         "renderD9",
@@ -173,21 +173,21 @@ def test_permission_denied_names_the_group(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("number", "what", "todo"),
+    ("number", "problem", "todo"),
     [
         (1, "device rules forbid", "docker run --device"),
         (13, "permission denied", "the node"),
         (6, "no device behind", "driver"),
     ],
 )
-def test_an_open_that_fails_says_which_setting(
-    monkeypatch: pytest.MonkeyPatch, number: int, what: str, todo: str
+def test_a_device_that_cannot_be_opened_names_the_setting_to_change(
+    monkeypatch: pytest.MonkeyPatch, number: int, problem: str, todo: str
 ) -> None:
     def refuse(*_: object) -> int:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(NoDevice, match=what) as error:
+    with pytest.raises(NoDevice, match=problem) as error:
         device_faults.check_open(NULL)
     assert todo in error.value.hint
 
@@ -214,7 +214,7 @@ class FakeLeases:
     def claim(self, devices: list[str], per_device: int, preference: int) -> Slot | None:
         self.claims += 1
         self.preferences.append(preference)
-        self.slot = next((Slot(one, 0) for one in devices if one in self.free), None)
+        self.slot = next((Slot(device, 0) for device in devices if device in self.free), None)
         return self.slot
 
 
@@ -250,7 +250,7 @@ def test_a_device_that_went_away_is_replaced(tmp_path: Path) -> None:
     assert again.device.path.endswith("129")
 
 
-def test_none_free_says_how_many_and_which_option_shares_one(tmp_path: Path) -> None:
+def test_without_a_free_device_the_error_counts_them_and_names_the_option(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128", "renderD129")
     looks = iter([True, True, False])
     leases = FakeLeases()
@@ -265,11 +265,11 @@ def test_none_free_says_how_many_and_which_option_shares_one(tmp_path: Path) -> 
 
 
 def test_presets_know_pattern_resource_groups_and_variable() -> None:
-    for name, one in PRESETS.items():
-        assert preset(name) is one
-        assert one.name == name
-        assert one.resources
-        assert one.groups
+    for name, preset_of_name in PRESETS.items():
+        assert preset(name) is preset_of_name
+        assert preset_of_name.name == name
+        assert preset_of_name.resources
+        assert preset_of_name.groups
     with pytest.raises(InvalidValue, match="unknown preset 'voodoo'"):
         preset("voodoo")
 
@@ -290,8 +290,12 @@ def test_the_workload_sees_one_device_only(
     chooser = DeviceChooser(DeviceOptions(NULL, preset=name, sysfs=sysfs))
     chosen = chooser.choose()
     assert chosen is not None
-    told = chooser.environment(chosen)
-    assert told == {"SCALETEST_DEVICE": NULL, "SCALETEST_DEVICE_ID": "0000:03:00.0", **expected}
+    variables = chooser.environment(chosen)
+    assert variables == {
+        "SCALETEST_DEVICE": NULL,
+        "SCALETEST_DEVICE_ID": "0000:03:00.0",
+        **expected,
+    }
 
 
 # -- in replies

@@ -82,11 +82,11 @@ def test_old_workers_beside_new_ones_are_in_the_same_books(
 @given(st.binary(max_size=9000))
 def test_a_row_of_anything_is_read_or_refused(row: bytes) -> None:
     try:
-        seen = read(row)
+        counts = read(row)
     except ValueError:
         return
-    assert min([0, *seen.outcomes.values(), *seen.wait.values(), *seen.run.values()]) == 0
-    assert all(slot.number >= 0 and slot.ended > 0 for slot in unpack({}, seen.slots))
+    assert min([0, *counts.outcomes.values(), *counts.wait.values(), *counts.run.values()]) == 0
+    assert all(slot.number >= 0 and slot.ended > 0 for slot in unpack({}, counts.slots))
 
 
 def test_a_row_longer_than_any_of_ours_is_refused() -> None:
@@ -95,9 +95,7 @@ def test_a_row_longer_than_any_of_ours_is_refused() -> None:
         read(bytes(LONGEST_ROW + 1))
 
 
-def test_a_row_that_nobody_of_us_wrote_hides_no_other_queue(
-    redis: VirtualRedis, queues: Queues
-) -> None:
+def test_a_foreign_row_of_counts_hides_no_other_queue(redis: VirtualRedis, queues: Queues) -> None:
     queues.add("bad")
     redis.set(keys.ended("bad"), struct.pack(">q", -1))
     view = snapshot(redis)
@@ -107,7 +105,7 @@ def test_a_row_that_nobody_of_us_wrote_hides_no_other_queue(
         queues.state("bad")
 
 
-def test_nothing_ended_where_there_is_no_row() -> None:
+def test_a_queue_without_counts_has_no_ended_requests() -> None:
     assert read(None) == read(b"") == read(b"abc") == EndedCounts()
     assert added({"a": 1, "b": 2}, {"b": 3, "c": 4}) == {"a": 1, "b": 5, "c": 4}
 

@@ -243,7 +243,7 @@ def test_the_verdict_holds_the_first_evidence_behind_the_cause() -> None:
     assert result.verdict.remedy == "more cores, or a lower --limit"
 
 
-def test_what_others_use_of_the_busy_cores_is_said_where_it_is_much() -> None:
+def test_a_large_use_of_busy_cores_by_other_programs_is_reported() -> None:
     result = compared(WORKLOADS["cores"], cpu(2.0), cpu(4.0, 4))
     assert result.causes is not None
     assert "2.0 of them by other programs or the tester" in result.causes.causes[0].evidence
@@ -264,7 +264,7 @@ def test_where_others_use_most_of_the_busy_cores_the_verdict_says_so_and_to_free
     assert result.causes.causes[0].evidence[1:] == ("pressure 90%",)
 
 
-def test_a_contradicted_cause_says_so_and_where_to_look() -> None:
+def test_a_contradicted_cause_is_marked_with_where_to_look() -> None:
     result = compared(WORKLOADS["cores"], cpu(0.2, 16), cpu(0.4, 16))
     assert "; but only 0.4 of 16 cores are busy" in result.verdict.reason
     assert (
@@ -330,7 +330,7 @@ def test_a_device_that_is_always_full_is_the_cause_only_where_requests_name_it(
     assert causes is not None and causes.causes[0].state == place
 
 
-def test_a_slow_device_among_several_is_told_with_what_is_different_about_it() -> None:
+def test_a_slow_device_among_several_is_named_with_its_difference() -> None:
     slow = Injected(
         lambda index, _: [Phase(State.ON_CPU, 0.1), Phase(State.DEVICE, 0.8 if index % 2 else 0.2)]
     )
@@ -362,7 +362,7 @@ def test_figures_of_several_nodes_name_the_node() -> None:
     assert causes.causes[0].evidence[0].startswith("sda on node-b is busy for 95% of the time")
 
 
-def test_samples_of_one_step_alone_are_compared_with_nothing() -> None:
+def test_samples_of_a_single_step_are_not_compared_with_another() -> None:
     result = compared(WORKLOADS["cores"], {}, cpu(2.0))
     assert result.causes is not None
     assert result.causes.causes[0].evidence == ("2.0 of 2 cores are busy",)
@@ -387,7 +387,7 @@ resources = st.dictionaries(
 
 @settings(max_examples=30)
 @given(st.sampled_from(sorted(WORKLOADS)), resources, resources)
-def test_whatever_nodes_say_a_cause_stays_one_and_the_result_fits_its_schema(
+def test_any_samples_of_nodes_keep_the_cause_and_fit_the_schema(
     name: str, first: Resources, later: Resources
 ) -> None:
     result = compared(WORKLOADS[name], first, later)
@@ -396,7 +396,7 @@ def test_whatever_nodes_say_a_cause_stays_one_and_the_result_fits_its_schema(
     checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
 
 
-def held(part: float) -> Resources:
+def throttled(part: float) -> Resources:
     """A container that its CPU limit holds back in this part of its periods, on a node whose cores
     are all busy.
     """
@@ -410,11 +410,12 @@ BARELY_COUNTED = replace(INJECTED["cores"][0], throttled=0.1)
 @pytest.mark.parametrize(
     ("first", "later", "state"),
     [
-        (held(0.4), held(0.9), State.THROTTLED),
-        (held(0.97), held(0.95), State.THROTTLED),
-        (held(0.0), held(0.4), State.CPU_WAIT),
-        (held(0.95), held(0.6), State.CPU_WAIT),  # containers of one worker each, which lack cores
-        ({}, held(0.95), State.CPU_WAIT),
+        (throttled(0.4), throttled(0.9), State.THROTTLED),
+        (throttled(0.97), throttled(0.95), State.THROTTLED),
+        (throttled(0.0), throttled(0.4), State.CPU_WAIT),
+        # containers of one worker each, which lack cores
+        (throttled(0.95), throttled(0.6), State.CPU_WAIT),
+        ({}, throttled(0.95), State.CPU_WAIT),
     ],
 )
 def test_a_limit_that_holds_a_container_back_most_of_the_time_is_the_cause(
@@ -433,7 +434,9 @@ def test_throttled_seconds_of_many_cpus_are_no_more_than_the_periods(
 ) -> None:
     # given throttled seconds that are four fifths of the added wait, since they are those of many
     # CPUs together
-    causes = compared(replace(INJECTED["cores"][0], throttled=0.8), held(0.0), held(part)).causes
+    causes = compared(
+        replace(INJECTED["cores"][0], throttled=0.8), throttled(0.0), throttled(part)
+    ).causes
     assert causes is not None and causes.causes[0].state == state
 
 
@@ -459,7 +462,7 @@ def test_a_limit_is_doubted_where_one_node_of_two_tells_of_its_periods(
 def test_a_limit_of_one_node_of_two_is_not_that_of_both() -> None:
     causes = causes_of(
         BARELY_COUNTED,
-        lambda node, workers, at_s: held(0.9) if node == "node-a" else cpu(2.0),
+        lambda node, workers, at_s: throttled(0.9) if node == "node-a" else cpu(2.0),
         ("node-a", "node-b"),
     )
     assert causes.causes[0].state == State.CPU_WAIT

@@ -50,7 +50,7 @@ def test_a_limit_is_refuted_and_shown_where_the_one_sided_bounds_of_clopper_and_
         assert exceedance.shown == (interval.high <= share)
 
 
-def test_few_requests_refute_a_limit_at_once_and_show_nothing() -> None:
+def test_few_requests_can_refute_a_limit_but_not_show_that_it_is_met() -> None:
     assert Exceedance("p99", 0.05, 20, 20).refuted
     assert Exceedance("p99", 0.05, 1, 1).refuted
     none_over = Exceedance("p99", 0.05, 0, 298)

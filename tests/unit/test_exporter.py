@@ -50,7 +50,7 @@ NODE = NodeSample(
 )
 
 
-def queue(name: str = "q", **given: Any) -> QueueSnapshot:
+def queue(name: str = "q", **fields: Any) -> QueueSnapshot:
     values: dict[str, Any] = {
         "at_s": 1e9,
         "maximum": 0,
@@ -78,7 +78,7 @@ def queue(name: str = "q", **given: Any) -> QueueSnapshot:
             WorkerState("c", False, True),
         ),
     }
-    return QueueSnapshot(name, **{**values, **given})
+    return QueueSnapshot(name, **{**values, **fields})
 
 
 def view(*queues: QueueSnapshot) -> ExporterView:
@@ -88,11 +88,11 @@ def view(*queues: QueueSnapshot) -> ExporterView:
     )
 
 
-def client_of(what: ExporterView | None, **options: Any) -> Any:
+def client_of(exported: ExporterView | None, **options: Any) -> Any:
     def read() -> ExporterView:
-        if what is None:
+        if exported is None:
             raise Unreachable("Redis is away", hint="start it")
-        return what
+        return exported
 
     return make_app(read, lambda: True, **options).test_client()
 
@@ -106,27 +106,27 @@ def samples(text: str, openmetrics: bool = False) -> dict[tuple[str, ...], float
 
 
 @pytest.mark.parametrize("openmetrics", [False, True])
-def test_every_metric_of_the_table_is_given(openmetrics: bool) -> None:
+def test_every_metric_of_the_table_is_exposed(openmetrics: bool) -> None:
     answer = client_of(view()).get("/metrics", headers=OPENMETRICS if openmetrics else {})
     assert ("openmetrics" in answer.content_type) == openmetrics
-    found = samples(answer.text, openmetrics)
-    names = {row[0] for row in found}
+    exposed = samples(answer.text, openmetrics)
+    names = {row[0] for row in exposed}
     for metric in metrics.METRICS:
         assert (metric.name + "_bucket" if metric.counts else metric.name) in names
     for name, _, _ in metrics.OWN:
         assert name in names
-    assert found["scaletest_queue_desired_workers", "queue=q"] == 6
-    assert found["scaletest_workers", "queue=q", "state=suspect"] == 1
-    assert found["scaletest_requests_total", "outcome=client_gone", "queue=q"] == 3
-    assert found["scaletest_requests_abandoned_total", "queue=q"] == 4
-    assert found["scaletest_queue_wait_seconds_count", "queue=q"] == 9
-    assert found["scaletest_node_cpu_busy_ratio", 'node=n"1', "queue=q"] == 0.5
+    assert exposed["scaletest_queue_desired_workers", "queue=q"] == 6
+    assert exposed["scaletest_workers", "queue=q", "state=suspect"] == 1
+    assert exposed["scaletest_requests_total", "outcome=client_gone", "queue=q"] == 3
+    assert exposed["scaletest_requests_abandoned_total", "queue=q"] == 4
+    assert exposed["scaletest_queue_wait_seconds_count", "queue=q"] == 9
+    assert exposed["scaletest_node_cpu_busy_ratio", 'node=n"1', "queue=q"] == 0.5
     device = ("device=/dev/dri/renderD128", 'node=n"1', "queue=q")
-    assert found["scaletest_device_energy_joules_total", *device] == 123.5
-    assert not [row for row in found if "device=nvidia0" in row]
+    assert exposed["scaletest_device_energy_joules_total", *device] == 123.5
+    assert not [row for row in exposed if "device=nvidia0" in row]
 
 
-def test_without_redis_there_is_no_number() -> None:
+def test_without_redis_no_metric_of_queues_is_exposed() -> None:
     client = client_of(None)
     assert samples(client.get("/metrics").text) == {("scaletest_up",): 0.0}
     for path in ("/readyz", "/api/v1/queues", "/api/v1/queues/q", "/"):
@@ -140,7 +140,7 @@ def test_a_dead_background_thread_is_unhealthy() -> None:
     assert make_app(view, lambda: False).test_client().get("/healthz").status_code == 500
 
 
-def test_the_api_and_what_is_not_there() -> None:
+def test_the_api_answers_and_unknown_paths_are_404() -> None:
     client = client_of(view(queue(), queue("other", waiting=0, oldest_waiting_s=None)))
     assert [row["name"] for row in client.get("/api/v1/queues").json["queues"]] == ["q", "other"]
     row = client.get("/api/v1/queues/q").json
@@ -166,16 +166,18 @@ def test_a_queue_whose_name_has_a_slash_is_found(path: str) -> None:
     assert (row.status_code, row.json["name"], row.json["waiting"]) == (200, "team/media", 7)
 
 
-def test_a_version_that_is_none_in_an_accept_header() -> None:
+def test_an_invalid_version_in_an_accept_header_is_ignored() -> None:
     for kind in ("application/openmetrics-text", "text/plain"):
         answer = client_of(view()).get("/metrics", headers={"Accept": f"{kind};version=abc"})
         assert answer.status_code == 200
 
 
-def test_a_queue_that_cannot_be_read_is_named_and_the_others_are_given() -> None:
-    seen = view(queue("good"))
+def test_an_unreadable_queue_is_named_and_the_others_are_exposed() -> None:
+    last_view = view(queue("good"))
     client = client_of(
-        ExporterView(seen.at_s, seen.read_s, 1, seen.queues, (("<bad>", "no number"),))
+        ExporterView(
+            last_view.at_s, last_view.read_s, 1, last_view.queues, (("<bad>", "no number"),)
+        )
     )
     assert samples(client.get("/metrics").text)[("scaletest_queues_unreadable",)] == 1
     assert client.get("/api/v1/queues").json["unreadable"] == ["<bad>"]
@@ -212,14 +214,14 @@ def test_probes_are_answered_while_redis_hangs_and_everybody_asks() -> None:
 
 
 @given(st.text(max_size=40), st.text(max_size=60))
-def test_no_path_and_no_accept_header_is_a_bug(path: str, accept: str) -> None:
+def test_no_path_or_accept_header_gives_a_500(path: str, accept: str) -> None:
     safe = "".join(c for c in accept if c.isprintable() and ord(c) < 256)
     client = client_of(view())
     assert client.get("/api/v1/queues/" + path.replace("?", "")).status_code in (200, 308, 404)
     assert client.get("/metrics", headers={"Accept": safe}).status_code == 200
 
 
-def test_what_is_unknown_is_missing_and_null() -> None:
+def test_unknown_values_are_missing_in_metrics_and_null_in_json() -> None:
     row = view(queue(oldest_waiting_s=None)).queues[0]
     unknown = ExporterView(1.0, 0.1, 0, (QueueView(row.queue, RecentWindow(), 5, 5),))
     names = {name[0] for name in samples(client_of(unknown).get("/metrics").text)}
@@ -241,11 +243,11 @@ def test_labels_and_the_page_are_escaped() -> None:
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
 
 
-def test_old_names_with_their_meaning() -> None:
-    found = samples(client_of(view(), intel_names=True).get("/metrics").text)
+def test_metrics_of_the_predecessor_keep_their_names_and_meaning() -> None:
+    exposed = samples(client_of(view(), intel_names=True).get("/metrics").text)
     assert {
         name: value
-        for (name, *rest), value in found.items()
+        for (name, *rest), value in exposed.items()
         if name.startswith("hpa_") and rest in (["name=q"], [])
     } == {
         "hpa_client_connections_total": 24.0,
@@ -319,7 +321,7 @@ def test_a_duration_lies_in_the_right_bucket(bound: float) -> None:
         assert bool(rows[label]) is wanted
 
 
-def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away(
+def test_wanted_workers_stay_for_a_window_also_after_a_restart(
     monkeypatch: Any,
 ) -> None:
     # given a queue with two workers, at a reader that has just started
@@ -329,9 +331,9 @@ def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away
         running=0,
         workers=(WorkerState("a", False, False), WorkerState("b", False, False)),
     )
-    seen = [calm]
+    queues = [calm]
     monkeypatch.setattr(
-        "scaletest.exporter.reader.snapshot", lambda redis: Snapshot(1e9 + now[0], 0, (seen[-1],))
+        "scaletest.exporter.reader.snapshot", lambda redis: Snapshot(1e9 + now[0], 0, (queues[-1],))
     )
     reader = ViewReader("redis://nowhere", Targets(window_s=60.0), clock=lambda: now[0])
 
@@ -345,9 +347,9 @@ def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away
     assert look(159) == (0, 2)
     assert look(160) == (0, 0)
     # when 90 requests of 1 s wait for a moment, expect three workers for a window after it
-    seen.append(queue(waiting=90, running=0, slots=(TimeSlot(1, ended=1, run_sum_s=1.0),)))
+    queues.append(queue(waiting=90, running=0, slots=(TimeSlot(1, ended=1, run_sum_s=1.0),)))
     assert look(170) == (3, 3)
-    seen.append(calm)
+    queues.append(calm)
     assert look(229) == (0, 3)
     assert look(231) == (0, 0)
 
@@ -402,11 +404,11 @@ def test_log_lines_keep_their_beat_however_late_a_view_is(caplog: Any) -> None:
 def test_a_late_log_line_says_its_true_period(caplog: Any) -> None:
     now = [0.0]
     lines = LogLines(5, clock=lambda: now[0])
-    seen = view(queue(slots=(TimeSlot(100_000_000 - 2, ended=1, max_wait_s=7.0),)))
+    late_view = view(queue(slots=(TimeSlot(100_000_000 - 2, ended=1, max_wait_s=7.0),)))
     with caplog.at_level("INFO", "scaletest.exporter"):
-        lines(seen)
+        lines(late_view)
         now[0] = 16.0
-        lines(ExporterView(seen.at_s + 4.0, 0.001, 1, seen.queues))
+        lines(ExporterView(late_view.at_s + 4.0, 0.001, 1, late_view.queues))
     assert "0 abandoned in 16 s;" in caplog.text
     assert "longest of the last 24 s: wait 7 s" in caplog.text
 
@@ -429,7 +431,7 @@ def test_log_lines_do_not_wait_for_the_next_heartbeat(caplog: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/api/v1/queues", "/", "/nothing"])
-def test_nothing_is_read_under_a_name_that_may_be_a_strangers(path: str) -> None:
+def test_pages_are_refused_under_an_unknown_host_name(path: str) -> None:
     client = client_of(view(), hosts=frozenset({"metrics.example.com"}))
     refused = client.get(path, headers={"Host": "rebinding.example:9998"})
     assert refused.status_code == 403

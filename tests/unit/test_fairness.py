@@ -34,13 +34,13 @@ def test_a_group_that_did_nothing_makes_the_ratio_infinite_and_null_in_json() ->
     assert row["groups"][1] == {"name": "b", "amount": 0, "share": 0}
 
 
-def test_nothing_to_share_is_none() -> None:
+def test_no_amounts_give_no_fairness() -> None:
     assert fairness({}) is None
     assert fairness({"a": 0, "b": 0}) is None
 
 
 @given(st.dictionaries(st.text(max_size=3), st.floats(0.001, 1e9), min_size=1, max_size=20))
-def test_bounds(amounts: dict[str, float]) -> None:
+def test_shares_sum_to_one_and_ratios_stay_within_bounds(amounts: dict[str, float]) -> None:
     shares = fairness(amounts)
     assert shares is not None
     assert sum(row.share for row in shares.shares) == pytest.approx(1)

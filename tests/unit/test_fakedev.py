@@ -42,13 +42,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
+    pipe = Wake()
+    yield pipe
+    pipe.close()
 
 
-def run(wake: Wake, *words: str, limit_s: float = 0.0) -> Result:
-    return Runtime(Settings(command=("fakedev", *words)), wake).run((), limit_s)[0]
+def run(wake: Wake, *arguments: str, limit_s: float = 0.0) -> Result:
+    return Runtime(Settings(command=("fakedev", *arguments)), wake).run((), limit_s)[0]
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_throughput_follows_the_law(text: str, expected: list[float]) -> None:
     assert [runs * law.speed(runs) for runs in (1, 2, 4, 8)] == pytest.approx(expected)
 
 
-def test_activity_goes_through_its_phases() -> None:
-    what = from_words(["--activity", "98:1:5,20:0:0"])
-    assert what.phases == (ActivityPhase(98, 1, 5), ActivityPhase(20, 0, 0))
-    assert [what.activity(at, 1.0) for at in (0, 4.9, 5, 99)] == [99, 99, 20, 20]
+def test_simulated_activity_goes_through_its_phases() -> None:
+    work = from_words(["--activity", "98:1:5,20:0:0"])
+    assert work.phases == (ActivityPhase(98, 1, 5), ActivityPhase(20, 0, 0))
+    assert [work.activity(at, 1.0) for at in (0, 4.9, 5, 99)] == [99, 99, 20, 20]
     assert from_words(["--activity", "50:0:1"]).activity(7, 0) == 50
 
 
@@ -88,15 +88,15 @@ def test_activity_goes_through_its_phases() -> None:
         "--unknown",
     ],
 )
-def test_what_cannot_be_simulated_is_refused(text: str) -> None:
+def test_an_impossible_simulated_device_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         from_words(text.split())
 
 
 @given(st.lists(st.text(max_size=10), max_size=5))
-def test_any_words_are_read_or_refused(words: list[str]) -> None:
+def test_any_arguments_are_read_or_refused(arguments: list[str]) -> None:
     try:
-        assert isinstance(from_words(words), FakeWork)
+        assert isinstance(from_words(arguments), FakeWork)
     except InvalidValue:
         pass
 
@@ -122,7 +122,7 @@ def test_metrics_have_the_names_of_the_vendors_exporters() -> None:
     assert exposition([]) == ""
 
 
-def test_a_run_ends_and_leaves_nothing(wake: Wake, place: Path) -> None:
+def test_a_simulated_run_ends_and_leaves_no_file(wake: Wake, place: Path) -> None:
     result = run(wake, "--seconds", "0.05")
     assert (result.outcome, result.figures["device_runs"]) == (Outcome.SUCCEEDED, 1)
     assert list(place.iterdir()) == []
@@ -137,12 +137,12 @@ def test_failures_limits_and_interrupts(wake: Wake, place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def in_background(wake: Wake, *words: str) -> threading.Thread:
+def in_background(wake: Wake, *arguments: str) -> threading.Thread:
     """A run that is interrupted in the end."""
 
     def other() -> None:
         with pytest.raises(Interrupted):
-            run(wake, *words)
+            run(wake, *arguments)
 
     thread = threading.Thread(target=other)
     thread.start()
@@ -186,14 +186,14 @@ def test_metrics_are_served(place: Path) -> None:
     wake = Wake()
     worker = in_background(wake, "--seconds", "600", "--memory", "5")
     eventually(lambda: any(use.activity > 0 for use in all_uses(folder())))
-    with server("127.0.0.1", 0, ["nvidia"]) as made:
-        thread = threading.Thread(target=made.serve_forever)
+    with server("127.0.0.1", 0, ["nvidia"]) as metrics_server:
+        thread = threading.Thread(target=metrics_server.serve_forever)
         thread.start()
         with urllib.request.urlopen(
-            f"http://127.0.0.1:{made.server_address[1]}/metrics", timeout=60
+            f"http://127.0.0.1:{metrics_server.server_address[1]}/metrics", timeout=60
         ) as answer:
             text = answer.read().decode()
-        made.shutdown()
+        metrics_server.shutdown()
         thread.join()
     wake.set()
     worker.join()
@@ -213,10 +213,10 @@ ANNOTATIONS = (
 
 
 def test_annotations_of_the_fake_gpu_operator_are_read() -> None:
-    said = annotated(ANNOTATIONS)
-    assert said == Annotated((20, 35), 0.5)
-    assert [said.activity(98, chance) for chance in (-1, 0, 1)] == [20, 27.5, 35]
-    assert said.memory_mib(100, 16384) == 8192
+    annotation = annotated(ANNOTATIONS)
+    assert annotation == Annotated((20, 35), 0.5)
+    assert [annotation.activity(98, chance) for chance in (-1, 0, 1)] == [20, 27.5, 35]
+    assert annotation.memory_mib(100, 16384) == 8192
     assert annotated('run.ai/simulated-gpu-utilization="7"').activity(98, 1) == 7
     nothing = annotated('other="1"\n')
     assert (nothing.activity(98, 1), nothing.memory_mib(100, 1000)) == (98, 100)
@@ -225,7 +225,7 @@ def test_annotations_of_the_fake_gpu_operator_are_read() -> None:
 @pytest.mark.parametrize(
     "value", ["high", "101", "-5", "35-20", "1-2-3", "", "nan", "1e999", "\\x41"]
 )
-def test_an_annotation_that_is_no_number_is_named(value: str) -> None:
+def test_an_annotation_that_is_no_number_is_reported_by_name(value: str) -> None:
     with pytest.raises(InvalidValue, match="simulated-gpu-utilization"):
         annotated(f'run.ai/simulated-gpu-utilization="{value}"')
 

@@ -27,7 +27,7 @@ def test_scattered_requests_need_what_the_precision_asks_for() -> None:
     assert forecasted.half_widths[0] == pytest.approx(0.02, rel=0.02)
 
 
-def test_the_longest_step_bounds_it_and_the_width_says_so() -> None:
+def test_the_longest_step_bounds_the_forecast_and_its_width_shows_it() -> None:
     forecasted = forecast(Plan(limit=1, seconds=1.0, max_step_s=10), 0.5)
     assert forecasted.seconds == pytest.approx(11.3)
     assert forecasted.half_widths[0] > 0.3

@@ -85,7 +85,7 @@ def hostile(redis: VirtualRedis, queues: Queues) -> None:
     ids=" ".join,
 )
 @pytest.mark.usefixtures("hostile")
-def test_what_others_wrote_into_redis_commands_no_terminal(
+def test_foreign_text_in_redis_sends_no_escape_codes_to_the_terminal(
     program: Program, line: list[str]
 ) -> None:
     done = program(*line)
@@ -110,7 +110,7 @@ def test_what_others_wrote_into_redis_commands_no_terminal(
     ],
     ids=lambda value: ascii(value)[2:20],
 )
-def test_an_entry_that_is_no_queue_keeps_nobody_from_others(
+def test_an_invalid_queue_entry_does_not_hide_other_queues(
     name: bytes, entry: bytes, redis: VirtualRedis, queues: Queues, program: Program
 ) -> None:
     # given a foreign entry in the list of queues
@@ -129,7 +129,7 @@ def test_an_entry_that_is_no_queue_keeps_nobody_from_others(
     assert redis.hkeys(keys.QUEUES) == [b"q"]
 
 
-def test_a_queue_whose_keys_are_something_else_keeps_nobody_from_others(
+def test_a_queue_with_foreign_keys_does_not_hide_other_queues(
     redis: VirtualRedis, queues: Queues, program: Program
 ) -> None:
     queues.add("a")
@@ -184,7 +184,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize("kind", PLANS)
-def test_a_run_of_somebody_else_commands_no_terminal(
+def test_a_foreign_run_sends_no_escape_codes_to_the_terminal(
     kind: str, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given an imported run that is full of escapes

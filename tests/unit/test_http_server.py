@@ -51,9 +51,9 @@ def server() -> Iterator[Server]:
     loop = ClosedLoop(client, "q", statistics.add)
     counts = HttpCounts()
     app = make_app(Steering(loop, statistics, load="closed", maximum=4), counts)
-    made = Server(app, "127.0.0.1:0", refused=counts.count)
-    yield made
-    made.close()
+    http_server = Server(app, "127.0.0.1:0", refused=counts.count)
+    yield http_server
+    http_server.close()
     loop.close()
 
 
@@ -186,7 +186,9 @@ def test_silent_connections_make_room_for_new_ones_oldest_first(
     server.close()
 
 
-def test_who_waits_for_an_answer_keeps_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_waits_for_its_answer_is_not_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("scaletest.http.server.CONNECTIONS", 2)
     entered, free = threading.Event(), threading.Event()
 
@@ -232,7 +234,7 @@ def test_a_large_body_is_refused_before_it_comes() -> None:
         ("host:65535", ("host", 65535)),
     ],
 )
-def test_addresses(text: str, address: tuple[str, int]) -> None:
+def test_listen_addresses_are_parsed(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text) == address
 
 
@@ -240,7 +242,7 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
     "text",
     ["", "9996", "host", "host:", "host:x", "host:-1", "host:65536", "host:\u0663", "::1:80"],
 )
-def test_wrong_addresses(text: str) -> None:
+def test_invalid_listen_addresses_are_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         parse_address(text)
 
@@ -253,12 +255,12 @@ def test_a_taken_port_is_a_usage_error(server: Server) -> None:
             Server(lambda *_: [], f"127.0.0.1:{taken.getsockname()[1]}")
 
 
-def test_a_name_that_cannot_be_one_is_a_usage_error() -> None:
+def test_an_invalid_host_name_to_listen_on_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="cannot listen on"):
         Server(lambda *_: [], f"{'a' * 70}:80")
 
 
-def test_ipv6_where_there_is_some() -> None:
+def test_the_server_listens_on_ipv6_where_the_machine_has_it() -> None:
     client: Any = FakeClient()
     statistics, counts = Statistics("q"), HttpCounts()
     loop = ClosedLoop(client, "q", statistics.add)

@@ -61,7 +61,7 @@ def disturbed(
     return [(spell.kind, spell.begin_s, spell.end_s) for spell in evaluated(read, cpu_s).disturbed]
 
 
-def test_what_requests_use_themselves_is_no_interference() -> None:
+def test_cpu_time_of_requests_is_no_interference() -> None:
     assert disturbed(lambda node, workers, at_s: cpu(float(workers))) == []
 
 
@@ -89,7 +89,7 @@ def test_other_programs_that_run_all_the_time_are_named_too() -> None:
     assert line.endswith(", and once more")
 
 
-def test_without_the_cpu_time_of_requests_nothing_is_said_of_other_programs() -> None:
+def test_without_cpu_time_of_requests_other_programs_are_not_reported() -> None:
     assert disturbed(lambda node, workers, at_s: cpu(workers + 2.0, 8.0), cpu_s=0.0) == []
 
 
@@ -162,7 +162,7 @@ def test_every_disturbance_is_named_with_its_time(
     )
 
 
-def test_one_sample_is_no_news() -> None:
+def test_a_disturbance_of_one_sample_is_ignored() -> None:
     result = evaluated(
         lambda node, workers, at_s: cpu(1.0, steal=1.0 if at(1, 5) <= at_s < at(1, 6) else 0.0)
     )
@@ -204,7 +204,7 @@ def test_an_unsteady_step_is_invalid_with_the_disturbance_in_place_of_a_guess() 
     assert "thermal throttling, frequency scaling, other programs" in without.verdict.remedy
 
 
-def test_the_costliest_of_a_time_is_chosen() -> None:
+def test_the_costliest_disturbance_of_a_time_is_chosen() -> None:
     result = evaluated(
         lambda node, workers, at_s: cpu(workers + 1.3, 4.0, steal=0.3 if at_s < at(1, 9) else 0.0)
     )
@@ -225,17 +225,19 @@ BUSY = [
 
 
 @pytest.mark.parametrize(("resources", "text"), BUSY)
-def test_a_busy_machine_is_told_with_its_figure(resources: Resources, text: str) -> None:
+def test_a_busy_machine_gives_a_warning_with_its_figure(resources: Resources, text: str) -> None:
     (line,) = busy(resources)
     assert line.startswith("before the run, ") and text in line
     assert line.endswith(": end the other programs there, or wait for them")
 
 
-@pytest.mark.parametrize(("pressure", "told"), [(0.07, False), (0.4, True)])
-def test_pressure_on_cpus_is_told_where_it_is_a_sign(pressure: float, told: bool) -> None:
+@pytest.mark.parametrize(("pressure", "shown"), [(0.07, False), (0.4, True)])
+def test_high_pressure_on_cpus_is_mentioned_and_low_pressure_is_not(
+    pressure: float, shown: bool
+) -> None:
     (line,) = busy({**cpu(1.5), "pressure": {"cpu_some": pressure}})
     assert line.startswith("before the run, other programs used 1.5 of 2 cores")
-    assert ("the pressure on CPUs was 40%" in line) is told and ("pressure" in line) is told
+    assert ("the pressure on CPUs was 40%" in line) is shown and ("pressure" in line) is shown
 
 
 @pytest.mark.parametrize(
@@ -248,11 +250,11 @@ def test_pressure_on_cpus_is_told_where_it_is_a_sign(pressure: float, told: bool
         {"cpu": {}},
     ],
 )
-def test_a_quiet_machine_is_not(resources: Resources) -> None:
+def test_a_quiet_machine_gives_no_warning(resources: Resources) -> None:
     assert busy(resources) == []
 
 
-def test_what_the_tester_itself_uses_before_the_run_is_left_out() -> None:
+def test_cpu_time_of_the_tester_before_the_run_is_left_out() -> None:
     assert busy(cpu(1.3), own_cores=1.1) == []
 
 
@@ -276,16 +278,16 @@ def test_warnings_from_before_the_run_come_first_and_once() -> None:
         records, lambda node, workers, at_s: cpu(1.5 if not workers else float(workers), 2.0)
     )
     measurements = [Measurement(n, 0, 0.1, 25.0, "precise") for n, _ in records]
-    told = evaluate(
+    evaluation = evaluate(
         PLAN, measurements, records, random.Random(1), noticed=["it was busy"], samples=samples
     )
-    assert told.warnings[0] == "it was busy" and not any(
-        "before the run" in line for line in told.warnings
+    assert evaluation.warnings[0] == "it was busy" and not any(
+        "before the run" in line for line in evaluation.warnings
     )
     assert _judged(records, samples).warnings[0].startswith("before the run on node-a, ")
 
 
-def test_a_machine_that_changed_between_the_two_ways_is_told_by_what() -> None:
+def test_a_change_of_the_machine_between_way_up_and_way_down_is_named() -> None:
     """Two workers are as fast as one on the way down, while another program runs."""
     activity = Activity({State.ON_CPU: 0.3}, cpu_s=0.3)
     records: Records = {}

@@ -103,13 +103,13 @@ def test_a_hard_ceiling_is_found(workers: tuple[int, ...]) -> None:
     assert third.reached
 
 
-def test_the_definitions_disagree() -> None:
+def test_the_three_definitions_of_a_knee_give_different_knees() -> None:
     soft = Law("usl", 1.0, 0.02, 0.0392)
     assert [knee.workers for knee in knees(measured(soft, range(1, 9)))] == [4, 2, 3]
     assert [knee.method for knee in knees([])] == ["kneedle", "efficiency", "marginal"]
 
 
-def test_efficiency_that_holds_to_the_end_was_not_left() -> None:
+def test_efficiency_that_holds_to_the_last_step_gives_a_knee_not_reached() -> None:
     knee = efficiency_knee(measured(LINEAR, noise=0.01))
     assert (knee.workers, knee.low, knee.high, knee.reached) == (16, 16, 16, False)
 
@@ -144,7 +144,7 @@ def test_too_few_points_have_no_kneedle(rows: list[MeasuredThroughput]) -> None:
     assert kneedle([MeasuredThroughput(n, 3.0, 0.0) for n in DOUBLINGS]).workers is None
 
 
-def test_what_it_tells() -> None:
+def test_a_knee_is_written_with_method_workers_and_interval() -> None:
     assert kneedle(measured(HARD)).to_dict() == {
         "method": "kneedle", "workers": 4, "low": None, "high": None, "reached": True,
     }  # fmt: skip

@@ -65,7 +65,7 @@ class Time:
         self.now += seconds
 
 
-def made(
+def backend_of(
     deployment: FakeDeployment, time: Time | None = None, **options: object
 ) -> KubernetesBackend:
     time = time or Time()
@@ -84,9 +84,9 @@ def busy(times: int, call: str = "") -> Callable[[str], None]:
     return fail
 
 
-def test_it_scales_and_puts_back_what_was_once() -> None:
+def test_replicas_and_pauses_are_restored_when_the_backend_closes() -> None:
     deployment = FakeDeployment(3)
-    backend = made(deployment, pause=("a", "b"))
+    backend = backend_of(deployment, pause=("a", "b"))
     backend.scale(1)
     backend.scale(2)
     assert backend.ready() == 2
@@ -104,9 +104,9 @@ def test_it_scales_and_puts_back_what_was_once() -> None:
     ]
 
 
-def test_what_was_never_changed_is_not_put_back() -> None:
+def test_a_setting_that_was_never_changed_is_not_restored() -> None:
     deployment = FakeDeployment(3)
-    made(deployment, pause=("a",)).close()
+    backend_of(deployment, pause=("a",)).close()
     assert deployment.calls == []
 
 
@@ -126,14 +126,14 @@ def test_only_pods_that_are_ready_count_and_none_while_others_go(
 ) -> None:
     deployment = FakeDeployment()
     deployment.made = lambda count: pods
-    backend = made(deployment)
+    backend = backend_of(deployment)
     backend.scale(2)
     assert backend.ready() == ready
 
 
 def test_pods_are_looked_at_twice_a_second_at_most() -> None:
     deployment, time = FakeDeployment(), Time()
-    backend = made(deployment, time)
+    backend = backend_of(deployment, time)
     backend.scale(2)
     for _ in range(5):
         backend.ready()
@@ -143,10 +143,10 @@ def test_pods_are_looked_at_twice_a_second_at_most() -> None:
     assert deployment.calls.count("pods") == 2
 
 
-def test_pods_that_are_never_ready_end_it_with_the_reason() -> None:
+def test_pods_that_are_never_ready_end_the_run_with_the_reason() -> None:
     deployment, time = FakeDeployment(), Time()
     deployment.made = lambda count: [pod("a", ready=False)]
-    backend = made(deployment, time, ready_s=30.0)
+    backend = backend_of(deployment, time, ready_s=30.0)
     backend.scale(1)
     time.now += 30.0
     assert backend.ready() == 0
@@ -159,7 +159,7 @@ def test_pods_that_are_never_ready_end_it_with_the_reason() -> None:
 
 def test_a_pod_that_goes_later_has_as_long_to_come_back() -> None:
     deployment, time = FakeDeployment(), Time()
-    backend = made(deployment, time, ready_s=30.0)
+    backend = backend_of(deployment, time, ready_s=30.0)
     backend.scale(1)
     assert backend.ready() == 1
     time.now += 1000.0
@@ -175,7 +175,7 @@ def test_a_pod_that_goes_later_has_as_long_to_come_back() -> None:
 def test_an_api_server_that_is_away_is_waited_for() -> None:
     deployment, time = FakeDeployment(), Time()
     deployment.fail = busy(RESTORE_TRIES)
-    backend = made(deployment, time)
+    backend = backend_of(deployment, time)
     backend.scale(1)
     assert deployment.wanted == 1
     deployment.fail = busy(1, "pods")
@@ -184,9 +184,9 @@ def test_an_api_server_that_is_away_is_waited_for() -> None:
     assert backend.ready() == 1
 
 
-def test_an_api_server_that_stays_away_ends_it() -> None:
+def test_an_api_server_that_stays_away_ends_the_run() -> None:
     deployment, time = FakeDeployment(), Time()
-    backend = made(deployment, time)
+    backend = backend_of(deployment, time)
     backend.scale(1)
     backend.ready()
     deployment.fail = busy(1000)
@@ -202,14 +202,14 @@ def test_an_api_server_that_stays_away_ends_it() -> None:
 def test_a_pause_without_an_answer_is_taken_back() -> None:
     deployment = FakeDeployment(2)
     deployment.fail = busy(RESTORE_TRIES + 1, "pause")
-    backend = made(deployment, pause=("a",))
+    backend = backend_of(deployment, pause=("a",))
     with pytest.raises(Busy):
         backend.scale(1)
     backend.close()
     assert deployment.calls[-2:] == ["scale 2", "resume a"]
 
 
-def test_what_cannot_be_put_back_is_said_and_the_rest_is_put_back(
+def test_a_setting_that_cannot_be_restored_is_reported_and_the_rest_is_restored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail(text: str) -> None:
@@ -217,7 +217,7 @@ def test_what_cannot_be_put_back_is_said_and_the_rest_is_put_back(
             raise Refused("no more")
 
     deployment = FakeDeployment(5)
-    backend = made(deployment, pause=("a",))
+    backend = backend_of(deployment, pause=("a",))
     backend.scale(1)
     deployment.fail = fail
     backend.close()
@@ -231,7 +231,7 @@ def test_a_refusal_is_not_repeated() -> None:
 
     deployment = FakeDeployment()
     deployment.fail = fail
-    backend = made(deployment)
+    backend = backend_of(deployment)
     with pytest.raises(ScaletestError, match="immutable"):
         backend.scale(1)
     assert deployment.calls == ["scale 1"]

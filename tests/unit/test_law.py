@@ -58,7 +58,7 @@ def test_coefficients_are_never_negative() -> None:
         assert law.coherency >= 0
 
 
-def test_too_few_points_are_said() -> None:
+def test_too_few_points_give_a_reason_instead_of_a_law() -> None:
     assert choose([(1, 1.0), (2, 2.0), (4, 4.0)]) is None
     choice = choose([(1, 1.0), (2, 2.0), (4, 4.0), (8, 8.0)])
     assert choice is not None

@@ -41,15 +41,15 @@ def intervals(
     """Of many runs; known: how much of the noise the half-widths of the points tell, 0 for no
     half-widths.
     """
-    found = []
+    simulated = []
     for seed in range(RUNS):
         chance = random.Random(seed)
         rows = points(law, workers, repeats, noise, chance)
         relative = [1.96 * noise * known] * len(rows) if known else None
         interval = law_interval(fit(law.name, rows), rows, chance, relative=relative, draws=DRAWS)
         assert interval is not None
-        found.append(interval)
-    return found
+        simulated.append(interval)
+    return simulated
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def intervals(
 def test_intervals_cover_the_truth(
     law: Law, workers: Sequence[int], repeats: int, known: float, noise: float
 ) -> None:
-    found = intervals(law, workers, repeats, noise, known)
+    simulated = intervals(law, workers, repeats, noise, known)
     for name in ("rate", "contention", "coherency", "ceiling", "peak"):
-        estimates = [getattr(interval, name) for interval in found]
+        estimates = [getattr(interval, name) for interval in simulated]
         if estimates[0] is None:
             continue
         truth = getattr(law, name)
@@ -104,13 +104,13 @@ def test_each_law_has_its_own_coefficients() -> None:
     assert names(USL) == {"rate_per_s", "contention", "coherency", "peak_workers"}
 
 
-def test_the_same_chance_gives_the_same_interval() -> None:
+def test_the_same_seed_gives_the_same_interval() -> None:
     rows = points(USL, FIVE, 2, 0.02, random.Random(1))
     law = fit("usl", rows)
     assert law_interval(law, rows, random.Random(5)) == law_interval(law, rows, random.Random(5))
 
 
-def test_without_freedom_there_is_no_interval() -> None:
+def test_as_many_parameters_as_points_give_no_interval() -> None:
     rows = points(USL, (1, 2, 4), 1, 0.0, random.Random(1))
     assert law_interval(fit("usl", rows), rows, random.Random(1)) is None
 
@@ -153,7 +153,7 @@ def test_a_peak_beyond_the_steps_is_marked() -> None:
 
 
 @pytest.mark.parametrize("law", [LINEAR, AMDAHL, CAPPED])
-def test_no_peak_where_there_is_none(law: Law) -> None:
+def test_a_law_without_a_peak_gives_no_peak(law: Law) -> None:
     interval = Counter(peak_of(law, FIVE, 3, 0.03, seed).workers is None for seed in range(40))
     assert interval[True] >= 38
 
@@ -170,7 +170,7 @@ def test_a_peak_beyond_twice_the_steps_is_refused() -> None:
     assert interval.reason == "it lies beyond twice the 16 workers tested"
 
 
-def test_why_there_is_no_peak() -> None:
+def test_a_missing_peak_has_its_reason() -> None:
     steps = [MeasuredThroughput(n, LINEAR.at(n), 0.01) for n in FOUR]
     assert find_peak(steps, None, None).reason == "no law was chosen"
     assert find_peak([], None, None).workers is None

@@ -64,7 +64,7 @@ def test_our_coefficients_lie_in_the_published_intervals(data: Published) -> Non
     assert fitted.coherency == pytest.approx(data.coherency[0], abs=data.coherency[1])
 
 
-def test_next_to_the_published_values() -> None:
+def test_fitted_coefficients_are_close_to_the_published_ones() -> None:
     # 2 % in contention and rate where the fit is good; 5 % in the peak, which the data of the other
     # enclose
     fitted = fit("usl", RAY_TRACER.points)

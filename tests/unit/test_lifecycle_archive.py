@@ -43,7 +43,7 @@ def test_every_file_fits_its_schema(stored: Store) -> None:
     assert fits(stored.path) == set(FILES)
 
 
-def test_it_is_listed_with_its_kind_and_verdict(
+def test_a_lifecycle_run_is_listed_with_its_kind_and_verdict(
     stored: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["runs", "list", "-o", "json"]) == 0
@@ -59,40 +59,40 @@ def test_it_is_listed_with_its_kind_and_verdict(
     assert "lifecycle  PASS" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["report"], ["runs", "show"]])
-def test_it_is_shown_by_any_name(
-    stored: Store, words: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", [["report"], ["runs", "show"]])
+def test_a_lifecycle_run_is_shown_by_any_of_its_names(
+    stored: Store, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("LAST", "aaaa", str(stored.path)):
-        assert run([*words, name]) == 0
+        assert run([*command, name]) == 0
         assert "3 of 3 workloads reached finished" in capsys.readouterr().out
     assert run(["report", "LAST", "-t", "md"]) == 0
     assert "### ✅ PASS: 3 of 3 workloads reached finished" in capsys.readouterr().out
 
 
-def test_what_is_for_validations_says_where_to_look(
+def test_commands_for_other_runs_refuse_a_lifecycle_and_name_the_right_one(
     stored: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compare", "LAST", "LAST"]) == 2
     assert "it is a lifecycle run" in capsys.readouterr().err
     before = sorted(stored.path.iterdir())
-    for words in (["validate", "--local", "--resume"], ["bench", "run", "--resume"]):
-        assert run([*words, "LAST"]) == 2
+    for command in (["validate", "--local", "--resume"], ["bench", "run", "--resume"]):
+        assert run([*command, "LAST"]) == 2
         assert "it is a lifecycle run" in capsys.readouterr().err
     assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(
         LifecycleFolder.locks
     )
 
 
-def test_it_comes_back_from_a_file_as_it_was(
+def test_an_exported_lifecycle_run_is_imported_unchanged(
     stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"]
     assert run(["runs", "export", "LAST", str(files[0])]) == 0
     assert run(["runs", "import", str(files[0]), "--name", "theirs"]) == 0
-    there = find("theirs", {"XDG_DATA_HOME": str(tmp_path)})
-    assert there.path.parent == stored.path.parent
-    back = Store(there.path)
+    imported = find("theirs", {"XDG_DATA_HOME": str(tmp_path)})
+    assert imported.path.parent == stored.path.parent
+    back = Store(imported.path)
     assert (back.plan(), back.workloads()) == (stored.plan(), stored.workloads())
     assert back.submissions() == stored.submissions()
     # and LAST is what began last, whatever an older one is called here
@@ -104,15 +104,15 @@ def test_it_comes_back_from_a_file_as_it_was(
     assert run(["lifecycle", "report", "--output-dir", "LAST", "-t", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["folder"] == str(stored.path)
     # a template may hold secrets
-    for path in (stored.path, there.path):
+    for path in (stored.path, imported.path):
         assert (path / "lifecycle.json").stat().st_mode & 0o777 == 0o600
     # and the same run gives the same bytes
-    there.path.rename(tmp_path / stored.path.name)
+    imported.path.rename(tmp_path / stored.path.name)
     assert run(["runs", "export", str(tmp_path / stored.path.name), str(files[1])]) == 0
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_a_broken_one_is_not_taken(
+def test_a_broken_lifecycle_run_is_not_exported(
     stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "a.tar.gz"
@@ -122,7 +122,7 @@ def test_a_broken_one_is_not_taken(
     assert "lacks something" in capsys.readouterr().err
 
 
-def test_it_is_deleted_when_nobody_works_on_it(
+def test_a_lifecycle_run_is_deleted_when_it_is_not_in_use(
     stored: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with (stored.path / ".sampler.lock").open("a") as lock:

@@ -35,8 +35,8 @@ def test_a_folder_of_the_original_tool_is_plotted_and_reported(
     assert (tmp_path / "detailed.png").exists()
     capsys.readouterr()
     assert run(["lifecycle", "report", "--output-dir", str(tmp_path), "-t", "json"]) == 4
-    found = json.loads(capsys.readouterr().out)
-    assert (found["books"]["measured"], found["books"]["pending"]) == (4, 1)
+    report = json.loads(capsys.readouterr().out)
+    assert (report["books"]["measured"], report["books"]["pending"]) == (4, 1)
 
 
 @pytest.mark.parametrize("form", ["text", "html", "csv", "junit"])
@@ -86,7 +86,9 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(tmp_path: Path) -> 
     assert stored.lifecycle(tmp_path, read_slowly).verdict.kind is VerdictKind.PASS
 
 
-def test_no_run_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_lifecycle_run_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["lifecycle", "report", "--output-dir", str(tmp_path)]) == 2
     assert "holds no lifecycle run" in capsys.readouterr().err
 
@@ -95,7 +97,7 @@ def test_a_dry_run_prints_the_object_and_needs_no_cluster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    words = [
+    command = [
         "lifecycle",
         "submit",
         "-t",
@@ -106,23 +108,23 @@ def test_a_dry_run_prints_the_object_and_needs_no_cluster(
         "-o",
         str(tmp_path / "out"),
     ]
-    assert run(words) == 0
+    assert run(command) == 0
     body = yaml.safe_load(capsys.readouterr().out)
     assert body["spec"]["maxReplicaCount"] == 1
     assert body["spec"]["triggers"][0]["metadata"]["desiredReplicas"] == "1"
     assert not (tmp_path / "out").exists()
 
 
-def test_who_waits_for_the_end_of_what_has_none_is_warned(
+def test_waiting_for_the_end_of_endless_workloads_gives_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["lifecycle", "submit", "-n", "1", "--dry-run", "-o", str(tmp_path), "--run-seconds"]
+    command = ["lifecycle", "submit", "-n", "1", "--dry-run", "-o", str(tmp_path), "--run-seconds"]
     for more, warned in (
         (["infinity"], True),
         (["infinity", "--until", "ready"], False),
         (["60"], False),
     ):
-        assert run([*words, *more]) == 0
+        assert run([*command, *more]) == 0
         assert ("never finish" in capsys.readouterr().err) == warned
 
 
@@ -139,7 +141,7 @@ def test_options_that_would_be_ignored_are_refused(
         ),
         [],
     )
-    words = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
-    assert run([*words, "--num-workers", "3", "-t", "training", "-p", "2"]) == 0
-    assert run([*words, "--num-workers", "4"]) == 2
+    command = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
+    assert run([*command, "--num-workers", "3", "-t", "training", "-p", "2"]) == 0
+    assert run([*command, "--num-workers", "4"]) == 2
     assert "num workers 3, not 4" in capsys.readouterr().err

@@ -25,25 +25,25 @@ PODS = Collection("pod", "/api/v1/namespaces/n/pods", "a=b")
 
 def gather(feeds: Feeds, enough: Callable[[list[WatchEvent]], bool]) -> list[WatchEvent]:
     """What is seen until it is enough."""
-    found: list[WatchEvent] = []
+    received: list[WatchEvent] = []
     deadline = time.monotonic() + 120
-    while not enough(found):
-        assert time.monotonic() < deadline, found
-        found += feeds.events(0.05)
-    return found
+    while not enough(received):
+        assert time.monotonic() < deadline, received
+        received += feeds.events(0.05)
+    return received
 
 
-def names(found: list[WatchEvent], kind: str) -> list[str]:
-    return [one.object["metadata"]["name"] for one in found if one.kind == kind]
+def names(events: list[WatchEvent], kind: str) -> list[str]:
+    return [event.object["metadata"]["name"] for event in events if event.kind == kind]
 
 
-def held(*pieces: bytes, until: threading.Event) -> Iterator[bytes]:
+def stream_until(*pieces: bytes, until: threading.Event) -> Iterator[bytes]:
     """A watch that stays open."""
     yield from pieces
     until.wait(120)
 
 
-def test_pages_then_a_watch_and_one_request_for_each() -> None:
+def test_a_collection_is_listed_in_pages_and_then_watched_with_one_api_call_each() -> None:
     done = threading.Event()
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
@@ -55,7 +55,9 @@ def test_pages_then_a_watch_and_one_request_for_each() -> None:
             return (
                 200,
                 {},
-                held(event("ADDED", thing("three", "11")) + second[:30], second[30:], until=done),
+                stream_until(
+                    event("ADDED", thing("three", "11")) + second[:30], second[30:], until=done
+                ),
             )
         assert query["limit"] == "500"
         return (
@@ -64,14 +66,16 @@ def test_pages_then_a_watch_and_one_request_for_each() -> None:
 
     with api(act) as (cluster, asked):
         feeds = Feeds(Raw(cluster), [PODS], iter(itertools.count(1000.0)).__next__)
-        found = gather(feeds, lambda seen: len(names(seen, "MODIFIED")) == 1)
+        received = gather(feeds, lambda events: len(names(events, "MODIFIED")) == 1)
         done.set()
         feeds.close()
         assert len(asked) == 3
-    assert names(found, "LISTED") == ["one", "two"]
-    assert [one.object["uids"] for one in found if one.kind == "SYNCED"] == [{"uid-one", "uid-two"}]
+    assert names(received, "LISTED") == ["one", "two"]
+    assert [event.object["uids"] for event in received if event.kind == "SYNCED"] == [
+        {"uid-one", "uid-two"}
+    ]
     # what was listed has no time of arrival
-    assert all(one.at_s is None for one in found if one.kind == "LISTED")
+    assert all(event.at_s is None for event in received if event.kind == "LISTED")
 
 
 def test_a_watch_that_ends_goes_on_from_the_bookmark_without_a_list() -> None:
@@ -88,16 +92,16 @@ def test_a_watch_that_ends_goes_on_from_the_bookmark_without_a_list() -> None:
                 {},
                 iter([event("ADDED", thing("one", "11")), event("BOOKMARK", thing("", "77"))]),
             )
-        return 200, {}, held(event("ADDED", thing("two", "78")), until=done)
+        return 200, {}, stream_until(event("ADDED", thing("two", "78")), until=done)
 
     with api(act) as (cluster, asked):
         feeds = Feeds(Raw(cluster), [PODS], time.time)
-        found = gather(feeds, lambda seen: len(names(seen, "ADDED")) == 2)
+        received = gather(feeds, lambda events: len(names(events, "ADDED")) == 2)
         done.set()
         feeds.close()
     assert watches == ["10", "77"]
     assert sum("watch" not in path for _, path in asked) == 1
-    assert names(found, "ADDED") == ["one", "two"]
+    assert names(received, "ADDED") == ["one", "two"]
 
 
 @pytest.mark.parametrize("inside", [True, False])
@@ -110,20 +114,25 @@ def test_forgotten_versions_lead_to_a_new_list(inside: bool) -> None:
             lists.append(1)
             return page([thing("one")] if len(lists) == 1 else [], str(len(lists)))
         if query["resourceVersion"] != "1":
-            return 200, {}, held(until=done)
+            return 200, {}, stream_until(until=done)
         if inside:
             return 200, {}, iter([event("ERROR", status(410, "too old"))])
         return 410, {}, status(410, "too old")
 
     with api(act) as (cluster, _):
         feeds = Feeds(Raw(cluster), [PODS], time.time)
-        found = gather(feeds, lambda seen: sum(one.kind == "SYNCED" for one in seen) == 2)
+        received = gather(
+            feeds, lambda events: sum(event.kind == "SYNCED" for event in events) == 2
+        )
         done.set()
         feeds.close()
-    assert [one.object["uids"] for one in found if one.kind == "SYNCED"] == [{"uid-one"}, set()]
+    assert [event.object["uids"] for event in received if event.kind == "SYNCED"] == [
+        {"uid-one"},
+        set(),
+    ]
 
 
-def test_what_happened_unwatched_has_no_arrival() -> None:
+def test_events_from_before_the_watch_have_no_arrival() -> None:
     done = threading.Event()
     clock = itertools.count(
         1000.0, 0.2
@@ -132,14 +141,14 @@ def test_what_happened_unwatched_has_no_arrival() -> None:
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         if "watch" not in query:
             return page([])
-        return 200, {}, held(event("ADDED", thing("late", "11")), until=done)
+        return 200, {}, stream_until(event("ADDED", thing("late", "11")), until=done)
 
     with api(act) as (cluster, _):
         feeds = Feeds(Raw(cluster), [PODS], clock.__next__)
-        found = gather(feeds, lambda seen: len(names(seen, "ADDED")) == 1)
+        received = gather(feeds, lambda events: len(names(events, "ADDED")) == 1)
         done.set()
         feeds.close()
-    assert [one.at_s for one in found if one.kind == "ADDED"] == [None]
+    assert [event.at_s for event in received if event.kind == "ADDED"] == [None]
 
 
 @pytest.mark.parametrize(("refused", "code"), [("list", 429), ("watch", 429), ("watch", 503)])
@@ -155,11 +164,11 @@ def test_a_watch_comes_again_when_the_server_says(refused: str, code: int) -> No
             return code, after.pop(0), status(code, "slow down")
         if "watch" not in query:
             return page([])
-        return 200, {}, held(event("ADDED", thing("one", "11")), until=done)
+        return 200, {}, stream_until(event("ADDED", thing("one", "11")), until=done)
 
     with api(act) as (cluster, asked):
         feeds = Feeds(Raw(cluster), [PODS], time.time, rest=rested.append)
-        found = gather(feeds, lambda seen: len(names(seen, "ADDED")) == 1)
+        received = gather(feeds, lambda events: len(names(events, "ADDED")) == 1)
         done.set()
         feeds.close()
     # expect that it waits as long as it is told, an hour at most, and else as long as it likes
@@ -167,14 +176,14 @@ def test_a_watch_comes_again_when_the_server_says(refused: str, code: int) -> No
     assert len(rested) == 3 and 0 < rested[2] <= 1
     # and nothing else is asked meanwhile, nor anew
     assert len(asked) == 5
-    assert names(found, "ADDED") == ["one"]
+    assert names(received, "ADDED") == ["one"]
 
 
 def test_a_collection_that_may_not_be_listed_is_an_error() -> None:
     with api(lambda *asked: (403, {}, status(403, "no"))) as (cluster, _):
         feeds = Feeds(Raw(cluster), [PODS], time.time)
         with pytest.raises(Unreachable, match="not allowed to list"):
-            gather(feeds, lambda seen: False)
+            gather(feeds, lambda events: False)
         feeds.close()
 
 
@@ -186,7 +195,7 @@ JOBS = {"kind": "Job", "name": "jobs", "namespaced": True}
 BODY = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
 
 
-def test_too_many_requests_are_obeyed_by_all() -> None:
+def test_too_many_requests_slows_all_threads_down() -> None:
     waited: list[float] = []
     busy = [True]
     now = [0.0]
@@ -214,7 +223,7 @@ def test_too_many_requests_are_obeyed_by_all() -> None:
         assert [method for method, _ in asked].count("GET") == 1
 
 
-def test_a_server_that_says_when_is_obeyed_beyond_our_own_patience() -> None:
+def test_retry_after_of_the_server_is_obeyed_beyond_our_own_patience() -> None:
     waited: list[float] = []
     now = [0.0]
     left = [90, 600]
@@ -242,7 +251,7 @@ def test_a_server_that_says_when_is_obeyed_beyond_our_own_patience() -> None:
         assert not objects.apply(BODY, "n").accepted
 
 
-def test_a_refusal_is_told_and_not_repeated() -> None:
+def test_a_refused_api_call_is_reported_and_not_repeated() -> None:
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         return resources(JOBS) if method == "GET" else (403, {}, status(403, "exceeded quota: q"))
 
@@ -252,7 +261,7 @@ def test_a_refusal_is_told_and_not_repeated() -> None:
         assert len(asked) == 2
 
 
-def test_patience_ends() -> None:
+def test_a_failing_api_call_is_given_up_after_its_patience() -> None:
     now = [0.0]
 
     def sleep(seconds: float) -> None:
@@ -270,7 +279,7 @@ def test_patience_ends() -> None:
     assert now[0] <= 5
 
 
-def test_who_stops_waits_for_nothing_more() -> None:
+def test_stopping_ends_the_wait_for_events_at_once() -> None:
     stop = threading.Event()
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
@@ -284,7 +293,7 @@ def test_who_stops_waits_for_nothing_more() -> None:
     assert (answer.accepted, answer.status, answer.tries, len(asked)) == (False, 429, 1, 2)
 
 
-def test_a_server_that_says_at_once_is_not_asked_in_a_loop() -> None:
+def test_retry_after_zero_does_not_cause_a_busy_loop() -> None:
     waited: list[float] = []
     now = [0.0]
 
@@ -307,7 +316,7 @@ def test_a_server_that_says_at_once_is_not_asked_in_a_loop() -> None:
     assert waited and min(waited) > 0.1
 
 
-def test_many_are_in_flight_at_once() -> None:
+def test_many_api_calls_are_in_flight_at_once() -> None:
     together = threading.Barrier(16, timeout=120)
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
@@ -318,7 +327,9 @@ def test_many_are_in_flight_at_once() -> None:
 
     with api(act) as (cluster, _), ThreadPoolExecutor(16) as pool:
         objects = Objects(Raw(cluster, 16))
-        assert all(one.created for one in pool.map(lambda _: objects.apply(BODY, "n"), range(16)))
+        assert all(
+            answer.created for answer in pool.map(lambda _: objects.apply(BODY, "n"), range(16))
+        )
 
 
 def test_an_unknown_kind_says_what_to_install() -> None:
@@ -330,7 +341,7 @@ def test_an_unknown_kind_says_what_to_install() -> None:
     assert isinstance(raised.value, ScaletestError) and "CRD" in raised.value.hint
 
 
-def test_who_stamps_gets_a_turn_soon_and_only_while_it_watches() -> None:
+def test_the_switch_interval_of_threads_is_short_only_while_events_are_stamped() -> None:
     before = sys.getswitchinterval()
     with pytest.raises(KeyError), work.attentive():
         assert sys.getswitchinterval() < before

@@ -25,9 +25,9 @@ def test_a_slower_step_is_found_and_noise_is_not() -> None:
 
     base = run(0.0)
     assert compare(base, run(0.0), 0.1).verdict.kind is VerdictKind.PASS
-    found = compare(base, run(1.0), 0.1)
-    assert found.verdict.kind is VerdictKind.FAIL
-    assert {one.name for one in found.steps if one.change == "slower"} == {
+    comparison = compare(base, run(1.0), 0.1)
+    assert comparison.verdict.kind is VerdictKind.FAIL
+    assert {step.name for step in comparison.steps if step.change == "slower"} == {
         "ready",
         "pod_ready",
         "total_ready",

@@ -13,12 +13,12 @@ from tests.unit.lifecycles import of, workload
 
 
 def test_defect_01_every_heading_stands_over_its_own_values() -> None:
-    found = of(workload("j-1", evicted=7.5), workload("j-2", submitted=10.0))
+    lifecycle = of(workload("j-1", evicted=7.5), workload("j-2", submitted=10.0))
     rows = list(
         csv.DictReader(
             io.StringIO(
                 formats.render(
-                    lifecycle_report(LifecycleRun(found, "l", "/runs/l", project="p")), "csv"
+                    lifecycle_report(LifecycleRun(lifecycle, "l", "/runs/l", project="p")), "csv"
                 )
             )
         )

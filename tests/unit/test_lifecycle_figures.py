@@ -13,13 +13,13 @@ def test_rows_are_steps_with_averages_and_percentiles() -> None:
         workload(f"j-{index}", submitted=float(index), step=1.0 + index / 100)
         for index in range(30)
     ]
-    found = of(*rows)
-    assert [one.step.step.name for one in panels(found, GENERAL)] == [
+    lifecycle = of(*rows)
+    assert [panel.step.step.name for panel in panels(lifecycle, GENERAL)] == [
         "total_decided",
         "total_ready",
         "total_finished",
     ]
-    first = panels(found, DETAILED)[0]
+    first = panels(lifecycle, DETAILED)[0]
     assert "time between submission and workload creation" in first.title
     for part in ("average 1.1", "p50 1.1", "p95 n/a", "p99 n/a"):
         assert part in first.shares
@@ -42,7 +42,7 @@ def test_rows_are_steps_with_averages_and_percentiles() -> None:
 def test_thinned_lines_keep_the_extremes() -> None:
     chance = random.Random(1)
     points = [(float(index), chance.random()) for index in range(20_000)]
-    kept = thinned(points)
-    assert len(kept) <= 2000
-    assert max(points, key=lambda p: p[1]) in kept and min(points, key=lambda p: p[1]) in kept
-    assert kept == sorted(kept) and set(kept) <= set(points)
+    thin = thinned(points)
+    assert len(thin) <= 2000
+    assert max(points, key=lambda p: p[1]) in thin and min(points, key=lambda p: p[1]) in thin
+    assert thin == sorted(thin) and set(thin) <= set(points)

@@ -24,7 +24,9 @@ from tests.unit.lifecycles import of, workload
         ("throughput>=0.5/min", VerdictKind.PASS),
     ],
 )
-def test_thresholds(text: str, kind: VerdictKind) -> None:
+def test_thresholds_pass_fail_or_stay_undecided_by_the_measured_times(
+    text: str, kind: VerdictKind
+) -> None:
     rows = [
         workload(f"j-{index}", submitted=float(index), step=1.0 if index % 2 else 0.999)
         for index in range(20)
@@ -35,12 +37,12 @@ def test_thresholds(text: str, kind: VerdictKind) -> None:
         )
         at = row.pods[f"{row.name}-0"].stamps["scheduled"].watch_s or 0.0
         row.pods[f"{row.name}-0"].stamps["ready"] = Stamp(watch_s=at + 0.5)
-    found = of(*rows, thresholds=[text])
-    assert found.thresholds[0].kind is kind, found.thresholds[0]
+    lifecycle = of(*rows, thresholds=[text])
+    assert lifecycle.thresholds[0].kind is kind, lifecycle.thresholds[0]
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "problem"),
     [
         ("ready.p99", "cannot be read"),
         ("redy.p99<1s", "not measured"),
@@ -51,14 +53,14 @@ def test_thresholds(text: str, kind: VerdictKind) -> None:
         ("x" * 300, "cannot be read"),
     ],
 )
-def test_bad_thresholds_are_explained(text: str, what: str) -> None:
-    with pytest.raises(InvalidValue, match=what):
+def test_bad_thresholds_are_explained(text: str, problem: str) -> None:
+    with pytest.raises(InvalidValue, match=problem):
         judge.parse(text)
 
 
-def test_pending_ones_make_a_run_invalid() -> None:
+def test_pending_workloads_make_a_run_invalid() -> None:
     half = workload("j-2")
     del half.stamps["finished"]
-    found = of(workload("j-1"), half)
-    assert found.verdict.kind is VerdictKind.INVALID
-    assert "1 of 2 have not reached finished" in found.verdict.reason
+    lifecycle = of(workload("j-1"), half)
+    assert lifecycle.verdict.kind is VerdictKind.INVALID
+    assert "1 of 2 have not reached finished" in lifecycle.verdict.reason

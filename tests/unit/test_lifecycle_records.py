@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle import LifecycleObject, Submission, read_line
-from tests.unit.lifecycles import job, pod, seen
+from tests.unit.lifecycles import job, pod, sighting
 
 
 def test_records_come_back_as_they_were() -> None:
     tracker = Tracker({"j"})
-    tracker.see(seen("workload", "ADDED", job("j", done=9.0), 0.25))
-    tracker.see(seen("pod", "MODIFIED", pod("p", "j", scheduled=1, started=2, finished=3), 3.5))
-    found: dict[str, LifecycleObject] = {}
+    tracker.see(sighting("workload", "ADDED", job("j", done=9.0), 0.25))
+    tracker.see(sighting("pod", "MODIFIED", pod("p", "j", scheduled=1, started=2, finished=3), 3.5))
+    workloads: dict[str, LifecycleObject] = {}
     for line in tracker.workloads["j"].lines():
-        read_line(line, found)
-    assert found == tracker.workloads
+        read_line(line, workloads)
+    assert workloads == tracker.workloads
 
 
 @given(

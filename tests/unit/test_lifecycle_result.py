@@ -12,69 +12,71 @@ from scaletest.report.lifecycle.progress import ProgressPrinter
 from tests.unit.lifecycles import BEGAN, VIEW, of, submission, workload
 
 
-def test_defect_09_all_series_have_one_order() -> None:
+def test_defect_09_all_series_are_ordered_alike() -> None:
     # given workloads that were submitted in the same second, with values that differ
     rows = [workload(f"j-{index}", submitted=0.0, step=1.0 + index) for index in (3, 1, 2)]
-    found = of(*rows)
-    assert [one.workload.name for one in found.courses] == ["j-1", "j-2", "j-3"]
+    lifecycle = of(*rows)
+    assert [course.workload.name for course in lifecycle.courses] == ["j-1", "j-2", "j-3"]
     for name in ("created", "scheduled", "ready"):
-        step = found.step(name)
+        step = lifecycle.step(name)
         assert step is not None
         assert list(step.values) == sorted(step.values, key=lambda value: value or 0.0)
 
 
 def test_defect_11_percentiles_and_parts_of_seconds() -> None:
     rows = [workload(f"j-{index:03}", step=0.001 * (index + 1)) for index in range(300)]
-    found = of(*rows).step("created")
-    assert found is not None and found.spread.p99 is not None and found.spread.p50 is not None
-    assert found.spread.p50.value == pytest.approx(0.1505)
-    assert found.spread.p99.value == pytest.approx(0.29701)
+    created = of(*rows).step("created")
+    assert created is not None and created.spread.p99 is not None and created.spread.p50 is not None
+    assert created.spread.p50.value == pytest.approx(0.1505)
+    assert created.spread.p99.value == pytest.approx(0.29701)
     # refused ones are seen
     refused = [submission("j-x", False, status=403, reason="exceeded quota")]
-    told = result(rows, [*(submission(one.name) for one in rows), *refused], "finished", VIEW)
-    assert told.books.rejected == 1
-    assert told.books.rejections == {"403 exceeded quota": 1}
-    assert told.verdict.kind is VerdictKind.FAIL
+    lifecycle = result(
+        rows, [*(submission(submitted.name) for submitted in rows), *refused], "finished", VIEW
+    )
+    assert lifecycle.books.rejected == 1
+    assert lifecycle.books.rejections == {"403 exceeded quota": 1}
+    assert lifecycle.verdict.kind is VerdictKind.FAIL
 
 
 def test_defect_12_the_answer_of_the_api_has_a_step_of_its_own() -> None:
-    found = of(workload("j-1", accepted=0.02)).step("accepted")
-    assert found is not None and found.values[0] == pytest.approx(0.02)
+    accepted = of(workload("j-1", accepted=0.02)).step("accepted")
+    assert accepted is not None and accepted.values[0] == pytest.approx(0.02)
 
 
-def test_pods_that_run_and_do_not_end_are_said_to() -> None:
-    one, two = workload("j-1"), workload("j-2")
-    for row in (one, two):
+def test_pods_that_run_without_end_are_counted_and_hinted_at_once() -> None:
+    first, second = workload("j-1"), workload("j-2")
+    for row in (first, second):
         row.stamps.pop("finished", None)
         for each in row.pods.values():
             each.stamps.pop("finished", None)
-    for each in two.pods.values():
+    for each in second.pods.values():
         del each.stamps["ready"]
         each.stamps.pop("started", None)
-    found = of(one, two)
-    assert (found.books.pending, found.books.running) == (2, 1)
-    assert "2 of 2 have not reached finished (the pods of 1 run)" in found.verdict.reason
-    assert "--run-seconds" in found.verdict.remedy
+    lifecycle = of(first, second)
+    assert (lifecycle.books.pending, lifecycle.books.running) == (2, 1)
+    assert "2 of 2 have not reached finished (the pods of 1 run)" in lifecycle.verdict.reason
+    assert "--run-seconds" in lifecycle.verdict.remedy
     # and during the run, once
     now = [0.0]
     teller = ProgressPrinter(lambda: now[0])
     stuck = LifecycleProgress(2, 2, 0, {Fate.PENDING: 2}, 2, 2)
-    told = []
+    hinted = []
     for at_s in (1.0, 60.0, 130.0, 200.0):
         now[0] = at_s
         teller.tell(stuck)
-        told.append(teller.hinted)
-    assert told == [False, False, True, True]
+        hinted.append(teller.hinted)
+    assert hinted == [False, False, True, True]
 
 
-def test_head_and_tail_and_errors() -> None:
+def test_workloads_are_selected_by_head_tail_and_errors() -> None:
     rows = [workload(f"j-{index}", submitted=float(index)) for index in range(6)]
     rows[2].mark(
         "pod_group_created", Stamp(watch_s=BEGAN - 100)
     )  # older than its pod: the pod was replaced
 
     def shown(view: WorkloadSelection) -> list[str]:
-        return [one.workload.name for one in of(*rows, view=view).courses]
+        return [course.workload.name for course in of(*rows, view=view).courses]
 
     assert shown(WorkloadSelection()) == ["j-0", "j-1", "j-3", "j-4", "j-5"]
     assert shown(WorkloadSelection(skip_errors=False)) == [f"j-{index}" for index in range(6)]

@@ -19,16 +19,18 @@ def test_both_ends_come_from_one_clock_where_one_saw_both() -> None:
 
 @pytest.mark.parametrize(("back", "value", "clipped"), [(0.4, 0.0, True), (1.5, -1.5, False)])
 def test_a_little_below_zero_is_zero_and_counted(back: float, value: float, clipped: bool) -> None:
-    found = between(Stamp(watch_s=100.0), Stamp(watch_s=100.0 - back))
-    assert found is not None and found[0] == pytest.approx(value) and found.clipped is clipped
+    duration = between(Stamp(watch_s=100.0), Stamp(watch_s=100.0 - back))
+    assert (
+        duration is not None and duration[0] == pytest.approx(value) and duration.clipped is clipped
+    )
 
 
 def test_missing_values_are_counted_and_are_no_zero() -> None:
     whole, half = workload("j-1"), workload("j-2")
     del half.pods["j-2-0"].stamps["ready"]
-    found = of(whole, half).step("ready")
-    assert found is not None
-    assert (found.spread.count, found.missing, found.values[1]) == (1, 1, None)
+    ready = of(whole, half).step("ready")
+    assert ready is not None
+    assert (ready.spread.count, ready.missing, ready.values[1]) == (1, 1, None)
 
 
 def test_a_failed_pod_keeps_no_workload_of_unknown_size_from_finishing() -> None:
@@ -46,7 +48,7 @@ def test_a_failed_pod_keeps_no_workload_of_unknown_size_from_finishing() -> None
     assert "finished" not in timeline(LifecycleObject("j", kind="PodGroup", pods=pods)).passed
 
 
-def test_every_step_has_words() -> None:
+def test_every_lifecycle_step_has_a_description() -> None:
     from scaletest.analysis.lifecycle.phases import MILESTONE_TEXTS, since_text
 
     for step in PHASES:

@@ -16,11 +16,11 @@ from scaletest.lifecycle.templating import text_of
 from tests.unit.lifecycles import BEGAN, plan
 
 
-def test_defect_14_a_second_run_in_the_folder_takes_nothing_away(
+def test_defect_14_a_second_run_in_the_folder_deletes_no_object(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # given a folder in which a submit was interrupted after two of five
-    made = plan(
+    job_plan = plan(
         count=5,
         processes=2,
         api_version="batch/v1",
@@ -28,26 +28,26 @@ def test_defect_14_a_second_run_in_the_folder_takes_nothing_away(
         template=text_of("job", None),
     )
     store, tool = Store(tmp_path), Stopping(2)
-    store.begin(made, [])
-    Submitter(made, store, tool, lambda: BEGAN, fresh=True, stop=tool.stop).run()
+    store.begin(job_plan, [])
+    Submitter(job_plan, store, tool, lambda: BEGAN, fresh=True, stop=tool.stop).run()
     assert [
         row["jobName"] for row in json.loads((tmp_path / "submitted.json").read_text())
     ] == tool.names
     # then the next one goes on, and the one after that has nothing to do
     for expected in (5, 5):
-        Submitter(made, store, tool, lambda: BEGAN + 9).run()
-        assert tool.names == list(made.names())[:expected]
+        Submitter(job_plan, store, tool, lambda: BEGAN + 9).run()
+        assert tool.names == list(job_plan.names())[:expected]
         rows = json.loads((tmp_path / "submitted.json").read_text())
         assert [row["jobName"] for row in rows] == tool.names
     # a dry run submits nothing, and another run is refused the folder
-    words = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
-    assert run(words) == 0
-    assert run([*words, "-n", "6"]) == 2
+    command = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
+    assert run(command) == 0
+    assert run([*command, "-n", "6"]) == 2
     assert "another --output-dir for a new run" in capsys.readouterr().err
     # and what was submitted is taken away, by its label
-    there = Gone(tool.names)
-    assert delete_all(made, there) == 5  # type: ignore[arg-type]
-    assert (there.names_left, there.selector) == ([], f"scaletest/run={made.run}")
+    objects = Gone(tool.names)
+    assert delete_all(job_plan, objects) == 5  # type: ignore[arg-type]
+    assert (objects.names_left, objects.selector) == ([], f"scaletest/run={job_plan.run}")
 
 
 class Stopping:
@@ -75,9 +75,9 @@ class Gone:
     def resource(self, api_version: str, kind: str) -> str:
         return kind
 
-    def names(self, found: str, namespace: str, selector: str) -> list[str]:
+    def names(self, resource: str, namespace: str, selector: str) -> list[str]:
         self.selector = selector
         return list(self.names_left)
 
-    def delete(self, found: str, namespace: str, names: list[str]) -> None:
+    def delete(self, resource: str, namespace: str, names: list[str]) -> None:
         self.names_left = [name for name in self.names_left if name not in names]

@@ -17,22 +17,22 @@ from tests.unit.lifecycles import plan
 @pytest.mark.parametrize("name", [*kinds.KINDS, *kinds.ALIASES])
 def test_defect_02_every_type_has_a_template_that_works(name: str) -> None:
     kind = kinds.find(name)
-    made = plan(kind=name, workers=3, template=text_of(kind.template, None))
-    body = Workloads(made.template, made.values(), made.run).make("j-1")
+    typed_plan = plan(kind=name, workers=3, template=text_of(kind.template, None))
+    body = Workloads(typed_plan.template, typed_plan.values(), typed_plan.run).make("j-1")
     assert body["metadata"]["name"] == "j-1"
     assert body["metadata"]["labels"]["scaletest/workload"] == "j-1"
     assert "${" not in json.dumps(body)
 
 
-def test_defect_15_a_claim_touches_nothing_but_the_pods() -> None:
+def test_defect_15_a_claim_changes_only_the_pods_of_a_template() -> None:
     text = text_of("job", None).replace(
         "backoffLimit: 0", "backoffLimit: 0\n  # status:\n  suspend: false"
     )
     text = text.replace("  name: ${name}", '  name: ${name}\n  annotations: {note: "status: here"}')
-    made = Workloads(
+    workloads = Workloads(
         text, plan().values(), "r", Extras(pvc=True, storage_class="fast", claim_template="gpu")
     )
-    body = made.make("j-1")
+    body = workloads.make("j-1")
     assert body["metadata"]["annotations"] == {"note": "status: here"}
     assert body["spec"]["suspend"] is False
     spec = body["spec"]["template"]["spec"]
@@ -69,7 +69,7 @@ spec:
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "problem"),
     [
         ("a: [", "not valid YAML in line 1"),
         ("- 1", "no Kubernetes object"),
@@ -81,8 +81,8 @@ spec:
         ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '$('}]}\nx: '${'", "dollar sign"),
     ],
 )
-def test_bad_templates_are_explained(text: str, what: str) -> None:
-    with pytest.raises(InvalidValue, match=what):
+def test_bad_templates_are_explained(text: str, problem: str) -> None:
+    with pytest.raises(InvalidValue, match=problem):
         Workloads(text, plan().values(), "r")
 
 
@@ -139,8 +139,8 @@ def test_no_devices_asks_for_no_kind_of_device() -> None:
     ],
 )
 def test_the_pods_of_a_gang_are_known(kind: str, workers: int, pods: int) -> None:
-    made = plan(workers=workers)
-    body = Workloads(text_of(kinds.KINDS[kind].template, None), made.values(), "r").make("j")
+    gang_plan = plan(workers=workers)
+    body = Workloads(text_of(kinds.KINDS[kind].template, None), gang_plan.values(), "r").make("j")
     assert kinds.expected(body) == pods
 
 
@@ -155,5 +155,5 @@ def test_the_pods_of_a_gang_are_known(kind: str, workers: int, pods: int) -> Non
 )
 def test_any_object_has_some_number_of_pods(spec: object) -> None:
     for kind in ("Job", "JobSet", "PyTorchJob", "Deployment", "DistributedWorkload"):
-        found = kinds.expected({"kind": kind, "spec": spec if isinstance(spec, dict) else {}})
-        assert found is None or isinstance(found, int)
+        pods = kinds.expected({"kind": kind, "spec": spec if isinstance(spec, dict) else {}})
+        assert pods is None or isinstance(pods, int)

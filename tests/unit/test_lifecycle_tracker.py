@@ -12,122 +12,122 @@ from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.lifecycle import Stamp, TimeSource
 from scaletest.model.times import epoch
 from scaletest.model.verdict import VerdictKind
-from tests.unit.lifecycles import BEGAN, iso, job, of, pod, seen, submission
+from tests.unit.lifecycles import BEGAN, iso, job, of, pod, sighting, submission
 
 
 def test_a_milestone_keeps_the_apis_second_and_our_arrival() -> None:
     tracker = Tracker({"j"})
-    tracker.see(seen("workload", "ADDED", job("j"), 0.25))
-    tracker.see(seen("pod", "ADDED", pod("p", "j"), 0.5))
-    tracker.see(seen("pod", "MODIFIED", pod("p", "j", scheduled=1.9), 1.95))
+    tracker.see(sighting("workload", "ADDED", job("j"), 0.25))
+    tracker.see(sighting("pod", "ADDED", pod("p", "j"), 0.5))
+    tracker.see(sighting("pod", "MODIFIED", pod("p", "j", scheduled=1.9), 1.95))
     # a later event that shows the same changes nothing
-    tracker.see(seen("pod", "MODIFIED", pod("p", "j", scheduled=1.9), 9.0))
+    tracker.see(sighting("pod", "MODIFIED", pod("p", "j", scheduled=1.9), 9.0))
     stamps = tracker.workloads["j"].pods["uid-p"].stamps
     assert stamps["created"] == Stamp(BEGAN, BEGAN + 0.5)
     assert stamps["scheduled"] == Stamp(BEGAN + 1, BEGAN + 1.95)
 
 
-def test_what_was_listed_has_no_arrival() -> None:
+def test_a_listed_object_has_no_arrival() -> None:
     tracker = Tracker({"j"})
-    tracker.see(seen("pod", "LISTED", pod("p", "j", scheduled=2.0)))
+    tracker.see(sighting("pod", "LISTED", pod("p", "j", scheduled=2.0)))
     assert tracker.workloads["j"].pods["uid-p"].stamps["scheduled"] == Stamp(BEGAN + 2)
 
 
-def test_what_was_listed_gets_no_arrival_from_a_later_event() -> None:
+def test_a_listed_object_gets_no_arrival_from_a_later_event() -> None:
     tracker = Tracker({"j-00aa11"})
     done, bound = job("j-00aa11", done=3.0), claim("j-00aa11-0-scaletest-pvc", "Bound")
     for role, body in (("workload", done), ("pvc", bound), ("podgroup", claim("j-00aa11", ""))):
-        tracker.see(seen(role, "LISTED", body))
+        tracker.see(sighting(role, "LISTED", body))
     # given that it is deleted, or changed, an hour later, and that another object of its kind comes
-    tracker.see(seen("workload", "DELETED", done, 3600.0))
-    tracker.see(seen("pvc", "MODIFIED", bound, 3600.0))
+    tracker.see(sighting("workload", "DELETED", done, 3600.0))
+    tracker.see(sighting("pvc", "MODIFIED", bound, 3600.0))
     for role in ("pvc", "podgroup"):
-        tracker.see(seen(role, "ADDED", claim("j-00aa11-1-scaletest-pvc", "Bound"), 3600.0))
+        tracker.see(sighting(role, "ADDED", claim("j-00aa11-1-scaletest-pvc", "Bound"), 3600.0))
     # then no milestone is thought to have been passed only then
     stamps = tracker.workloads["j-00aa11"].stamps
     assert stamps["finished"] == Stamp(api_s=BEGAN + 3)
     assert {name for name, stamp in stamps.items() if stamp.watch_s is not None} == {"deleted"}
 
 
-def test_a_job_is_finished_when_it_says_so_and_not_when_a_pod_is() -> None:
+def test_a_job_is_finished_by_its_own_status_and_not_by_that_of_a_pod() -> None:
     # given a Job whose first pod failed and is tried again, and one with more pods in all than at
     # once
     tracker = Tracker({"j", "k"})
     for name in ("j", "k"):
-        tracker.see(seen("workload", "ADDED", job(name), 0.0))
+        tracker.see(sighting("workload", "ADDED", job(name), 0.0))
     again = pod("p", "j", scheduled=1, started=2, finished=3)
     again["status"]["phase"] = "Failed"
-    tracker.see(seen("pod", "ADDED", again, 3.0))
-    tracker.see(seen("pod", "ADDED", pod("q", "k", scheduled=1, started=2, finished=3), 3.0))
+    tracker.see(sighting("pod", "ADDED", again, 3.0))
+    tracker.see(sighting("pod", "ADDED", pod("q", "k", scheduled=1, started=2, finished=3), 3.0))
     rows = tracker.workloads.values()
     assert (of(*rows).books.measured, of(*rows).books.pending) == (0, 2)
     # when they say that they are done
     for name in ("j", "k"):
-        tracker.see(seen("workload", "MODIFIED", job(name, done=9.0), 9.0))
+        tracker.see(sighting("workload", "MODIFIED", job(name, done=9.0), 9.0))
     assert of(*rows).books.measured == 2
-    assert {one.milestones["finished"].watch_s for one in of(*rows).courses} == {BEGAN + 9}
+    assert {course.milestones["finished"].watch_s for course in of(*rows).courses} == {BEGAN + 9}
 
 
 def test_an_observed_pod_that_failed_is_no_success() -> None:
     tracker = Tracker()
     body = pod("p", "j", scheduled=1, started=2, finished=3)
     body["status"]["phase"] = "Failed"
-    tracker.see(seen("pod", "MODIFIED", body, 3.0))
-    found = of(*tracker.workloads.values()).books
-    assert (found.measured, found.failed, found.balanced) == (0, 1, True)
+    tracker.see(sighting("pod", "MODIFIED", body, 3.0))
+    account = of(*tracker.workloads.values()).books
+    assert (account.measured, account.failed, account.balanced) == (0, 1, True)
 
 
 def test_finished_pods_that_are_collected_stay_measured() -> None:
     tracker = Tracker({"j"}, bare=True)
     body = pod("j", "j", scheduled=1, started=2, finished=3)
     del body["metadata"]["ownerReferences"]
-    tracker.see(seen("pod", "MODIFIED", body, 3.5))
-    tracker.see(seen("pod", "DELETED", body, 4.0))
-    found = books(
-        [timeline(one) for one in tracker.workloads.values()], [submission("j")], "finished"
+    tracker.see(sighting("pod", "MODIFIED", body, 3.5))
+    tracker.see(sighting("pod", "DELETED", body, 4.0))
+    account = books(
+        [timeline(tracked) for tracked in tracker.workloads.values()], [submission("j")], "finished"
     )
-    assert (found.measured, found.lost, found.balanced) == (1, 0, True)
+    assert (account.measured, account.lost, account.balanced) == (1, 0, True)
 
 
 @pytest.mark.parametrize("kind", ["LISTED", "MODIFIED"])
-def test_an_end_that_nobody_has_a_time_for_counts_and_is_a_missing_value(kind: str) -> None:
+def test_an_end_without_a_time_is_counted_and_its_duration_is_missing(kind: str) -> None:
     # given a pod that was listed, or changed while nobody watched, and does not say when it ended
     tracker = Tracker({"j"}, bare=True)
     body = pod("j", "j", scheduled=1, started=2, finished=3)
     del body["metadata"]["ownerReferences"]
     for state in body["status"]["containerStatuses"]:
         state["state"]["terminated"] = {"exitCode": 0, "startedAt": None}
-    tracker.see(seen("pod", kind, body))
-    tracker.see(seen("pod", "DELETED", body))
-    found = of(*tracker.workloads.values())
-    assert (found.books.measured, found.books.lost) == (1, 0)
-    assert found.step("total_finished") is None
+    tracker.see(sighting("pod", kind, body))
+    tracker.see(sighting("pod", "DELETED", body))
+    lifecycle = of(*tracker.workloads.values())
+    assert (lifecycle.books.measured, lifecycle.books.lost) == (1, 0)
+    assert lifecycle.step("total_finished") is None
     # a time that its container says is taken
     tracker = Tracker({"k"}, bare=True)
     body = pod("k", "k", scheduled=1, started=2, finished=3)
     del body["metadata"]["ownerReferences"]
-    tracker.see(seen("pod", kind, body))
+    tracker.see(sighting("pod", kind, body))
     assert timeline(tracker.workloads["k"]).stamp("finished") == Stamp(BEGAN + 3)
 
 
-def test_what_vanishes_unseen_is_lost_and_not_dropped() -> None:
+def test_a_workload_that_vanishes_unobserved_is_counted_as_lost() -> None:
     tracker = Tracker({"j", "k"})
     tracker.submitted("j", "n", BEGAN, BEGAN)
     tracker.submitted("k", "n", BEGAN, BEGAN + 50)  # accepted after the list was asked for
-    tracker.see(seen("workload", "SYNCED", {"uids": set()}, 10.0))
-    found = books(
-        [timeline(one) for one in tracker.workloads.values()],
+    tracker.see(sighting("workload", "SYNCED", {"uids": set()}, 10.0))
+    account = books(
+        [timeline(tracked) for tracked in tracker.workloads.values()],
         [submission("j"), submission("k")],
         "finished",
     )
-    assert (found.lost, found.pending, found.balanced) == (1, 1, True)
+    assert (account.lost, account.pending, account.balanced) == (1, 1, True)
 
 
 def test_defect_07_foreign_pods_and_groups_are_counted_and_left_alone() -> None:
     tracker = Tracker({"j"})
-    tracker.see(seen("pod", "ADDED", {"metadata": {"name": "stranger", "uid": "u"}}, 1.0))
+    tracker.see(sighting("pod", "ADDED", {"metadata": {"name": "stranger", "uid": "u"}}, 1.0))
     tracker.see(
-        seen("podgroup", "ADDED", {"metadata": {"name": "x", "uid": "v", "labels": {}}}, 1.0)
+        sighting("podgroup", "ADDED", {"metadata": {"name": "x", "uid": "v", "labels": {}}}, 1.0)
     )
     assert tracker.workloads == {}
     assert tracker.foreign == {"pod": 1, "podgroup": 1}
@@ -142,50 +142,55 @@ def claim(name: str, phase: str) -> dict[str, Any]:
 
 def test_defect_05_the_bind_of_a_claim_is_measured_from_its_request() -> None:
     tracker = Tracker({"j-00aa11"})
-    tracker.see(seen("pvc", "ADDED", claim("j-00aa11-0-scaletest-pvc", "Pending"), 1.0))
-    tracker.see(seen("pvc", "MODIFIED", claim("j-00aa11-0-scaletest-pvc", "Bound"), 4.5))
-    found = of(*tracker.workloads.values()).step("pvc_bound")
-    assert found is not None and found.values == (3.5,)
+    tracker.see(sighting("pvc", "ADDED", claim("j-00aa11-0-scaletest-pvc", "Pending"), 1.0))
+    tracker.see(sighting("pvc", "MODIFIED", claim("j-00aa11-0-scaletest-pvc", "Bound"), 4.5))
+    bound = of(*tracker.workloads.values()).step("pvc_bound")
+    assert bound is not None and bound.values == (3.5,)
 
 
 def device_claim(name: str, pod_name: str, **status: Any) -> dict[str, Any]:
     owner = {"kind": "Pod", "name": pod_name, "uid": f"uid-{pod_name}"}
-    made = {
+    metadata = {
         "name": name,
         "uid": f"uid-{name}",
         "creationTimestamp": iso(BEGAN),
         "ownerReferences": [owner],
     }
-    return {"metadata": made, "status": status}
+    return {"metadata": metadata, "status": status}
 
 
 def test_devices_are_allocated_when_all_claims_of_a_pod_have_theirs() -> None:
     name = "j-00aa11"
     # given a pod with two claims of its own and one that it shares, seen after its first claim
     mine = pod(f"{name}-x", name)
-    rows = [{"name": one, "resourceClaimTemplateName": "t"} for one in ("a", "b")]
+    rows = [{"name": claim, "resourceClaimTemplateName": "t"} for claim in ("a", "b")]
     mine["spec"]["resourceClaims"] = [*rows, {"name": "c", "resourceClaimName": "shared"}]
     tracker = Tracker({name})
-    tracker.see(seen("claim", "ADDED", device_claim("a", f"{name}-x"), 1.0))
+    tracker.see(sighting("claim", "ADDED", device_claim("a", f"{name}-x"), 1.0))
     tracker.see(
-        seen("claim", "MODIFIED", device_claim("a", f"{name}-x", allocation={"devices": {}}), 2.0)
+        sighting(
+            "claim", "MODIFIED", device_claim("a", f"{name}-x", allocation={"devices": {}}), 2.0
+        )
     )
-    tracker.see(seen("pod", "ADDED", mine, 2.5))
-    tracker.see(seen("claim", "ADDED", device_claim("b", f"{name}-x"), 3.0))
+    tracker.see(sighting("pod", "ADDED", mine, 2.5))
+    tracker.see(sighting("claim", "ADDED", device_claim("b", f"{name}-x"), 3.0))
     stamps = tracker.workloads[name].pods[f"uid-{name}-x"].stamps
     assert stamps["claim_created"] == Stamp(BEGAN, BEGAN + 1.0)
     assert "claim_allocated" not in stamps
     # when the second has its devices, expect its time, the API's too where there is one of all
     with_time = {"devices": {}, "allocationTimestamp": iso(BEGAN + 5)}
     tracker.see(
-        seen("claim", "MODIFIED", device_claim("b", f"{name}-x", allocation=with_time), 5.25)
+        sighting("claim", "MODIFIED", device_claim("b", f"{name}-x", allocation=with_time), 5.25)
     )
     assert stamps["claim_allocated"] == Stamp(None, BEGAN + 5.25)
-    found = of(*tracker.workloads.values(), until="scheduled").step("claim_allocated")
-    assert found is not None and (found.values, found.sources) == ((4.25,), {"watch": 1})
+    allocated = of(*tracker.workloads.values(), until="scheduled").step("claim_allocated")
+    assert allocated is not None and (allocated.values, allocated.sources) == (
+        (4.25,),
+        {"watch": 1},
+    )
 
 
-def test_a_claim_that_nobody_saw_allocated_gets_no_time() -> None:
+def test_a_claim_whose_allocation_was_not_observed_gets_no_time() -> None:
     name = "j-00aa11"
     mine = pod(f"{name}-x", name) | {
         "spec": {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}]}
@@ -193,18 +198,18 @@ def test_a_claim_that_nobody_saw_allocated_gets_no_time() -> None:
     allocated = device_claim("a", f"{name}-x", allocation={"devices": {}})
     for kind, at_s in (("LISTED", None), ("DELETED", 9.0)):
         tracker = Tracker({name})
-        tracker.see(seen("pod", "LISTED", mine))
-        tracker.see(seen("claim", kind, allocated, at_s))
+        tracker.see(sighting("pod", "LISTED", mine))
+        tracker.see(sighting("claim", kind, allocated, at_s))
         stamps = tracker.workloads[name].pods[f"uid-{name}-x"].stamps
         assert stamps["claim_allocated"] == Stamp()
     # and one that was made by hand, or for somebody else, is nobody's
     tracker = Tracker({name})
     tracker.see(
-        seen(
+        sighting(
             "claim", "ADDED", {"metadata": {"name": f"{name}-hand", "uid": "u"}, "status": {}}, 1.0
         )
     )
-    tracker.see(seen("claim", "ADDED", device_claim("a", "stranger"), 1.0))
+    tracker.see(sighting("claim", "ADDED", device_claim("a", "stranger"), 1.0))
     assert (tracker.workloads, tracker.foreign) == ({}, {"claim": 1})
 
 
@@ -226,7 +231,7 @@ def test_defect_06_evictions_and_claims_of_one_workload_do_not_mix() -> None:
         ("ProvisioningSucceeded", 5),
         ("Evict", 30),
     ):
-        tracker.see(seen("event", "ADDED", happening(reason, f"{name}-claim", at_s), at_s))
+        tracker.see(sighting("event", "ADDED", happening(reason, f"{name}-claim", at_s), at_s))
     stamps = tracker.workloads[name].stamps
     assert {key: stamp.api_s for key, stamp in stamps.items()} == {
         "evicted": BEGAN + 9, "pvc_requested": BEGAN + 2, "pvc_bound": BEGAN + 5
@@ -235,10 +240,10 @@ def test_defect_06_evictions_and_claims_of_one_workload_do_not_mix() -> None:
 
 def test_defect_08_a_gang_is_scheduled_when_its_last_pod_is() -> None:
     tracker = Tracker({"j"})
-    tracker.see(seen("workload", "ADDED", job("j", parallelism=3), 0.0))
+    tracker.see(sighting("workload", "ADDED", job("j", parallelism=3), 0.0))
     for index, at_s in enumerate((1.0, 8.0, 4.0)):
-        tracker.see(seen("pod", "ADDED", pod(f"p{index}", "j"), 0.5))
-        tracker.see(seen("pod", "MODIFIED", pod(f"p{index}", "j", scheduled=at_s), at_s))
+        tracker.see(sighting("pod", "ADDED", pod(f"p{index}", "j"), 0.5))
+        tracker.see(sighting("pod", "MODIFIED", pod(f"p{index}", "j", scheduled=at_s), at_s))
     stamp = timeline(tracker.workloads["j"]).stamp("scheduled")
     assert stamp == Stamp(BEGAN + 8, BEGAN + 8)
     # one pod is missing: nothing is invented
@@ -248,31 +253,31 @@ def test_defect_08_a_gang_is_scheduled_when_its_last_pod_is() -> None:
 
 def test_events_give_microseconds() -> None:
     tracker = Tracker({"j"})
-    tracker.see(seen("pod", "LISTED", pod("p", "j", scheduled=2.0)))
+    tracker.see(sighting("pod", "LISTED", pod("p", "j", scheduled=2.0)))
     row = happening("Scheduled", "p", 2) | {"eventTime": "2026-09-21T14:13:22.123456Z"}
     row["involvedObject"]["uid"] = "uid-p"
-    tracker.see(seen("event", "ADDED", row, 2.5))
+    tracker.see(sighting("event", "ADDED", row, 2.5))
     stamp = tracker.workloads["j"].pods["uid-p"].stamps["scheduled"]
     assert stamp.event_s == pytest.approx(BEGAN + 2.123456)
-    found = between(Stamp(api_s=BEGAN), stamp)
-    assert found is not None and found.source is TimeSource.EVENT
+    duration = between(Stamp(api_s=BEGAN), stamp)
+    assert duration is not None and duration.source is TimeSource.EVENT
     # also when the list of Events is there before that of the pods
     tracker = Tracker({"j-00aa11"})
     row["involvedObject"]["name"] = "j-00aa11-0"
-    tracker.see(seen("event", "LISTED", row))
-    tracker.see(seen("pod", "LISTED", pod("p", "j-00aa11", scheduled=2.0)))
+    tracker.see(sighting("event", "LISTED", row))
+    tracker.see(sighting("pod", "LISTED", pod("p", "j-00aa11", scheduled=2.0)))
     assert tracker.workloads["j-00aa11"].pods["uid-p"].stamps["scheduled"] == stamp
 
 
 def test_a_failed_job_says_why() -> None:
     tracker = Tracker({"j"})
-    tracker.see(seen("workload", "MODIFIED", job("j", failed="BackoffLimitExceeded"), 3.0))
-    found = of(*tracker.workloads.values())
-    assert found.books.failed == 1
-    assert found.verdict.kind is VerdictKind.FAIL
-    assert "BackoffLimitExceeded" in found.verdict.reason
+    tracker.see(sighting("workload", "MODIFIED", job("j", failed="BackoffLimitExceeded"), 3.0))
+    lifecycle = of(*tracker.workloads.values())
+    assert lifecycle.books.failed == 1
+    assert lifecycle.verdict.kind is VerdictKind.FAIL
+    assert "BackoffLimitExceeded" in lifecycle.verdict.reason
 
 
 @pytest.mark.parametrize("text", ["", "2026", None, 3, "2026-13-01T00:00:00Z", "x"])
-def test_no_time_is_made_of_nonsense(text: object) -> None:
+def test_a_nonsense_timestamp_gives_no_time(text: object) -> None:
     assert epoch(text) is None or text == "2026"

@@ -159,7 +159,7 @@ def test_open_load_submits_nothing_that_is_due_after_its_end() -> None:
     loop.close()
 
 
-def test_what_a_full_queue_refused_keeps_its_intended_start_and_order() -> None:
+def test_requests_refused_by_a_full_queue_keep_their_intended_start_and_order() -> None:
     clock, records = Clock(), []
     client: Any = FakeClient(lambda request: replied(request.id, wait_s=0.0, run_s=0.0), room=2)
     clock.now = 1.0
@@ -238,7 +238,7 @@ def test_a_reply_that_comes_while_a_step_ends_is_counted_once(
     monkeypatch.setattr(OpenLoop, "close", close)
     order = LoadOrder(60.0, pace=iter([0.0, 0.0, 0.0, 1e6]), patience_s=0.0)
     load = QueueLoad(lambda: nullcontext(client), "q")  # type: ignore[arg-type,return-value]
-    found = load.measure(order, lambda: len(client.submitted) == 3, lambda ended, failed: None)
+    step = load.measure(order, lambda: len(client.submitted) == 3, lambda ended, failed: None)
     # expect its record, and the other two as what has no reply
-    assert sorted(one.outcome for one in found.samples) == [OK, TIMED_OUT, TIMED_OUT]
-    assert found.unsent == 0
+    assert sorted(sample.outcome for sample in step.samples) == [OK, TIMED_OUT, TIMED_OUT]
+    assert step.unsent == 0

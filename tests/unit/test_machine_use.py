@@ -65,11 +65,11 @@ def test_a_late_step_blames_who_had_the_cores(
     assert assess(SaturationPlan("t"), step(around, cpu=cpu), LATE).tester.startswith(blamed)
 
 
-def test_a_cpu_limit_of_the_tester_is_its_own() -> None:
+def test_a_cpu_limit_of_the_tester_makes_the_tester_the_bottleneck() -> None:
     plan = SaturationPlan("t")
-    found = assess(plan, step(OTHERS, cpu=0.2, throttled_s=3.0, throttled_periods=0.4), LATE)
-    assert found.tester.startswith("the tester was the bottleneck")
-    assert found.tester.endswith(", and its CPU limit throttled it in 40% of the periods")
+    assessed = assess(plan, step(OTHERS, cpu=0.2, throttled_s=3.0, throttled_periods=0.4), LATE)
+    assert assessed.tester.startswith("the tester was the bottleneck")
+    assert assessed.tester.endswith(", and its CPU limit throttled it in 40% of the periods")
     # steps of older runs tell only seconds, which are those of all CPUs together
     old = assess(plan, step(OTHERS, cpu=0.2, throttled_s=3.0), LATE)
     assert old.tester.endswith(", and its CPU limit throttled it")
@@ -78,7 +78,7 @@ def test_a_cpu_limit_of_the_tester_is_its_own() -> None:
     assert rare.tester.startswith("the machine was busy")
 
 
-def test_nobody_filled_a_machine_with_free_cores() -> None:
+def test_a_machine_with_free_cores_was_not_full() -> None:
     assert machine_full(replace(OTHERS, busy=3.0)) == ""
 
 
@@ -86,15 +86,15 @@ def test_a_step_is_read_as_it_was_written() -> None:
     activity = Activity(
         {State.FILE_LOCK: 9.0, State.ON_CPU: 1.0}, (Wait(State.FILE_LOCK, "/l", 9.0),)
     )
-    made = step(replace(OTHERS, activities=(activity,)))
-    assert SaturationStep.from_json(made.to_json()) == made
+    written = step(replace(OTHERS, activities=(activity,)))
+    assert SaturationStep.from_json(written.to_json()) == written
     assert SaturationStep.from_json(step(None).to_json()) == step(None)
 
 
 @pytest.mark.parametrize(
     "text", ['"x"', '{"cores": -1}', '{"cores": 1}', '{"cores": 1, "busy": "x"}']
 )
-def test_a_wrong_one_is_refused(text: str) -> None:
+def test_a_step_with_invalid_machine_use_is_refused(text: str) -> None:
     line = step(None).to_json()[:-1] + f',"around":{text}}}'
     with pytest.raises(InvalidValue):
         SaturationStep.from_json(line)
@@ -107,24 +107,26 @@ def test_the_report_says_what_limits_the_service() -> None:
     )
     lock = Activity({State.FILE_LOCK: 9.0, State.ON_CPU: 1.0}, (Wait(State.FILE_LOCK, "/l", 9.0),))
     idle = Activity({State.IDLE: 10.0})
-    held = [Attempt(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(1000)]
+    steady = [
+        Attempt(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(1000)
+    ]
     late = [Attempt(n, 1, True, n / 200, n / 200, n / 200, n / 100 + 0.01, OK) for n in range(2000)]
     first = replace(step(replace(QUIET, activities=(idle,))), phase="sweep")
     second = replace(
         first, number=1, level=200.0, requests=2000, around=replace(QUIET, activities=(lock,))
     )
-    result = evaluate(plan, [first, second], {0: held, 1: late})
+    result = evaluate(plan, [first, second], {0: steady, 1: late})
     assert result.steps[-1].saturated
-    told = words.ceiling(result)
+    ceiling = words.ceiling(result)
     assert (
-        told
+        ceiling
         == "at 200/s the service's time: file lock 90% (/l), on a CPU 10%; of 4 cores it used 0.20,"
         " the tester 0.30, other programs 0.10"
     )
-    assert told in words.told(result)
+    assert ceiling in words.told(result)
     # what others took of a busy machine is a warning
     busy = replace(OTHERS, activities=(lock,))
-    result = evaluate(plan, [first, replace(second, around=busy)], {0: held, 1: late})
+    result = evaluate(plan, [first, replace(second, around=busy)], {0: steady, 1: late})
     assert any(
         line.startswith("the machine was busy: other programs used 3.4") for line in result.warnings
     )
@@ -148,7 +150,7 @@ def test_a_service_that_waits_for_its_clients_is_idle() -> None:
     )
 
 
-def test_nothing_is_said_of_a_service_elsewhere() -> None:
+def test_the_report_names_no_limit_of_a_service_on_another_machine() -> None:
     result = evaluate(
         SaturationPlan("t", mode="sweep", start=100.0),
         [replace(step(QUIET), phase="sweep")],
@@ -157,14 +159,14 @@ def test_nothing_is_said_of_a_service_elsewhere() -> None:
     assert words.ceiling(result) == ""
 
 
-def test_the_machines_time() -> None:
+def test_busy_cpu_time_of_the_machine_is_read_from_proc_stat() -> None:
     text = "cpu  100 20 30 1000 50 6 4 40 10 0\ncpu0 1 2 3 4\ncpu1 1 2 3 4\nintr 5\n"
     assert parse_machine(text) == (2, 200 / TICKS_PER_S)
     assert machine_time().cores >= 1
 
 
 @given(st.text(max_size=80))
-def test_any_text_has_no_time_or_some(text: str) -> None:
+def test_any_text_gives_a_busy_time_of_zero_or_more(text: str) -> None:
     assert parse_machine(text).busy_s >= 0
 
 
@@ -202,7 +204,7 @@ def test_the_first_process_of_a_server_is_found() -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_nobody_serves_a_free_port() -> None:
+def test_a_free_port_has_no_server_process() -> None:
     with socket.socket() as server:
         # bound, so that nobody else takes it, and not yet listening
         server.bind(("127.0.0.1", 0))
@@ -258,7 +260,7 @@ def test_tester_and_service_are_told_apart() -> None:
     assert activity.seconds.get(State.ON_CPU, 0.0) > 0
 
 
-def test_a_service_that_is_gone_leaves_the_machine() -> None:
+def test_the_cpu_time_of_an_ended_service_is_zero() -> None:
     with subprocess.Popen(["true"]) as process:
         pass
     around = (

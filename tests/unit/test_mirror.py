@@ -144,14 +144,14 @@ def test_a_part_that_was_unsteady_is_replaced_by_another_pair() -> None:
     assert further_pair(Plan(limit=4, order="mirrored", max_step_s=1000.0), measured_again) == []
 
 
-def test_there_is_no_further_pair_without_time_or_where_the_time_is_fixed() -> None:
+def test_no_further_pair_is_measured_without_time_left_or_with_a_fixed_time() -> None:
     steps = measured(dict.fromkeys(TIMES, 1.0), ratio=1.85, relative=0.3)
     assert further_pair(PLAN, steps)
     assert further_pair(Plan(limit=4, order="mirrored", max_step_s=20.0), steps) == []
     assert further_pair(Plan(limit=4, order="mirrored", step_s=20.0), steps) == []
 
 
-def test_what_one_step_leaves_of_its_time_another_may_use() -> None:
+def test_time_left_over_by_one_step_is_available_to_others() -> None:
     plan = Plan(limit=4, order="mirrored", max_step_s=40.0)
     ratio = further_pair(plan, measured(dict.fromkeys(TIMES, 1.0), ratio=1.85, relative=0.3))
     # 3 x 40 s less the 60 s spent, for six measurings
@@ -230,10 +230,10 @@ def parts(draw: st.DrawFn, workers: int, repeat: int) -> StepPart:
     return StepPart(workers, repeat, seconds, at_s, rate, tail(ends), draw(st.booleans()))
 
 
-def is_an_interval(found: Ratio) -> bool:
+def is_an_interval(ratio: Ratio) -> bool:
     return (
-        0.0 <= found.low <= found.value * (1 + 1e-9)
-        and found.value <= found.high * (1 + 1e-9) <= math.inf
+        0.0 <= ratio.low <= ratio.value * (1 + 1e-9)
+        and ratio.value <= ratio.high * (1 + 1e-9) <= math.inf
     )
 
 

@@ -139,7 +139,7 @@ def test_the_busiest_engines_are_kept() -> None:
     assert Activity.from_dict(row).engines == row["engines"] and row["waits"]
 
 
-def test_objects_hold_nothing_that_a_terminal_obeys() -> None:
+def test_names_of_objects_hold_no_control_characters() -> None:
     row = Activity({}, (Wait(State.DISK, "a\x1b[31m\u202eb", 1.0),)).to_dict()
     assert row["waits"][0]["object"].isprintable()
 
@@ -163,7 +163,7 @@ def test_objects_hold_nothing_that_a_terminal_obeys() -> None:
         {"seconds": {}, "waits": [{"state": "disk", "object": "a", "seconds": 1}] * 5},
     ],
 )
-def test_what_is_no_activity_is_refused(row: object) -> None:
+def test_an_invalid_activity_is_refused(row: object) -> None:
     with pytest.raises(InvalidValue):
         Activity.from_dict(row)
 

@@ -127,10 +127,9 @@ class Node:
         cpu, memory = "cgroup/cpu,cpuacct", "cgroup/memory"
         self.write(f"{cpu}/cpu.cfs_quota_us", "20000\n")
         self.write(f"{cpu}/cpu.cfs_period_us", "100000\n")
-        held = 700_000_000 + 800_000_000 * grown
-        rows = (
-            f"nr_periods {10 + 20 * grown}\nnr_throttled {4 + 15 * grown}\nthrottled_time {held}\n"
-        )
+        throttled_ns = 700_000_000 + 800_000_000 * grown
+        periods = f"nr_periods {10 + 20 * grown}\nnr_throttled {4 + 15 * grown}\n"
+        rows = f"{periods}throttled_time {throttled_ns}\n"
         self.write(f"{cpu}/cpu.stat", rows)
         self.write(f"{cpu}/cpuacct.usage", f"{5_000_000_000 + 190_000_000 * grown}\n")
         self.write(f"{memory}/memory.limit_in_bytes", "1073741824\n")
@@ -221,7 +220,7 @@ def test_the_container_is_read_by_both_versions(node: Node, version: Callable[..
     assert reader.read()["container"] == pytest.approx({**levels, **rates})
 
 
-def test_without_a_limit_a_container_has_none(node: Node) -> None:
+def test_a_container_without_a_limit_has_no_figure_of_it(node: Node) -> None:
     node.version_2()
     node.write("cgroup/kubepods/pod1/cpu.max", "max 100000\n")
     node.write("cgroup/kubepods/pod1/memory.max", "max\n")
@@ -237,7 +236,7 @@ def test_without_a_limit_a_container_has_none(node: Node) -> None:
 
 
 @pytest.mark.parametrize(("group", "used"), [("/pod/c1", 0.5), ("/", None)])
-def test_what_a_container_uses_is_told_of_the_group_that_has_the_limit(
+def test_the_use_of_a_container_is_read_from_the_group_with_the_limit(
     node: Node, group: str, used: float | None
 ) -> None:
     """Version 1 may count CPU time in a hierarchy of its own: there the root holds all programs of
@@ -284,7 +283,7 @@ def test_interfaces_that_are_gone_are_forgotten(node: Node) -> None:
     assert reader.read()["network:eth0"]["speed"] == 1.25e8
 
 
-def test_clocks_and_heat_are_those_of_some_cpus(node: Node) -> None:
+def test_clocks_and_temperatures_are_read_of_a_few_cpus(node: Node) -> None:
     for number in range(20):
         node.cpu(number, clock=3_000_000, heat=number)
     reader = node.reader()
@@ -329,7 +328,7 @@ def test_files_that_are_absent_leave_their_figures_out(tmp_path: Path) -> None:
     assert bare.read() == bare.read() == {}
 
 
-def test_whole_disks_are_not_guessed(node: Node) -> None:
+def test_without_sysfs_no_disk_is_reported(node: Node) -> None:
     for folder in (node.root / "sys/block").iterdir():
         folder.rmdir()
     (node.root / "sys/block").rmdir()
@@ -345,17 +344,17 @@ def test_a_disk_that_is_plugged_in_later_is_read_from_its_second_reading_on(node
     reader.read()
     more = "   8      16 sdb {0} 0 {0} {0} 0 0 0 0 0 {0} 0 0 0 0 0 0 0\n"
     (node.root / "sys/block/sdb").mkdir()
-    seen = []
+    readings = []
     for reads in (100, 200):
         node.write(
             "proc/diskstats", DISKS.format(reads=1, sectors=1, ms=1, busy=1) + more.format(reads)
         )
         node.now += 1.0
-        seen.append(reader.read().get("disk:sdb"))
-    assert seen == [None, {"busy": 0.1, "read": 51200.0, "written": 0.0, "wait_s": 0.001}]
+        readings.append(reader.read().get("disk:sdb"))
+    assert readings == [None, {"busy": 0.1, "read": 51200.0, "written": 0.0, "wait_s": 0.001}]
 
 
-def test_only_the_busiest_are_told(node: Node) -> None:
+def test_only_the_busiest_disks_and_interfaces_are_reported(node: Node) -> None:
     disk = " 8 0 {name} 1 0 8 1 0 0 0 0 0 {busy} 1 0 0 0 0 0 0\n"
     network = " {name}: {received} 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
     for number in range(20):
@@ -423,11 +422,11 @@ LINES = [
     "nr_periods 1\nnr_throttled 2\n",
     "-1",
 ]
-WORDS = sorted(
+FILE_WORDS = sorted(
     {word for text in LINES for word in text.split()} | {"٣", "1e9", "9" * 5000, "-3", "\x00", "²"}
 )
 TEXTS = st.text(max_size=80) | st.lists(
-    st.sampled_from([*WORDS, "\n", "\n", ":"]), max_size=60
+    st.sampled_from([*FILE_WORDS, "\n", "\n", ":"]), max_size=60
 ).map(" ".join)
 
 
@@ -458,8 +457,10 @@ def test_a_rate_is_growth_by_time(
     before: dict[str, float], now: dict[str, float], interval_s: float
 ) -> None:
     rates = figures(ResourceReading(counters=before), ResourceReading(counters=now), interval_s)
-    told = {
+    grown = {
         name for name in before.keys() & now.keys() if now[name] >= before[name] and interval_s > 0
     }
-    assert rates.keys() == told
-    assert all(rates[name] * interval_s == pytest.approx(now[name] - before[name]) for name in told)
+    assert rates.keys() == grown
+    assert all(
+        rates[name] * interval_s == pytest.approx(now[name] - before[name]) for name in grown
+    )

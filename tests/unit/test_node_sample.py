@@ -33,7 +33,7 @@ def sample(**changes: Any) -> NodeSample:
 
 
 @given(st.dictionaries(NAMES, FIGURES, max_size=5))
-def test_what_is_written_is_read_again(resources: dict[str, dict[str, float]]) -> None:
+def test_a_written_sample_is_read_back(resources: dict[str, dict[str, float]]) -> None:
     written = sample(resources=resources)
     assert NodeSample.from_dict(written.to_dict()) == written
 
@@ -69,7 +69,7 @@ def test_figures_below_zero_are_unknown_but_for_temperatures() -> None:
         {"node": 1},
     ],
 )
-def test_what_is_wrong_is_refused(changes: dict[str, Any]) -> None:
+def test_an_invalid_sample_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
         NodeSample.from_dict({**sample().to_dict(), **changes})
 

@@ -19,7 +19,7 @@ from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.model.errors import Unreachable
 from scaletest.operator import accounts, benchmark_reconciler, queueing, status
 from scaletest.operator.benchmark_reconciler import ReconcileSettings
-from tests.unit.test_operator import (
+from tests.unit.fake_cluster import (
     IPERF,
     FakeCluster,
     asked,
@@ -39,15 +39,15 @@ def requests_of_a_set(count: int) -> int:
     """Everything that is asked for while a set of so many is measured."""
     cluster = FakeCluster()
     asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=count)
-    kept = settings(cluster)
+    reconcile_settings = settings(cluster)
     for _ in range(20 * count):
-        if "finishedAt" in look_at_set(cluster, kept):
+        if "finishedAt" in look_at_set(cluster, reconcile_settings):
             break
         for plural, name in [key for key in cluster.objects if key[0] == "iperfs"]:
             if not benchmark_reconciler.ended(cluster.objects[plural, name]):
                 look(cluster, name)
-    found = cluster.objects["benchmarksets", "set"]["status"]
-    assert (found["succeeded"], found["count"]) == (count, count)
+    state = cluster.objects["benchmarksets", "set"]["status"]
+    assert (state["succeeded"], state["count"]) == (count, count)
     return cluster.requests
 
 
@@ -56,7 +56,7 @@ def test_16_the_requests_of_a_set_grow_with_it_and_not_with_its_square() -> None
     assert many / 100 < 1.02 * few / 20
 
 
-def test_16_of_those_that_wait_only_the_oldest_asks() -> None:
+def test_16_only_the_oldest_waiting_benchmark_asks_for_the_lock() -> None:
     # given one that measures, and three hundred that have been told to wait
     cluster = FakeCluster()
     cluster.ready = False
@@ -73,8 +73,12 @@ def test_16_of_those_that_wait_only_the_oldest_asks() -> None:
     turns = queueing.Turns(lambda: now)
 
     def who() -> list[str]:
-        places = [place for one in everyone if (place := queueing.turn_of(one))]
-        return [one["metadata"]["name"] for one in everyone if not turns.waits(one, lambda: places)]
+        places = [place for document in everyone if (place := queueing.turn_of(document))]
+        return [
+            document["metadata"]["name"]
+            for document in everyone
+            if not turns.waits(document, lambda: places)
+        ]
 
     # expect the oldest alone to ask
     assert who() == ["b-0"]
@@ -91,16 +95,14 @@ def test_16_of_those_that_wait_only_the_oldest_asks() -> None:
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 60), (10, 600), (300, 900)])
-def test_16_those_that_wait_in_queues_are_looked_at_the_more_seldom_the_more_they_are(
-    count: int, most: int
-) -> None:
+def test_16_many_queued_benchmarks_are_each_reconciled_less_often(count: int, most: int) -> None:
     # given so many that were told to wait in a queue
-    said = {"phase": "Pending", "message": "waits in queue team until all parts are admitted"}
+    waiting = {"phase": "Pending", "message": "waits in queue team until all parts are admitted"}
     everyone = [
         {
             "metadata": {"uid": f"u{number}", "namespace": "ns"},
             "spec": {"gang": "kueue"},
-            "status": said,
+            "status": waiting,
         }
         for number in range(count)
     ]
@@ -110,8 +112,8 @@ def test_16_those_that_wait_in_queues_are_looked_at_the_more_seldom_the_more_the
     looks = dict.fromkeys(range(count), 0)
     for second in range(60):
         now = float(second)
-        for number, one in enumerate(everyone):
-            looks[number] += not turns.checked_recently(one)
+        for number, document in enumerate(everyone):
+            looks[number] += not turns.checked_recently(document)
     # expect all together to be looked at no more than ten times a second, and nobody to be
     # forgotten
     assert sum(looks.values()) <= most and min(looks.values()) >= 1
@@ -134,15 +136,15 @@ def until_ready(cluster: FakeCluster) -> None:
     assert until_ended(cluster, "first")["phase"] == "Completed"
 
 
-def test_who_is_paused_is_not_looked_at_until_something_changes() -> None:
+def test_a_paused_benchmark_is_not_reconciled_until_it_changes() -> None:
     cluster = FakeCluster()
     asked(cluster, paused=True)
     assert look(cluster)["message"] == benchmark_reconciler.PAUSED
-    found = cluster.objects["iperfs", "one"]
-    assert queueing.paused(found)
-    assert not queueing.paused({**found, "spec": {"paused": False}})
-    found["metadata"]["generation"] = 2
-    assert not queueing.paused(found)
+    document = cluster.objects["iperfs", "one"]
+    assert queueing.paused(document)
+    assert not queueing.paused({**document, "spec": {"paused": False}})
+    document["metadata"]["generation"] = 2
+    assert not queueing.paused(document)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_who_is_paused_is_not_looked_at_until_something_changes() -> None:
         ('pods "x" is forbidden: exceeded quota: few', preflight.QUOTA_S),
     ],
 )
-def test_pods_that_admission_refuses_fail_the_benchmark_with_its_words(
+def test_pods_refused_by_admission_fail_the_benchmark_with_its_message(
     message: str, fails_after: float
 ) -> None:
     # given a Job whose pods may not be made
@@ -170,15 +172,15 @@ def test_pods_that_admission_refuses_fail_the_benchmark_with_its_words(
             EVENTS, {**event, "message": text, "lastTimestamp": f"2026-01-01T00:00:0{number}Z"}
         )
     # expect its words at once, and the end as soon as trying again is no use
-    found = look(cluster)
-    assert (found["phase"], found["message"]) == ("Preparing", message)
+    state = look(cluster)
+    assert (state["phase"], state["message"]) == ("Preparing", message)
     cluster.now += fails_after + 1
-    found = until_ended(cluster)
-    assert (found["phase"], found["failure"], found["message"]) == ("Failed", "refused", message)
+    state = until_ended(cluster)
+    assert (state["phase"], state["failure"], state["message"]) == ("Failed", "refused", message)
     assert {plural for plural, _ in cluster.objects} == {"iperfs", "configmaps", "leases", "events"}
 
 
-def test_what_may_pass_is_waited_for() -> None:
+def test_a_passing_error_of_admission_is_waited_for() -> None:
     assert not preflight.final("Error creating: failed calling webhook: connection refused", 1e6)
 
 
@@ -195,20 +197,20 @@ def test_the_spec_says_how_long_parts_may_take_to_start() -> None:
     cluster.objects["pods", "one-server-0"]["status"] = {"phase": "Pending", "conditions": [why]}
     assert "3 Insufficient memory" in look(cluster)["message"]
     cluster.now += 31
-    found = until_ended(cluster)
-    assert found["failure"] == "timed_out" and "3 Insufficient memory" in found["message"]
+    state = until_ended(cluster)
+    assert state["failure"] == "timed_out" and "3 Insufficient memory" in state["message"]
 
 
 @pytest.mark.parametrize("name", ["a" * 41, "with.dots", "9lives"])
-def test_a_name_that_cannot_be_is_refused_at_once_and_can_go(name: str) -> None:
+def test_a_benchmark_with_an_invalid_name_is_refused_and_can_be_deleted(name: str) -> None:
     # given one that came past admission, as under an older definition, while another measures
     cluster = FakeCluster()
     asked(cluster)
     look(cluster)
     asked(cluster, name)
     # expect it refused by the first look, and nothing asked for by that name when it goes
-    found = look(cluster, name)
-    assert (found["phase"], found["failure"]) == ("Failed", "refused") and "40 characters" in found[
+    state = look(cluster, name)
+    assert (state["phase"], state["failure"]) == ("Failed", "refused") and "40 characters" in state[
         "remedy"
     ]
     cluster.list = lambda *_: pytest.fail("a label cannot have that value")  # type: ignore[method-assign, assignment]
@@ -216,13 +218,17 @@ def test_a_name_that_cannot_be_is_refused_at_once_and_can_go(name: str) -> None:
 
 
 def change(cluster: FakeCluster, plural: str, name: str, **spec: Any) -> None:
-    found = cluster.objects[plural, name]
-    found["spec"] |= spec
-    found["metadata"]["generation"] += 1
+    document = cluster.objects[plural, name]
+    document["spec"] |= spec
+    document["metadata"]["generation"] += 1
 
 
-def late(found: Any) -> list[str]:
-    return [one["message"] for one in found["conditions"] if one["type"] == status.EDITED]
+def late(state: Any) -> list[str]:
+    return [
+        condition["message"]
+        for condition in state["conditions"]
+        if condition["type"] == status.EDITED
+    ]
 
 
 @pytest.mark.parametrize(
@@ -230,34 +236,34 @@ def late(found: Any) -> list[str]:
 )
 def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) -> None:
     # given one that is being prepared
-    cluster, said = FakeCluster(), list[str]()
+    cluster, events = FakeCluster(), list[str]()
     cluster.ready = False
     asked(cluster, streams=2)
     look(cluster)
     # when its spec is changed
     change(cluster, "iperfs", "one", **spec)
-    kept = ReconcileSettings(
+    reconcile_settings = ReconcileSettings(
         "image",
         lambda: cluster.now,
-        lambda _, kind, reason, message: said.append(f"{kind} {reason}"),
+        lambda _, kind, reason, message: events.append(f"{kind} {reason}"),
     )
     for _ in range(3):
-        benchmark_reconciler.reconcile(IPERF, cluster, "ns", "one", kept)
+        benchmark_reconciler.reconcile(IPERF, cluster, "ns", "one", reconcile_settings)
     # expect to be told once, and what was asked for first to be measured
-    assert said == [f"Warning {status.EDITED}"]
+    assert events == [f"Warning {status.EDITED}"]
     cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [
         {"type": "Ready", "status": "True"}
     ]
-    found = until_ended(cluster)
-    assert found["phase"] == "Completed" and "ignored" in late(found)[0]
-    assert found["observedGeneration"] == 2
+    state = until_ended(cluster)
+    assert state["phase"] == "Completed" and "ignored" in late(state)[0]
+    assert state["observedGeneration"] == 2
     # and of a change after the end, too
     change(cluster, "iperfs", "one", streams=9)
     assert status.changed(cluster.objects["iperfs", "one"])
     assert look(cluster)["observedGeneration"] == 3
 
 
-def test_a_set_that_is_changed_after_its_plan_says_so() -> None:
+def test_a_set_changed_after_its_plan_has_an_edited_condition() -> None:
     # given a set with a plan
     cluster = FakeCluster()
     asked(
@@ -274,8 +280,8 @@ def test_a_set_that_is_changed_after_its_plan_says_so() -> None:
     assert not late(look_at_set(cluster))
     # and when more is asked for, after the end as before
     change(cluster, "benchmarksets", "set", repetitions=3)
-    found = look_at_set(cluster)
-    assert len(late(found)) == 1 and found["count"] == 2
+    state = look_at_set(cluster)
+    assert len(late(state)) == 1 and state["count"] == 2
     cluster.objects["benchmarksets", "set"]["status"]["finishedAt"] = "2026-01-01T00:00:00Z"
     change(cluster, "benchmarksets", "set", repetitions=4)
     assert look_at_set(cluster)["observedGeneration"] == 4
@@ -297,8 +303,10 @@ LIFECYCLE = KINDS["Lifecycle"]
 def act(
     cluster: FakeCluster, kind: Kind, defaults: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    kept = ReconcileSettings("image", lambda: cluster.now, lambda *_: None, defaults or {})
-    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", kept)
+    reconcile_settings = ReconcileSettings(
+        "image", lambda: cluster.now, lambda *_: None, defaults or {}
+    )
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", reconcile_settings)
     return dict(cluster.objects[kind.plural, "one"]["status"])
 
 
@@ -306,7 +314,7 @@ def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account
     cluster, ours = FakeCluster(), {"Lifecycle": "tester"}
     # given one that names no service account: refused, as when that account is not there, or lacks
     # a right
-    for defaults, forbidden, words in (
+    for defaults, forbidden, problem in (
         ({}, [], "names no service account"),
         (ours, [], "no service account tester in namespace ns"),
         (
@@ -319,10 +327,10 @@ def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account
             cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
         cluster.forbidden = {*forbidden}
         asked(cluster, kind="Lifecycle")
-        found = act(cluster, LIFECYCLE, defaults)
-        assert (found["phase"], found["failure"]) == ("Failed", "refused") and words in found[
+        state = act(cluster, LIFECYCLE, defaults)
+        assert (state["phase"], state["failure"]) == ("Failed", "refused") and problem in state[
             "message"
-        ], found
+        ], state
     assert not [name for name in cluster.made if name.startswith(("jobs", "configmaps"))]
     # expect its pod to have the token of that account when nothing is missing, and the same spec
     # later
@@ -334,13 +342,13 @@ def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account
     assert not late(act(cluster, LIFECYCLE, ours))
 
 
-def test_rights_that_cannot_be_told_now_are_asked_for_again() -> None:
+def test_rights_are_asked_for_again_when_the_api_server_is_busy() -> None:
     # given an API server that is busy when it is asked for rights, or lets nobody ask
     cluster, error = FakeCluster(), Busy("cannot ask: 503", hint="try again")
     cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
     asked(cluster, kind="Lifecycle")
 
-    def fails(*given: Any) -> bool:
+    def fails(*arguments: Any) -> bool:
         raise error
 
     may, cluster.may = cluster.may, fails  # type: ignore[method-assign]
@@ -352,33 +360,33 @@ def test_rights_that_cannot_be_told_now_are_asked_for_again() -> None:
     # and an operator that may not even look for accounts to say so
     cluster, find = FakeCluster(), FakeCluster.find
 
-    def forbidden(what: Resource, namespace: str, name: str) -> Any:
-        if what is ACCOUNTS:
+    def forbidden(resource: Resource, namespace: str, name: str) -> Any:
+        if resource is ACCOUNTS:
             raise Unreachable(
                 "Kubernetes does not let us read tester",
                 hint="give the right to get serviceaccounts",
             )
-        return find(cluster, what, namespace, name)
+        return find(cluster, resource, namespace, name)
 
     cluster.find = forbidden  # type: ignore[method-assign]
     asked(cluster, kind="Lifecycle")
-    found = act(cluster, LIFECYCLE, {"Lifecycle": "tester"})
-    assert found["failure"] == "refused" and "get serviceaccounts" in found["remedy"]
+    state = act(cluster, LIFECYCLE, {"Lifecycle": "tester"})
+    assert state["failure"] == "refused" and "get serviceaccounts" in state["remedy"]
 
 
-def test_what_acts_on_nothing_gets_no_token() -> None:
+def test_a_benchmark_that_acts_on_no_cluster_gets_no_token() -> None:
     cluster = FakeCluster()
     asked(cluster, kind="Validation")
     act(cluster, KINDS["Validation"], {"Validation": "tester"})
     pod = cluster.objects["jobs", "one-worker"]["spec"]["template"]["spec"]
     assert "serviceAccountName" not in pod and pod["automountServiceAccountToken"] is False
     # and one that scales a Deployment needs what validate needs
-    one = benchmark.read({"kind": "Validation", "spec": {"deployment": "bench-sleep"}})
-    assert {*map(str, accounts.rights(one))} >= {
+    validation = benchmark.read({"kind": "Validation", "spec": {"deployment": "bench-sleep"}})
+    assert {*map(str, accounts.rights(validation))} >= {
         "patch deployments/scale.apps",
         "get services/proxy",
     }
-    queueing = one.kind.tasks(one.spec, ExecutionSite({}))[0].argv
+    queueing = validation.kind.tasks(validation.spec, ExecutionSite({}))[0].argv
     assert (
         queueing[queueing.index("--client") + 1] == "svc/bench-sleep-client"
         and "--local" not in queueing
@@ -389,25 +397,25 @@ def test_19_every_result_says_on_what_it_was_measured() -> None:
     cluster = FakeCluster()
     asked(cluster)
     assert until_ended(cluster)["phase"] == "Completed"
-    found = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
-    assert found is not None
-    assert found.environment["kubernetes"] == "v1.37.1"
-    assert found.environment["nodes"] == {"one-server-0": "n0", "one-client-0": "n0"}
-    assert found.environment["images"] == {
+    measured = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
+    assert measured is not None
+    assert measured.environment["kubernetes"] == "v1.37.1"
+    assert measured.environment["nodes"] == {"one-server-0": "n0", "one-client-0": "n0"}
+    assert measured.environment["images"] == {
         "one-server-0": "sha256:abc",
         "one-client-0": "sha256:abc",
     }
 
 
-def test_20_what_is_made_is_of_kubernetes_alone_and_no_priority_is_touched() -> None:
+def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() -> None:
     cluster = FakeCluster()
     asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=2)
     while "finishedAt" not in look_at_set(cluster):
         for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
             look(cluster, name)
-    kinds = {made.partition("/")[0] for made in cluster.made}
+    kinds = {change.partition("/")[0] for change in cluster.made}
     assert kinds == {"iperfs", "configmaps", "services", "jobs", "leases"}
-    one = benchmark.read({"kind": "IPerf"})
-    job = manifests.job(one, manifests.servers(one), {"uid": "u"}, "image")
+    iperf = benchmark.read({"kind": "IPerf"})
+    job = manifests.job(iperf, manifests.servers(iperf), {"uid": "u"}, "image")
     text = json.dumps(job)
     assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text

@@ -15,7 +15,7 @@ from scaletest.benchmarks import manifests
 from scaletest.benchmarks.result_store import MOST_UNPACKED, Damaged, stored
 from scaletest.cluster.documents import CONFIG_MAPS, PODS, Busy
 from scaletest.kinds.registry import KINDS
-from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, until_ended
+from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, until_ended
 from tests.unit.test_operator_gang import admit, queued
 
 
@@ -77,9 +77,9 @@ def test_peers_that_cannot_be_read_end_the_benchmark(change: dict[str, Any], rea
     # when its peers are damaged
     damage(cluster, "one-peers", change)
     # expect the end and why, nothing left, and the next one measured
-    found = until_ended(cluster)
-    assert (found["phase"], found["failure"]) == ("Failed", "interrupted")
-    assert found["message"].startswith(
+    state = until_ended(cluster)
+    assert (state["phase"], state["failure"]) == ("Failed", "interrupted")
+    assert state["message"].startswith(
         "the ConfigMap one-peers was changed by somebody and cannot be read: "
     )
     assert not [key for key in cluster.objects if key[0] in ("jobs", "pods", "services")]
@@ -89,38 +89,38 @@ def test_peers_that_cannot_be_read_end_the_benchmark(change: dict[str, Any], rea
 
 
 @pytest.mark.parametrize("value", ["", "soon", "nan", "inf"])
-def test_a_time_that_is_none_ends_it_too(value: str) -> None:
+def test_an_invalid_start_of_measuring_ends_the_benchmark(value: str) -> None:
     cluster = FakeCluster()
     asked(cluster)
     look(cluster)
     cluster.logs.clear()
     cluster.objects["configmaps", "one-peers"]["data"][manifests.MEASURING] = value
-    found = until_ended(cluster)
-    assert (found["failure"], "measuring" in found["message"]) == ("interrupted", True)
+    state = until_ended(cluster)
+    assert (state["failure"], "measuring" in state["message"]) == ("interrupted", True)
 
 
-def test_the_start_of_measuring_that_is_taken_away_is_written_again() -> None:
+def test_a_removed_start_of_measuring_is_written_again() -> None:
     # given one that measures
     cluster = FakeCluster()
     asked(cluster)
     look(cluster)
-    made = list(cluster.made)
+    before = list(cluster.made)
     # when that is taken out of its peers; expect it measured by the pods that are there
     del cluster.objects["configmaps", "one-peers"]["data"][manifests.MEASURING]
     assert until_ended(cluster)["phase"] == "Completed"
-    assert [one for one in cluster.made if one.startswith("jobs")] == [
-        one for one in made if one.startswith("jobs")
+    assert [change for change in cluster.made if change.startswith("jobs")] == [
+        change for change in before if change.startswith("jobs")
     ]
 
 
-def test_what_held_the_parts_together_goes_though_nothing_says_any_more_what_it_was() -> None:
+def test_the_job_set_is_deleted_also_when_its_note_is_lost() -> None:
     cluster = queued()
     damage(cluster, "one-peers", {})
     assert until_ended(cluster)["failure"] == "interrupted"
     assert ("jobsets", "one") not in cluster.objects
 
 
-def test_one_that_can_be_read_neither_here_nor_there_ends_and_leaves_nothing() -> None:
+def test_a_benchmark_with_unreadable_spec_and_peers_ends_and_leaves_no_objects() -> None:
     cluster = FakeCluster()
     cluster.ready = False
     asked(cluster)
@@ -144,17 +144,17 @@ def test_a_result_that_cannot_be_read_is_read_again_from_the_pods(change: dict[s
     cluster = FakeCluster()
     unread(cluster)
     damage(cluster, "one-result", change)
-    made = list(cluster.made)
+    before = list(cluster.made)
     # expect the same result, and no second measurement
-    found = until_ended(cluster)
-    assert (found["phase"], found["summary"]) == ("Completed", "5.000 Gbit/s")
-    assert [one for one in cluster.made if one.startswith("jobs")] == [
-        one for one in made if one.startswith("jobs")
+    state = until_ended(cluster)
+    assert (state["phase"], state["summary"]) == ("Completed", "5.000 Gbit/s")
+    assert [change for change in cluster.made if change.startswith("jobs")] == [
+        change for change in before if change.startswith("jobs")
     ]
 
 
 @pytest.mark.parametrize("change", RESULTS)
-def test_a_result_that_nobody_can_tell_any_more_is_the_end(change: dict[str, Any]) -> None:
+def test_a_result_that_is_lost_for_good_ends_the_benchmark(change: dict[str, Any]) -> None:
     # given one whose pods and peers have gone, and a status that was not written
     cluster = FakeCluster()
     unread(cluster)
@@ -162,10 +162,10 @@ def test_a_result_that_nobody_can_tell_any_more_is_the_end(change: dict[str, Any
     until_ended(cluster)
     cluster.objects["iperfs", "one"] = before
     damage(cluster, "one-result", change)
-    found = until_ended(cluster)
+    state = until_ended(cluster)
     # expect it not to be measured again
-    assert (found["phase"], found["failure"]) == ("Failed", "interrupted")
-    assert found["message"].startswith(
+    assert (state["phase"], state["failure"]) == ("Failed", "interrupted")
+    assert state["message"].startswith(
         "the ConfigMap one-result was changed by somebody and cannot be read: "
     )
     # and whoever asks for it to get the same words
@@ -182,9 +182,9 @@ def test_a_plan_that_cannot_be_read_ends_the_set(change: dict[str, Any]) -> None
     look_at_set(cluster)
     # when an operator that has read it is gone
     damage(cluster, "set-plan", change)
-    found = look_at_set(cluster)
-    assert (found["phase"], found["verdict"]) == ("Failed", "INVALID")
-    assert "the ConfigMap set-plan was changed by somebody" in found["verdictReason"]
+    state = look_at_set(cluster)
+    assert (state["phase"], state["verdict"]) == ("Failed", "INVALID")
+    assert "the ConfigMap set-plan was changed by somebody" in state["verdictReason"]
 
 
 def test_a_gang_that_is_damaged_while_it_measures_keeps_no_place_in_the_queue() -> None:
@@ -199,7 +199,7 @@ def test_a_gang_that_is_damaged_while_it_measures_keeps_no_place_in_the_queue() 
 
 
 @pytest.mark.parametrize("phase", ["Running", "Failed"])
-def test_a_log_that_has_gone_with_its_node_is_not_waited_for_without_end(
+def test_a_log_lost_with_its_node_is_waited_for_until_a_deadline(
     phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given one that measures, whose node is gone: the API server cannot read the log, and says so
@@ -214,11 +214,11 @@ def test_a_log_that_has_gone_with_its_node_is_not_waited_for_without_end(
     monkeypatch.setattr(cluster, "log", log)
     cluster.objects["pods", "one-client-0"]["status"]["phase"] = phase
     # expect it to be said, and waited for as long as a result may take
-    found = look(cluster)
-    assert (found["phase"], "no route to host" in found["message"]) == ("Running", True)
+    state = look(cluster)
+    assert (state["phase"], "no route to host" in state["message"]) == ("Running", True)
     cluster.now += KINDS["IPerf"].limit_s(KINDS["IPerf"].spec()) + manifests.SPARE_S + 1
-    found = until_ended(cluster)
-    assert (found["failure"], "no route to host" in found["message"]) == ("timed_out", True)
+    state = until_ended(cluster)
+    assert (state["failure"], "no route to host" in state["message"]) == ("timed_out", True)
     asked(cluster, "two")
     assert look(cluster, "two")["phase"] == "Preparing"
 

@@ -22,7 +22,7 @@ from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.operator import benchmark_reconciler, status
 from scaletest.operator.queueing import turn_of
-from tests.unit.test_operator import FakeCluster, Killed, asked, look, settings, until_ended
+from tests.unit.fake_cluster import FakeCluster, Killed, asked, look, settings, until_ended
 
 KUEUE = {"gang": "kueue", "queueName": "team"}
 QUEUE = {"metadata": {"name": "team"}}
@@ -39,15 +39,15 @@ def queued() -> FakeCluster:
 
 def admit(cluster: FakeCluster, name: str = "one") -> None:
     """What Kueue does, and then JobSet."""
-    found = cluster.objects["jobsets", name]
-    found["spec"]["suspend"] = False
+    job_set = cluster.objects["jobsets", name]
+    job_set["spec"]["suspend"] = False
     resumed = {
         "type": "Suspended",
         "status": "False",
         "lastTransitionTime": status.stamp(cluster.now),
     }
-    found["status"] = {"conditions": [resumed]}
-    for job in found["spec"]["replicatedJobs"]:
+    job_set["status"] = {"conditions": [resumed]}
+    for job in job_set["spec"]["replicatedJobs"]:
         body = {"metadata": {"name": f"{name}-{job['name']}-0"}, "spec": job["template"]["spec"]}
         if cluster.create(JOBS, "ns", body):
             cluster.made.pop()
@@ -62,15 +62,15 @@ def drop_jobs(cluster: FakeCluster) -> None:
 
 
 def test_kueue_gets_one_job_set_with_all_parts() -> None:
-    one = benchmark.read({"kind": "MPIPingPong", "spec": KUEUE})
-    ((what, found),) = gang_scheduling.manifests_of(one, {"uid": "u"}, "image")
-    assert (what, found["kind"], found["spec"]["suspend"]) == (
+    pingpong = benchmark.read({"kind": "MPIPingPong", "spec": KUEUE})
+    ((resource, job_set),) = gang_scheduling.manifests_of(pingpong, {"uid": "u"}, "image")
+    assert (resource, job_set["kind"], job_set["spec"]["suspend"]) == (
         gang_scheduling.JOBSETS,
         "JobSet",
         True,
     )
-    assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
-    jobs = {row["name"]: row["template"]["spec"] for row in found["spec"]["replicatedJobs"]}
+    assert job_set["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+    jobs = {row["name"]: row["template"]["spec"] for row in job_set["spec"]["replicatedJobs"]}
     assert {role: job["completions"] for role, job in jobs.items()} == {"worker": 2, "master": 1}
     # the measuring part alone waits for the others
     waits = {role: job["template"]["spec"].get("initContainers", []) for role, job in jobs.items()}
@@ -79,12 +79,17 @@ def test_kueue_gets_one_job_set_with_all_parts() -> None:
 
 
 def test_volcano_gets_a_group_of_all_pods() -> None:
-    one = benchmark.read({"kind": "MPIPingPong", "spec": {"gang": "volcano", "queueName": "fast"}})
-    (what, group), *jobs = gang_scheduling.manifests_of(one, {"uid": "u"}, "image")
-    assert (what, group["spec"]) == (gang_scheduling.POD_GROUPS, {"minMember": 3, "queue": "fast"})
+    pingpong = benchmark.read(
+        {"kind": "MPIPingPong", "spec": {"gang": "volcano", "queueName": "fast"}}
+    )
+    (resource, group), *jobs = gang_scheduling.manifests_of(pingpong, {"uid": "u"}, "image")
+    assert (resource, group["spec"]) == (
+        gang_scheduling.POD_GROUPS,
+        {"minMember": 3, "queue": "fast"},
+    )
     assert [job["metadata"]["name"] for _, job in jobs] == [
-        f"{one.name}-worker",
-        f"{one.name}-master",
+        f"{pingpong.name}-worker",
+        f"{pingpong.name}-master",
     ]
     for _, job in jobs:
         template = job["spec"]["template"]
@@ -95,22 +100,22 @@ def test_volcano_gets_a_group_of_all_pods() -> None:
         )
 
 
-def test_without_a_gang_nothing_of_it_is_made() -> None:
+def test_without_a_gang_no_object_of_gang_scheduling_is_created() -> None:
     cluster = FakeCluster()
     asked(cluster)
     assert until_ended(cluster)["phase"] == "Completed"
-    assert not [one for one in cluster.made if one.startswith(("jobsets", "podgroups"))]
+    assert not [change for change in cluster.made if change.startswith(("jobsets", "podgroups"))]
 
 
 def test_a_queue_is_waited_for_longer_than_pods_are() -> None:
     cluster = queued()
     cluster.now += manifests.START_S + 1
-    found = look(cluster)
-    assert (found["phase"], found["message"]) == (
+    state = look(cluster)
+    assert (state["phase"], state["message"]) == (
         "Pending",
         "waits in queue team until all parts are admitted",
     )
-    assert "startedAt" not in found
+    assert "startedAt" not in state
     # when it is admitted; expect it measured, and all of it gone
     admit(cluster)
     assert until_ended(cluster)["phase"] == "Completed"
@@ -123,11 +128,11 @@ def test_a_queue_is_waited_for_longer_than_pods_are() -> None:
     }
 
 
-def test_17_a_queue_that_admits_nothing_is_not_waited_for_without_end() -> None:
+def test_17_a_queue_that_admits_nothing_is_waited_for_until_a_deadline() -> None:
     cluster = queued()
     cluster.now += gang_scheduling.ADMIT_S + 1
-    found = until_ended(cluster)
-    assert found["failure"] == "timed_out" and "queue team" in found["message"]
+    state = until_ended(cluster)
+    assert state["failure"] == "timed_out" and "queue team" in state["message"]
 
 
 def test_parts_that_are_admitted_have_the_usual_time_to_start() -> None:
@@ -141,7 +146,7 @@ def test_parts_that_are_admitted_have_the_usual_time_to_start() -> None:
 
 
 @pytest.mark.parametrize("running", [False, True])
-def test_what_is_taken_back_is_never_measured_a_second_time(running: bool) -> None:
+def test_a_gang_suspended_while_it_measures_is_not_measured_again(running: bool) -> None:
     # given one whose parts run, when Kueue takes its place away
     cluster = queued()
     cluster.ready = running
@@ -150,17 +155,19 @@ def test_what_is_taken_back_is_never_measured_a_second_time(running: bool) -> No
     look(cluster)
     look(cluster)
     cluster.objects["jobsets", "one"]["spec"]["suspend"] = True
-    for (plural, name), one in list(cluster.objects.items()):
+    for (plural, name), document in list(cluster.objects.items()):
         if plural == "pods":
             del cluster.objects[plural, name]
         if plural == "jobs":
-            one["status"] = {"conditions": [{"type": "Suspended", "status": "True"}]}
-    found = until_ended(cluster)
-    assert (found["phase"], found["failure"]) == ("Failed", "interrupted")
+            document["status"] = {"conditions": [{"type": "Suspended", "status": "True"}]}
+    state = until_ended(cluster)
+    assert (state["phase"], state["failure"]) == ("Failed", "interrupted")
 
 
 @pytest.mark.parametrize("fatal", range(1, 40))
-def test_killed_after_any_request_it_is_measured_once(fatal: int) -> None:
+def test_a_gang_is_measured_once_though_the_operator_is_killed_after_any_request(
+    fatal: int,
+) -> None:
     cluster = FakeCluster()
     cluster.put(gang_scheduling.LOCAL_QUEUES[0], QUEUE)
     asked(cluster, **KUEUE)
@@ -168,15 +175,15 @@ def test_killed_after_any_request_it_is_measured_once(fatal: int) -> None:
 
     def measured() -> Mapping[str, Any]:
         for _ in range(20):
-            found = look(cluster)
-            if found.get("phase") in ("Completed", "Failed"):
-                return found
+            state = look(cluster)
+            if state.get("phase") in ("Completed", "Failed"):
+                return state
             if ("jobsets", "one") in cluster.objects:
                 before = cluster.requests, cluster.fatal
                 cluster.fatal = 0
                 admit(cluster)
                 cluster.requests, cluster.fatal = before
-        raise AssertionError(found)
+        raise AssertionError(state)
 
     with pytest.raises(Killed):
         measured()
@@ -191,8 +198,8 @@ def test_volcano_says_why_it_waits() -> None:
     group = cluster.objects["podgroups", "one"]
     why = {"type": "Unschedulable", "status": "True", "message": "2/2 tasks unschedulable"}
     group["status"] = {"phase": "Pending", "conditions": [why]}
-    found = look(cluster)
-    assert found["phase"] == "Pending" and "all 2 pods: 2/2 tasks unschedulable" in found["message"]
+    state = look(cluster)
+    assert state["phase"] == "Pending" and "all 2 pods: 2/2 tasks unschedulable" in state["message"]
     group = cluster.objects["podgroups", "one"]
     group["status"] = {"phase": "Running"}
     assert until_ended(cluster)["phase"] == "Completed"
@@ -210,29 +217,29 @@ def test_volcano_says_why_it_waits() -> None:
 @pytest.mark.parametrize(
     "error", [Missing("cannot make it: there is none"), Unreachable("Kubernetes does not let us")]
 )
-def test_a_cluster_that_cannot_says_so_at_once(
+def test_a_cluster_without_gang_scheduling_refuses_a_gang_at_once(
     spec: dict[str, str], missing: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a cluster without the definitions, or an operator without the rights
-    cluster, made = FakeCluster(), FakeCluster.create
+    cluster, create_object = FakeCluster(), FakeCluster.create
 
     def create(
-        self: FakeCluster, what: Resource, namespace: str, body: Document
+        self: FakeCluster, resource: Resource, namespace: str, body: Document
     ) -> Document | None:
-        if what in (gang_scheduling.JOBSETS, gang_scheduling.POD_GROUPS):
+        if resource in (gang_scheduling.JOBSETS, gang_scheduling.POD_GROUPS):
             raise error
-        return made(self, what, namespace, body)
+        return create_object(self, resource, namespace, body)
 
     monkeypatch.setattr(FakeCluster, "create", create)
     asked(cluster, **spec)
     # expect that two looks are enough
     look(cluster)
-    found = look(cluster)
-    assert (found["phase"], found["failure"]) == ("Failed", "refused")
-    assert missing in found["message"] and "operator.gang" in found["remedy"]
+    state = look(cluster)
+    assert (state["phase"], state["failure"]) == ("Failed", "refused")
+    assert missing in state["message"] and "operator.gang" in state["remedy"]
 
 
-def test_a_kind_without_servers_is_admitted_too() -> None:
+def test_a_kind_without_servers_is_admitted_by_a_queue() -> None:
     cluster = FakeCluster()
     kind = KINDS["PyTorch"]
     asked(cluster, kind="PyTorch", model="resnet50", gang="jobset")
@@ -259,12 +266,12 @@ def test_a_kind_without_servers_is_admitted_too() -> None:
         {"queueLimit": 60},
     ],
 )
-def test_a_queue_that_would_queue_nothing_is_refused(spec: dict[str, str]) -> None:
+def test_a_queue_name_without_effect_is_refused(spec: dict[str, str]) -> None:
     with pytest.raises(InvalidValue):
         benchmark.read({"kind": "IPerf", "spec": spec})
 
 
-def test_a_queue_keeps_nobody_else_from_measuring() -> None:
+def test_a_queued_benchmark_does_not_keep_others_from_measuring() -> None:
     # given one that waits in a queue, and another that waits for its turn
     cluster = queued()
     asked(cluster, "two")
@@ -278,7 +285,7 @@ def test_a_queue_keeps_nobody_else_from_measuring() -> None:
     assert until_ended(cluster)["phase"] == "Completed"
 
 
-def test_one_that_is_admitted_while_another_measures_waits_for_its_turn_and_is_next() -> None:
+def test_a_gang_admitted_while_another_measures_is_measured_next() -> None:
     # given one in a queue, one that measures meanwhile, and one more
     cluster = queued()
     cluster.now += gang_scheduling.AT_ONCE_S + 1
@@ -292,8 +299,8 @@ def test_one_that_is_admitted_while_another_measures_waits_for_its_turn_and_is_n
     admit(cluster)
     # expect it to be Pending and to say why, however long that takes
     cluster.now += manifests.START_S
-    found = look(cluster)
-    assert (found["phase"], found["message"]) == ("Pending", benchmark_reconciler.ADMITTED)
+    state = look(cluster)
+    assert (state["phase"], state["message"]) == ("Pending", benchmark_reconciler.ADMITTED)
     assert manifests.PEERS not in cluster.objects["configmaps", "one-peers"]["data"]
     # and to be before those that hold nothing
     places = {name: turn_of(cluster.objects["iperfs", name]) for name in ("one", "two", "three")}
@@ -312,7 +319,7 @@ def test_one_that_is_admitted_while_another_measures_waits_for_its_turn_and_is_n
     assert until_ended(cluster)["phase"] == "Completed"
 
 
-def test_what_is_taken_back_before_its_turn_is_queued_again() -> None:
+def test_a_gang_suspended_before_its_turn_is_queued_again() -> None:
     cluster = queued()
     cluster.now += gang_scheduling.AT_ONCE_S + 1
     look(cluster)
@@ -322,8 +329,8 @@ def test_what_is_taken_back_before_its_turn_is_queued_again() -> None:
     admit(cluster)
     assert look(cluster)["message"] == benchmark_reconciler.ADMITTED
     cluster.objects["jobsets", "one"]["spec"]["suspend"] = True
-    found = look(cluster)
-    assert (found["phase"], found["message"]) == (
+    state = look(cluster)
+    assert (state["phase"], state["message"]) == (
         "Pending",
         "waits in queue team until all parts are admitted",
     )
@@ -350,8 +357,8 @@ def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
     asked(cluster, **KUEUE, queueLimit=60)
     look(cluster)
     cluster.now += 61
-    found = until_ended(cluster)
-    assert (found["failure"], found["message"].partition(":")[0]) == (
+    state = until_ended(cluster)
+    assert (state["failure"], state["message"].partition(":")[0]) == (
         "timed_out",
         "not admitted in 60 s",
     )
@@ -362,7 +369,7 @@ def test_servers_that_are_admitted_wait_for_their_turn(
     spec: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a server whose peers are told long after it was started, since another is being measured
-    one, now = benchmark.read({"kind": "MPIPingPong", "spec": spec}), [0.0]
+    pingpong, now = benchmark.read({"kind": "MPIPingPong", "spec": spec}), [0.0]
 
     def sleep(seconds: float) -> None:
         now[0] += 60.0
@@ -375,23 +382,25 @@ def test_servers_that_are_admitted_wait_for_their_turn(
     # then it has waited where it is part of a gang; else it is told as soon as all are ready, or
     # never
     if spec:
-        assert pod_main._site(one, tmp_path, tmp_path).peers["worker"][0].address == "a"
+        assert pod_main._site(pingpong, tmp_path, tmp_path).peers["worker"][0].address == "a"
     else:
         with pytest.raises(BenchmarkFailed, match="did not arrive"):
-            pod_main._site(one, tmp_path, tmp_path)
+            pod_main._site(pingpong, tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("queue", [KUEUE, {"gang": "volcano"}])
-def test_no_job_ends_before_its_queue_was_waited_for(queue: dict[str, str]) -> None:
+def test_the_deadline_of_a_job_includes_the_wait_in_its_queue(queue: dict[str, str]) -> None:
     # given a queue that is waited for for a week
     week = 7 * 24 * 3600
-    one = benchmark.read({"kind": "MPIPingPong", "spec": {**queue, "queueLimit": week}})
+    pingpong = benchmark.read({"kind": "MPIPingPong", "spec": {**queue, "queueLimit": week}})
     # then its Jobs, which run while Volcano has no place for their pods, last longer
-    (_, first), *rest = gang_scheduling.manifests_of(one, {"uid": "u"}, "image")
+    (_, first), *rest = gang_scheduling.manifests_of(pingpong, {"uid": "u"}, "image")
     jobs = [job["spec"] for _, job in rest] or [
         row["template"]["spec"] for row in first["spec"]["replicatedJobs"]
     ]
-    assert len(jobs) == 2 and all(job["activeDeadlineSeconds"] > week + one.limit_s for job in jobs)
+    assert len(jobs) == 2 and all(
+        job["activeDeadlineSeconds"] > week + pingpong.limit_s for job in jobs
+    )
 
 
 @pytest.mark.parametrize("fatal", range(1, 60, 2))
@@ -422,7 +431,7 @@ def test_killed_after_any_request_two_in_queues_are_measured_one_at_a_time(fatal
             cluster.objects.get(("configmaps", f"{name}-peers"), {"data": {}})
             for name in ("one", "two")
         ]
-        assert sum(manifests.MEASURING in one["data"] for one in maps) < 2
+        assert sum(manifests.MEASURING in config_map["data"] for config_map in maps) < 2
     assert [cluster.objects["iperfs", name]["status"]["phase"] for name in ("one", "two")] == [
         "Completed"
     ] * 2

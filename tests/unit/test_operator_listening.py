@@ -16,8 +16,8 @@ FAMILIES = ["127.0.0.1", *(["[::1]"] if socket.has_dualstack_ipv6() else [])]
 
 @pytest.fixture
 def port() -> int:
-    with socket.create_server(("", 0)) as one:
-        return int(one.getsockname()[1])
+    with socket.create_server(("", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def get(url: str) -> bytes:
@@ -25,7 +25,7 @@ def get(url: str) -> bytes:
         return bytes(answer.read())
 
 
-def test_metrics_and_health_are_there_on_both_families(port: int) -> None:
+def test_metrics_and_health_are_served_on_ipv4_and_ipv6(port: int) -> None:
     # when metrics are served
     with http_endpoints.metrics(port, CollectorRegistry()):
         for host in FAMILIES:
@@ -44,7 +44,7 @@ def test_metrics_and_health_are_there_on_both_families(port: int) -> None:
         pass
 
 
-def test_nothing_is_served_where_nothing_is_asked_for() -> None:
+def test_no_port_is_served_without_an_option() -> None:
     async def asked() -> None:
         async with http_endpoints.health(0):
             pass

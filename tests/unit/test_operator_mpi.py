@@ -19,7 +19,7 @@ from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAd
 from scaletest.kinds.registry import KINDS
 from scaletest.operator import benchmark_reconciler
 from tests.conftest import missing
-from tests.unit.test_operator import FakeCluster, Killed, asked, pod_of, settings
+from tests.unit.fake_cluster import FakeCluster, Killed, asked, pod_of, settings
 
 SSH = shutil.which("ssh") and shutil.which("ssh-keygen")
 ADDRESSES = ("10.1.0.7", "10.1.0.8")
@@ -38,14 +38,14 @@ def site(folder: str = "/scratch/master-0", ssh: str = "") -> ExecutionSite:
 def until_ended(cluster: FakeCluster, kind: str) -> Mapping[str, Any]:
     for _ in range(20):
         benchmark_reconciler.reconcile(KINDS[kind], cluster, "ns", "one", settings(cluster))
-        found: Mapping[str, Any] = cluster.objects[KINDS[kind].plural, "one"].get("status", {})
-        if found.get("phase") in ("Completed", "Failed"):
-            return found
-    raise AssertionError(found)
+        state: Mapping[str, Any] = cluster.objects[KINDS[kind].plural, "one"].get("status", {})
+        if state.get("phase") in ("Completed", "Failed"):
+            return state
+    raise AssertionError(state)
 
 
 @pytest.mark.parametrize("fatal", range(1, 40))
-def test_killed_after_any_request_there_is_one_key_and_it_goes_with_the_jobs(fatal: int) -> None:
+def test_one_key_is_made_and_deleted_though_the_operator_is_killed(fatal: int) -> None:
     # given an operator that dies after that request
     cluster = FakeCluster()
     asked(cluster, kind="MPIPingPong")
@@ -54,12 +54,12 @@ def test_killed_after_any_request_there_is_one_key_and_it_goes_with_the_jobs(fat
         until_ended(cluster, "MPIPingPong")
     # when another goes on; expect one measurement with one key, and no key at its end
     assert until_ended(cluster, "MPIPingPong")["phase"] == "Completed"
-    assert [one.partition("/")[0] for one in cluster.made].count("secrets") == 1
+    assert [change.partition("/")[0] for change in cluster.made].count("secrets") == 1
     assert cluster.made.count("jobs/one-master") == 1
     assert {plural for plural, _ in cluster.objects} == {"mpipingpongs", "configmaps", "leases"}
 
 
-def test_deleted_while_it_runs_its_key_goes_too() -> None:
+def test_deleting_a_running_benchmark_deletes_its_key() -> None:
     cluster = FakeCluster()
     cluster.ready = False
     asked(cluster, kind="OpenFOAM")
@@ -71,11 +71,11 @@ def test_deleted_while_it_runs_its_key_goes_too() -> None:
 
 
 def test_only_parts_that_need_it_have_a_key() -> None:
-    one = benchmark.read({"kind": "MPIPingPong"})
+    pingpong = benchmark.read({"kind": "MPIPingPong"})
     for role in ("worker", "master"):
-        pod = pod_of(one, role)
+        pod = pod_of(pingpong, role)
         (volume,) = [row for row in pod["volumes"] if "secret" in row]
-        assert volume["secret"]["secretName"] == ssh.secret_name(one.name, "u")
+        assert volume["secret"]["secretName"] == ssh.secret_name(pingpong.name, "u")
         assert {"name": "ssh", "mountPath": ssh.MOUNT, "readOnly": True} in pod["containers"][0][
             "volumeMounts"
         ]
@@ -84,8 +84,10 @@ def test_only_parts_that_need_it_have_a_key() -> None:
 
 
 def test_two_benchmarks_of_one_name_have_two_keys() -> None:
-    one = benchmark.read({"kind": "MPIPingPong"})
-    first, second = (manifests.secret(one, {"uid": uid}) for uid in ("3f0a1b2c-1", "99999999-2"))
+    pingpong = benchmark.read({"kind": "MPIPingPong"})
+    first, second = (
+        manifests.secret(pingpong, {"uid": uid}) for uid in ("3f0a1b2c-1", "99999999-2")
+    )
     assert (
         first["metadata"]["name"] != second["metadata"]["name"] and first["data"] != second["data"]
     )
@@ -111,12 +113,12 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_server_lets_in_this_key_alone_on_the_measured_address(
     keys: Path, tmp_path: Path
 ) -> None:
-    one = benchmark.read({"kind": "OpenFOAM", "spec": {"sshPort": 2345}})
-    task = ssh.server(one, site(), 1, keys, tmp_path / "ssh")
-    told = (tmp_path / "ssh" / "sshd_config").read_text("utf-8")
+    foam = benchmark.read({"kind": "OpenFOAM", "spec": {"sshPort": 2345}})
+    task = ssh.server(foam, site(), 1, keys, tmp_path / "ssh")
+    settings = (tmp_path / "ssh" / "sshd_config").read_text("utf-8")
     assert (task.port, task.argv[0]) == (2345, "/usr/sbin/sshd")
     assert {"Port 2345", "ListenAddress 10.1.0.8", "AuthenticationMethods publickey"} <= set(
-        told.splitlines()
+        settings.splitlines()
     )
     public = (keys / ssh.PUBLIC).read_text("utf-8")
     assert (tmp_path / "ssh" / "authorized_keys").read_text("utf-8") == f"restrict {public}"
@@ -131,8 +133,8 @@ def test_the_master_talks_to_the_servers_of_this_key_alone(keys: Path, tmp_path:
     done = subprocess.run(
         ["ssh", "-G", "-F", path, "one-worker-1"], capture_output=True, text=True, check=True
     )
-    told = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert (told["port"], told["stricthostkeychecking"], told["batchmode"]) == (
+    options = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert (options["port"], options["stricthostkeychecking"], options["batchmode"]) == (
         "2222",
         "true",
         "yes",
@@ -146,8 +148,8 @@ def test_the_master_talks_to_the_servers_of_this_key_alone(keys: Path, tmp_path:
 
 
 def test_mpirun_gets_the_configuration_and_starts_every_daemon_itself() -> None:
-    one = benchmark.read({"kind": "MPIPingPong"})
-    (task,) = one.kind.tasks(one.spec, site(ssh="/tmp/ssh/ssh_config"))
+    pingpong = benchmark.read({"kind": "MPIPingPong"})
+    (task,) = pingpong.kind.tasks(pingpong.spec, site(ssh="/tmp/ssh/ssh_config"))
     line = " ".join(task.argv)
     assert "--mca plm_rsh_args -F /tmp/ssh/ssh_config --mca plm_rsh_no_tree_spawn 1" in line
     assert task.files["hosts"] == "one-worker-0 slots=1\none-worker-1 slots=1\n"
@@ -155,10 +157,10 @@ def test_mpirun_gets_the_configuration_and_starts_every_daemon_itself() -> None:
 
 def test_the_case_is_copied_to_every_worker_when_there_are_several_processes() -> None:
     for processes, wanted in ((1, False), (2, True)):
-        one = benchmark.read(
+        foam = benchmark.read(
             {"kind": "OpenFOAM", "spec": {"problemSize": "XS", "numProcs": processes}}
         )
-        (task,) = one.kind.tasks(one.spec, site())
+        (task,) = foam.kind.tasks(foam.spec, site())
         assert task.shared is wanted
     lines = [
         argv[-1] for argv in ssh.copies(site(ssh="/tmp/ssh/ssh_config"), Path("/scratch/master-0"))
@@ -166,7 +168,7 @@ def test_the_case_is_copied_to_every_worker_when_there_are_several_processes() -
     assert len(lines) == 2 and "one-worker-0" in lines[0] and "one-worker-1" in lines[1]
 
 
-def test_a_copy_puts_files_where_they_were(tmp_path: Path) -> None:
+def test_a_copied_case_lies_at_the_same_path_on_every_worker(tmp_path: Path) -> None:
     # given an ssh that runs the command here, below another root
     folder = tmp_path / "a case"
     (folder / "system").mkdir(parents=True)
@@ -187,17 +189,17 @@ def test_a_copy_puts_files_where_they_were(tmp_path: Path) -> None:
     assert (folder / "system" / "controlDict").read_text() == "x"
 
 
-def test_without_a_key_a_server_or_a_shell_it_says_what_is_missing(
+def test_a_missing_key_server_or_shell_of_mpi_is_named(
     keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = benchmark.read({"kind": "MPIPingPong"})
+    pingpong = benchmark.read({"kind": "MPIPingPong"})
     with pytest.raises(BenchmarkFailed, match="key of this benchmark"):
-        ssh.client(one, tmp_path / "none", tmp_path / "ssh")
+        ssh.client(pingpong, tmp_path / "none", tmp_path / "ssh")
     monkeypatch.setattr(ssh.shutil, "which", lambda name: None)
     with pytest.raises(BenchmarkFailed, match="sshd not found") as raised:
-        ssh.server(one, site(), 0, keys, tmp_path / "ssh")
+        ssh.server(pingpong, site(), 0, keys, tmp_path / "ssh")
     assert raised.value.failure is Failure.NO_BINARY
     monkeypatch.undo()
     monkeypatch.setattr(ssh.os, "getuid", lambda: 1_234_567)
     with pytest.raises(BenchmarkFailed, match="1234567 has no name"):
-        ssh.client(one, keys, tmp_path / "ssh")
+        ssh.client(pingpong, keys, tmp_path / "ssh")

@@ -15,7 +15,7 @@ from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.log_framing import frame
 from scaletest.kinds.registry import KINDS
 from scaletest.operator import benchmark_reconciler, status
-from tests.unit.test_operator import FakeCluster, asked, look, settings, until_ended
+from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_ended
 from tests.unit.test_operator_gang import admit, queued
 
 
@@ -41,59 +41,59 @@ def leave_a_pod(cluster: FakeCluster, role: str, phase: str = "Running") -> None
     cluster.logs[meta["name"]] = frame(ended)
 
 
-def test_the_result_of_one_that_is_gone_is_not_that_of_its_successor() -> None:
+def test_the_result_of_a_deleted_benchmark_is_not_used_for_a_new_one() -> None:
     # given pods of an earlier benchmark of that name, which are about to go, with a result in a log
     cluster = FakeCluster()
     leave_a_pod(cluster, "client")
     leave_a_pod(cluster, "server", "Failed")
     # when one of that name is measured
     asked(cluster)
-    found = until_ended(cluster)
+    state = until_ended(cluster)
     # expect its own result, from its own pods
-    assert (found["phase"], found["summary"]) == ("Completed", "5.000 Gbit/s")
-    assert {row["name"] for rows in found["pods"].values() for row in rows} <= {
+    assert (state["phase"], state["summary"]) == ("Completed", "5.000 Gbit/s")
+    assert {row["name"] for rows in state["pods"].values() for row in rows} <= {
         "one-client-0",
         "one-server-0",
     }
-    kept = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
-    assert kept is not None and kept.result == {"some": 1}
+    measured = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
+    assert measured is not None and measured.result == {"some": 1}
 
 
-def test_one_of_another_kind_that_goes_takes_nothing_away() -> None:
+def test_deleting_a_benchmark_of_another_kind_deletes_no_object_of_this_one() -> None:
     # given a benchmark that is being measured, and one of another kind with its name
     cluster = FakeCluster()
     cluster.ready = False
     asked(cluster)
     look(cluster)
     asked(cluster, kind="Fio")
-    before = {key: one["metadata"]["uid"] for key, one in cluster.objects.items()}
+    before = {key: document["metadata"]["uid"] for key, document in cluster.objects.items()}
     # when that is deleted
     benchmark_reconciler.before_deletion(
         KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"]
     )
     # expect everything to be there
-    assert {key: one["metadata"]["uid"] for key, one in cluster.objects.items()} == before
+    assert {key: document["metadata"]["uid"] for key, document in cluster.objects.items()} == before
 
 
-def test_a_result_that_has_no_place_is_not_waited_for_without_end() -> None:
+def test_a_result_whose_config_map_cannot_be_written_fails_after_a_deadline() -> None:
     # given the result of something else under the name that ours would have
     cluster = FakeCluster()
     foreign = {"name": "one-result", "ownerReferences": [{"uid": "old"}]}
     cluster.put(CONFIG_MAPS, {"metadata": foreign, "binaryData": {}})
     asked(cluster)
     # expect it to be waited for and nothing to be measured in vain
-    found = look(cluster)
-    assert (found["phase"], found["message"]) == (
+    state = look(cluster)
+    assert (state["phase"], state["message"]) == (
         "Preparing", "configmaps one-result is there and belongs to something else",
     )  # fmt: skip
     assert not [name for name in cluster.made if name.startswith("jobs")]
     # and to fail in the end, so that others may measure
     cluster.now += manifests.START_S + 1
-    found = look(cluster)
-    assert (found["phase"], found["failure"]) == (
+    state = look(cluster)
+    assert (state["phase"], state["failure"]) == (
         "Failed",
         "refused",
-    ) and "resultConfigMap" not in found
+    ) and "resultConfigMap" not in state
     asked(cluster, "two")
     assert until_ended(cluster, "two")["phase"] == "Completed"
 
@@ -136,8 +136,8 @@ def test_a_job_that_was_suspended_has_its_time_to_make_pods() -> None:
         }
         cluster.put(EVENTS, event)
     # expect it to be waited for as long as for any other
-    found = look(cluster)
-    assert (found["phase"], found["message"]) == ("Preparing", message)
+    state = look(cluster)
+    assert (state["phase"], state["message"]) == ("Preparing", message)
     cluster.now += preflight.QUOTA_S + 1
     assert until_ended(cluster)["failure"] == "refused"
 
@@ -157,8 +157,8 @@ def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
     }
     cluster.objects["jobs", "one-server"]["status"] = {"conditions": [why]}
     # expect the end at once, as its Job makes no other
-    found = until_ended(cluster)
-    assert (found["failure"], found["lines"]) == ("interrupted", [why["message"]])
+    state = until_ended(cluster)
+    assert (state["failure"], state["lines"]) == ("interrupted", [why["message"]])
 
 
 def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
@@ -179,10 +179,10 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
         if len(waited) > 3:
             look(cluster)
 
-    one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+    iperf = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
     executor = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep)
     # expect it to be measured, not to be taken for deleted by somebody
-    assert executor.run(one, lambda phase: None).headlines == {"bandwidth": 5e9}
+    assert executor.run(iperf, lambda phase: None).headlines == {"bandwidth": 5e9}
 
     # and one whose result was deleted to say so
     def look_and_lose(seconds: float) -> None:
@@ -190,10 +190,10 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
             del cluster.objects["configmaps", "one-result"]
 
     del cluster.objects["configmaps", "one-result"]
-    found = OperatorExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(
-        one, lambda phase: None
+    measured = OperatorExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(
+        iperf, lambda phase: None
     )
-    assert (found.failure, found.message) == ("interrupted", "its result is gone")
+    assert (measured.failure, measured.message) == ("interrupted", "its result is gone")
 
 
 @pytest.mark.parametrize(
@@ -208,12 +208,12 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
         ("host/mine:1", "host/mine:1"),
     ],
 )
-def test_a_kind_has_the_image_beside_that_of_benchmarks(image: str, expected: str) -> None:
+def test_every_kind_has_its_image_or_that_of_benchmarks(image: str, expected: str) -> None:
     assert manifests.image_of(KINDS["PyTorch"], image) == expected
     assert manifests.image_of(KINDS["IPerf"], image) == image
 
 
-def test_what_held_the_parts_together_goes_whatever_the_spec_says_now() -> None:
+def test_the_job_set_is_deleted_also_when_the_spec_was_changed() -> None:
     # given parts that were admitted together, and a spec that was changed since
     cluster = queued()
     admit(cluster)

@@ -24,7 +24,7 @@ from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.log_framing import frame
 from scaletest.kinds.registry import GROUP, KINDS
 from scaletest.operator import accounts, benchmark_reconciler
-from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, settings
+from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, settings
 from tests.unit.test_operator_gang import admit
 
 ROOT = Path(__file__).parents[2]
@@ -180,7 +180,7 @@ def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
         ("volcano", "podgroups", {}),
     ],
 )
-def test_what_admits_together_has_rights_of_its_own(
+def test_gang_scheduling_has_its_own_rights_in_the_chart(
     name: str, holder: str, more: dict[str, str]
 ) -> None:
     cluster = Recording()

@@ -16,23 +16,25 @@ from scaletest.cluster.documents import Busy, Missing, Resource
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import Unreachable
 from scaletest.operator import benchmark_reconciler, set_reconciler, set_results, status
-from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, settings
+from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, settings
 
 IPERF = {"kind": "IPerf", "spec": {}}
 
 
-def end_all(cluster: FakeCluster, kept: benchmark_reconciler.Settings) -> Mapping[str, Any]:
+def end_all(
+    cluster: FakeCluster, reconcile_settings: benchmark_reconciler.Settings
+) -> Mapping[str, Any]:
     for _ in range(60):
-        found = look_at_set(cluster, kept)
-        if "finishedAt" in found:
-            return found
+        state = look_at_set(cluster, reconcile_settings)
+        if "finishedAt" in state:
+            return state
         for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
             look(cluster, name)
-    raise AssertionError(found)
+    raise AssertionError(state)
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "problem"),
     [
         (
             Unreachable(
@@ -44,38 +46,38 @@ def end_all(cluster: FakeCluster, kept: benchmark_reconciler.Settings) -> Mappin
     ],
 )
 def test_a_set_that_is_hindered_says_why_and_goes_on_when_that_is_mended(
-    error: Exception, words: str
+    error: Exception, problem: str
 ) -> None:
     # given a set that chooses nodes, which the operator may not list
     cluster = FakeCluster()
     listed = cluster.list
 
-    def refused(what: Resource, *given: Any, **named: Any) -> list[Document]:
-        if what.plural == "nodes":
+    def refused(resource: Resource, *arguments: Any, **named: Any) -> list[Document]:
+        if resource.plural == "nodes":
             raise error
-        return listed(what, *given, **named)
+        return listed(resource, *arguments, **named)
 
     cluster.list = refused  # type: ignore[method-assign]
     nodes = {"nodes": {"combinations": {"length": 1, "source": {"nodes": {"selector": {}}}}}}
     asked(cluster, "set", "BenchmarkSet", template=IPERF, permutations={"product": nodes})
-    found = look_at_set(cluster)
+    state = look_at_set(cluster)
     # expect it to say so, and to fail only when that lasts
-    assert found["phase"] == "Pending"
-    assert words in found["conditions"][-1]["message"]
+    assert state["phase"] == "Pending"
+    assert problem in state["conditions"][-1]["message"]
     cluster.now += manifests.START_S - 1
-    assert look_at_set(cluster) == found
+    assert look_at_set(cluster) == state
     cluster.now += 2
-    found = look_at_set(cluster)
-    assert (found["phase"], found["verdict"]) == ("Failed", "INVALID") and words in found[
+    state = look_at_set(cluster)
+    assert (state["phase"], state["verdict"]) == ("Failed", "INVALID") and problem in state[
         "verdictReason"
     ]
 
 
-def test_an_api_server_that_is_busy_hinders_nothing() -> None:
+def test_a_busy_api_server_does_not_fail_a_set() -> None:
     cluster = FakeCluster()
     asked(cluster, "set", "BenchmarkSet", template=IPERF)
 
-    def busy(*given: Any) -> Document:
+    def busy(*arguments: Any) -> Document:
         raise Busy("cannot read: 503", hint="try again")
 
     find, cluster.create = cluster.create, busy  # type: ignore[method-assign]
@@ -93,8 +95,8 @@ def test_a_set_that_was_deleted_and_made_again_waits_until_the_old_benchmarks_ar
     assert "another IPerf named set-1" in look_at_set(cluster)["conditions"][-1]["message"]
     del cluster.objects["iperfs", "set-1"]
     # expect it to be measured when that is gone
-    found = end_all(cluster, settings(cluster))
-    assert (found["phase"], [one["type"] for one in found["conditions"]]) == (
+    state = end_all(cluster, settings(cluster))
+    assert (state["phase"], [condition["type"] for condition in state["conditions"]]) == (
         "Completed",
         ["Complete", "Failed"],
     )
@@ -117,8 +119,8 @@ def test_a_set_that_stopped_when_its_warm_up_failed_has_failed() -> None:
         "failure": "exit",
         "message": "no",
     }
-    found = look_at_set(cluster)
-    assert (found["phase"], found["succeeded"], found["verdict"]) == ("Failed", 0, "INVALID")
+    state = look_at_set(cluster)
+    assert (state["phase"], state["succeeded"], state["verdict"]) == ("Failed", 0, "INVALID")
 
 
 def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> None:
@@ -137,22 +139,22 @@ def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> Non
         parallelism="nodeDisjoint",
         permutations={"explicit": rows},
     )
-    kept = settings(cluster)
-    set_reconciler.reconcile(cluster, "ns", "set", kept, lambda *_: [])
+    reconcile_settings = settings(cluster)
+    set_reconciler.reconcile(cluster, "ns", "set", reconcile_settings, lambda *_: [])
     assert {name for plural, name in cluster.objects if plural == "iperfs"} == {"set-1", "set-3"}
     # when the first ends, and the watches do not know the third
     first = cluster.objects["iperfs", "set-1"]
     first["status"] = {"phase": "Completed", "values": {}}
     (known,) = set_reconciler.child(first).values()
-    set_reconciler.reconcile(cluster, "ns", "set", kept, lambda *_: [known])
+    set_reconciler.reconcile(cluster, "ns", "set", reconcile_settings, lambda *_: [known])
     # expect the second to wait, until both have ended
     assert ("iperfs", "set-2") not in cluster.objects
     cluster.objects["iperfs", "set-3"]["status"] = {"phase": "Completed", "values": {}}
-    look_at_set(cluster, kept)
+    look_at_set(cluster, reconcile_settings)
     assert ("iperfs", "set-2") in cluster.objects
     # and what was deleted meanwhile is made again, not waited for
     del cluster.objects["iperfs", "set-2"]
-    look_at_set(cluster, kept)
+    look_at_set(cluster, reconcile_settings)
     assert ("iperfs", "set-2") in cluster.objects
 
 
@@ -173,41 +175,41 @@ def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: st
         permutations={"explicit": values},
         repetitions=2,
     )
-    kept = settings(cluster)
-    look_at_set(cluster, kept)
-    plan = next(iter(kept.plans.values()))
+    reconcile_settings = settings(cluster)
+    look_at_set(cluster, reconcile_settings)
+    plan = next(iter(reconcile_settings.plans.values()))
     good = {
         "phase": "Completed",
-        "values": {one.name: 1.23456789e9 for one in KINDS["IPerf"].headlines},
+        "values": {headline.name: 1.23456789e9 for headline in KINDS["IPerf"].headlines},
     }
     bad = {"phase": "Failed", "failure": "exit", "message": character * 2000}
-    rows = [{"metadata": {"name": one.name}, "status": good} for one in plan.benchmarks]
+    rows = [{"metadata": {"name": planned.name}, "status": good} for planned in plan.benchmarks]
     rows[-1]["status"] = bad
     # when it ends
-    set_reconciler.reconcile(cluster, "ns", "set", kept, lambda *_: rows)
-    found = cluster.objects["benchmarksets", "set"]["status"]
+    set_reconciler.reconcile(cluster, "ns", "set", reconcile_settings, lambda *_: rows)
+    state = cluster.objects["benchmarksets", "set"]["status"]
     # expect it to fit, and what was left out to be gone from the object too
-    assert found["phase"] == "Failed"
-    assert len(json.dumps(found)) <= status.MOST_BYTES
+    assert state["phase"] == "Failed"
+    assert len(json.dumps(state)) <= status.MOST_BYTES
 
 
-def test_16_results_are_told_again_only_when_there_are_new_ones(
+def test_16_results_of_a_set_are_written_only_when_there_are_new_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cluster, told = FakeCluster(), list[int]()
+    cluster, ended_counts = FakeCluster(), list[int]()
     asked(cluster, "set", "BenchmarkSet", template=IPERF, repetitions=3)
     of = set_results.of
 
-    def counted(*given: Any, **named: Any) -> Document:
-        told.append(len(given[1]))
-        return of(*given, **named)
+    def counted(*arguments: Any, **named: Any) -> Document:
+        ended_counts.append(len(arguments[1]))
+        return of(*arguments, **named)
 
     monkeypatch.setattr(set_results, "of", counted)
-    kept = settings(cluster)
-    found = end_all(cluster, kept)
-    assert (found["succeeded"], found["summary"]) == (3, "5.000 Gbit/s")
+    reconcile_settings = settings(cluster)
+    state = end_all(cluster, reconcile_settings)
+    assert (state["succeeded"], state["summary"]) == (3, "5.000 Gbit/s")
     # once at the start, and once for each that has ended
-    assert len(told) == 4
+    assert len(ended_counts) == 4
 
 
 def test_16_values_that_are_null_are_not_written_again_and_again() -> None:
@@ -217,24 +219,26 @@ def test_16_values_that_are_null_are_not_written_again_and_again() -> None:
     template = {"kind": "IPerf", "spec": {"mtu": 9000}}
     values = [{"mtu": None, "streams": 2}, {"streams": 4}]
     asked(cluster, "set", "BenchmarkSet", template=template, permutations={"explicit": values})
-    kept = settings(cluster)
+    reconcile_settings = settings(cluster)
     for _ in range(8):
-        look_at_set(cluster, kept)
+        look_at_set(cluster, reconcile_settings)
         look(cluster, "set-1")
-    assert look_at_set(cluster, kept)["succeeded"] == 1
+    assert look_at_set(cluster, reconcile_settings)["succeeded"] == 1
     version = cluster.objects["benchmarksets", "set"]["metadata"]["resourceVersion"]
     # when nothing changes
-    found = look_at_set(cluster, kept)
+    state = look_at_set(cluster, reconcile_settings)
     # expect no request but the one that looks
     assert cluster.objects["benchmarksets", "set"]["metadata"]["resourceVersion"] == version
-    assert found["permutations"] == [{"streams": 2}, {"streams": 4}]
+    assert state["permutations"] == [{"streams": 2}, {"streams": 4}]
 
 
-def test_what_does_not_fit_is_gone_from_the_object_too() -> None:
+def test_fields_that_do_not_fit_are_removed_from_the_status() -> None:
     # given a status with as many pods as fit, to which the end is added
     pods = {"server": [{"name": "x" * 250, "nodeName": "y" * 250} for _ in range(25)]}
     before = {"phase": "Running", "message": "", "pods": pods}
     after = {**before, "phase": "Failed", "lines": ["l" * 200] * 8, "message": "m" * 2000}
-    found = status.bounded(after)
+    shortened = status.bounded(after)
     # expect what is left out to be null, since a merge keeps what is not named
-    assert found["pods"] is None and found["lines"] and "pods left out" in found["message"]
+    assert (
+        shortened["pods"] is None and shortened["lines"] and "pods left out" in shortened["message"]
+    )

@@ -12,7 +12,7 @@ import pytest
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import Resource
 from scaletest.model.errors import ScaletestError
-from tests.unit.test_operator import FakeCluster, asked, look, requests_of_a_whole_run
+from tests.unit.fake_cluster import FakeCluster, asked, look, requests_of_a_whole_run
 
 ORDER = ("Preparing", "Running", "Summarising", "Completed")
 
@@ -36,13 +36,13 @@ def tried(cluster: FakeCluster) -> Mapping[str, Any]:
     try:
         return look(cluster)
     except ScaletestError:
-        found: Mapping[str, Any] = cluster.objects["iperfs", "one"].get("status", {})
-        return found
+        state: Mapping[str, Any] = cluster.objects["iperfs", "one"].get("status", {})
+        return state
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3, 6])
 @pytest.mark.parametrize("at", range(1, requests_of_a_whole_run() + 1))
-def test_two_operators_bring_one_result_and_leave_nothing(at: int, looks: int) -> None:
+def test_two_operators_bring_one_result_and_leave_no_object(at: int, looks: int) -> None:
     # given an operator that was interrupted between any two requests by all that another one does
     cluster = Shared()
     cluster.at, cluster.looks = at, looks
@@ -55,18 +55,18 @@ def test_two_operators_bring_one_result_and_leave_nothing(at: int, looks: int) -
     assert ("configmaps", "one-peers") not in cluster.objects
 
 
-def test_a_note_on_the_object_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_annotation_causes_no_lost_reconcile(monkeypatch: pytest.MonkeyPatch) -> None:
     # given somebody who writes a note on the object whenever its status is about to be written
     cluster = FakeCluster()
     asked(cluster)
     patch, notes = cluster.patch, iter(range(3))
 
     def noted(
-        what: Resource, namespace: str, name: str, body: Document, part: str = ""
+        resource: Resource, namespace: str, name: str, body: Document, part: str = ""
     ) -> Document:
         if part == "status" and (note := next(notes, None)) is not None:
-            patch(what, namespace, name, {"metadata": {"annotations": {"note": str(note)}}})
-        return patch(what, namespace, name, body, part)
+            patch(resource, namespace, name, {"metadata": {"annotations": {"note": str(note)}}})
+        return patch(resource, namespace, name, body, part)
 
     monkeypatch.setattr(cluster, "patch", noted)
     # expect the status written all the same

@@ -31,7 +31,9 @@ def test_one_function_makes_texts_harmless(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_data_stay_what_they_are(capsys: pytest.CaptureFixture[str], form: str) -> None:
+def test_hostile_text_in_yaml_and_json_is_escaped_and_read_back(
+    capsys: pytest.CaptureFixture[str], form: str
+) -> None:
     data = {"names": [EVIL, "1\u00a0234", "a\u202eb", "a\x7fb"], "unit": "µs"}
     options.show(data, form)
     text = capsys.readouterr().out
@@ -66,7 +68,7 @@ def test_a_log_line_is_one_line_that_no_terminal_obeys(log: io.StringIO) -> None
     assert lines[-1] == f"ValueError: {HARMLESS}"
 
 
-def test_of_rq_only_its_colours_pass(log: io.StringIO) -> None:
+def test_log_lines_of_rq_keep_only_their_colour_codes(log: io.StringIO) -> None:
     logger = logging.getLogger("rq.worker")
     handler = logging.StreamHandler(log)
     logger.addHandler(handler)
@@ -75,7 +77,7 @@ def test_of_rq_only_its_colours_pass(log: io.StringIO) -> None:
     assert log.getvalue() == f"\x1b[32m{HARMLESS}\x1b[39m\n"
 
 
-def test_entries_are_sorted_out() -> None:
+def test_valid_queue_entries_are_separated_from_foreign_ones() -> None:
     rows = {
         b"q": b'{"maximum": 5, "note": "n"}',
         b"old": b"{}",
@@ -92,12 +94,12 @@ def test_entries_are_sorted_out() -> None:
 @pytest.mark.parametrize(
     "value", ["", "[" * 100_000, "1", "null", '{"maximum": -1}', '{"maximum": true}', '{"note": 1}']
 )
-def test_an_entry_of_somebody_else_is_an_error(value: str) -> None:
+def test_a_foreign_queue_entry_is_refused(value: str) -> None:
     with pytest.raises(InvalidValue, match="entry"):
         read_entry(value)
 
 
-def test_a_page_is_written_as_it_is(
+def test_a_page_is_written_byte_for_byte(
     capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
     page = "µ\u00a0%\r\n"

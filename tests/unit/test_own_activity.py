@@ -14,9 +14,9 @@ from workers.runtime import Runtime, Settings
 
 @pytest.fixture
 def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
+    pipe = Wake()
+    yield pipe
+    pipe.close()
 
 
 def test_sleep_is_asleep_unless_it_waits_for_a_cpu(wake: Wake) -> None:
@@ -31,7 +31,7 @@ def test_sleep_is_asleep_unless_it_waits_for_a_cpu(wake: Wake) -> None:
 @pytest.mark.parametrize(
     "settings", [Settings(("sleep", "0")), Settings(("sleep", "0.02"), no_causes=True)]
 )
-def test_empty_requests_and_those_without_sampling_say_nothing(
+def test_replies_of_empty_or_unsampled_requests_have_no_activity(
     settings: Settings, wake: Wake
 ) -> None:
     result, _ = Runtime(settings, wake).run((), 0.0)

@@ -14,11 +14,11 @@ from scaletest.load import pace
 from scaletest.model.errors import InvalidValue
 
 
-def test_constant_is_even() -> None:
+def test_a_constant_pace_has_even_gaps() -> None:
     assert list(itertools.islice(pace.constant(4), 5)) == [0, 0.25, 0.5, 0.75, 1]
 
 
-def test_poisson_has_the_rate_and_the_spread_of_one() -> None:
+def test_poisson_arrivals_have_the_rate_and_variance_of_a_poisson_process() -> None:
     times = list(itertools.islice(pace.poisson(10, random.Random(1)), 20_000))
     gaps = [late - early for early, late in itertools.pairwise(times)]
     assert statistics.fmean(gaps) == pytest.approx(0.1, rel=0.03)
@@ -57,7 +57,7 @@ def test_a_schedule_may_have_comments_and_must_be_sorted() -> None:
 
 @given(st.text(max_size=40))
 def test_no_text_makes_the_parsers_fail_otherwise(text: str) -> None:
-    for parse in (pace.parse_steps, lambda given: pace.parse_schedule([given])):
+    for parse in (pace.parse_steps, lambda schedule: pace.parse_schedule([schedule])):
         try:
             parse(text)
         except InvalidValue:

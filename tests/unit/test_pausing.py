@@ -51,24 +51,24 @@ def backend(scaled: Scaled) -> KubernetesBackend:
     return KubernetesBackend(scaled, pause=("so",), clock=lambda: scaled.now, sleep=scaled.sleep)
 
 
-def test_it_scales_when_keda_let_go_and_not_before() -> None:
+def test_scaling_waits_until_keda_is_paused() -> None:
     scaled = Scaled(looks=3)
-    made = backend(scaled)
-    made.scale(1)
-    made.scale(2)
-    made.close()
+    kubernetes = backend(scaled)
+    kubernetes.scale(1)
+    kubernetes.scale(2)
+    kubernetes.close()
     assert scaled.calls == [
         *("pause so True", "look", "look", "look", "scale 1", "scale 2"),
         *("scale 3", "pause so False"),
     ]
 
 
-def test_it_gives_up_when_keda_does_not_and_takes_the_mark_away() -> None:
+def test_pausing_gives_up_when_keda_goes_on_and_removes_its_annotation() -> None:
     scaled = Scaled(looks=10**6)
-    made = backend(scaled)
+    kubernetes = backend(scaled)
     with pytest.raises(WaitTimeout, match="its HPA is still there"):
-        made.scale(1)
-    made.close()
+        kubernetes.scale(1)
+    kubernetes.close()
     assert scaled.now == RELEASE_S
     assert scaled.calls[-1] == "pause so False"
     assert "scale 1" not in scaled.calls

@@ -13,8 +13,8 @@ from scaletest.model.errors import UsageError
 def test_payloads_come_in_turn(tmp_path: Any) -> None:
     file = tmp_path / "lines.txt"
     file.write_text("one\n\ntwo\n")
-    made = provided(f"lines:{file}")
-    assert [made.get(number) for number in range(3)] == [b"one", b"two", b"one"]
+    payloads = provided(f"lines:{file}")
+    assert [payloads.get(number) for number in range(3)] == [b"one", b"two", b"one"]
     assert provided(f"folder:{tmp_path}").get(7) == file.read_bytes()
     assert Payloads().get(5) is None
     with pytest.raises(UsageError, match="no payload provider 'x'"):
@@ -26,8 +26,8 @@ def test_payloads_come_in_turn(tmp_path: Any) -> None:
 def test_a_provider_that_is_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
     # given one that gives text, bytes and a value
     monkeypatch.setitem(BUILT_IN, "mine", lambda argument: [argument, b"b", {"a": 1}])
-    made = provided("mine:text")
-    assert [made.get(number) for number in range(3)] == [b"text", b"b", b'{"a": 1}']
+    payloads = provided("mine:text")
+    assert [payloads.get(number) for number in range(3)] == [b"text", b"b", b'{"a": 1}']
 
     def broken(argument: str) -> list[object]:
         raise ValueError("no such account")

@@ -50,6 +50,9 @@ FILLERS = {
     "words",
 }
 MOST_FILLERS = 25
+# Folders of tests whose names are plain. When all are, the folder is `tests` and the limit 100.
+PLAIN_TESTS = ("tests/unit",)
+MOST_FILLERS_IN_TESTS = 10
 # Usual names, but vague: a few are fine.
 VAGUE = {"item", "items", "row", "value", "result", "data", "obj", "entry", "element", "val", "res"}
 MOST_VAGUE_PER_1000_LINES = 14
@@ -74,13 +77,18 @@ class Place(NamedTuple):
         return f"{self.path}:{self.line} {self.word}"
 
 
+def trees_in(*folders: str) -> dict[str, ast.Module]:
+    """The syntax tree of each file in these folders, by path."""
+    paths: list[Path] = []
+    for folder in folders:
+        paths += (ROOT / folder).rglob("*.py")
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_bytes()) for path in sorted(paths)}
+
+
 @cache
 def sources() -> dict[str, ast.Module]:
     """The syntax tree of each file of `scaletest`, `workers` and `hack`, by path."""
-    paths: list[Path] = []
-    for folder in ("scaletest", "workers", "hack"):
-        paths += (ROOT / folder).rglob("*.py")
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_bytes()) for path in sorted(paths)}
+    return trees_in("scaletest", "workers", "hack")
 
 
 def package_of(path: str) -> str:
@@ -118,13 +126,13 @@ def assigned(node: ast.AST) -> str | None:
     return None
 
 
-def assignments(trees: dict[str, ast.Module], words: set[str]) -> list[Place]:
+def assignments(trees: dict[str, ast.Module], names: set[str]) -> list[Place]:
     """Where one of these words is assigned; `_word`, `word_` and `Word` count as the word."""
     places = []
     for path, tree in trees.items():
         for node in ast.walk(tree):
             name = assigned(node)
-            if name and name.strip("_").lower() in words:
+            if name and name.strip("_").lower() in names:
                 places.append(Place(path, getattr(node, "lineno", 0), name))
     return places
 
@@ -211,6 +219,13 @@ def listed(places: list[Place]) -> str:
 def test_names_say_what_they_hold() -> None:
     places = assignments(plain_sources(), FILLERS)
     assert len(places) <= MOST_FILLERS, f"{len(places)} names are fillers:\n{listed(places)}"
+
+
+def test_names_in_tests_say_what_they_hold() -> None:
+    places = assignments(trees_in(*PLAIN_TESTS), FILLERS)
+    assert len(places) <= MOST_FILLERS_IN_TESTS, (
+        f"{len(places)} names are fillers:\n{listed(places)}"
+    )
 
 
 def test_vague_names_are_few() -> None:

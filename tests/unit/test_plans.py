@@ -50,7 +50,7 @@ background:
   - {name: noise, workers: 2, parallel: 3, seconds: 0.5, command: [cat], device_glob: "",
      time_limit: 5}
 """
-words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
+texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
 good: dict[str, st.SearchStrategy[Any]] = {
     "limit": st.integers(1, 1000),
     "scale": st.floats(1, 2),
@@ -59,8 +59,8 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "precision": st.floats(0.001, 0.5),
     "max_step": st.just(0) | st.floats(100, 1000),
     "warmup": st.none() | st.floats(0, 50),
-    "command": st.lists(words, max_size=4),
-    "device_glob": words,
+    "command": st.lists(texts, max_size=4),
+    "device_glob": texts,
     "preset": st.sampled_from(["intel", "nvidia", "amd"]),
     "device_policy": st.sampled_from(["first", "balanced", "packed"]),
     "time_limit": st.floats(0, 1000),
@@ -86,13 +86,13 @@ def context(*arguments: str) -> click.Context:
     )
 
 
-def made(*arguments: str) -> Plan:
+def plan_of(*arguments: str) -> Plan:
     return plans.plan(context(*arguments), "q")
 
 
 def origin(key: str, *arguments: str) -> tuple[Any, str]:
-    (found,) = [one for one in plans.settings(context(*arguments)) if one.key == key]
-    return found.value, found.origin
+    (setting,) = [setting for setting in plans.settings(context(*arguments)) if setting.key == key]
+    return setting.value, setting.origin
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_file_can_say_everything(file: Path) -> None:
-    plan = made("-f", str(file))
+    plan = plan_of("-f", str(file))
     values = plan.to_dict()
     assert set(yaml.safe_load(FULL)) == set(SCHEMA["properties"])
     for field, default in Plan().to_dict().items():
@@ -117,11 +117,11 @@ def test_a_file_can_say_everything(file: Path) -> None:
 def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
     fields = set(properties_of(Plan)) - {"queue", "devices"}
     assert {schemas.KEYS.get(field, field) for field in fields} == set(SCHEMA["properties"])
-    options = {one.name for one in validate.command.params}
+    options = {option.name for option in validate.command.params}
     assert set(SCHEMA["properties"]) - options == {"background"}
     # and the program's defaults are the plan's, but for the order: stored plans without one are
     # ascending
-    assert made() == Plan(queue="q", order="mirrored")
+    assert plan_of() == Plan(queue="q", order="mirrored")
 
 
 def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
         ("-f", file, "--set", "per_device=[3]"): (3,),
         ("-f", file, "--per-device", "5"): (5,),
     }.items():
-        assert made(*arguments).per_device == expected
+        assert plan_of(*arguments).per_device == expected
     for text in (
         "--per-device=x",
         "--per-device=1;2",
@@ -141,7 +141,7 @@ def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
         "--set=per_device=1.5",
     ):
         with pytest.raises((click.BadParameter, InvalidValue)):
-            made("--preset", "intel", text)
+            plan_of("--preset", "intel", text)
 
 
 @pytest.mark.parametrize(
@@ -182,14 +182,14 @@ def test_several_numbers_per_device_are_the_steps_and_need_all_devices(tmp_path:
 
 @given(st.fixed_dictionaries({}, optional=good))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_written_is_read(tmp_path: Path, values: dict[str, Any]) -> None:
+def test_a_written_plan_is_read_back(tmp_path: Path, values: dict[str, Any]) -> None:
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     read = plans.read(str(tmp_path / "p.yaml"), SCHEMA)
     assert read == values
     plan = schemas.as_plan(read, "q")
     # and the plan as it is stored is a plan file again
     (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()))
-    assert made("-f", str(tmp_path / "plan.json")) == plan
+    assert plan_of("-f", str(tmp_path / "plan.json")) == plan
 
 
 @given(
@@ -202,7 +202,7 @@ def test_garbage_is_a_usage_error_and_nothing_else(tmp_path: Path, data: str | b
     raw = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
     (tmp_path / "p.yaml").write_bytes(raw)
     try:
-        made("-f", str(tmp_path / "p.yaml"))
+        plan_of("-f", str(tmp_path / "p.yaml"))
     except ScaletestError as error:
         assert error.exit_code == 2
         assert error.hint
@@ -215,13 +215,13 @@ def test_wrong_values_under_right_keys_are_a_usage_error(
 ) -> None:
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     try:
-        made("-f", str(tmp_path / "p.yaml"))
+        plan_of("-f", str(tmp_path / "p.yaml"))
     except ScaletestError as error:
         assert error.exit_code == 2
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "hint"),
+    ("text", "problem", "hint"),
     [
         ("limt: 3", "does not know 'limt'", "did you mean limit"),
         ("max-step: 3", "does not know 'max-step'", "did you mean max_step"),
@@ -256,24 +256,26 @@ def test_wrong_values_under_right_keys_are_a_usage_error(
         ("seconds: 2026-13-45", "not valid YAML", ""),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, text: str, what: str, hint: str) -> None:
+def test_every_mistake_in_a_plan_file_is_named(
+    tmp_path: Path, text: str, problem: str, hint: str
+) -> None:
     (tmp_path / "p.yaml").write_text(text)
-    with pytest.raises(UsageError, match=what) as caught:
-        made("-f", str(tmp_path / "p.yaml"))
+    with pytest.raises(UsageError, match=problem) as caught:
+        plan_of("-f", str(tmp_path / "p.yaml"))
     assert caught.value.hint
     assert re.search(hint, caught.value.hint)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for name, what in (("missing", "No such file"), (".", "Is a directory")):
-        with pytest.raises(UsageError, match=what):
-            made("-f", str(tmp_path / name))
+    for name, problem in (("missing", "No such file"), (".", "Is a directory")):
+        with pytest.raises(UsageError, match=problem):
+            plan_of("-f", str(tmp_path / name))
     (tmp_path / "long").write_text("#" * 1_000_001)
     with pytest.raises(InvalidValue, match="longer than"):
-        made("-f", str(tmp_path / "long"))
+        plan_of("-f", str(tmp_path / "long"))
 
 
-def test_flag_then_set_then_environment_then_file_then_default(
+def test_a_flag_wins_over_set_over_environment_over_file_over_default(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given_file = ("-f", str(file))
@@ -332,7 +334,7 @@ def test_set_reads_each_type(text: str, key: str, value: Any) -> None:
         "repeats=null",
     ],
 )
-def test_set_refuses_the_rest(text: str) -> None:
+def test_set_refuses_unknown_keys_and_wrong_types(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         plans.parse_set(text, SCHEMA)
     assert caught.value.hint
@@ -406,7 +408,7 @@ def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
     assert len(blocks) >= 2
     for block in blocks:
         (tmp_path / "p.yaml").write_text(block)
-        assert made("-f", str(tmp_path / "p.yaml")).command
+        assert plan_of("-f", str(tmp_path / "p.yaml")).command
     (page,) = [page for page in pages if page.name == "plans.md"]
     shown = re.findall(r"^\| `([^`]+)`", page.read_text("utf-8"), re.MULTILINE)
     assert {parse(text).metric.partition(".")[0] for text in shown} == {
@@ -417,6 +419,6 @@ def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sets", [("step_time=1", "warmup=5"), ("max_step=3", "warmup=3"), ("warmup=60",)]
 )
-def test_a_warm_up_that_leaves_nothing_of_a_step_is_refused(sets: tuple[str, ...]) -> None:
+def test_a_warm_up_as_long_as_its_step_is_refused(sets: tuple[str, ...]) -> None:
     with pytest.raises(InvalidValue, match="leaves nothing of a step"):
-        made("--set", "seconds=0.1", *(word for text in sets for word in ("--set", text)))
+        plan_of("--set", "seconds=0.1", *(word for text in sets for word in ("--set", text)))

@@ -13,7 +13,7 @@ from scaletest.analysis.law_requirements import PARAMETERS, lacking, repeats_nee
 from scaletest.analysis.separability import REFERENCE, separability
 
 
-def test_what_single_points_lack() -> None:
+def test_single_points_ask_for_more_steps_or_repeats() -> None:
     plan = lacking([1, 2, 4, 8])
     assert set(plan) == {"usl"}
     assert plan["usl"].remedy == "measure 1 more step, or each step 2 times"
@@ -60,14 +60,16 @@ def test_repeats_needed_are_just_enough(distinct: int) -> None:
         ((1,), 3, 0.02, False),
     ],
 )
-def test_plans(workers: tuple[int, ...], repeats: int, noise: float, separable: bool) -> None:
+def test_plans_are_judged_by_whether_they_separate_the_laws(
+    workers: tuple[int, ...], repeats: int, noise: float, separable: bool
+) -> None:
     plan = separability(workers, repeats, noise)
     assert plan.separable is separable
     assert (": enough to separate" in plan.sentence) is separable
     json.dumps(plan.to_dict(), allow_nan=False)
 
 
-def test_what_would_do_does() -> None:
+def test_the_suggested_steps_or_repeats_suffice() -> None:
     plan = separability((1, 2, 4, 8), 3, 0.05)
     assert (plan.limit, plan.repeats) == (16, 12)
     assert plan.sentence.endswith("go up to 16 workers or measure each step 12 times")
@@ -76,7 +78,7 @@ def test_what_would_do_does() -> None:
     assert not separability((1, 2, 4, 8), 11, 0.05).separable
 
 
-def test_single_points_that_the_law_is_not_fitted_to_separate_nothing() -> None:
+def test_single_points_outside_the_fit_do_not_separate_laws() -> None:
     # given four single points with little noise, when the law needs five, expect no, and two
     # repeats to do
     plan = separability((1, 2, 4, 8), 1, 0.01)
@@ -85,7 +87,7 @@ def test_single_points_that_the_law_is_not_fitted_to_separate_nothing() -> None:
     assert plan.repeats == 2
 
 
-def test_noise_that_nothing_helps_against_is_said() -> None:
+def test_noise_beyond_any_number_of_repeats_is_reported() -> None:
     plan = separability((1, 2), 1, 10.0, Law("usl", 1.0, 0.9, 0.0))
     assert (plan.limit, plan.repeats) == (None, None)
     assert plan.sentence.endswith("measure with less noise")

@@ -101,7 +101,9 @@ A, B, C = (
         ),
     ],
 )
-def test_what_a_policy_lets_in(rule: dict[str, Any], lines: list[str]) -> None:
+def test_a_policy_admits_the_ports_and_peers_of_its_rules(
+    rule: dict[str, Any], lines: list[str]
+) -> None:
     text = ruleset([policy("a", ingress=[rule])], SPACES, [A, B, C])
     assert chain(text, "enter_0") == lines
     # of every family, and of nobody else
@@ -140,7 +142,7 @@ def test_pods_that_ended_or_use_the_nodes_network_have_no_rules() -> None:
         ("DoesNotExist", None, False),
     ],
 )
-def test_selectors(operator: str, values: list[str] | None, taken: bool) -> None:
+def test_label_selectors_match_pods(operator: str, values: list[str] | None, taken: bool) -> None:
     assert (
         matches(
             {"matchExpressions": [{"key": "k", "operator": operator, "values": values}]}, {"k": "x"}

@@ -49,8 +49,8 @@ def test_a_word_of_the_glossary_names_a_class(word: str, path: str) -> None:
 
 
 def test_the_glossary_has_every_word_of_the_request_and_the_run() -> None:
-    words = {word for word, _ in GLOSSARY}
-    assert words >= {
+    terms = {word for word, _ in GLOSSARY}
+    assert terms >= {
         "request",
         "reply",
         "record",
@@ -62,7 +62,7 @@ def test_the_glossary_has_every_word_of_the_request_and_the_run() -> None:
         "cause",
         "verdict",
     }
-    assert len(words) == len(GLOSSARY)
+    assert len(terms) == len(GLOSSARY)
 
 
 def test_the_architecture_page_is_short() -> None:
@@ -155,8 +155,8 @@ def test_the_extras_are_known() -> None:
 @pytest.mark.parametrize("name", sorted(declared() | declared(*EXTRAS, "dev")))
 def test_every_dependency_is_used(name: str) -> None:
     if name in USED_BY:
-        path, words = USED_BY[name]
-        assert words in (ROOT / path).read_text("utf-8")
+        path, usage = USED_BY[name]
+        assert usage in (ROOT / path).read_text("utf-8")
         return
     # what users install is used by the product, not only by its tests
     folders = ["scaletest", "workers"]
@@ -190,7 +190,7 @@ def test_keys_are_documented() -> None:
         assert f"`scaletest:queue:<q>:{part}`" in page or f"`:{part}`" in page
 
 
-def test_what_a_call_of_every_script_may_cost_is_documented() -> None:
+def test_the_cost_of_every_script_call_is_documented() -> None:
     sources = [path.read_text("utf-8") for path in (ROOT / "scaletest").rglob("*.py")]
     scripts = {name for text in sources for name in re.findall(r'\bscript\("(\w+)"\)', text)}
     page = (ROOT / "docs" / "reference" / "redis.md").read_text("utf-8")

@@ -70,7 +70,7 @@ class FakeHttp:
         if path == "/api/v1/stats":
             return 200, json.dumps(self.stats).encode(), {}
         since = max(int(query["since"]), self.first - 1)
-        lines = [one.to_json() for one in self.kept[since - self.first + 1 :]]
+        lines = [record.to_json() for record in self.kept[since - self.first + 1 :]]
         return 200, "\n".join(lines).encode(), {"scaletest-first-seq": str(since + 1)}
 
     def orders(self) -> list[str]:
@@ -81,10 +81,10 @@ def record(name: str) -> Record:
     return Record("q", 0, Reply(name, Outcome.SUCCEEDED, wait_s=0.1, run_s=0.5), 0.7)
 
 
-def made(http: FakeHttp, clock: Clock | None = None) -> tuple[RemoteLoad, list[Record]]:
-    seen: list[Record] = []
+def load_of(http: FakeHttp, clock: Clock | None = None) -> tuple[RemoteLoad, list[Record]]:
+    records: list[Record] = []
     clock = clock or Clock()
-    return RemoteLoad(http, seen.append, clock=clock, sleep=clock.sleep), seen
+    return RemoteLoad(http, records.append, clock=clock, sleep=clock.sleep), records
 
 
 def test_records_belong_to_the_step_in_which_they_are_fetched_and_come_once() -> None:
@@ -92,7 +92,7 @@ def test_records_belong_to_the_step_in_which_they_are_fetched_and_come_once() ->
     http = FakeHttp(record_seq=2)
     http.kept = [record("old-1"), record("old-2")]
     clock = Clock()
-    load, seen = made(http, clock)
+    load, records = load_of(http, clock)
     # when two steps are measured
     load.set_parallel(2, step=2, repeat=1)
     http.kept += [record("a"), record("b")]
@@ -104,7 +104,7 @@ def test_records_belong_to_the_step_in_which_they_are_fetched_and_come_once() ->
     http.kept.append(record("d"))
     assert load.wait_idle(1.0)
     # expect each record in its step, and none of before
-    assert [(one.reply.id, one.step, one.repeat) for one in seen] == [
+    assert [(fetched.reply.id, fetched.step, fetched.repeat) for fetched in records] == [
         ("a", 2, 1),
         ("b", 2, 1),
         ("c", 2, 1),
@@ -112,29 +112,29 @@ def test_records_belong_to_the_step_in_which_they_are_fetched_and_come_once() ->
     ]
 
 
-def test_looking_is_limited() -> None:
+def test_the_client_is_polled_at_a_limited_rate() -> None:
     http, clock = FakeHttp(), Clock()
-    load, _ = made(http, clock)
+    load, _ = load_of(http, clock)
     clock.now += LOOK_S
     for _ in range(5):
         load.check()
     assert [path for path, _ in http.asked].count("/api/v1/records") == 1
 
 
-def test_close_puts_the_load_back_once_and_only_if_it_was_changed() -> None:
+def test_close_restores_the_load_once_and_only_if_it_was_changed() -> None:
     http = FakeHttp(parallel=3)
-    made(http)[0].close()
+    load_of(http)[0].close()
     assert http.orders() == []
-    load, _ = made(http)
+    load, _ = load_of(http)
     load.set_parallel(0)
     load.close()
     load.close()
     assert http.orders() == ["0", "3"]
 
 
-def test_close_says_what_it_could_not_put_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_close_reports_a_load_that_it_could_not_restore(caplog: pytest.LogCaptureFixture) -> None:
     http = FakeHttp()
-    load, _ = made(http)
+    load, _ = load_of(http)
     load.set_parallel(5)
     http.answers = [(401, b'{"info": "token"}', {})]
     load.close()
@@ -143,7 +143,7 @@ def test_close_says_what_it_could_not_put_back(caplog: pytest.LogCaptureFixture)
 
 def test_dropped_records_are_an_error_that_counts_them() -> None:
     http = FakeHttp()
-    load, _ = made(http)
+    load, _ = load_of(http)
     load.set_parallel(1, step=1)
     http.first, http.kept = 6, [record("late")]
     with pytest.raises(ScaletestError, match="dropped 5 records") as error:
@@ -152,28 +152,28 @@ def test_dropped_records_are_an_error_that_counts_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stats", "limit", "said"),
+    ("stats", "limit", "problem"),
     [({"load": "10 requests/s"}, 1, "follows a schedule"), ({}, 9, "at most 8 requests")],
 )
 def test_a_client_that_cannot_keep_the_load_is_refused(
-    stats: dict[str, Any], limit: int, said: str
+    stats: dict[str, Any], limit: int, problem: str
 ) -> None:
-    load, _ = made(FakeHttp(**stats))
-    with pytest.raises(UsageError, match=said):
+    load, _ = load_of(FakeHttp(**stats))
+    with pytest.raises(UsageError, match=problem):
         load.check_limit(limit)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"queue": "q"}', b"\xff"])
-def test_something_else_at_the_address_is_said(body: bytes) -> None:
+def test_a_url_with_another_server_is_reported(body: bytes) -> None:
     http = FakeHttp()
     http.answers = [(200, body, {})]
     with pytest.raises(InvalidValue, match="does not answer as a scaletest client"):
-        made(http)
+        load_of(http)
 
 
 def test_requests_that_do_not_end_are_not_waited_for_longer() -> None:
     clock = Clock()
-    load, _ = made(FakeHttp(in_flight=1), clock)
+    load, _ = load_of(FakeHttp(in_flight=1), clock)
     assert load.wait_idle(5.0) is False
     assert 5.0 < clock.now < 6.0
 
@@ -182,7 +182,7 @@ def test_requests_that_do_not_end_are_not_waited_for_longer() -> None:
 def test_a_proxy_that_is_away_for_a_while_is_asked_again(trouble: Answer | Exception) -> None:
     http, clock = FakeHttp(), Clock()
     http.answers = [trouble] * 5
-    load, _ = made(http, clock)
+    load, _ = load_of(http, clock)
     assert load.queue == "q"
     assert clock.now == 5 * LOOK_S
 
@@ -191,7 +191,7 @@ def test_a_proxy_that_stays_away_ends_it() -> None:
     http, clock = FakeHttp(), Clock()
     http.answers = [Unreachable("away")] * 1000
     with pytest.raises(Unreachable, match="away"):
-        made(http, clock)
+        load_of(http, clock)
     assert PATIENCE_S < clock.now < PATIENCE_S + 1
 
 
@@ -209,7 +209,7 @@ def test_refusals_say_what_to_do_at_once(
     http, clock = FakeHttp(), Clock()
     http.answers = [(status, b'{"message": "because"}', {})]
     with pytest.raises(kind, match=f"answered {status}: because") as error:
-        made(http, clock)
+        load_of(http, clock)
     assert hint in error.value.hint
     assert clock.now == 0
 
@@ -272,7 +272,7 @@ def test_the_clients_token_has_a_header_of_its_own(
     assert sent.get("authorization") == authorization
 
 
-def test_nobody_at_a_url_is_said(server: tuple[str, Any]) -> None:
+def test_a_url_without_a_server_is_reported(server: tuple[str, Any]) -> None:
     with pytest.raises(Unreachable, match="does not answer"):
         Direct("http://127.0.0.1:1").get("/")
 

@@ -69,13 +69,13 @@ def test_a_printed_interval_is_never_narrower_than_the_true_one(value: float, ha
 def test_the_ends_of_an_interval_enclose_the_value_as_printed(
     value: float, below: float, above: float
 ) -> None:
-    found = re.fullmatch(
+    printed = re.fullmatch(
         r"(\S+) \[(\S+), (\S+)\]", numbers.between(value, value / (1 + below), value * (1 + above))
     )
-    assert found
-    middle, low, high = map(float, found.groups())
+    assert printed
+    middle, low, high = map(float, printed.groups())
     assert low <= middle <= high
-    assert "e" not in found.group()
+    assert "e" not in printed.group()
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True), st.integers(1, 6))
@@ -93,7 +93,7 @@ def test_durations_read_back(value: float) -> None:
     assert float(shown) * size == pytest.approx(value, rel=0.006, abs=6e-7)
 
 
-def test_instants_are_utc_and_unknown_ones_are_said() -> None:
+def test_instants_are_in_utc_and_unknown_ones_are_marked() -> None:
     assert numbers.instant(1_790_000_000) == "2026-09-21 14:13:20Z"
     assert numbers.instant(0) == numbers.instant(1e30) == "n/a"
 
@@ -132,17 +132,17 @@ def test_powers_of_two_are_thinned_out() -> None:
 
 @given(st.text())
 def test_clean_text_is_printable_and_can_be_written(foreign: str) -> None:
-    found = text.clean(foreign)
-    assert all(character.isprintable() or character == "\n" for character in found)
-    found.encode()
+    cleaned = text.clean(foreign)
+    assert all(character.isprintable() or character == "\n" for character in cleaned)
+    cleaned.encode()
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("`|<>&\\\n")))
 def test_a_code_span_ends_where_it_should(foreign: str) -> None:
-    found = text.code(foreign)
-    fence = re.match("`+", found)
-    assert fence and "\n" not in found
-    inner = found[fence.end() : -fence.end()]
+    span = text.code(foreign)
+    fence = re.match("`+", span)
+    assert fence and "\n" not in span
+    inner = span[fence.end() : -fence.end()]
     assert fence.group() not in re.findall("`+", inner)
     assert not re.search(r"(?<!\\)\|", inner)
 
@@ -153,8 +153,8 @@ def test_a_spreadsheet_gets_no_formula(formula: str) -> None:
 
 
 def test_elements_escape_what_is_no_markup() -> None:
-    found = text.element("p", "<b>", text.element("i", "x"), title='"', data_x=1, missing=None)
-    assert found == '<p title="&#34;" data-x="1">&lt;b&gt;<i>x</i></p>'
+    markup = text.element("p", "<b>", text.element("i", "x"), title='"', data_x=1, missing=None)
+    assert markup == '<p title="&#34;" data-x="1">&lt;b&gt;<i>x</i></p>'
 
 
 @given(

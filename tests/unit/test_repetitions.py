@@ -37,7 +37,9 @@ def pair(values: tuple[float, ...], higher: bool = True) -> RepeatedPair:
         (1.0, False, Change.EQUIVALENT),
     ],
 )
-def test_the_better_side_is_the_headlines(factor: float, higher: bool, change: Change) -> None:
+def test_the_better_side_follows_the_direction_of_the_headline(
+    factor: float, higher: bool, change: Change
+) -> None:
     comparison = compare([pair(tuple(factor * value for value in BASE), higher)])
     row = comparison.rows[0]
     assert row.change is change
@@ -50,13 +52,15 @@ def test_the_better_side_is_the_headlines(factor: float, higher: bool, change: C
 
 
 def test_too_little_is_invalid_and_says_what_is_missing() -> None:
-    for pairs, words in (
+    for pairs, reason in (
         ([pair((10.0,))], "two repetitions"),
         ([pair((0.0, 1.0))], "not above 0"),
         ([], "nothing in common"),
     ):
         comparison = compare(pairs)
-        assert comparison.verdict.kind is VerdictKind.INVALID and words in comparison.verdict.reason
+        assert (
+            comparison.verdict.kind is VerdictKind.INVALID and reason in comparison.verdict.reason
+        )
         assert comparison.verdict.remedy
     assert compare([pair(BASE)], only_base=["y"]).verdict.kind is VerdictKind.INVALID
 

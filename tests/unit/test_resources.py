@@ -191,7 +191,7 @@ def test_a_device_that_no_sample_calls_busy_is_as_busy_as_the_requests_keep_its_
     assert figures["frequency"] == 0.5
 
 
-def test_what_a_sample_says_of_a_device_comes_before_what_requests_say() -> None:
+def test_figures_of_a_device_in_samples_win_over_those_in_replies() -> None:
     figures = computed_on_a_device("0000:03:00.0", {"busy": 0.9}).nodes[0].resources[DEVICE]
     assert figures == {"busy": pytest.approx(0.9)}
 
@@ -258,7 +258,7 @@ def test_joules_a_unit_of_work_are_those_of_a_request_over_its_work() -> None:
     assert step.joules_per_unit == {"frames": pytest.approx(step.joules_per_request / 300)}
 
 
-def test_idle_power_is_what_the_device_says_where_there_is_no_counter_before() -> None:
+def test_idle_power_is_the_reported_power_where_no_counter_was_read_before() -> None:
     samples = evaluated_samples(Counter())
     first_s = began_s(RECORDS)
     powered = [

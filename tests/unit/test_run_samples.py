@@ -45,29 +45,29 @@ def run(folder: RunFolder, read: samples.ReadSamples) -> ValidationRunner:
     st.integers(4, 40),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_kept_is_bounded_and_even(
+def test_stored_samples_are_bounded_and_thinned_evenly_over_nodes(
     tmp_path_factory: pytest.TempPathFactory, parts: list[list[str]], most: int
 ) -> None:
     folder = RunFolder.create(tmp_path_factory.mktemp("runs") / "run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samples, "MOST_SAMPLES", most)
-        kept = SampleStore(folder)
+        store = SampleStore(folder)
         numbers = itertools.count()
         for part in parts:
-            kept.add([sample(float(next(numbers)), node) for node in part])
-            assert len(kept.rows) <= most
-    times = [row.at_s for row in kept.rows]
+            store.add([sample(float(next(numbers)), node) for node in part])
+            assert len(store.rows) <= most
+    times = [row.at_s for row in store.rows]
     assert times == sorted(times) and len(set(times)) == len(times)
     if sum(map(len, parts)) <= most:
         assert len(times) == sum(map(len, parts))
     # of every node the same part
-    told = [sum(node == name for part in parts for node in part) for name in "abc"]
-    left = [sum(row.node == name for row in kept.rows) for name in "abc"]
+    sent = [sum(node == name for part in parts for node in part) for name in "abc"]
+    left = [sum(row.node == name for row in store.rows) for name in "abc"]
     assert left in [
-        [count // every for count in told]
+        [count // every for count in sent]
         for every in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
     ]
-    assert list(folder._node_samples()) == kept.rows
+    assert list(folder._node_samples()) == store.rows
 
 
 def test_long_samples_are_bounded_by_their_size(
@@ -75,10 +75,10 @@ def test_long_samples_are_bounded_by_their_size(
 ) -> None:
     monkeypatch.setattr(samples, "MOST_BYTES", 2000)
     folder = RunFolder.create(tmp_path / "run")
-    kept = SampleStore(folder)
+    store = SampleStore(folder)
     for number in range(100):
-        kept.add([sample(float(number))])
-    assert 5 <= len(kept.rows) <= 2000 / len(sample(0.0).to_json())
+        store.add([sample(float(number))])
+    assert 5 <= len(store.rows) <= 2000 / len(sample(0.0).to_json())
     assert (folder.path / "samples.jsonl").stat().st_size <= 2000
 
 
@@ -99,34 +99,37 @@ def test_a_run_without_samples_leaves_no_file(tmp_path: Path) -> None:
     assert not (folder.path / "samples.jsonl").exists()
 
 
-def test_nothing_is_kept_after_the_end() -> None:
-    kept: list[NodeSample] = []
-    collector = Collector(lambda: [sample(1.0)], kept.extend)
+def test_no_sample_is_stored_after_the_run_ended() -> None:
+    stored: list[NodeSample] = []
+    collector = Collector(lambda: [sample(1.0)], stored.extend)
     collector.close()
-    assert len(kept) == 1
+    assert len(stored) == 1
     collector.collect()
     collector.close()
-    assert len(kept) == 1
+    assert len(stored) == 1
 
 
-def test_what_may_pass_is_told_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_passing_read_error_gives_one_warning_and_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     answers = iter([OSError("away"), OSError("away"), None])
-    kept: list[NodeSample] = []
+    stored: list[NodeSample] = []
 
     def read() -> Sequence[NodeSample]:
         if (error := next(answers, None)) is not None:
             raise error
         return [sample(1.0)]
 
-    collector = Collector(read, kept.extend)
+    collector = Collector(read, stored.extend)
     for _ in range(3):
         collector.collect()
     assert (
-        len(kept) == 1 and caplog.text.count("samples of the nodes are missing: OSError: away") == 1
+        len(stored) == 1
+        and caplog.text.count("samples of the nodes are missing: OSError: away") == 1
     )
 
 
-def test_where_there_is_nothing_to_read_nobody_reads_again(
+def test_a_reader_without_a_source_is_not_asked_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     calls = []

@@ -119,7 +119,7 @@ class Nobody:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def phase(self, workers: int, what: str) -> None:
+    def phase(self, workers: int, name: str) -> None:
         pass
 
     def tick(
@@ -169,7 +169,7 @@ def shared(contention: float, coherency: float = 0.0) -> Law:
 
 def measured(folder: RunFolder) -> list[tuple[int, int]]:
     """Workers and repeat of every measuring, in order; odd repeats are on the way down."""
-    return [one.key for one in folder.load().measurements]
+    return [measurement.key for measurement in folder.load().measurements]
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path / "run")
 
 
-def test_workers_that_share_nothing_pass(folder: RunFolder) -> None:
+def test_workers_without_shared_resources_pass(folder: RunFolder) -> None:
     result = validated(planned(8), folder, Site(shared(0)))
     assert result["verdict"]["kind"] == "PASS", result["verdict"]
     assert measured(folder) == [(1, 0), (2, 0), (4, 0), (8, 0), (8, 1), (4, 1), (2, 1), (1, 1)]
@@ -216,7 +216,7 @@ def test_a_peak_is_found_when_throughput_falls_again(folder: RunFolder) -> None:
     )
 
 
-def test_devices_with_a_ceiling_give_it_back(folder: RunFolder) -> None:
+def test_the_ceiling_of_simulated_devices_is_found(folder: RunFolder) -> None:
     # given two devices that serve two runs of 0.4 s each at full speed: 10 requests/s together
     result = validated(
         planned(16, 1, 2, 4, 8, devices=2), folder, Site(lambda n: SECONDS * max(1, n / 4))
@@ -229,7 +229,7 @@ def test_devices_with_a_ceiling_give_it_back(folder: RunFolder) -> None:
     assert result["sharing"]["best"] == 2
 
 
-def test_a_device_with_contention_and_coherency_gives_both_back(folder: RunFolder) -> None:
+def test_contention_and_coherency_of_a_simulated_device_are_found(folder: RunFolder) -> None:
     # given one device whose throughput is highest with sqrt(0.9 / 0.03) = 5.5 runs
     result = validated(planned(16, 1, 2, 4, 8, 16, devices=1), folder, Site(shared(0.1, 0.03)))
     law = result["law"]
@@ -242,7 +242,7 @@ def test_a_device_with_contention_and_coherency_gives_both_back(folder: RunFolde
     assert result["sharing"]["best"] in (4, 8)
 
 
-def test_what_is_noticed_before_the_first_load_is_told_stored_and_kept_when_the_run_goes_on(
+def test_a_warning_from_before_the_first_load_is_stored_and_kept_on_resume(
     folder: RunFolder,
 ) -> None:
     plan, site, progress = planned(2), Site(shared(0)), Nobody()
@@ -281,11 +281,13 @@ def test_an_interrupted_step_is_measured_again(folder: RunFolder) -> None:
     result = validated(plan, folder, site)
     assert result["verdict"]["kind"] == "INVALID" and "interrupted" in result["verdict"]["reason"]
     stored = folder.load()
-    assert [(one.key, one.stop) for one in stored.measurements][1:] == [((2, 0), Stop.ENDED)]
+    assert [(measurement.key, measurement.stop) for measurement in stored.measurements][1:] == [
+        ((2, 0), Stop.ENDED)
+    ]
     # when it goes on, expect that step anew, and a result as if nothing had happened
     stored = replace(stored, measurements=complete(stored.measurements, stored.records))
     folder.forget_unfinished(stored)
     result = validated(plan, folder, Site(shared(0)), stored)
     assert result["verdict"]["kind"] == "PASS", result["verdict"]
     assert measured(folder) == [(1, 0), (2, 0), (2, 1), (1, 1)]
-    assert Stop.ENDED not in [one.stop for one in folder.load().measurements]
+    assert Stop.ENDED not in [measurement.stop for measurement in folder.load().measurements]

@@ -11,7 +11,7 @@ from scaletest.cli.main import run
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("options", "problem"),
     [
         (("--url", "http://h/", "--agents", "0"), "agents is 0"),
         (("--service", "svc/h", "--tune", "cpus=1"), "NAME of"),
@@ -22,12 +22,12 @@ from scaletest.cli.main import run
         (("--restore",), "--restore is for the Deployment"),
     ],
 )
-def test_what_cannot_work_is_said_before_anything_is_done(
-    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+def test_impossible_options_are_refused_before_anything_is_done(
+    options: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dry = () if "--restore" in words or "--original-csv" in words else ("--dry-run",)
-    assert run(["saturate", *words, *dry]) == 2
-    assert said in capsys.readouterr().err
+    dry = () if "--restore" in options or "--original-csv" in options else ("--dry-run",)
+    assert run(["saturate", *options, *dry]) == 2
+    assert problem in capsys.readouterr().err
 
 
 def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +39,7 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("urll: http://x", "did you mean url?"),
         ("url: [1, 2]", "url in"),
@@ -53,8 +53,8 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
     ],
 )
 def test_a_plan_file_that_cannot_work_says_why(
-    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "plan.yaml").write_text(text)
     assert run(["saturate", "-f", str(tmp_path / "plan.yaml")]) == 2
-    assert said in capsys.readouterr().err
+    assert problem in capsys.readouterr().err

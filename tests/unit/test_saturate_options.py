@@ -6,7 +6,7 @@ from scaletest.cli.saturate_options import public
 
 
 def test_a_command_line_loses_its_secrets() -> None:
-    words = [
+    arguments = [
         "saturate",
         "--url",
         "http://me:word@h/?code=abc&x=1",
@@ -14,5 +14,5 @@ def test_a_command_line_loses_its_secrets() -> None:
         "Authorization: Bearer abc",
         "--header=K: abc",
     ]
-    assert "abc" not in " ".join(public(words)) and "word" not in " ".join(public(words))
+    assert "abc" not in " ".join(public(arguments)) and "word" not in " ".join(public(arguments))
     assert public(["-H", "K: abc"]) == ["-H", "K: ***"]

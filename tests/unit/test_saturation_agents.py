@@ -43,14 +43,14 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
         {
             **known,
             "agent": index,
-            "samples": [list(one._replace(request=n)) for n, one in enumerate(part)],
+            "samples": [list(attempt._replace(request=n)) for n, attempt in enumerate(part)],
         }
         for index, part in enumerate(parts)
     ]
     chance.shuffle(brought)
     joined = merged(json.loads(json.dumps(brought)), agents).samples
     # expect every request once, the same percentiles and intervals, and the sum of their histograms
-    assert sorted(one.request for one in joined) == list(range(2000))
+    assert sorted(attempt.request for attempt in joined) == list(range(2000))
     mine, theirs = assess(PLAN, step(), joined), assess(PLAN, step(), rows)
     assert (mine.latency, mine.goodput, mine.growth) == (
         theirs.latency,
@@ -58,9 +58,10 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
         theirs.growth,
     )
     added = sum(
-        (Counter(histogram.bucket(one.latency_s) for one in part) for part in parts), Counter[int]()
+        (Counter(histogram.bucket(attempt.latency_s) for attempt in part) for part in parts),
+        Counter[int](),
     )
-    whole = Counter(histogram.bucket(one.latency_s) for one in rows)
+    whole = Counter(histogram.bucket(attempt.latency_s) for attempt in rows)
     assert added == whole
     for share in (0.5, 0.9, 0.95, 0.99, 0.999):
         assert histogram.quantile(added, share) == histogram.quantile(whole, share)
@@ -87,7 +88,7 @@ class Table(Rendezvous):
         return next(self.coming)
 
     def order(self, orders: list[dict[str, Any]]) -> None:
-        self.orders = {index: [one] for index, one in enumerate(orders)}
+        self.orders = {index: [agent_order] for index, agent_order in enumerate(orders)}
         for _ in range(self.agents):
             serve(self, lambda plan, name: self.load, sleep=lambda seconds: None)
 
@@ -97,8 +98,8 @@ class Table(Rendezvous):
     def alive(self) -> bool:
         return False
 
-    def bring(self, number: int, found: dict[str, Any]) -> None:
-        self.done.append(found)
+    def bring(self, number: int, report: dict[str, Any]) -> None:
+        self.done.append(report)
 
     def brought(self, number: int) -> dict[str, Any] | None:
         return self.done.pop(0)
@@ -130,10 +131,12 @@ def test_agents_that_keep_nothing_in_flight_have_nothing_to_do(parallel: int, co
     # given three agents under closed load; expect the whole number in flight, and exactly so many
     # requests
     load = Counting()
-    found = AgentsLoad(Table(3, load), 3).measure(
+    step = AgentsLoad(Table(3, load), 3).measure(
         LoadOrder(1.0, parallel=parallel, count=count), lambda: False, print
     )
-    assert len(found.samples) == count
-    assert sum(one.count for one in load.orders) == count
-    assert sum(one.parallel for one in load.orders) == (parallel if count != 2 else 6)
-    assert all(one.parallel for one in load.orders)
+    assert len(step.samples) == count
+    assert sum(agent_order.count for agent_order in load.orders) == count
+    assert sum(agent_order.parallel for agent_order in load.orders) == (
+        parallel if count != 2 else 6
+    )
+    assert all(agent_order.parallel for agent_order in load.orders)

@@ -57,7 +57,7 @@ def test_scaled_objects_are_listed_only_where_there_are_any(keda: bool) -> None:
     with api(act) as (cluster, _):
         deployment = Service(cluster, "svc/model").deployment()
         assert deployment is not None
-        assert [one.name for one in deployment.scalers()] == (["s"] if keda else [])
+        assert [scaler.name for scaler in deployment.scalers()] == (["s"] if keda else [])
 
 
 def test_a_scaled_object_resumes_only_if_it_was_paused_by_a_killed_run() -> None:
@@ -71,20 +71,20 @@ def test_a_scaled_object_resumes_only_if_it_was_paused_by_a_killed_run() -> None
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         name = path.rsplit("/", 1)[1]
         if method == "PATCH":
-            found = {**marks[name], **json.loads(body)["metadata"]["annotations"]}
-            marks[name] = {key: value for key, value in found.items() if value is not None}
+            annotations = {**marks[name], **json.loads(body)["metadata"]["annotations"]}
+            marks[name] = {key: value for key, value in annotations.items() if value is not None}
             return 200, {}, {}
         if name == "scaledobjects":
             return page([_aimed(each, marks[each]) for each in marks])
         return page([]) if name == "horizontalpodautoscalers" else (200, {}, MODEL)
 
-    with api(act) as (found, _):
-        settings = client.Configuration(host=found.client.configuration.host)
-        cluster = Cluster(client.ApiClient(settings), found.namespace)
-        held = AutoscalerHold(cluster, Deployment(cluster, "model"))
-        assert [one.name for one in held.active()] == ["ours"]
+    with api(act) as (connected, _):
+        settings = client.Configuration(host=connected.client.configuration.host)
+        cluster = Cluster(client.ApiClient(settings), connected.namespace)
+        hold = AutoscalerHold(cluster, Deployment(cluster, "model"))
+        assert [scaler.name for scaler in hold.active()] == ["ours"]
         # when it is taken over and released
-        assert held.adopt() == ["ScaledObject ours"] and held.release() == []
+        assert hold.adopt() == ["ScaledObject ours"] and hold.release() == []
     assert marks == {"ours": {}, "theirs": {paused: "true"}}
 
 
@@ -94,7 +94,7 @@ def _aimed(name: str, marks: dict[str, str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "problem"),
     [
         ((200, {}, {"status": {"active": 2}}), ""),
         ((200, {}, {"status": {"active": 1, "failed": 1}}), "1 agents of job"),
@@ -104,7 +104,7 @@ def _aimed(name: str, marks: dict[str, str]) -> dict[str, Any]:
     ],
 )
 def test_an_agent_is_lost_when_its_pod_ended_and_not_because_the_api_server_is_busy(
-    answer: Answer, said: str
+    answer: Answer, problem: str
 ) -> None:
     with api(lambda *asked: answer) as (cluster, _):
         job = AgentJob(cluster, "m", "image", 2, "redis://h", "500m")
@@ -114,27 +114,27 @@ def test_an_agent_is_lost_when_its_pod_ended_and_not_because_the_api_server_is_b
             ]
             == "500m"
         )
-        if said:
-            with pytest.raises(AgentLost, match=said):
+        if problem:
+            with pytest.raises(AgentLost, match=problem):
                 job.check()
         else:
             job.check()
 
 
 def test_the_secret_of_agents_goes_with_their_job_also_when_nobody_deletes_it() -> None:
-    made: list[dict[str, Any]] = []
+    created: list[dict[str, Any]] = []
 
     def create(namespace: str, body: dict[str, Any], **options: Any) -> SimpleNamespace:
-        made.append(body)
+        created.append(body)
         return SimpleNamespace(metadata=SimpleNamespace(uid="7"))
 
-    one = AgentJob(Cluster(_client(), "n"), "m", "image", 2, "redis://:secret@h")
-    one._batch, one._core = (
+    agents = AgentJob(Cluster(_client(), "n"), "m", "image", 2, "redis://:secret@h")
+    agents._batch, agents._core = (
         SimpleNamespace(create_namespaced_job=create),
         SimpleNamespace(create_namespaced_secret=create),
     )
-    one.create()
-    job, secret = made
+    agents.create()
+    job, secret = created
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": "7"}
     assert (
         secret["metadata"]["ownerReferences"] == [owner]
@@ -175,7 +175,7 @@ def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(
     looked: list[float] = []
     cadvisor = Cadvisor(Cluster(_client(), "n"), clock=lambda: 100.0 + 2 * len(looked))
 
-    def fetch(path: str, what: str, headers: dict[str, str]) -> Answer:
+    def fetch(path: str, action: str, headers: dict[str, str]) -> Answer:
         value, at = pages[len(looked)]
         looked.append(at)
         labels = '{container="a",namespace="n",pod="p"}'
@@ -194,7 +194,7 @@ def _client() -> Any:
         return cluster.client
 
 
-def test_a_note_says_what_to_put_back_and_nothing_else() -> None:
+def test_the_tuning_annotation_holds_only_the_settings_to_restore() -> None:
     # given a container, and another variable, image and argument list later
     container = {
         "name": "m",
@@ -231,16 +231,20 @@ def test_another_setting_keeps_an_image_that_was_rolled_out_meanwhile() -> None:
     )
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
-        if method == "PATCH" and isinstance(found := json.loads(body), dict):
-            model["metadata"].setdefault("annotations", {}).update(found["metadata"]["annotations"])
+        if method == "PATCH" and isinstance(change := json.loads(body), dict):
+            model["metadata"].setdefault("annotations", {}).update(
+                change["metadata"]["annotations"]
+            )
         elif method == "PATCH":
             row.clear()
-            row.update(next(one["value"] for one in found if one["op"] == "replace"))
+            row.update(
+                next(operation["value"] for operation in change if operation["op"] == "replace")
+            )
         return 200, {}, model
 
-    with api(act) as (found, _):
-        settings = client.Configuration(host=found.client.configuration.host)
-        cluster = Cluster(client.ApiClient(settings), found.namespace)
+    with api(act) as (connected, _):
+        settings = client.Configuration(host=connected.client.configuration.host)
+        cluster = Cluster(client.ApiClient(settings), connected.namespace)
         tuning = Tuning(cluster, Deployment(cluster, "model"))
         tuning.apply({"cpu": "2", "memory": "1Gi"})
         row["image"] = "b"
@@ -258,7 +262,7 @@ def test_another_setting_keeps_an_image_that_was_rolled_out_meanwhile() -> None:
     "text",
     ["", "{}", "[1]", "null", '{"at": 1}', TuningBackup("", "m", 1, None, ["x"]).text()[:-9]],
 )
-def test_a_note_that_is_none_is_an_error(text: str) -> None:
+def test_an_invalid_tuning_annotation_is_an_error(text: str) -> None:
     with pytest.raises(InvalidValue, match="before-tuning"):
         TuningBackup.read(text)
     with pytest.raises(InvalidValue, match="scaletest/held"):

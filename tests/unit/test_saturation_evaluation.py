@@ -74,18 +74,19 @@ def test_closed_load_below_what_is_wanted_fails() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "kind"), [(700.0, "PASS"), (1000.0, "FAIL"), (0.0, "PASS")])
-def test_what_is_wanted_decides(wanted: float, kind: str) -> None:
+def test_the_wanted_rate_decides_the_verdict(wanted: float, kind: str) -> None:
     assert run(replace(PLAN, wanted=wanted), Simulated(), 1).verdict.kind == kind
 
 
-def test_a_point_at_which_growth_is_hardly_known_is_told() -> None:
+def test_a_saturation_point_with_uncertain_growth_gives_a_warning() -> None:
     # given service times so different that steps of a second tell little of the backlog
     chance = random.Random(1)
     wild = Simulated(noise=lambda: chance.expovariate(1.0))
     short = run(replace(PLAN, step_s=1.0), wild, 1)
-    assert any("backlog may still have grown" in one for one in short.warnings)
+    assert any("backlog may still have grown" in warning for warning in short.warnings)
     assert not any(
-        "backlog may" in one for one in run(replace(PLAN, step_s=10.0), Simulated(), 1).warnings
+        "backlog may" in warning
+        for warning in run(replace(PLAN, step_s=10.0), Simulated(), 1).warnings
     )
 
 
@@ -101,20 +102,20 @@ def test_a_service_that_is_never_saturated_is_undecided() -> None:
 
 def test_a_latency_limit_saturates_too() -> None:
     # given M/D/8, of which 5 % take longer than 11 ms at LIMIT_11MS requests a second
-    held = 0
+    within = 0
     for seed in range(10):
         result = run(replace(PLAN, limit="p95<11ms"), Simulated(), seed)
         assert result.point is not None and result.verdict.kind is VerdictKind.PASS, result.verdict
-        held += result.point.low <= LIMIT_11MS <= result.point.high
-    assert held >= 9
+        within += result.point.low <= LIMIT_11MS <= result.point.high
+    assert within >= 9
 
 
 def test_few_requests_that_are_all_too_slow_refute_a_latency_limit_at_once() -> None:
     # given a service of 100 ms, and steps of fewer requests than the percentile itself needs
     plan = SaturationPlan("simulated", step_s=5.0, warm_s=0.5, limit="p99<50ms")
     result = run(plan, Simulated(1, 0.1), 1)
-    searched = [one for one in result.steps if one.step.phase == "ramp" and one.latency.count]
-    assert searched and all(one.saturated and not one.undecided for one in searched)
+    searched = [step for step in result.steps if step.step.phase == "ramp" and step.latency.count]
+    assert searched and all(step.saturated and not step.undecided for step in searched)
     assert result.point is None and result.verdict.kind is VerdictKind.INVALID
     assert "took longer than 50 ms" in result.verdict.reason
     # and where a rate is wanted, that is an answer
@@ -135,7 +136,7 @@ def test_a_latency_limit_that_too_few_requests_meet_stays_undecided(mode: str, l
         "simulated", load, mode, step_s=2.0, warm_s=0.5, limit="p99<500ms", wanted=0.0, **ends
     )  # type: ignore[arg-type]
     result = run(plan, Simulated(1, 0.05), 1)
-    assert all(one.undecided for one in result.steps if one.step.phase != "warm")
+    assert all(step.undecided for step in result.steps if step.step.phase != "warm")
     assert (
         result.verdict.kind is VerdictKind.INVALID
         and "neither refuted nor shown" in result.verdict.reason
@@ -147,14 +148,14 @@ def test_a_step_is_extended_until_its_latency_limit_is_decided() -> None:
     # given 30 requests a second, of which a step counts about 96, and p99 needs 299
     plan = replace(PLAN, mode="sweep", start=30.0, limit="p99<50ms")
     result = run(plan, Simulated(), 1)
-    steps = [one for one in result.steps if one.step.phase == "sweep"]
+    steps = [step for step in result.steps if step.step.phase == "sweep"]
     assert len(steps) == LONGEST
-    assert [bool(one.undecided) for one in steps] == [True, True, True, False]
+    assert [bool(step.undecided) for step in steps] == [True, True, True, False]
     assert steps[-1].exceeded is not None and steps[-1].exceeded.count >= 299
     assert result.verdict.kind is VerdictKind.PASS
 
 
-def test_a_repeat_that_says_the_contrary_is_counted() -> None:
+def test_a_repeat_that_contradicts_a_step_is_counted() -> None:
     # given a step that held by chance at the rate that was too much
     plan = replace(PLAN, warm_s=0.0, start=100.0, maximum=125.0, precision=0.25, confirm=2)
     course = SaturationSequence(plan)

@@ -27,7 +27,7 @@ class OnItsOwnClock:
         else:
             due = itertools.takewhile(lambda at: at < order.seconds, order.pace)
             rows = Simulated().open(list(itertools.islice(due, order.count or None)))
-        ended = max(one.ended_s for one in rows)
+        ended = max(attempt.ended_s for attempt in rows)
         self.now_s += ended if order.count else max(order.seconds, ended)
         return LoadResult(rows, ended if order.count else order.seconds, 0.1, 0.0, 0.0, 0)
 
@@ -81,11 +81,11 @@ def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
     assert expected.usual_s is not None and expected.longest_s is not None
     assert expected.usual_s == pytest.approx(result.elapsed_s, rel=0.2)
     assert result.elapsed_s <= expected.longest_s
-    measured = sum(one.step.phase not in ("warm", "operate") for one in result.steps)
+    measured = sum(step.step.phase not in ("warm", "operate") for step in result.steps)
     assert measured <= expected.most and (plan.mode == "search" or measured == expected.steps)
 
 
-def test_a_dry_run_knows_what_it_cannot_know() -> None:
+def test_a_dry_run_marks_the_time_that_it_cannot_forecast() -> None:
     # given steps that end by a number of requests whose rate the search is to find
     assert forecast(replace(PLAN, count=100)).usual_s is None
     assert (

@@ -13,8 +13,8 @@ def test_pods_times_stand_beside_the_clients() -> None:
     # given a pod that says 10 ms where its client saw 40, and a log that says 5, 15 and something
     # else
     rows = [Attempt(n, 1, True, 0.0, 0.0, 0.0, 0.04, OK, server_s=0.01, pod="a") for n in range(3)]
-    (one,) = from_headers(rows)
-    assert (one.pod, one.count, one.mean_s, one.queueing) == (
+    (pod_times,) = from_headers(rows)
+    assert (pod_times.pod, pod_times.count, pod_times.mean_s, pod_times.queueing) == (
         "a",
         3,
         pytest.approx(0.01),

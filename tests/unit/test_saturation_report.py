@@ -26,13 +26,14 @@ from scaletest.report import formats
 from scaletest.report.saturation import saturation_report
 from scaletest.report.saturation.run import SaturationRun
 from scaletest.report.saturation.sheet import COLUMNS
+from tests.unit.golden_files import golden
 from tests.unit.simulated import Simulated, run, stored
-from tests.unit.test_report import DOCS, golden
 
+DOCS = Path(__file__).parents[2] / "docs"
 HOSTILE = "<script>\x1b[31m|=cmd`\n"
 
 
-def made(
+def example_run(
     target: str = "http://127.0.0.1:8080/score", load: str = "open", interrupted: str = ""
 ) -> SaturationRun:
     """8 slots of 10 ms that refuse when more than 64 wait."""
@@ -91,13 +92,17 @@ def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", sorted(set(formats.names()) - {"json"}))
 @pytest.mark.parametrize("load", ["open", "closed"])
-def test_every_form_is_as_agreed(load: str, form: str) -> None:
-    golden(f"saturation-{load}.{form}", formats.render(saturation_report(made(load=load)), form))
+def test_every_format_matches_its_golden_file(load: str, form: str) -> None:
+    golden(
+        f"saturation-{load}.{form}", formats.render(saturation_report(example_run(load=load)), form)
+    )
 
 
 @pytest.mark.parametrize("form", formats.names())
 def test_foreign_text_is_harmless(form: str) -> None:
-    text = formats.render(saturation_report(made(f"http://h/{HOSTILE}", interrupted=HOSTILE)), form)
+    text = formats.render(
+        saturation_report(example_run(f"http://h/{HOSTILE}", interrupted=HOSTILE)), form
+    )
     assert "\x1b" not in text
     if form in ("html", "junit"):
         assert "<script>" not in text
@@ -109,12 +114,12 @@ def test_foreign_text_is_harmless(form: str) -> None:
 
 
 def test_json_holds_everything() -> None:
-    row = json.loads(formats.render(saturation_report(made()), "json"))
+    row = json.loads(formats.render(saturation_report(example_run()), "json"))
     assert row["verdict"]["kind"] == "PASS" and row["saturation_per_s"]["value"] == pytest.approx(
         800, rel=0.05
     )
-    assert len(row["steps"]) == len(made().result.steps)
-    queries = {one["title"]: one for one in row["queries"]}
+    assert len(row["steps"]) == len(example_run().result.steps)
+    queries = {query["title"]: query for query in row["queries"]}
     assert list(queries) == list(QUERIES)
     # of ten steps and more that follow each other, two seconds each
     seconds = [second for second, _, _ in queries["latency by second"]["rows"]]
@@ -124,9 +129,11 @@ def test_json_holds_everything() -> None:
 
 
 def test_csv_has_a_row_a_step_and_its_columns_are_documented() -> None:
-    found = made()
-    head, *rows = list(csv.reader(io.StringIO(formats.render(saturation_report(found), "csv"))))
-    assert head == list(COLUMNS) and len(rows) == len(found.result.steps)
+    saturation = example_run()
+    head, *rows = list(
+        csv.reader(io.StringIO(formats.render(saturation_report(saturation), "csv")))
+    )
+    assert head == list(COLUMNS) and len(rows) == len(saturation.result.steps)
     page = (DOCS / "reference" / "reports.md").read_text()
     for name in (
         "level",
@@ -147,7 +154,7 @@ def test_a_run_without_steps_can_be_shown() -> None:
         assert formats.render(report, form), form
 
 
-def test_a_run_whose_probe_failed_says_so() -> None:
+def test_a_run_with_a_failed_probe_reports_it() -> None:
     plan = SaturationPlan("http://h/")
     step = SaturationStep(0, "warm", "closed", 1.0, 1.0, 1)
     result = evaluate(plan, [step], {0: [Attempt(0, 1, True, 0.0, 0.0, 0.0, 0.1, "503")]})
@@ -162,7 +169,7 @@ def test_a_stored_run_is_judged_as_it_was_decided() -> None:
     assert (again.point, again.verdict, again.searched) == (live.point, live.verdict, live.searched)
 
 
-def test_a_run_that_followed_other_rules_says_so() -> None:
+def test_a_run_measured_by_other_rules_is_invalid_with_the_step_named() -> None:
     # given a stored run one step of which another version measured elsewhere
     plan = SaturationPlan("http://h/", step_s=2.0, warm_s=0.5)
     steps, samples = stored(plan, Simulated(room=64), 1)

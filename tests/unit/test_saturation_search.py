@@ -34,13 +34,13 @@ def noisy(seed: int) -> Simulated:
 
 @pytest.mark.parametrize("kind", ["M/D/8", "refuses", "noisy"])
 def test_open_load_finds_the_capacity_in_19_of_20_runs(kind: str) -> None:
-    found = []
+    hits = []
     for seed in range(20):
         service = {"M/D/8": Simulated(), "refuses": Simulated(room=64), "noisy": noisy(seed)}[kind]
         result = run(PLAN, service, seed)
         assert result.searched <= 12
-        found.append(result.point is not None and abs(result.point.value / CAPACITY - 1) <= 0.03)
-    assert sum(found) >= 19
+        hits.append(result.point is not None and abs(result.point.value / CAPACITY - 1) <= 0.03)
+    assert sum(hits) >= 19
 
 
 class Mortal(Simulated):
@@ -112,15 +112,15 @@ def test_the_interval_of_the_point_contains_the_truth_in_nine_of_ten_runs(kind: 
     # given services that do 100 a second, and so few requests a step that chance and pauses count
     plan = replace(PLAN, load="closed" if "closed" in kind else "open")
     make = {"M/D/1": lambda seed: Simulated(slots=1), "disturbed": disturbed}.get(kind, scattered)
-    held = 0
+    covered = 0
     for seed in range(30):
         result = run(plan, make(seed), seed)
         assert result.point is not None and result.searched <= 12
-        held += result.point.low <= 100 <= result.point.high
-    assert held >= 27
+        covered += result.point.low <= 100 <= result.point.high
+    assert covered >= 27
 
 
-def test_what_is_too_uneven_to_say_is_no_saturation_point() -> None:
+def test_uneven_throughput_makes_the_run_invalid() -> None:
     # given a machine that stands still every third of a second, for as long
     result = run(PLAN, Simulated(slots=2, stalls=[(n / 1.5, n / 1.5 + 0.6) for n in range(90)]), 1)
     assert result.point is not None and result.point.low <= 200 <= result.point.high
@@ -145,14 +145,14 @@ def test_a_slow_service_is_not_taken_for_one_that_holds_everything(
     )
 
 
-def test_a_level_whose_growth_nobody_knows_proves_nothing() -> None:
+def test_a_level_with_unknown_growth_makes_the_run_invalid() -> None:
     # given steps of a few requests each
     result = run(replace(PLAN, start=1.0, maximum=2.0, wanted=1.5), Simulated(), 1)
     assert result.point == Estimate(2.0, 0.0, math.inf)
     assert result.verdict.kind is VerdictKind.INVALID and "0/s for sure" in result.verdict.reason
 
 
-def test_what_all_trials_refute_together_is_no_limit_of_the_tester() -> None:
+def test_a_level_refuted_by_all_trials_together_is_no_limit_of_the_tester() -> None:
     # given an upper end whose trials each leave open what they refute together
     plan = SaturationPlan("x", confirm=2, precision=0.25, start=100.0, maximum=125.0)
     course = open_search(plan, 100.0)
@@ -173,17 +173,17 @@ def test_what_all_trials_refute_together_is_no_limit_of_the_tester() -> None:
     assert (end.low, end.high, end.confirmed, end.unfit) == (100.0, 125.0, True, False)
 
 
-def test_trials_that_leave_it_open_alone_may_refute_a_level_together() -> None:
+def test_undecided_trials_may_refute_a_level_together() -> None:
     # given a backlog that grows by 50 a second beyond 800, as far as each step can tell also by
     # nothing
     unsure, steady = Estimate(50.0, -10.0, 110.0), Estimate(0.0, -5.0, 5.0)
 
-    def found(level: float) -> Trial:
+    def measure(level: float) -> Trial:
         return Trial(
             level, level > 900, min(level, 800.0), growth=unsure if level > 800 else steady
         )
 
-    bracket = answer_with(open_search(PLAN, 100.0), found)
+    bracket = answer_with(open_search(PLAN, 100.0), measure)
     assert bracket.low is not None and bracket.low <= 800
     assert pooled([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
 
@@ -194,7 +194,7 @@ def test_closed_load_finds_the_plateau_and_the_fewest_in_flight() -> None:
     assert result.point is not None and result.point.value == pytest.approx(CAPACITY, rel=0.01)
     assert result.parallel == 8
     # a knee that a straight rise to a ceiling has by every definition that looks at its own point
-    assert {one.workers for one in result.knees if one.method in ("kneedle", "marginal")} == {8}
+    assert {knee.workers for knee in result.knees if knee.method in ("kneedle", "marginal")} == {8}
 
 
 def test_closed_load_stays_below_its_latency_limit() -> None:
@@ -205,17 +205,17 @@ def test_closed_load_stays_below_its_latency_limit() -> None:
     assert result.point.value == pytest.approx(CAPACITY, rel=0.01)
 
 
-def test_a_number_in_flight_that_does_not_hold_again_is_none_of_the_plateau() -> None:
+def test_a_number_in_flight_that_fails_when_repeated_is_off_the_plateau() -> None:
     # given 32 in flight that hold once, and fail whenever they are repeated
     calls = Counter[float]()
 
-    def found(level: float) -> Trial:
+    def measure(level: float) -> Trial:
         calls[level] += 1
         return Trial(
             level, level == 32 and calls[level] > 1, 10 * min(level, 32.0) if level < 64 else 300.0
         )
 
-    bracket = answer_with(search(replace(PLAN, load="closed", maximum=64.0), 1.0), found)
+    bracket = answer_with(search(replace(PLAN, load="closed", maximum=64.0), 1.0), measure)
     assert calls[32.0] == 2
     assert (bracket.low, bracket.plateau_per_s) == (31.0, 310.0)
 
@@ -270,15 +270,15 @@ def test_any_capacity_ends_in_a_bracket_around_it(
         assert bracket.high / bracket.low <= 1.0 + 1.01 * plan.precision
 
 
-def test_an_end_that_says_something_else_when_repeated_moves() -> None:
+def test_an_end_of_the_bracket_that_fails_when_repeated_moves() -> None:
     # given a level that held by chance once and never again
     calls: dict[float, int] = {}
 
-    def found(level: float) -> Trial:
+    def measure(level: float) -> Trial:
         calls[level] = calls.get(level, 0) + 1
         return Trial(level, level > 800 or (level > 700 and calls[level] > 1), min(level, 800.0))
 
-    bracket = answer_with(open_search(PLAN, 100.0), found)
+    bracket = answer_with(open_search(PLAN, 100.0), measure)
     assert bracket.low is not None and bracket.low <= 700 and bracket.confirmed
 
 
@@ -302,7 +302,7 @@ def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
     # given one that is late in most repeats of a level that was saturated once
     calls: dict[float, int] = {}
 
-    def found(level: float) -> Trial:
+    def measure(level: float) -> Trial:
         calls[level] = calls.get(level, 0) + 1
         return Trial(
             level,
@@ -311,7 +311,7 @@ def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
             unfit=level > 800 and calls[level] > 1,
         )
 
-    assert answer_with(open_search(PLAN, 100.0), found).unfit
+    assert answer_with(open_search(PLAN, 100.0), measure).unfit
 
 
 def test_open_load_bends_at_one_knee() -> None:
@@ -327,28 +327,28 @@ def test_a_ramp_that_begins_too_high_goes_down() -> None:
     assert bracket.low is not None and bracket.high is not None and bracket.low <= 90 < bracket.high
 
 
-def answer_with(search: Any, found: Any) -> Bracket:
+def answer_with(search: Any, measure: Any) -> Bracket:
     """Drive a search."""
     probe: Probe = next(search)
     while True:
         try:
-            probe = search.send(found(probe.level))
+            probe = search.send(measure(probe.level))
         except StopIteration as stop:
             assert isinstance(stop.value, Bracket)
             return stop.value
 
 
-def test_a_sweep_measures_what_it_was_told() -> None:
+def test_a_sweep_measures_the_levels_of_its_plan() -> None:
     plan = replace(
         PLAN, mode="sweep", load="closed", start=2.0, maximum=6.0, increment=2.0, repeats=2
     )
     levels = []
 
-    def found(level: float) -> Trial:
+    def measure(level: float) -> Trial:
         levels.append(level)
         return Trial(level, level >= 6, 10 * level)
 
-    bracket = answer_with(search(plan, plan.start), found)
+    bracket = answer_with(search(plan, plan.start), measure)
     assert levels == [2, 2, 4, 4, 6, 6]
     assert (bracket.low, bracket.high) == (4.0, 6.0)
 
@@ -371,7 +371,7 @@ def test_a_search_ends_within_the_steps_that_its_plan_is_said_to_take(
     )
     answers_by_chance, steps = itertools.cycle(findings), 0
 
-    def found(level: float) -> Trial:
+    def measure(level: float) -> Trial:
         nonlocal steps
         steps += 1
         finding, part = next(answers_by_chance)
@@ -379,7 +379,7 @@ def test_a_search_ends_within_the_steps_that_its_plan_is_said_to_take(
             level, finding is Finding.FAILED, part * level, undecided=finding is Finding.OPEN
         )
 
-    answer_with(search(plan, 100.0 if load == "open" else 1.0), found)
+    answer_with(search(plan, 100.0 if load == "open" else 1.0), measure)
     assert steps <= most_measured(plan)
 
 
@@ -387,11 +387,11 @@ def test_a_ramp_may_be_linear_as_the_original_one() -> None:
     plan = replace(PLAN, load="closed", increment=3.0, maximum=10.0)
     levels = []
 
-    def found(level: float) -> Trial:
+    def measure(level: float) -> Trial:
         levels.append(level)
         return Trial(level, False, 10 * level)
 
-    answer_with(search(plan, 1.0), found)
+    answer_with(search(plan, 1.0), measure)
     assert levels[:4] == [1, 4, 7, 10]
 
 

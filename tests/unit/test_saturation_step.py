@@ -25,17 +25,17 @@ def test_errors_are_counted_by_kind_and_retries_apart() -> None:
         if kind == "503":
             rows.append(Attempt(number, 1, False, at, at, at, at + 0.01, "reset"))
         rows.append(Attempt(number, 2 if kind == "503" else 1, True, at, at, at, at + 0.02, kind))
-    found = assess(PLAN, step(), rows)
-    assert found.errors == {"503": 90, "refused": 90}
-    assert found.attempts == 1100
-    assert found.saturated.startswith("80.0% succeeded")
+    assessed = assess(PLAN, step(), rows)
+    assert assessed.errors == {"503": 90, "refused": 90}
+    assert assessed.attempts == 1100
+    assert assessed.saturated.startswith("80.0% succeeded")
 
 
-def test_what_was_never_sent_is_backlog_and_no_error() -> None:
+def test_requests_never_sent_count_as_backlog_and_not_as_errors() -> None:
     rows = [Attempt(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(900)]
     rows += [Attempt(900 + n, 1, True, 9 + n / 100, 9.0, 30.0, 30.0, UNSENT) for n in range(100)]
-    found = assess(PLAN, step(), rows)
-    assert found.errors == {} and found.success == 1.0
+    assessed = assess(PLAN, step(), rows)
+    assert assessed.errors == {} and assessed.success == 1.0
 
 
 @pytest.mark.parametrize(("per_s", "saturated"), [(600, False), (1000, True)])
@@ -45,13 +45,13 @@ def test_a_fixed_number_of_requests_saturates_by_its_backlog_too(
     # given 2,000 requests, evenly, for a service that does 800 a second; the step ends when the
     # last one has
     rows = Simulated().open([n / per_s for n in range(2000)])
-    whole = step(per_s, max(one.ended_s for one in rows))
-    found = assess(replace(PLAN, count=2000), whole, rows)
-    assert bool(found.saturated) is saturated
-    assert found.growth is not None and found.growth.value == pytest.approx(
+    whole = step(per_s, max(attempt.ended_s for attempt in rows))
+    assessed = assess(replace(PLAN, count=2000), whole, rows)
+    assert bool(assessed.saturated) is saturated
+    assert assessed.growth is not None and assessed.growth.value == pytest.approx(
         max(0, per_s - 800), abs=5
     )
-    assert found.latency.count == 2000
+    assert assessed.latency.count == 2000
 
 
 def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
@@ -59,17 +59,17 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
         Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK)
         for n in range(1000)
     ]
-    found = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)
-    assert "the tester was the bottleneck" in found.tester and "CPU limit" in found.tester
+    assessed = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)
+    assert "the tester was the bottleneck" in assessed.tester and "CPU limit" in assessed.tester
     course = SaturationSequence(replace(PLAN, warm_s=0.0, start=100.0))
     asked = course.next
     for _ in range(MOST_AGAIN):
-        course.tell(found)
+        course.tell(assessed)
         assert course.next == asked
     for _ in range(1000):
         if course.next is None:
             break
-        course.tell(found)
+        course.tell(assessed)
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.INVALID
     assert "the tester was the bottleneck" in result.verdict.reason
@@ -91,7 +91,8 @@ def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() 
                 "open",
             )
         late = [
-            one._replace(noticed_s=one.due_s + late_s, sent_s=one.due_s + late_s) for one in rows
+            attempt._replace(noticed_s=attempt.due_s + late_s, sent_s=attempt.due_s + late_s)
+            for attempt in rows
         ]
         course.tell(
             assess(

@@ -28,7 +28,7 @@ def measured(law: Law, noise: float, seed: int) -> list[MeasuredThroughput]:
     ]
 
 
-def test_figures_by_hand() -> None:
+def test_speedup_and_efficiency_match_figures_computed_by_hand() -> None:
     base, two = scaling([MeasuredThroughput(2, 6.0, 0.04), MeasuredThroughput(1, 4.0, 0.03)])
     assert (
         base.speedup.value,
@@ -91,7 +91,7 @@ def courses(law: Law, noise: float) -> Counter[FractionTrend]:
 
 
 @pytest.mark.parametrize("noise", [0.005, 0.02, 0.05])
-def test_noise_does_not_classify(noise: float) -> None:
+def test_noise_gives_no_class_of_scaling(noise: float) -> None:
     # given a truth without overhead that grows, over 200 seeds, expect it to be called growing in 5
     # % at most
     for law in (LINEAR, AMDAHL):
@@ -107,7 +107,7 @@ def test_a_serial_part_and_a_growing_overhead_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "course", "words"),
+    ("law", "course", "sentence"),
     [
         (LINEAR, FractionTrend.NONE, "no serial part stands out"),
         (AMDAHL, FractionTrend.FLAT, "stays at 5.0% from 2 to 16 workers"),
@@ -115,13 +115,13 @@ def test_a_serial_part_and_a_growing_overhead_are_told_apart() -> None:
         (Law("usl", 1.0, 0.1, -0.005), FractionTrend.FALLING, "falls by 7.0 points"),
     ],
 )
-def test_without_noise_the_course_is_exact(law: Law, course: FractionTrend, words: str) -> None:
+def test_without_noise_the_course_is_exact(law: Law, course: FractionTrend, sentence: str) -> None:
     trend = serial_trend([MeasuredThroughput(n, law.at(n), 0.0) for n in DOUBLINGS])
     assert trend.course is course
-    assert words in trend.sentence
+    assert sentence in trend.sentence
 
 
-def test_too_little_to_say_is_said() -> None:
+def test_too_few_steps_give_a_sentence_that_says_so() -> None:
     trend = serial_trend([MeasuredThroughput(1, 1.0, 0.0), MeasuredThroughput(2, 1.5, 0.0)])
     assert trend.course is FractionTrend.UNCLEAR
     assert "three steps" in trend.sentence

@@ -85,7 +85,7 @@ def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other()
 @pytest.mark.parametrize(
     "change", [{"until": "never"}, {"count": -1}, {"more": 1}, {"kind_of_run": "validation"}]
 )
-def test_no_other_plan_is_one_of_a_lifecycle(change: dict[str, Any]) -> None:
+def test_an_invalid_lifecycle_plan_does_not_fit_its_schema(change: dict[str, Any]) -> None:
     plan = checked(LifecyclePlan("0a1b2c", "job", "n", 3).to_dict(), "lifecycle")
     assert list(validator("lifecycle").iter_errors({**plan, **change}))
 
@@ -112,14 +112,14 @@ def test_every_setting_is_described() -> None:
 
 
 def test_descriptions_come_from_the_docstring() -> None:
-    found = descriptions(Measurement)
+    texts = descriptions(Measurement)
     assert (
-        found["workers"]
-        == found["repeat"]
+        texts["workers"]
+        == texts["repeat"]
         == "the step that was measured, and which of its measurements this is, from 0."
     )
-    assert found["measured_s"] == "seconds under load."
-    assert found["stop"].startswith("why it ended")
+    assert texts["measured_s"] == "seconds under load."
+    assert texts["stop"].startswith("why it ended")
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,14 @@ RUNS: dict[str, tuple[dict[int, float], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", RUNS)
 def test_results_fit(name: str) -> None:
-    cycles, made = RUNS[name]
+    cycles, options = RUNS[name]
     plan = Plan(
-        limit=max(cycles), repeats=made.get("repeats", 1), queue="q", background=(Background("b"),)
+        limit=max(cycles),
+        repeats=options.get("repeats", 1),
+        queue="q",
+        background=(Background("b"),),
     )
-    measurements, rows = measured(cycles, **made)
+    measurements, rows = measured(cycles, **options)
     result = evaluate(
         plan, measurements, rows, random.Random(1), interrupted="Ctrl-C", elapsed_s=3.0
     )
@@ -192,9 +195,10 @@ def test_thresholds_fit() -> None:
     )
     measurements, rows = measured({1: 0.1, 2: 0.1})
     result = evaluate(plan, measurements, rows, random.Random(1))
-    found = [one.to_dict() for one in evaluate_thresholds(plan, result.steps)]
+    judged = [threshold.to_dict() for threshold in evaluate_thresholds(plan, result.steps)]
     assert [
-        one["kind"] for one in checked({**result.to_dict(), "thresholds": found})["thresholds"]
+        threshold["kind"]
+        for threshold in checked({**result.to_dict(), "thresholds": judged})["thresholds"]
     ] == [
         "PASS",
         "INVALID",
@@ -203,11 +207,11 @@ def test_thresholds_fit() -> None:
     ]
 
 
-def test_a_result_of_nothing_fits() -> None:
+def test_an_empty_result_fits_its_schema() -> None:
     checked(evaluate(Plan(), [], {}, random.Random(1)).to_dict())
 
 
-def test_a_value_that_is_not_described_is_seen() -> None:
+def test_a_field_without_a_description_is_reported() -> None:
     document = evaluate(Plan(limit=1, queue="q"), *measured({1: 0.1}), random.Random(1)).to_dict()
     document["steps"][0]["more"] = 1
     with pytest.raises(AssertionError, match=r"steps\[0\].*more"):
@@ -217,7 +221,7 @@ def test_a_value_that_is_not_described_is_seen() -> None:
         checked(document)
 
 
-def test_a_type_without_a_schema_is_a_mistake_of_ours() -> None:
+def test_a_type_without_a_schema_raises_a_programming_error() -> None:
     with pytest.raises(TypeError, match="no schema for"):
         parts._of(set[int], {}, True)
 
@@ -241,7 +245,7 @@ def test_a_plan_file_of_saturate_has_its_schema() -> None:
     ):
         assert not fits.is_valid(wrong), wrong
     assert set(SETTINGS) == set(schema["properties"]) and all(
-        one["description"] for one in schema["properties"].values()
+        setting["description"] for setting in schema["properties"].values()
     )
     assert "agent" not in SETTINGS and {"step_time", "warm", "tune", "arguments"} <= set(SETTINGS)
 
@@ -253,7 +257,7 @@ def test_every_key_of_a_plan_file_of_saturate_says_what_is_wrong(
     # given a value that no key takes, under this one
     (tmp_path / "p.yaml").write_text(f"{key}: {{a: 1}}\n")
     assert program(["saturate", "-f", str(tmp_path / "p.yaml")]) == 2
-    said = capsys.readouterr().err
-    assert f"error: {key} in {tmp_path / 'p.yaml'} is {{'a': 1}}, not " in said
+    errors = capsys.readouterr().err
+    assert f"error: {key} in {tmp_path / 'p.yaml'} is {{'a': 1}}, not " in errors
     # and what to do
-    assert len(said.strip().splitlines()) == 2
+    assert len(errors.strip().splitlines()) == 2

@@ -78,7 +78,7 @@ def play(tmp_path: Path) -> Play:
         ([1, 2], 2, 2),
     ],
 )
-def test_both_runs_of_all_tests_count(
+def test_the_exit_code_covers_both_runs_of_all_tests(
     codes: list[int], expected: int, runs: int, play: Play
 ) -> None:
     code, asked = play("--all", "tests/unit/test_model.py", "-k", "a b", codes=codes)
@@ -103,7 +103,7 @@ def test_lanes_fit_the_machine(processors: int, lanes: tuple[int, int, int], pla
     assert tuple(int(re.findall(r"--numprocesses (\d+)", line)[-1]) for line in asked) == lanes
 
 
-def test_a_bare_machine_is_asked_what_it_lacks() -> None:
+def test_missing_tools_of_a_bare_machine_are_listed() -> None:
     # given a Python without any package
     line = [sys.executable, "-S", "-m", "hack.kubernetes", "missing"]
     done = subprocess.run(

@@ -71,7 +71,7 @@ def test_an_address_is_shown_without_its_secrets(address: str, expected: str) ->
         ("https://host/@name", "https://host/@name"),
     ],
 )
-def test_of_a_service_neither_login_nor_values_of_the_query_are_shown(
+def test_the_url_of_a_service_is_shown_without_login_and_query_values(
     address: str, expected: str
 ) -> None:
     assert masked(address, service=True) == expected
@@ -81,7 +81,7 @@ def test_of_a_service_neither_login_nor_values_of_the_query_are_shown(
     "password",
     ["S3CRET/x", "S3CRET?x", "S3CRET#x", "x/S3CRET", "x?S3CRET", "x#S3CRET", "x:S3CRET/"],
 )
-def test_a_url_that_cannot_be_read_is_no_way_to_read_its_password(password: str) -> None:
+def test_the_error_of_an_invalid_url_hides_its_password(password: str) -> None:
     with pytest.raises(InvalidValue, match="percent-encoded") as caught:
         prepare(f"redis://user:{password}@host:6379/0")
     assert SECRET not in caught.value.message + caught.value.hint
@@ -152,14 +152,14 @@ def test_a_lifecycle_is_for_its_owner_only(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("mask")
 def test_an_imported_run_is_for_its_owner_only(tmp_path: Path) -> None:
-    made = RunFolder.create(tmp_path / "made")
-    made.begin(Plan(limit=1, seconds=1.0), ["scaletest"])
-    transfer.export(made, tmp_path / "run.tar.gz")
+    folder = RunFolder.create(tmp_path / "made")
+    folder.begin(Plan(limit=1, seconds=1.0), ["scaletest"])
+    transfer.export(folder, tmp_path / "run.tar.gz")
     run = transfer.import_run(tmp_path / "run.tar.gz", tmp_path / "runs", "r")
     assert modes(run.path) == {("folder", 0o700), ("file", 0o600)}
 
 
-def test_a_folder_that_was_there_keeps_its_rights(tmp_path: Path) -> None:
+def test_an_existing_folder_keeps_its_permissions(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o750)

@@ -40,22 +40,27 @@ def plan(*numbers: int, devices: int = 1, **settings: Any) -> Plan:
     )
 
 
-def found(what: Plan, cycles: dict[int, float], **options: Any) -> Evaluation:
+def evaluated(shared_plan: Plan, cycles: dict[int, float], **options: Any) -> Evaluation:
     """The result when a request takes that many seconds with so many workers per device."""
     measurements, records = measured(
-        {k * what.devices: cycle for k, cycle in cycles.items()}, **options
+        {k * shared_plan.devices: cycle for k, cycle in cycles.items()}, **options
     )
-    result = evaluate(what, measurements, records, random.Random(1))
+    result = evaluate(shared_plan, measurements, records, random.Random(1))
     checked(result.to_dict(), "result")
     return result
 
 
-def test_the_least_number_is_best_that_is_not_worse() -> None:
+def test_the_best_number_is_the_least_that_is_not_worse() -> None:
     # given devices that serve two runs at full speed
-    result = found(plan(1, 2, 4, 8, devices=2), {1: 1.0, 2: 1.0, 4: 2.0, 8: 4.0})
+    result = evaluated(plan(1, 2, 4, 8, devices=2), {1: 1.0, 2: 1.0, 4: 2.0, 8: 4.0})
     assert result.sharing is not None
     assert (result.sharing.best, result.sharing.equals) == (2, (2, 4, 8))
-    assert [one.worse for one in result.sharing.candidates] == [True, False, False, False]
+    assert [candidate.worse for candidate in result.sharing.candidates] == [
+        True,
+        False,
+        False,
+        False,
+    ]
     assert result.verdict.kind is VerdictKind.PASS
     assert result.verdict.reason.startswith("2 workers on each device")
     # and the law is one of workers per device, not of workers
@@ -64,17 +69,17 @@ def test_the_least_number_is_best_that_is_not_worse() -> None:
 
 
 def test_a_number_that_is_better_by_more_than_chance_is_best_alone() -> None:
-    result = found(plan(1, 2, 4), {1: 1.0, 2: 1.1, 4: 1.5})
+    result = evaluated(plan(1, 2, 4), {1: 1.0, 2: 1.1, 4: 1.5})
     assert result.sharing is not None
     assert (result.sharing.best, result.sharing.equals) == (4, (4,))
     assert "every other number does less" in result.verdict.reason
 
 
-def test_memory_that_ends_takes_a_number_out_and_fails_the_run(tmp_path: Path) -> None:
+def test_a_number_that_runs_out_of_memory_is_excluded_and_fails_the_run(tmp_path: Path) -> None:
     result = runs.make("sharing", tmp_path).result
     assert result.sharing is not None
     assert result.sharing.best == 2
-    assert [one.excluded for one in result.sharing.candidates] == [
+    assert [candidate.excluded for candidate in result.sharing.candidates] == [
         "",
         "",
         "",
@@ -84,16 +89,16 @@ def test_memory_that_ends_takes_a_number_out_and_fails_the_run(tmp_path: Path) -
     assert "128 reached the limit of a device's memory" in result.verdict.reason
 
 
-def test_nothing_that_may_be_judged_has_no_best() -> None:
-    result = found(plan(1, 2), {1: 1.0, 2: 1.0}, count=1)
+def test_without_a_measured_number_there_is_no_best_number() -> None:
+    result = evaluated(plan(1, 2), {1: 1.0, 2: 1.0}, count=1)
     assert result.sharing is not None
     assert (result.sharing.best, result.verdict.kind) == (None, VerdictKind.INVALID)
 
 
-def test_what_is_measured_too_roughly_has_no_best_to_rely_on() -> None:
+def test_imprecise_measurements_give_no_reliable_best_number() -> None:
     # given so few and so scattered requests that the first number may do a tenth of the second, or
     # all of it
-    result = found(plan(1, 2), {1: 1.0, 2: 1.5}, count={1: 12, 2: 8}, scatter=0.5)
+    result = evaluated(plan(1, 2), {1: 1.0, 2: 1.5}, count={1: 12, 2: 8}, scatter=0.5)
     assert result.sharing is not None
     assert result.sharing.best == 1
     assert result.verdict.kind is VerdictKind.INVALID
@@ -151,7 +156,7 @@ def test_work_is_counted_where_requests_are() -> None:
 
 
 @pytest.mark.parametrize("value", [True, "10", -5, 0, None])
-def test_what_is_no_amount_is_no_work(value: Any) -> None:
+def test_invalid_amounts_of_work_are_ignored(value: Any) -> None:
     _, records = measured({1: 0.5}, count=10)
     rate = Throughput(2.0, 0.1, 10, 9, True)
     assert work(rate, [frames(row, value) for row in records[1, 0]]) == {}
@@ -159,7 +164,7 @@ def test_what_is_no_amount_is_no_work(value: Any) -> None:
 
 def test_the_interval_of_uneven_work_holds_the_truth() -> None:
     # given requests of one second and 50 to 150 frames
-    held, chance = 0, random.Random(3)
+    covered, chance = 0, random.Random(3)
     for seed in range(200):
         measurements, records = measured({2: 1.0}, count=30, scatter=0.05, seed=seed)
         rows = with_frames(records[2, 0], lambda: chance.randint(50, 150))
@@ -167,8 +172,8 @@ def test_the_interval_of_uneven_work_holds_the_truth() -> None:
             Plan(limit=2, queue="q"), [*measurements], {(2, 0): rows}, random.Random(1)
         )
         rate = result.steps[0].work["frames"]
-        held += abs(rate.per_s - 200) <= rate.half_width
-    assert held >= 183  # of 190 expected; fewer come in 2 of 100 series
+        covered += abs(rate.per_s - 200) <= rate.half_width
+    assert covered >= 183  # of 190 expected; fewer come in 2 of 100 series
 
 
 @pytest.mark.parametrize(
@@ -196,12 +201,14 @@ def test_the_interval_of_uneven_work_holds_the_truth() -> None:
         "csv": ("frames_per_s", "memory_limit_hits", "fairness_devices"),
     }.items(),
 )
-def test_every_form_shows_it(tmp_path: Path, form: str, texts: tuple[str, ...]) -> None:
+def test_every_format_shows_workers_per_device(
+    tmp_path: Path, form: str, texts: tuple[str, ...]
+) -> None:
     shown = formats.render(validation_report(runs.make("sharing", tmp_path)), form)
     assert [text for text in texts if text not in shown] == []
 
 
-def test_a_deployment_says_itself_how_its_pods_share() -> None:
+def test_per_device_is_refused_for_deployments_with_the_chart_value_to_set() -> None:
     target = DeploymentTarget(None, None, {}, (), "q", ())  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="--per-device is for local workers") as refused:
         target.planned(plan(1, 2))
@@ -216,7 +223,7 @@ def test_records_say_how_many_shared_a_device(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_refuses_what_the_run_would(capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
+    arguments = [
         "validate",
         "--dry-run",
         "--deployment",
@@ -226,16 +233,16 @@ def test_a_dry_run_refuses_what_the_run_would(capsys: pytest.CaptureFixture[str]
         "--preset",
         "nvidia",
     ]
-    assert program(words) == 2
+    assert program(arguments) == 2
     assert "--per-device is for local workers" in capsys.readouterr().err
 
 
-def test_doubts_speak_of_workers_on_each_device(
+def test_warnings_of_a_dry_run_speak_of_workers_on_each_device(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("f0", "f1"):
         (tmp_path / name).touch()
-    words = [
+    arguments = [
         "validate",
         "--dry-run",
         "--device-glob",
@@ -245,7 +252,7 @@ def test_doubts_speak_of_workers_on_each_device(
         "--",
         "fakedev",
     ]
-    assert program(words) == 0
+    assert program(arguments) == 0
     shown = capsys.readouterr().out
     assert "2, 4, 8 workers" in shown
     assert "go up to 8 workers on each device" in shown
@@ -254,9 +261,12 @@ def test_doubts_speak_of_workers_on_each_device(
 def test_a_device_that_went_away_ends_the_run_before_its_next_step(tmp_path: Path) -> None:
     for name in ("f0", "f1"):
         (tmp_path / name).touch()
-    what = replace(plan(1, 2, devices=2), device_glob=f"{tmp_path}/f*")
+    device_plan = replace(plan(1, 2, devices=2), device_glob=f"{tmp_path}/f*")
     backend = LocalBackend(
-        WorkerOptions("redis://", "q"), tmp_path / "log", lambda: 0, lambda: same_devices(what)
+        WorkerOptions("redis://", "q"),
+        tmp_path / "log",
+        lambda: 0,
+        lambda: same_devices(device_plan),
     )
     backend.scale(0)
     (tmp_path / "f1").unlink()

@@ -26,7 +26,7 @@ from scaletest.model.errors import InvalidValue
 ARTICLE = CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0))
 
 
-def test_the_article_s_example() -> None:
+def test_sizes_match_the_example_of_the_published_article() -> None:
     pods = formula_pods(ARTICLE)
     assert (pods, formula_nodes(ARTICLE, pods)) == (12, 3)
     assert available_cpu(ARTICLE, 3) == pytest.approx(6.0)
@@ -35,7 +35,7 @@ def test_the_article_s_example() -> None:
 
 
 @pytest.mark.parametrize(("latency_s", "rate"), [(0.020, 600.0), (0.5, 24.0), (1.0, 12.0)])
-def test_the_inverse(latency_s: float, rate: float) -> None:
+def test_the_rate_of_twelve_pods_follows_from_their_latency(latency_s: float, rate: float) -> None:
     assert 12 * per_pod(
         CapacityDemand(1.0, latency_s, PodSize(0.5), NodeSize(4.0))
     ) == pytest.approx(rate)
@@ -59,7 +59,7 @@ def test_the_sibling_formula_of_azure_ml() -> None:
     ("latency_s", "low", "high"),
     [(0.01, 0.65, 0.8), (0.02, 0.65, 0.8), (0.1, 0.85, 0.95), (0.5, 0.85, 0.95), (2, 0.95, 1)],
 )
-def test_short_requests_reach_less(latency_s: float, low: float, high: float) -> None:
+def test_short_requests_reach_a_lower_efficiency(latency_s: float, low: float, high: float) -> None:
     assert efficiency(latency_s) == (low, high)
 
 
@@ -69,7 +69,7 @@ def test_alternatives_grow_from_the_bare_formula_to_a_lost_node() -> None:
     assert [size.nodes for size in alternatives_] == [3, 4, 4, 5, 6]
 
 
-def test_what_was_measured_replaces_formula_and_table() -> None:
+def test_a_measured_rate_per_pod_replaces_formula_and_table() -> None:
     demand = CapacityDemand(400.0, 0.02, PodSize(0.5), NodeSize(4.0), per_pod=50.0)
     assert [(size.method, size.pods) for size in sizes(demand)] == [
         ("placed", 8),
@@ -94,7 +94,7 @@ def test_memory_devices_and_pods_limit_a_node_as_well(
     assert packed_nodes(demand, 10) == math.ceil(10 / pods_a_node)
 
 
-def test_a_pod_that_fits_nowhere_is_said() -> None:
+def test_a_pod_that_fits_on_no_node_is_reported() -> None:
     alternatives_ = sizes(CapacityDemand(1.0, 1.0, PodSize(6.0), NodeSize(4.0)))
     assert alternatives_[-1].nodes is None and "fits on no such node" in alternatives_[-1].note
 
@@ -110,7 +110,7 @@ def test_a_pod_that_fits_nowhere_is_said() -> None:
         CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0), shared_pods=-1),
     ],
 )
-def test_what_is_no_demand_is_refused(demand: CapacityDemand) -> None:
+def test_an_invalid_demand_is_refused(demand: CapacityDemand) -> None:
     with pytest.raises(InvalidValue):
         sizes(demand)
 
@@ -139,6 +139,6 @@ def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
 
 
 @pytest.mark.parametrize("spare", [-1, 1001])
-def test_so_many_nodes_cannot_be_lost(spare: int) -> None:
+def test_losing_all_nodes_is_refused(spare: int) -> None:
     with pytest.raises(InvalidValue, match="may be lost"):
         sizes(CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0)), spare=spare)

@@ -34,7 +34,7 @@ def test_one_long_last_request_is_no_stall() -> None:
 @pytest.mark.parametrize(
     "ends", [{}, {"a": []}, {"a": [1.0, 2.0]}, {"a": [1.0], "b": [9.0]}, {"a": [], "b": [1, 2]}]
 )
-def test_too_little_to_tell_is_no_stall(ends: dict[str, list[float]]) -> None:
+def test_too_few_requests_are_no_stall(ends: dict[str, list[float]]) -> None:
     assert stall(ends) is None
 
 

@@ -29,7 +29,7 @@ class Clock:
         return self.now
 
 
-def made(**options: int) -> tuple[Statistics, Clock]:
+def statistics_and_clock(**options: int) -> tuple[Statistics, Clock]:
     clock = Clock()
     statistics = Statistics("q", clock=clock, wall=lambda: 1_700_000_000.0, **options)
     statistics.watch(lambda: Gauges("closed", 4, 16, 3))
@@ -42,45 +42,55 @@ def record(
     return Record("q", 0, replied(outcome=outcome, **fields), total_s)
 
 
-def test_counts_rate_and_times() -> None:
+def test_a_snapshot_has_counts_rate_and_times() -> None:
     # given two requests that succeeded and one that failed, within two seconds of the first
     # submission
-    statistics, clock = made()
+    statistics, clock = statistics_and_clock()
     statistics.late(0.0)
     clock.now += 2.0
     statistics.add(record(run_s=0.2, total_s=0.25))
     statistics.add(record(run_s=0.4, total_s=0.45))
     statistics.add(record(Outcome.FAILED, error="broken"))
-    found = statistics.snapshot()
-    assert (found.succeeded, found.failed, found.elapsed_s, found.per_s) == (2, 1, 2.0, 1.0)
-    assert found.outcomes == {
+    snapshot = statistics.snapshot()
+    assert (snapshot.succeeded, snapshot.failed, snapshot.elapsed_s, snapshot.per_s) == (
+        2,
+        1,
+        2.0,
+        1.0,
+    )
+    assert snapshot.outcomes == {
         "succeeded": 2,
         "failed": 1,
         "timed_out": 0,
         "client_gone": 0,
         "purged": 0,
     }
-    run = found.times["run"]
+    run = snapshot.times["run"]
     assert (run.count, run.low_s, run.high_s) == (2, 0.2, 0.4)
     assert run.mean_s == pytest.approx(0.3)
-    assert found.times["overhead"].mean_s == pytest.approx(0.04)
-    assert [(row.kind.error, row.seen) for row in found.failures] == [("broken", 1)]
+    assert snapshot.times["overhead"].mean_s == pytest.approx(0.04)
+    assert [(row.kind.error, row.seen) for row in snapshot.failures] == [("broken", 1)]
 
 
 def test_a_reset_begins_anew_but_not_what_prometheus_counts() -> None:
-    statistics, clock = made()
+    statistics, clock = statistics_and_clock()
     for _ in range(5):
         statistics.add(record())
     statistics.reset()
     statistics.add(record())
-    found = statistics.snapshot()
-    assert (found.succeeded, found.generation, found.lifetime["succeeded"], found.record_seq) == (
+    snapshot = statistics.snapshot()
+    assert (
+        snapshot.succeeded,
+        snapshot.generation,
+        snapshot.lifetime["succeeded"],
+        snapshot.record_seq,
+    ) == (
         1,
         1,
         6,
         6,
     )
-    assert found.lifetime_times["run"].count == 6
+    assert snapshot.lifetime_times["run"].count == 6
     # with requests in flight the time runs from the reset on
     clock.now += 3.0
     assert statistics.snapshot().elapsed_s == 3.0
@@ -94,10 +104,10 @@ def test_percentiles_are_within_one_percent_and_never_outside(values: list[float
     ordered = sorted(values)
     for share in (0.5, 0.9, 0.99):
         exact = ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
-        found = times.quantile(share)
-        assert found is not None
-        assert found == pytest.approx(exact, rel=0.01)
-        assert ordered[0] <= found <= ordered[-1]
+        percentile = times.quantile(share)
+        assert percentile is not None
+        assert percentile == pytest.approx(exact, rel=0.01)
+        assert ordered[0] <= percentile <= ordered[-1]
 
 
 def test_percentiles_need_enough_values() -> None:
@@ -105,20 +115,20 @@ def test_percentiles_need_enough_values() -> None:
     for _ in range(NEEDED["p90"]):
         times.add(1.0)
     assert NEEDED == {"p50": 5, "p90": 29, "p95": 59, "p99": 299, "p999": 2995}
-    found = times.summary().quantiles_s
-    assert found["p90"] == 1.0
-    assert found["p95"] is None
+    percentiles = times.summary().quantiles_s
+    assert percentiles["p90"] == 1.0
+    assert percentiles["p95"] is None
 
 
 def test_the_series_thins_without_losing_peaks_or_counts() -> None:
     # given an hour with one busy second and one slow request
-    statistics, clock = made()
+    statistics, clock = statistics_and_clock()
     for second in range(3600):
         clock.now = 1000.5 + second
         for _ in range(50 if second == 1234 else 1):
             statistics.add(record(run_s=9.0 if second == 2345 else 0.5, total_s=10.0))
     clock.now = 1000.0 + 3600
-    points = [made.point(0.0) for made in statistics.snapshot().bins]
+    points = [time_bin.point(0.0) for time_bin in statistics.snapshot().bins]
     assert len(points) < MOST_BINS
     assert sum(point.succeeded for point in points) == 3600 + 49
     assert sum(point.span_s for point in points) == 3600
@@ -129,15 +139,15 @@ def test_the_series_thins_without_losing_peaks_or_counts() -> None:
 
 
 def test_a_long_silence_costs_nothing_and_shows_as_zero() -> None:
-    statistics, clock = made()
+    statistics, clock = statistics_and_clock()
     statistics.add(record())
     clock.now += 30 * 86400
-    found = statistics.snapshot()
-    assert len(found.bins) < MOST_BINS
-    seconds = [one.last - one.first + 1 for one in found.bins]
+    snapshot = statistics.snapshot()
+    assert len(snapshot.bins) < MOST_BINS
+    seconds = [time_bin.last - time_bin.first + 1 for time_bin in snapshot.bins]
     assert 0 <= 30 * 86400 - sum(seconds) < seconds[-1]
-    assert found.bins[-1].rates == (0, 0)
-    assert found.recent_per_s == 0.0
+    assert snapshot.bins[-1].rates == (0, 0)
+    assert snapshot.recent_per_s == 0.0
 
 
 def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
@@ -166,7 +176,7 @@ def test_a_failure_keeps_when_it_was_seen_first_and_last() -> None:
 
 
 def test_records_are_numbered_and_the_last_ones_kept() -> None:
-    statistics, _ = made(keep=10)
+    statistics, _ = statistics_and_clock(keep=10)
     for number in range(25):
         statistics.add(Record("q", 0, replied(f"c-{number}"), 1.0))
     first, records = statistics.records(0)
@@ -177,7 +187,7 @@ def test_records_are_numbered_and_the_last_ones_kept() -> None:
 
 def test_memory_is_flat_over_virtual_hours() -> None:
     # given forty minutes, then as many again, with ever new pods, errors and times
-    statistics, clock = made(keep=100)
+    statistics, clock = statistics_and_clock(keep=100)
     chance = random.Random(1)
 
     def feed() -> int:
@@ -200,7 +210,7 @@ def test_memory_is_flat_over_virtual_hours() -> None:
 
 
 def test_snapshots_while_records_come() -> None:
-    statistics, _ = made()
+    statistics, _ = statistics_and_clock()
     stop = threading.Event()
 
     def feed() -> None:
@@ -212,11 +222,11 @@ def test_snapshots_while_records_come() -> None:
     thread.start()
     try:
         for _ in range(200):
-            found = statistics.snapshot()
+            snapshot = statistics.snapshot()
             assert (
-                found.succeeded
-                == found.times["run"].count
-                == sum(row.succeeded for row in found.places)
+                snapshot.succeeded
+                == snapshot.times["run"].count
+                == sum(row.succeeded for row in snapshot.places)
             )
     finally:
         stop.set()
@@ -224,20 +234,24 @@ def test_snapshots_while_records_come() -> None:
 
 
 def test_the_number_in_flight_is_known_for_every_second_also_when_nothing_ends() -> None:
-    statistics, clock = made()
+    statistics, clock = statistics_and_clock()
     for level in (5, 9, 2):
         statistics.turn(0.001, level)
         clock.now += 1.0
     statistics.turn(0.001, 4)
-    assert [one.in_flight for one in statistics.snapshot().bins] == [(5, 5), (9, 9), (2, 2)]
+    assert [time_bin.in_flight for time_bin in statistics.snapshot().bins] == [
+        (5, 5),
+        (9, 9),
+        (2, 2),
+    ]
 
 
 def test_a_series_of_any_length_stays_below_its_limit() -> None:
-    statistics, clock = made()
+    statistics, clock = statistics_and_clock()
     series = Series(most=8)
     for number in range(100):
         clock.now += 1
         statistics.add(record())
-        for one in statistics.snapshot().bins[-1:]:
-            series.append(one)
+        for time_bin in statistics.snapshot().bins[-1:]:
+            series.append(time_bin)
         assert len(series.bins()) < 8, number

@@ -70,7 +70,7 @@ def test_a_clear_doubling_ends_before_the_interval_is_narrow() -> None:
     assert at < later
 
 
-def test_the_longest_step_ends_what_nothing_decides() -> None:
+def test_an_undecided_step_ends_at_the_longest_time() -> None:
     plan = Plan(limit=1, max_step_s=20)
     assert stopped(plan, 1, None, spread=0.5) == (Stop.LONGEST, 20.0)
 
@@ -139,7 +139,7 @@ def test_a_percentile_is_waited_for() -> None:
     assert at >= 58 * 0.2 - 0.01
 
 
-def test_what_ends_after_the_last_look_brings_no_step_into_doubt() -> None:
+def test_requests_that_end_after_the_last_look_leave_a_step_steady() -> None:
     # given sleeps of 0.4 s of 8 workers on a noisy machine, and steps that a look at 2 s finds to
     # have settled
     chance, doubted = random.Random(3), 0
@@ -150,8 +150,9 @@ def test_what_ends_after_the_last_look_brings_no_step_into_doubt() -> None:
         ]
         whole = {f"w{index}": list(accumulate(row)) for index, row in enumerate(noise)}
         rule = Stopping(Plan(limit=8, seconds=0.4, precision=0.5), 8, None, True)
-        seen = {name: [at for at in row if at < 2] for name, row in whole.items()}
-        if rule.look(sum(map(len, seen.values())), 2.0, lambda seen=seen: (seen, 0.0)) is None:  # type: ignore[misc]
+        so_far = {name: [at for at in row if at < 2] for name, row in whole.items()}
+        count = sum(map(len, so_far.values()))
+        if rule.look(count, 2.0, lambda so_far=so_far: (so_far, 0.0)) is None:  # type: ignore[misc]
             continue
         # when the requests in flight have ended, expect the cut of that look, and a rate
         warm = trimmed(whole, None, 0.0, rule.warm_at_s)
@@ -165,7 +166,7 @@ def test_what_ends_after_the_last_look_brings_no_step_into_doubt() -> None:
     assert doubted > 2
 
 
-def test_a_look_that_ends_nothing_says_nothing_of_the_warm_up() -> None:
+def test_a_look_that_ends_no_step_sets_no_warm_up() -> None:
     rule = Stopping(Plan(limit=1), 1, None, True)
     assert rule.look(4, 4.0, lambda: ({"w0": [1.0, 2.0, 3.0, 4.0]}, 0.0)) is None
     assert rule.warm_at_s is None

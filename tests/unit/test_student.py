@@ -38,7 +38,7 @@ def test_quantiles_rise_with_the_level_fall_with_freedom_and_are_symmetric(
     assert t_quantile(1 - p, freedom) == pytest.approx(-value, rel=1e-6)
 
 
-def test_the_limits() -> None:
+def test_quantiles_at_the_limits_of_freedom_and_probability() -> None:
     assert t95(0) == t95(0.99) == math.inf
     assert t_quantile(0.025, 0) == -math.inf
     assert t_quantile(0.5, 3) == 0.0
@@ -47,6 +47,6 @@ def test_the_limits() -> None:
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])
-def test_what_is_no_probability_is_refused(p: float) -> None:
+def test_an_invalid_probability_is_refused(p: float) -> None:
     with pytest.raises(ValueError, match="probability"):
         t_quantile(p, 5)

@@ -53,50 +53,53 @@ def plan(**spec: Any) -> BenchmarkPlan:
 
 
 def test_the_original_set_is_expanded_as_its_readme_says() -> None:
-    found, warnings = plan_of(README, list)
-    assert len(found.permutations) == found.counted == 15
-    assert found.benchmarks[0].name == "iperf-01" and found.benchmarks[-1].name == "iperf-15"
-    last: Any = found.benchmarks[-1].spec
+    planned, warnings = plan_of(README, list)
+    assert len(planned.permutations) == planned.counted == 15
+    assert planned.benchmarks[0].name == "iperf-01" and planned.benchmarks[-1].name == "iperf-15"
+    last: Any = planned.benchmarks[-1].spec
     assert (last.host_network, last.streams, last.duration) == (True, 128, 30)
     assert any("perftest.stackhpc.com" in line for line in warnings)
-    assert BenchmarkPlan.from_dict(found.to_dict()).to_dict() == found.to_dict()
+    assert BenchmarkPlan.from_dict(planned.to_dict()).to_dict() == planned.to_dict()
 
 
 def test_repetitions_are_adjacent_or_in_shuffled_blocks() -> None:
     given_order = plan(repetitions=2, permutations={"product": {"streams": [1, 2, 4]}})
-    assert [one.permutation for one in given_order.benchmarks] == [0, 0, 1, 1, 2, 2]
+    assert [benchmark.permutation for benchmark in given_order.benchmarks] == [0, 0, 1, 1, 2, 2]
     shuffled = plan(
         repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}}
     )
-    blocks = [[one.permutation for one in shuffled.benchmarks[at : at + 4]] for at in (0, 4, 8)]
+    blocks = [
+        [benchmark.permutation for benchmark in shuffled.benchmarks[at : at + 4]]
+        for at in (0, 4, 8)
+    ]
     assert all(sorted(block) == [0, 1, 2, 3] for block in blocks)
     assert len({tuple(block) for block in blocks}) > 1
     again = plan(
         repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}}
     )
     assert again.benchmarks == shuffled.benchmarks, "the same seed gives the same order"
-    assert len({one.name for one in shuffled.benchmarks}) == 12
+    assert len({benchmark.name for benchmark in shuffled.benchmarks}) == 12
 
 
 def test_warm_ups_come_first_and_do_not_count() -> None:
-    found = plan(warmUp=2, permutations={"product": {"streams": [1, 2]}})
-    assert [one.warm_up for one in found.benchmarks] == [True, True, False, False]
-    assert found.counted == 2
+    planned = plan(warmUp=2, permutations={"product": {"streams": [1, 2]}})
+    assert [benchmark.warm_up for benchmark in planned.benchmarks] == [True, True, False, False]
+    assert planned.counted == 2
     done = {
-        one.name: BenchmarkResult(one.name, BenchmarkPhase.FAILED)
-        for one in found.benchmarks
-        if one.warm_up
+        benchmark.name: BenchmarkResult(benchmark.name, BenchmarkPhase.FAILED)
+        for benchmark in planned.benchmarks
+        if benchmark.warm_up
     }
-    assert counts(found, done).failed == 0
+    assert counts(planned, done).failed == 0
 
 
 def test_generators_nest() -> None:
     pairs = {"combinations": {"length": 2, "source": {"nodes": {"selector": {"disk": "ssd"}}}}}
-    found = plan(
+    planned = plan(
         matrix={"product": {"nodes": pairs}},
         template={"kind": "IPerf", "spec": {"nodes": "{{ p.nodes | toyaml }}"}},
     )
-    assert [one.spec.nodes for one in found.benchmarks] == [("a", "b")]
+    assert [benchmark.spec.nodes for benchmark in planned.benchmarks] == [("a", "b")]
     chance = random.Random(1)
 
     def values(source: Any) -> list[Any]:
@@ -118,7 +121,7 @@ def test_generators_nest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "words"),
+    ("source", "problem"),
     [
         ([], "has no values"),
         ({"nodes": {"selector": {"disk": "tape"}}}, "no node has the labels"),
@@ -133,13 +136,15 @@ def test_generators_nest() -> None:
         ({"permutations": {"length": 9, "source": list(range(40))}}, "more than 100000"),
     ],
 )
-def test_a_generator_that_gives_nothing_useful_says_why(source: Any, words: str) -> None:
-    with pytest.raises(InvalidValue, match=words) as error:
+def test_a_generator_without_usable_values_is_refused_with_the_reason(
+    source: Any, problem: str
+) -> None:
+    with pytest.raises(InvalidValue, match=problem) as error:
         generate(source, "x", lambda: NODES, random.Random(1))
     assert error.value.hint
 
 
-def test_what_a_sample_chose_is_stored_and_the_same_again() -> None:
+def test_a_sampled_sweep_stores_its_choice_and_repeats_it() -> None:
     spec = {
         "permutations": {
             "product": {"streams": {"sample": {"size": 3, "source": list(range(1, 100))}}}
@@ -177,25 +182,25 @@ def test_every_name_of_a_set_gives_names_that_pods_can_have(
 ) -> None:
     # given any name that a set can have in a cluster
     spec = {"template": {"kind": "IPerf"}, "warmUp": warm_up, "repetitions": repetitions}
-    found, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": name}, "spec": spec}, list)
+    planned, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": name}, "spec": spec}, list)
     # expect names that its benchmarks can have, all different, with as much of it as there is room
     # for
-    names = [one.name for one in found.benchmarks]
+    names = [benchmark.name for benchmark in planned.benchmarks]
     assert len(set(names)) == len(names) == warm_up + repetitions
-    assert all(preflight.NAME.fullmatch(one) for one in names)
+    assert all(preflight.NAME.fullmatch(name) for name in names)
     begin = stem(name, max(f"-{repetitions}", f"-warm-up-{warm_up}" if warm_up else "", key=len))
-    assert all(one.startswith(f"{begin}-") for one in names) and name.startswith(
+    assert all(name.startswith(f"{begin}-") for name in names) and name.startswith(
         begin if begin == name else begin.rpartition("-")[0]
     )
 
 
 def test_sets_whose_names_begin_alike_share_no_benchmark() -> None:
     names = [f"a-name-of-thirty-eight-characters-for-{letter}" for letter in "ab"]
-    one, other = (
+    first, other = (
         plan_of({**a_set(warmUp=1), "metadata": {"name": name}}, list)[0].benchmarks
         for name in names
     )
-    assert not {row.name for row in one} & {row.name for row in other}
+    assert not {row.name for row in first} & {row.name for row in other}
 
 
 JSON = st.recursive(
@@ -206,7 +211,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from("abc"), JSON), st.dictionaries(st.sampled_from("abc"), JSON))
-def test_merging_the_same_twice_changes_nothing_more(base: Any, change: Any) -> None:
+def test_merging_the_same_values_twice_changes_a_spec_once(base: Any, change: Any) -> None:
     once = merged(base, change)
     assert merged(once, change) == once
     assert merged(base, {}) == base
@@ -240,65 +245,71 @@ class Scripted:
         pass
 
 
-def completed(one: Benchmark) -> BenchmarkResult:
+def completed(benchmark: Benchmark) -> BenchmarkResult:
     return BenchmarkResult(
-        one.name,
+        benchmark.name,
         BenchmarkPhase.COMPLETED,
         {"bandwidth": 1e9},
-        permutation=one.permutation,
-        repetition=one.repetition,
+        permutation=benchmark.permutation,
+        repetition=benchmark.repetition,
     )
 
 
-def failed(one: Benchmark) -> BenchmarkResult:
+def failed(benchmark: Benchmark) -> BenchmarkResult:
     return BenchmarkResult(
-        one.name,
+        benchmark.name,
         BenchmarkPhase.FAILED,
         message="no",
-        permutation=one.permutation,
-        repetition=one.repetition,
+        permutation=benchmark.permutation,
+        repetition=benchmark.repetition,
     )
 
 
 def play(
-    found: BenchmarkPlan, executor: Scripted, ended: dict[str, BenchmarkResult] | None = None
+    planned: BenchmarkPlan, executor: Scripted, ended: dict[str, BenchmarkResult] | None = None
 ) -> dict[str, BenchmarkResult]:
     done: dict[str, BenchmarkResult] = {} if ended is None else ended
     stored: list[str] = []
-    run(found, done, executor, lambda one: stored.append(one.name), lambda *_: None)
-    assert stored == executor.ran or found.disjoint
+    run(
+        planned,
+        done,
+        executor,
+        lambda ended_benchmark: stored.append(ended_benchmark.name),
+        lambda *_: None,
+    )
+    assert stored == executor.ran or planned.disjoint
     return done
 
 
-def test_a_failure_ends_the_set_or_not() -> None:
+def test_a_failure_ends_the_set_only_with_on_failure_stop() -> None:
     product = {"product": {"streams": [1, 2, 4]}}
     going_on, stopping = plan(permutations=product), plan(permutations=product, onFailure="stop")
     done = play(going_on, Scripted(failed))
     assert counts(going_on, done).failed == 3 and counts(going_on, done).finished
     executor = Scripted(failed)
-    found = counts(stopping, play(stopping, executor))
-    assert executor.ran == ["s-1"] and not found.finished
+    counted = counts(stopping, play(stopping, executor))
+    assert executor.ran == ["s-1"] and not counted.finished
 
 
-def test_what_has_ended_is_not_measured_again() -> None:
-    found = plan(permutations={"product": {"streams": [1, 2, 4]}})
-    first = found.benchmarks[0]
+def test_ended_benchmarks_are_not_measured_again() -> None:
+    planned = plan(permutations={"product": {"streams": [1, 2, 4]}})
+    first = planned.benchmarks[0]
     executor = Scripted(completed)
-    done = play(found, executor, {first.name: completed(first)})
-    assert executor.ran == ["s-2", "s-3"] and counts(found, done).succeeded == 3
+    done = play(planned, executor, {first.name: completed(first)})
+    assert executor.ran == ["s-2", "s-3"] and counts(planned, done).succeeded == 3
 
 
 def test_an_interrupted_benchmark_is_not_stored() -> None:
-    found = plan(permutations={"product": {"streams": [1, 2, 4]}})
+    planned = plan(permutations={"product": {"streams": [1, 2, 4]}})
     done: dict[str, BenchmarkResult] = {}
 
-    def second(one: Benchmark) -> BenchmarkResult:
-        if one.name == "s-2":
+    def second(benchmark: Benchmark) -> BenchmarkResult:
+        if benchmark.name == "s-2":
             raise KeyboardInterrupt
-        return completed(one)
+        return completed(benchmark)
 
     with pytest.raises(KeyboardInterrupt):
-        run(found, done, Scripted(second), lambda one: None, lambda *_: None)
+        run(planned, done, Scripted(second), lambda _: None, lambda *_: None)
     assert list(done) == ["s-1"]
 
 
@@ -319,11 +330,11 @@ def test_only_benchmarks_that_share_no_node_run_at_once() -> None:
 def test_benchmarks_on_different_nodes_really_run_side_by_side() -> None:
     meeting = threading.Barrier(2, timeout=120)
     values = [{"nodes": ["a", "b"]}, {"nodes": ["c", "d"]}, {"nodes": ["a", "c"]}]
-    found = plan(parallelism="nodeDisjoint", permutations={"explicit": values})
+    planned = plan(parallelism="nodeDisjoint", permutations={"explicit": values})
 
-    def together(one: Benchmark) -> BenchmarkResult:
-        if one.permutation < 2:
+    def together(benchmark: Benchmark) -> BenchmarkResult:
+        if benchmark.permutation < 2:
             meeting.wait()
-        return completed(one)
+        return completed(benchmark)
 
-    assert counts(found, play(found, Scripted(together))).succeeded == 3
+    assert counts(planned, play(planned, Scripted(together))).succeeded == 3

@@ -66,7 +66,7 @@ def test_bounds_of_a_share_are_close_to_the_exact_ones(count: int, total: int) -
     assert 0.98 * exact_high <= high <= 1.2 * exact_high
 
 
-def test_nothing_measured_leaves_every_share_open() -> None:
+def test_no_requests_leave_every_share_open() -> None:
     assert share_bounds(0, 0, Z) == (0.0, 1.0)
     assert tail({}).count == 0
     assert joined([tail({}), tail({"w": [1.0]})]).count == 0
@@ -80,13 +80,13 @@ def test_parts_of_a_step_join_to_the_whole() -> None:
     assert both.usual_s == pytest.approx(1.0)
 
 
-def test_what_nobody_saw_may_be_as_frequent_as_its_absence_allows() -> None:
+def test_unseen_slow_requests_have_an_upper_bound_on_their_share() -> None:
     steady = Tail(59, 1.0, 0.01, ())
     assert steady.unseen_share() == pytest.approx(0.05, abs=0.001)
     assert (1 - steady.unseen_share()) ** 59 == pytest.approx(0.05)
 
 
-def test_slow_requests_that_one_step_has_seen_by_chance_decide_nothing() -> None:
+def test_slow_requests_seen_by_chance_in_one_step_leave_its_ratio_open() -> None:
     # given two workers that do twice as much as one, of whose 120 requests two took 20 times as
     # long
     single = [part(1, repeat, [1.0, 1.01, 0.99] * 10) for repeat in (0, 1)]

@@ -61,7 +61,7 @@ def slowing(warmup_s: float) -> tuple[Evaluation, list[Record]]:
     ), rows
 
 
-def test_a_change_is_told_from_the_beginning_of_the_step_as_its_chart_shows_it() -> None:
+def test_the_time_of_a_change_counts_from_the_begin_of_its_step_like_the_chart() -> None:
     # given a warm-up of ten seconds
     result, rows = slowing(10.0)
     (sample,) = result.steps[0].samples
@@ -76,7 +76,7 @@ def test_a_change_is_told_from_the_beginning_of_the_step_as_its_chart_shows_it()
     assert told_s == round(sample.warmup_s + sample.drift.shift_at_s)
 
 
-def test_a_dip_is_told_from_the_beginning_of_the_step() -> None:
+def test_the_time_of_a_dip_counts_from_the_begin_of_its_step() -> None:
     # given a break of two seconds half a minute after the load began
     rows = runs.rows(1, 0.1, 600, noise=0.05)
     rows = [*rows[:300], *(later(row, 2.0) for row in rows[300:])]
@@ -88,7 +88,7 @@ def test_a_dip_is_told_from_the_beginning_of_the_step() -> None:
     assert int(re.findall(r"after (\d+) s", text)[0]) == pytest.approx(30.6, abs=3)
 
 
-def test_a_shift_of_nothing_is_no_shift() -> None:
+def test_a_negligible_shift_is_shown_as_zero() -> None:
     # given a change that is certain and a hundred-thousandth
     at = 0.0
     times = [at := at + (1.0 if number < 200 else 1.00001) for number in range(400)]
@@ -108,11 +108,11 @@ def test_a_caption_of_logarithmic_axes_says_what_is_true_of_any_steps(tmp_path: 
 @pytest.mark.parametrize(
     ("value", "shown"), [(-0.00004, "0.0%"), (-1e-17, "0.0%"), (-0.0006, "-0.1%"), (0.5, "50.0%")]
 )
-def test_what_rounds_to_nothing_has_no_sign(value: float, shown: str) -> None:
+def test_a_value_that_rounds_to_zero_has_no_sign(value: float, shown: str) -> None:
     assert numbers.percent(value) == shown
 
 
-def test_an_interval_that_rounds_to_nothing_has_no_sign() -> None:
+def test_an_interval_that_rounds_to_zero_has_no_sign() -> None:
     assert numbers.percent_between(-1e-9, -2e-9, 0.004) == "0.0% [0.0, 0.4]"
     assert "-0" not in numbers.percent_between(-1e-9, -1e-9, -1e-9, 3)
 
@@ -144,14 +144,14 @@ def test_numbers_in_sentences_have_no_exponent(value: float, shown: str) -> None
     assert short(value) == shown
 
 
-def test_a_threshold_of_a_thousand_requests_a_second_is_told_in_digits() -> None:
+def test_a_threshold_of_a_thousand_requests_a_second_is_shown_in_digits() -> None:
     measurements, records = measured({1: 0.0004}, count=400)
     plan = Plan(limit=1, queue="q", thresholds=("throughput(1)>=2000",))
     (threshold,) = evaluate(plan, measurements, records, random.Random(1)).thresholds
     assert threshold.reason == "2500"
 
 
-def test_a_lifecycles_threshold_is_told_in_digits() -> None:
+def test_a_threshold_of_a_lifecycle_is_shown_in_digits() -> None:
     slow = [workload(f"j-{index}", submitted=float(index), step=20_000.0) for index in range(40)]
     (threshold,) = of(*slow, thresholds=("total_finished.mean<=1s",)).thresholds
     assert threshold.reason.startswith("140000")
@@ -166,7 +166,7 @@ def without(milestone: str, *names: str) -> list[Any]:
     return rows
 
 
-def test_pods_whose_scheduling_nobody_saw_are_not_counted_as_none() -> None:
+def test_pods_with_unknown_scheduling_are_not_counted_as_unscheduled() -> None:
     unknown = of(*without("scheduled", "a", "b"))
     assert unknown.books.measured == 2
     assert placed(unknown) == "2 pods seen, of none of which the time of scheduling is known"
@@ -209,9 +209,9 @@ def test_a_pictures_axes_show_true_values() -> None:
 
 
 def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
-    found = stored_benchmarks()
+    example = stored_benchmarks()
     folder = BenchmarkFolder(BenchmarkFolder.create(tmp_path / "r").path)
-    folder.start(found.plan, ["scaletest"], {})
+    folder.start(example.plan, ["scaletest"], {})
     with folder.locked():
         running = stored.benchmarks(folder)
     assert running.verdict.kind is VerdictKind.RUNNING
@@ -239,7 +239,7 @@ def test_a_lifecycle_that_is_sampled_is_shown_as_running(
     assert "INVALID  1 of 2" in capsys.readouterr().out
 
 
-def test_only_what_refutes_is_told_of_an_unfinished_verdict() -> None:
+def test_an_unfinished_run_shows_only_a_refuting_verdict() -> None:
     undecided = Verdict(
         VerdictKind.INVALID, "not every step was measured", "run it again"
     ).while_running()

@@ -47,7 +47,7 @@ def test_blanks_do_not_matter(threshold: Threshold, blank: str) -> None:
     st.text(max_size=60)
     | st.from_regex(r"[a-z.]{1,12}(\([0-9]{0,3}\))?[<>=]{0,3}[0-9.eE+-]{0,9}[a-z%/]{0,4}")
 )
-def test_anything_else_is_an_invalid_value_with_a_hint(text: str) -> None:
+def test_an_invalid_threshold_is_refused_with_a_hint(text: str) -> None:
     try:
         assert parse(str(parse(text))) == parse(text)
     except InvalidValue as error:
@@ -78,7 +78,7 @@ def test_bounds_are_in_base_units(
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "problem"),
     [
         ("eficiency(8)>=0.8", "did you mean efficiency?"),
         ("speed>3", "there are ratio, efficiency"),
@@ -96,25 +96,25 @@ def test_bounds_are_in_base_units(
         ("efficiency(8)>=-1", "METRIC"),
     ],
 )
-def test_mistakes_are_explained_when_the_plan_is_made(text: str, what: str) -> None:
+def test_mistakes_are_explained_when_the_plan_is_made(text: str, problem: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         Plan(limit=8, thresholds=(text,))
     assert caught.match("threshold")
-    assert re.search(what, caught.value.hint)
+    assert re.search(problem, caught.value.hint)
 
 
 def judged(
-    text: str, cycles: dict[int, float], coefficients: Any = None, **made: Any
+    text: str, cycles: dict[int, float], coefficients: Any = None, **measuring: Any
 ) -> ThresholdResult:
     """The threshold judged on steps of the given seconds a request."""
-    plan = Plan(limit=made.pop("limit", max(cycles)), thresholds=(text,))
-    (result,) = evaluate_thresholds(plan, steps(plan, cycles, **made), coefficients)
+    plan = Plan(limit=measuring.pop("limit", max(cycles)), thresholds=(text,))
+    (result,) = evaluate_thresholds(plan, steps(plan, cycles, **measuring), coefficients)
     assert result.to_dict()["kind"] == result.kind
     return result
 
 
-def steps(plan: Plan, cycles: dict[int, float], **made: Any) -> list[Step]:
-    return summarise(plan, *measured(cycles, **made))
+def steps(plan: Plan, cycles: dict[int, float], **measuring: Any) -> list[Step]:
+    return summarise(plan, *measured(cycles, **measuring))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def steps(plan: Plan, cycles: dict[int, float], **made: Any) -> list[Step]:
         ("drift<3%", PASS),
     ],
 )
-def test_whole_intervals_decide(text: str, kind: VerdictKind) -> None:
+def test_a_threshold_is_decided_only_by_a_whole_interval(text: str, kind: VerdictKind) -> None:
     # given 10, 20 and 32 requests/s with 1, 2 and 4 workers, with little scatter
     result = judged(text, {1: 0.1, 2: 0.1, 4: 0.125})
     assert (result.kind, result.text) == (kind, text)
@@ -148,7 +148,7 @@ def test_whole_intervals_decide(text: str, kind: VerdictKind) -> None:
     assert result.low <= result.value <= result.high
 
 
-def test_a_bound_inside_the_interval_decides_nothing() -> None:
+def test_a_threshold_inside_the_interval_is_undecided() -> None:
     result = judged("ratio(2)>=1.9", {1: 0.1, 2: 0.1}, scatter=0.2)
     assert result.kind is INVALID
     assert result.low is not None
@@ -177,7 +177,7 @@ def test_drift_needs_its_batches() -> None:
     assert (result.kind, "needs 40 requests of every worker" in result.reason) == (INVALID, True)
 
 
-def test_steps_that_are_missing_decide_nothing() -> None:
+def test_missing_steps_leave_a_threshold_undecided() -> None:
     assert judged("efficiency(8)>=0.5", {1: 0.1, 2: 0.1}, limit=8).kind is INVALID
     assert judged("efficiency>=0.5", {1: 0.1, 2: 0.1}, limit=8).kind is INVALID
     assert judged("failures<=1", {1: 0.1}, limit=8).kind is INVALID

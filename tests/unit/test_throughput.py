@@ -42,7 +42,9 @@ def test_devices_of_different_speed_add_up() -> None:
 
 
 @given(st.integers(1, 5), st.floats(0.01, 100), st.integers(9, 40), st.floats(0, 1))
-def test_what_is_even_has_no_width(workers: int, seconds: float, count: int, offset: float) -> None:
+def test_perfectly_even_completions_have_an_interval_of_zero_width(
+    workers: int, seconds: float, count: int, offset: float
+) -> None:
     rate = throughput(even(workers, seconds, count, offset * seconds), workers)
     assert rate.per_s == pytest.approx(workers / seconds, rel=1e-6)
     assert rate.relative < 1e-4
@@ -82,7 +84,7 @@ def test_fluctuations_that_all_workers_share_widen_the_interval() -> None:
     assert covered / 200 >= 0.9
 
 
-def test_too_few_is_said() -> None:
+def test_too_few_requests_are_not_enough_for_a_rate() -> None:
     assert not throughput({}, 1).enough
     assert not throughput(even(1, 1.0, 7), 1).enough
     assert throughput(even(1, 1.0, 8), 1).enough
@@ -101,7 +103,7 @@ ends_strategy = st.dictionaries(
 
 
 @given(ends_strategy, st.integers(1, 5))
-def test_no_course_of_completions_breaks_it(ends: dict[str, list[float]], workers: int) -> None:
+def test_any_completions_give_a_throughput(ends: dict[str, list[float]], workers: int) -> None:
     rate = throughput(ends, workers)
     assert rate.per_s >= 0
     assert rate.half_width >= 0
@@ -161,7 +163,7 @@ def test_no_cut_takes_what_a_rate_needs(gaps: list[list[float]]) -> None:
         assert min(map(len, cut(ends).ends.values())) >= 3
 
 
-def test_mser_cuts_where_the_course_becomes_flat() -> None:
+def test_mser_cuts_the_warm_up_where_throughput_becomes_flat() -> None:
     assert mser([1, 2, 3, 4, *[9.9, 10.1] * 8]) == 4
     assert mser([10.0] * 20) == 0
 

@@ -33,7 +33,7 @@ def test_a_time_out_is_not_rounded_to_milliseconds(monkeypatch: pytest.MonkeyPat
     assert asked == [0.00123]
 
 
-def test_a_socket_is_heard_before_the_time_is_up() -> None:
+def test_a_socket_wakes_the_loop_before_its_timer() -> None:
     async def answer() -> bytes:
         reader, writer = await asyncio.open_connection(sock=near)
         asyncio.get_running_loop().call_later(0.001, far.sendall, b"there")
@@ -44,5 +44,5 @@ def test_a_socket_is_heard_before_the_time_is_up() -> None:
 
     near, far = socket.socketpair()
     with far, asyncio.Runner(loop_factory=timers.new_loop) as runner:
-        found: Any = runner.run(answer())
-    assert found == b"there"
+        answered: Any = runner.run(answer())
+    assert answered == b"there"

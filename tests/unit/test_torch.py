@@ -65,9 +65,9 @@ for line in sys.stdin:
 
 @pytest.fixture
 def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
+    pipe = Wake()
+    yield pipe
+    pipe.close()
 
 
 @pytest.fixture
@@ -89,9 +89,9 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wake: Wake) -> Iter
         device_index=0,
         kill_grace_s=0.1,
     )
-    made = Runtime(settings, wake)
-    yield made
-    made.close()
+    torch_runtime = Runtime(settings, wake)
+    yield torch_runtime
+    torch_runtime.close()
 
 
 def test_the_process_stays_and_is_restricted_to_the_workers_device(runtime: Runtime) -> None:
@@ -101,7 +101,7 @@ def test_the_process_stays_and_is_restricted_to_the_workers_device(runtime: Runt
     assert (first.figures["samples"], first.figures["visible"]) == (640, "0")
 
 
-def test_where_the_time_of_each_request_went(
+def test_every_reply_says_where_the_time_of_its_request_went(
     runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a process that computed in its first request
@@ -182,12 +182,12 @@ def test_without_torch_the_worker_says_how_to_get_it(
     assert "scaletest[torch]" in refused.value.hint
 
 
-def test_words_are_read_and_later_ones_win() -> None:
-    words = shlex.split(
+def test_arguments_are_read_and_later_ones_win() -> None:
+    arguments = shlex.split(
         "--model alexnet --mode train --batch 8 --batch 4 --size 64 --device cpu --threads 1"
     )
-    what = from_words(words)
-    assert what == TorchWork(Model.ALEXNET, True, "cpu", 4, 10, 64, "float32", 1)
+    work = from_words(arguments)
+    assert work == TorchWork(Model.ALEXNET, True, "cpu", 4, 10, 64, "float32", 1)
     assert from_words([]).side == 1024
     assert from_words(["--size", "100"]).flops == 2e6
 
@@ -210,15 +210,15 @@ def test_words_are_read_and_later_ones_win() -> None:
         "more",
     ],
 )
-def test_what_cannot_be_computed_is_refused(text: str) -> None:
+def test_an_impossible_model_or_size_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         from_words(text.split())
 
 
 @given(st.lists(st.text(max_size=10), max_size=5))
-def test_any_words_are_read_or_refused(words: list[str]) -> None:
+def test_any_arguments_are_read_or_refused(arguments: list[str]) -> None:
     try:
-        assert isinstance(from_words(words), TorchWork)
+        assert isinstance(from_words(arguments), TorchWork)
     except InvalidValue:
         pass
 
@@ -237,12 +237,12 @@ class cuda:
 """
 
 
-def ask_child(folder: Path, torch_text: str, *words: str) -> ToolOutput:
+def ask_child(folder: Path, torch_text: str, *arguments: str) -> ToolOutput:
     """What the child that computes says, beside a PyTorch of our own."""
     (folder / "torch.py").write_text(torch_text)
     done = subprocess.run(
         [sys.executable, "-m", "workers.torch_child"],
-        input=json.dumps(words) + "\n",
+        input=json.dumps(arguments) + "\n",
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(folder)},
@@ -273,16 +273,16 @@ def test_a_model_that_the_installed_torch_cannot_compute_was_not_measured(
 ) -> None:
     # given a PyTorch that is not there, cannot be loaded, or lacks what the model is made of
     output = ask_child(tmp_path, torch_text, "--model", model, "--device", "cpu")
-    one = benchmark.read({"kind": "PyTorch", "spec": {"model": model}})
+    pytorch = benchmark.read({"kind": "PyTorch", "spec": {"model": model}})
     # expect no failure of what was to be measured, with the words of PyTorch and what to install
     with pytest.raises(BenchmarkFailed) as error:
-        one.kind.parse(one.spec, output)
+        pytorch.kind.parse(pytorch.spec, output)
     assert error.value.failure is Failure.NO_BINARY and error.value.failure.unmeasured
     assert why in "\n".join(error.value.lines) and "pip install" in error.value.remedy
 
 
 def test_a_missing_module_beside_a_good_answer_is_no_failure() -> None:
-    one = benchmark.read({"kind": "PyTorch"})
+    pytorch = benchmark.read({"kind": "PyTorch"})
     figures = {
         "batch_wall_ms": 12.5,
         "samples_per_s": 5120.0,
@@ -291,4 +291,4 @@ def test_a_missing_module_beside_a_good_answer_is_no_failure() -> None:
     }
     figures |= {"samples": 640, "batches": 10}
     output = ToolOutput(json.dumps({"figures": figures}), "warning: No module named 'triton'")
-    assert one.kind.parse(one.spec, output).headlines["batchTime"] == 0.0125
+    assert pytorch.kind.parse(pytorch.spec, output).headlines["batchTime"] == 0.0125

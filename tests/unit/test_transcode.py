@@ -29,7 +29,7 @@ def sample(name: str) -> str:
     return (SAMPLES / name).read_text()
 
 
-def words(text: str, requested: str = "") -> Transcode:
+def transcode_of(text: str, requested: str = "") -> Transcode:
     return from_words(text.split(), requested.split())
 
 
@@ -37,12 +37,12 @@ def words(text: str, requested: str = "") -> Transcode:
 # --------------------------------------------------------------------------------------------------
 
 
-def test_words_say_it_all() -> None:
-    what = words(
+def test_arguments_set_every_field_of_a_transcode() -> None:
+    transcode = transcode_of(
         "--input v.h265 --output-codec h264 --size 1920x1080 --frames 600 --quality speed --bitrate"
         " 4000 --depth 4 --engine onevpl --also h265:1280x720"
     )
-    assert what == Transcode(
+    assert transcode == Transcode(
         "v.h265",
         "h265",
         (EncodedOutput("h264", 1920, 1080), EncodedOutput("h265", 1280, 720)),
@@ -55,9 +55,9 @@ def test_words_say_it_all() -> None:
     )
 
 
-def test_a_requests_words_win() -> None:
-    assert words("--input a.h264 --frames 9", "--input b.m2v --frames 5").codec == "mpeg2"
-    assert words("--input a.h264 --frames 9", "--frames 5").frames == 5
+def test_arguments_of_a_request_win_over_those_of_the_worker() -> None:
+    assert transcode_of("--input a.h264 --frames 9", "--input b.m2v --frames 5").codec == "mpeg2"
+    assert transcode_of("--input a.h264 --frames 9", "--frames 5").frames == 5
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_requests_words_win() -> None:
 )
 def test_a_request_cannot_say_what_runs_or_where_it_writes(option: str) -> None:
     with pytest.raises(InvalidValue, match="a request may not set"):
-        words("--input a.h264", option)
+        transcode_of("--input a.h264", option)
 
 
 @pytest.mark.parametrize(
@@ -87,13 +87,13 @@ def test_a_request_cannot_say_what_runs_or_where_it_writes(option: str) -> None:
         "a b",
     ],
 )
-def test_what_cannot_be_read_is_refused(text: str) -> None:
+def test_invalid_arguments_are_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
-        words(text)
+        transcode_of(text)
 
 
 @given(st.lists(st.text(max_size=12), max_size=6))
-def test_any_words_are_read_or_refused(given_words: list[str]) -> None:
+def test_any_arguments_are_read_or_refused(given_words: list[str]) -> None:
     try:
         from_words(["--input", "a.h264"], given_words)
     except InvalidValue:
@@ -105,7 +105,7 @@ def test_any_words_are_read_or_refused(given_words: list[str]) -> None:
 
 
 def line(text: str, device: str = DEVICE) -> str:
-    return " ".join(arguments(words(text), device))
+    return " ".join(arguments(transcode_of(text), device))
 
 
 def test_onevpl_as_the_media_deployment_does_it() -> None:
@@ -117,26 +117,27 @@ def test_onevpl_as_the_media_deployment_does_it() -> None:
         " /dev/null -u medium -w 3840 -h 2160 -n 600"
     )
     assert line(text) == expected
-    assert par(words(text), DEVICE) == ""
+    assert par(transcode_of(text), DEVICE) == ""
 
 
 def test_cascade_scales_each_smaller_output_from_the_one_before() -> None:
-    what = words(
+    transcode = transcode_of(
         "--engine onevpl --input v.h264 --size 640x360 --also h265:1920x1080 --also h264:1280x720"
         " --frames 9"
     )
-    assert par(what, DEVICE).splitlines() == [
+    assert par(transcode, DEVICE).splitlines() == [
         "-hw -device /dev/dri/renderD128 -i::h264 v.h264 -o::sink -join -n 9",
         "-i::source -join -o::h265 /dev/null -u medium -w 1920 -h 1080",
         "-i::source -join -cs -o::h264 /dev/null -u medium -w 1280 -h 720",
         "-i::source -join -cs -o::h264 /dev/null -u medium -w 640 -h 360",
     ]
-    assert arguments(what, DEVICE, "x.par") == ["sample_multi_transcode", "-par", "x.par"]
+    assert arguments(transcode, DEVICE, "x.par") == ["sample_multi_transcode", "-par", "x.par"]
 
 
 def test_parallel_encoders_share_one_stream() -> None:
     lines = par(
-        words("--engine onevpl --input v.h265 --parallel 2 --output o.h264 --depth 30"), DEVICE
+        transcode_of("--engine onevpl --input v.h265 --parallel 2 --output o.h264 --depth 30"),
+        DEVICE,
     ).splitlines()
     assert (
         lines[0] == "-hw -async 30 -device /dev/dri/renderD128 -i::h265 v.h265 -o::sink -join"
@@ -147,15 +148,15 @@ def test_parallel_encoders_share_one_stream() -> None:
 
 
 def test_sessions_are_lines_of_a_par_file() -> None:
-    lines = par(words("--engine onevpl --input v.h264 --sessions 3"), DEVICE).splitlines()
+    lines = par(transcode_of("--engine onevpl --input v.h264 --sessions 3"), DEVICE).splitlines()
     assert len(lines) == 3
     assert len(set(lines)) == 1
 
 
 def test_a_path_with_spaces_cannot_stand_in_a_par_file() -> None:
-    what = from_words(["--engine", "onevpl", "--input", "a b.h264", "--sessions", "2"])
+    transcode = from_words(["--engine", "onevpl", "--input", "a b.h264", "--sessions", "2"])
     with pytest.raises(InvalidValue, match="par file"):
-        par(what, DEVICE)
+        par(transcode, DEVICE)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +302,7 @@ def test_any_output_is_read(output: str, errors: str) -> None:
 
 
 @given(st.integers(0, 10**12), st.floats(0, 1e6), st.floats(1e-4, 1e5))
-def test_a_session_line_is_read_back(frames: int, fps: float, seconds: float) -> None:
+def test_a_line_of_a_session_is_read_back(frames: int, fps: float, seconds: float) -> None:
     text = (
         f"*** session 0 [0x1f] PASSED (MFX_ERR_NONE) {seconds:g} sec, {frames} frames, {fps:.3f}"
         " fps\n"
@@ -344,7 +345,7 @@ def test_a_container_gets_the_command_that_extracts_it() -> None:
 @pytest.mark.parametrize(
     "change", [{"codec": "mp3"}, {"width": 63}, {"height": 65}, {"frames": 0}, {"rate": 0}], ids=str
 )
-def test_media_that_cannot_be_made_is_refused(change: dict[str, object]) -> None:
+def test_impossible_media_are_refused(change: dict[str, object]) -> None:
     options = {
         "codec": "h264",
         "folder": "x",

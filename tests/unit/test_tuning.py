@@ -12,16 +12,16 @@ from scaletest.model.errors import InvalidValue, UsageError
 
 
 def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
-    made = tuning.settings(["cpu=250m,1", "replicas=1,2"])
-    assert made == [
+    combinations = tuning.settings(["cpu=250m,1", "replicas=1,2"])
+    assert combinations == [
         {"cpu": "250m", "replicas": "1"},
         {"cpu": "250m", "replicas": "2"},
         {"cpu": "1", "replicas": "1"},
         {"cpu": "1", "replicas": "2"},
     ]
-    slow = tuning.TriedSetting(made[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
-    dear = tuning.TriedSetting(made[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
-    failed = tuning.TriedSetting(made[3], None, None, 2, 1.0, 0.0, trouble="no room")
+    slow = tuning.TriedSetting(combinations[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
+    dear = tuning.TriedSetting(combinations[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
+    failed = tuning.TriedSetting(combinations[3], None, None, 2, 1.0, 0.0, trouble="no room")
     assert tuning.ranked([failed, dear, slow]) == [slow, dear, failed]
     assert slow.marks == ["CPU pegged at 100%"] and dear.marks == ["CPU idle at 10%"]
     assert slow.worth == 80.0
@@ -35,10 +35,10 @@ def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
 )
 def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
     try:
-        made = tuning.settings(texts)
+        combinations = tuning.settings(texts)
     except InvalidValue:
         return
-    assert len(made) <= tuning.MOST_SETTINGS
+    assert len(combinations) <= tuning.MOST_SETTINGS
 
 
 def test_a_container_is_changed_where_its_concurrency_lives() -> None:

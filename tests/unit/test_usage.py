@@ -21,7 +21,7 @@ from scaletest.report.validation import validation_report
 from tests.unit import runs
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.node_samples import Resources, cpu, samples_of
-from tests.unit.test_report import Page
+from tests.unit.report_page import Page
 
 COMPUTING = Injected(lambda _, n: [Phase(State.ON_CPU, 0.3)])
 
@@ -48,7 +48,7 @@ def _spread(row: Record, nodes: Sequence[str], devices: int) -> Record:
     return replace(row, reply=replace(row.reply, node=nodes[number % len(nodes)], device=device))
 
 
-def test_columns_of_which_nothing_is_known_are_left_out() -> None:
+def test_columns_without_any_value_are_left_out() -> None:
     titles, rows = usage.table(evaluated(cpu(1.0)))
     assert titles == ["workers", "cores busy", "requests' own"]
     assert [row[:2] for row in rows] == [["1", "1.0 of 2"], ["2", "1.0 of 2"], ["4", "1.0 of 2"]]
@@ -78,7 +78,7 @@ def test_every_node_has_a_row_and_its_name() -> None:
     ]
 
 
-def test_of_too_many_nodes_only_the_sums_of_each_step_are_shown() -> None:
+def test_with_too_many_nodes_only_the_sums_of_each_step_are_shown() -> None:
     nodes = [f"node-{number}" for number in range(32)]
     titles, rows = usage.table(
         evaluated(cpu(1.0), nodes, Plan(limit=32, command=("work",), queue="q"))
@@ -87,7 +87,7 @@ def test_of_too_many_nodes_only_the_sums_of_each_step_are_shown() -> None:
     assert rows[-1][titles.index("cores busy")] == "32.0 of 64"
 
 
-def test_a_limit_a_throttled_device_and_the_busiest_disk_and_network_are_told() -> None:
+def test_a_limit_a_throttled_device_and_the_busiest_disk_and_network_are_shown() -> None:
     resources = {
         "container": {"cpu_limit": 0.2, "throttled_periods": 0.95},
         "device:/dev/dri/renderD128": {"busy": 0.9, "throttled": 1.0},
@@ -132,7 +132,7 @@ def test_the_number_of_cores_and_devices_is_a_line_in_the_scaling_chart(
     assert len(drawn) >= len(labels) and ("upright line" in figure.caption) == bool(labels)
 
 
-def test_a_run_that_compares_numbers_of_workers_per_device_has_no_such_line() -> None:
+def test_a_run_that_compares_workers_per_device_has_no_line_of_usage() -> None:
     plan = Plan(
         limit=4,
         command=("work",),
@@ -163,17 +163,17 @@ def _hostile(row: Record) -> Record:
 
 
 @pytest.mark.parametrize("form", formats.names())
-def test_no_form_acts_on_the_names_of_nodes_disks_and_devices(tmp_path: Path, form: str) -> None:
-    made = runs.make("limited", tmp_path)
-    records = {key: [_hostile(row) for row in rows] for key, rows in made.records.items()}
+def test_no_format_acts_on_the_names_of_nodes_disks_and_devices(tmp_path: Path, form: str) -> None:
+    example = runs.make("limited", tmp_path)
+    records = {key: [_hostile(row) for row in rows] for key, rows in example.records.items()}
     resources = {
         f"disk:{runs.HOSTILE}": {"busy": 1.0},
         f"device:{runs.HOSTILE}": {"busy": 1.0, "throttled": 1.0},
     }
     both = (runs.HOSTILE, "node-b")
-    measurements = [sample.measurement for step in made.result.steps for sample in step.samples]
+    measurements = [sample.measurement for step in example.result.steps for sample in step.samples]
     samples = samples_of(records, lambda node, workers, at_s: {**cpu(2.0), **resources}, both)
-    result = evaluate(made.result.plan, measurements, records, random.Random(1), samples=samples)
-    text = formats.render(validation_report(replace(made, result=result, records=records)), form)
+    result = evaluate(example.result.plan, measurements, records, random.Random(1), samples=samples)
+    text = formats.render(validation_report(replace(example, result=result, records=records)), form)
     assert not {"\x1b", "\u202e"} & set(text)
     assert form != "html" or not {"script", "img"} & {tag for tag, _ in Page(text).tags}

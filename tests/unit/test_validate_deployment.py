@@ -95,7 +95,7 @@ class Played:
             more = {"in_flight": len(self.slots), "record_seq": len(self.kept)}
             return 200, json.dumps({**stats, **more}).encode(), {}
         since = int(query["since"])
-        return 200, "\n".join(one.to_json() for one in self.kept[since:]).encode(), {}
+        return 200, "\n".join(record.to_json() for record in self.kept[since:]).encode(), {}
 
     def _work(self) -> None:
         now = time.time()
@@ -116,17 +116,19 @@ class Played:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> Played:
-    made = Played()
+    fake = Played()
     cluster = SimpleNamespace(namespace="bench")
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
-    monkeypatch.setattr(deployment, "Deployment", made.deployment)
-    monkeypatch.setattr(discovery, "groups", lambda cluster: made.served)
+    monkeypatch.setattr(deployment, "Deployment", fake.deployment)
+    monkeypatch.setattr(discovery, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
-        rights, "missing", lambda cluster, wanted: [one for one in wanted if one in made.lacking]
+        rights,
+        "missing",
+        lambda cluster, wanted: [right for right in wanted if right in fake.lacking],
     )
-    monkeypatch.setattr(proxy, "Direct", made.direct)
+    monkeypatch.setattr(proxy, "Direct", fake.direct)
     monkeypatch.setenv("SCALETEST_CLIENT_TOKEN", "secret")
-    return made
+    return fake
 
 
 def validate(folder: Path, *options: str) -> int:
@@ -148,14 +150,14 @@ def steps(folder: Path) -> list[int]:
     ]
 
 
-def test_a_client_elsewhere_is_steered_and_all_is_put_back(
+def test_a_remote_client_is_steered_and_everything_is_restored(
     played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = validate(tmp_path / "run")
-    told = capsys.readouterr()
-    assert code in (0, 3, 4), told.err
+    output = capsys.readouterr()
+    assert code in (0, 3, 4), output.err
     assert played.token == "secret"
-    changes = [one for one in played.done if one != "parallel 0"]
+    changes = [change for change in played.done if change != "parallel 0"]
     up, down = (
         ["scale 1", "parallel 1", "scale 2", "parallel 2"],
         ["scale 2", "parallel 2", "scale 1", "parallel 1"],
@@ -174,11 +176,11 @@ def test_a_client_elsewhere_is_steered_and_all_is_put_back(
         != []
     )
     # and what is not known, or no longer works, is said
-    assert "capacity is unknown: we may not list nodes" in told.err
-    assert "gpu.intel.com/millicores" in told.err
+    assert "capacity is unknown: we may not list nodes" in output.err
+    assert "gpu.intel.com/millicores" in output.err
 
 
-def test_a_run_that_broke_goes_on_with_what_is_missing(
+def test_an_interrupted_run_resumes_with_the_missing_steps(
     played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # given a run that ended at its third step, and put everything back
@@ -203,7 +205,7 @@ def test_a_run_that_broke_goes_on_with_what_is_missing(
     code = validate(folder, "--resume", str(folder))
     assert code in (0, 3, 4), capsys.readouterr().err
     # expect only the missing step, and the rest as it was
-    assert [one for one in played.done if one != "parallel 0"] == [
+    assert [change for change in played.done if change != "parallel 0"] == [
         "scale 4",
         "parallel 4",
         "parallel 1",
@@ -221,7 +223,7 @@ def test_another_plan_is_refused_beside_resume(
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "said"),
+    ("change", "code", "problem"),
     [
         (
             lambda p: setattr(p, "lacking", rights.NEEDED[1:2]),
@@ -240,18 +242,18 @@ def test_another_plan_is_refused_beside_resume(
         ),
     ],
 )
-def test_what_cannot_work_is_refused_before_anything_changes(
+def test_impossible_options_are_refused_before_anything_changes(
     played: Played,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     change: Callable[[Played], None],
     code: int,
-    said: str,
+    problem: str,
 ) -> None:
     played.served = {discovery.KEDA: "v1alpha1"}
     change(played)
     assert validate(tmp_path / "run") == code
-    assert said in capsys.readouterr().err
+    assert problem in capsys.readouterr().err
     assert played.done == []
     assert not (tmp_path / "run").exists()
 
@@ -264,7 +266,7 @@ def test_without_keda_no_right_on_its_kinds_is_needed(
 
 
 @pytest.mark.parametrize("client", ["sleep", "pod/x", "svc/", "ftp://x"])
-def test_a_client_that_is_none_is_refused(played: Played, tmp_path: Path, client: str) -> None:
+def test_an_invalid_client_url_is_refused(played: Played, tmp_path: Path, client: str) -> None:
     line = [
         "validate",
         "--deployment",
@@ -286,18 +288,20 @@ def test_pods_may_take_as_long_as_the_backend_says(tmp_path: Path) -> None:
         return int(now[0] >= 200.0)
 
     backend: Any = SimpleNamespace(scale=lambda workers: None, ready=ready, close=lambda: None)
-    told: Any = SimpleNamespace(phase=lambda *a: None, tick=lambda *a: None, step=lambda line: None)
+    progress: Any = SimpleNamespace(
+        phase=lambda *a: None, tick=lambda *a: None, step=lambda line: None
+    )
     plan = Plan(limit=1, queue="q", seconds=1.0)
 
     def runner(name: str, **options: Any) -> ValidationRunner:
         folder = RunFolder.create(tmp_path / name)
         folder.begin(plan, [])
-        return ValidationRunner(plan, folder, told, clock=lambda: now[0], **options)
+        return ValidationRunner(plan, folder, progress, clock=lambda: now[0], **options)
 
     class Began(Exception):
         pass
 
-    def began(*given: Any) -> None:
+    def began(*arguments: Any) -> None:
         raise Began
 
     load: Any = SimpleNamespace(set_parallel=began)

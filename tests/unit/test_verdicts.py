@@ -34,7 +34,7 @@ def test_intervals_cover_and_verdicts_are_seldom_wrong(kind: str) -> None:
     assert studies[1.6].verdicts["FAIL"] >= 0.90
 
 
-def test_half_of_the_doubling_is_found_where_there_is_none() -> None:
+def test_a_service_that_does_not_scale_fails_nearly_always() -> None:
     # given no growth at all, expect FAIL nearly always: the study itself can tell right from wrong
     assert study("iid", 1.0, 20).doublings[0]["FAIL"] >= 0.95
 

@@ -28,14 +28,14 @@ ALL = Visibility(
 )
 
 
-def test_all_can_be_read_of_a_child_here(tmp_path: Path) -> None:
-    seen = visibility(tmp_path, tmp_path, tmp_path)
-    assert (seen.times, seen.locks, seen.cgroup, seen.devices) == (True, True, 0, {})
+def test_everything_about_a_child_process_is_readable_on_this_machine(tmp_path: Path) -> None:
+    visible = visibility(tmp_path, tmp_path, tmp_path)
+    assert (visible.times, visible.locks, visible.cgroup, visible.devices) == (True, True, 0, {})
     # where Yama hides the calls, the functions stay
-    assert seen.calls or seen.functions
+    assert visible.calls or visible.functions
 
 
-def test_devices_have_their_drivers(tmp_path: Path) -> None:
+def test_devices_are_listed_with_their_drivers(tmp_path: Path) -> None:
     (tmp_path / "dri").mkdir()
     for name in ("dri/renderD128", "dri/renderD129", "nvidia0", "nvidiactl"):
         (tmp_path / name).touch()
@@ -43,13 +43,13 @@ def test_devices_have_their_drivers(tmp_path: Path) -> None:
     driver.mkdir(parents=True)
     (tmp_path / "renderD128" / "device").mkdir(parents=True)
     (tmp_path / "renderD128" / "device" / "driver").symlink_to(driver)
-    seen = visibility(tmp_path, tmp_path, tmp_path)
-    assert [(Path(path).name, driver) for path, driver in seen.devices.items()] == [
+    visible = visibility(tmp_path, tmp_path, tmp_path)
+    assert [(Path(path).name, driver) for path, driver in visible.devices.items()] == [
         ("renderD128", "xe"),
         ("renderD129", ""),
         ("nvidia0", "nvidia"),
     ]
-    assert "xe" in seen.counters
+    assert "xe" in visible.counters
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_version_of_control_groups(tmp_path: Path, version: int, name: str) 
     assert visibility(tmp_path, tmp_path, tmp_path).cgroup == version
 
 
-def test_nothing_is_missing_where_all_can_be_read() -> None:
+def test_full_visibility_has_no_gaps() -> None:
     assert visibility_gaps(ALL) == []
 
 
@@ -86,19 +86,19 @@ def test_nothing_is_missing_where_all_can_be_read() -> None:
         ),
     ],
 )
-def test_what_is_missing_says_what_follows(
+def test_each_missing_source_names_its_effect_and_remedy(
     change: dict[str, Any], missing: str, effect: str
 ) -> None:
     (gap,) = visibility_gaps(dataclasses.replace(ALL, **change))
     assert gap["missing"] == missing and effect in gap["effect"] and gap["remedy"]
 
 
-def test_a_line_is_read_as_it_was_written() -> None:
+def test_a_written_line_of_visibility_is_read_back() -> None:
     assert Visibility.from_line(ALL.to_line()) == ALL
 
 
 @given(st.text(max_size=60))
-def test_any_other_line_is_none(text: str) -> None:
+def test_any_other_log_line_gives_no_visibility(text: str) -> None:
     assert Visibility.from_line(text) is None
     assert Visibility.from_line(MARK + text) is None
     assert Visibility.from_line(MARK + json.dumps({"times": text})) is None
@@ -114,7 +114,9 @@ def lacking(monkeypatch: pytest.MonkeyPatch) -> list[Right]:
     """Rights that we do not have."""
     rows: list[Right] = []
     monkeypatch.setattr(
-        rights, "missing", lambda cluster, wanted: [one for one in rows if one in wanted]
+        rights,
+        "missing",
+        lambda cluster, wanted: [permission for permission in rows if permission in wanted],
     )
     return rows
 
@@ -131,7 +133,7 @@ def answering(pods: list[dict[str, Any]], logs: dict[str, str]) -> Any:
     return act
 
 
-def test_a_worker_of_each_node_is_asked() -> None:
+def test_visibility_is_read_from_one_worker_of_each_node() -> None:
     pods = [
         pod("c", "node-2", "client", "--queue", "q"),
         pod("d", "node-2", "worker", "--queue", "q"),
@@ -149,7 +151,7 @@ def test_a_worker_of_each_node_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("logs", "told"),
+    ("logs", "shown"),
     [
         ({"a": ALL.to_line()}, "causes: node node-1: all can be read\n"),
         (
@@ -160,15 +162,15 @@ def test_a_worker_of_each_node_is_asked() -> None:
     ],
 )
 @pytest.mark.usefixtures("lacking")
-def test_check_tells_what_nodes_show(
-    capsys: pytest.CaptureFixture[str], logs: dict[str, str], told: str
+def test_the_cluster_check_shows_the_visibility_of_nodes(
+    capsys: pytest.CaptureFixture[str], logs: dict[str, str], shown: str
 ) -> None:
     with api(answering([pod("a", "node-1", "worker")], logs)) as (cluster, _):
         clustercheck._show_causes(clustercheck._causes(cluster))
-    assert told in capsys.readouterr().out
+    assert shown in capsys.readouterr().out
 
 
-def test_check_tells_what_is_unknown(
+def test_the_cluster_check_names_what_it_cannot_know(
     capsys: pytest.CaptureFixture[str], lacking: list[Right]
 ) -> None:
     with api(answering([], {})) as (cluster, _):
@@ -179,6 +181,6 @@ def test_check_tells_what_is_unknown(
     assert "since no worker runs" in shown and "we may not list pods or get pods/log" in shown
 
 
-def test_the_workload_may_have_an_option_of_that_name() -> None:
+def test_an_option_of_the_workload_named_like_ours_does_not_count() -> None:
     assert views.without_causes(pod("a", "n", "worker", "--no-causes", "--", "run")["spec"])
     assert not views.without_causes(pod("a", "n", "worker", "--", "run", "--no-causes")["spec"])

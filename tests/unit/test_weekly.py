@@ -66,7 +66,7 @@ def commit(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_what_a_part_guards_and_builds_is_there(name: str) -> None:
+def test_the_files_that_a_part_guards_and_builds_exist(name: str) -> None:
     part = PARTS[name]
     assert [path for path in part.guards if not (ROOT / path).exists()] == []
     assert [
@@ -96,7 +96,7 @@ def test_every_part_has_tests_and_every_weekly_test_a_part() -> None:
         assert any(test.startswith(path) for path in PARTS[part].guards), (part, test)
 
 
-def test_nothing_is_said_while_guarded_files_are_as_they_passed(project: Path) -> None:
+def test_unchanged_guarded_files_give_no_warning(project: Path) -> None:
     (project / "other.txt").write_text("after\n", "utf-8")
     commit(project)
     assert weekly.warning("a", PART, project) == ""
@@ -134,7 +134,7 @@ def test_many_files_are_not_all_named(project: Path) -> None:
     )
 
 
-def test_a_commit_that_the_history_does_not_hold_is_said(project: Path) -> None:
+def test_a_commit_missing_from_the_history_is_reported(project: Path) -> None:
     (row,) = weekly.passes(project).values()
     weekly.note({**row, "commit": "0123456789ab"}, project)
     (project / "one.txt").write_text("after\n", "utf-8")
@@ -143,14 +143,14 @@ def test_a_commit_that_the_history_does_not_hold_is_said(project: Path) -> None:
     assert "files that it guards changed" in text and "which is not in this history" in text
 
 
-def test_without_a_repository_it_says_that_nobody_can_tell(
+def test_without_a_repository_the_state_of_parts_is_unknown(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(project / "none"))
     assert "it is unknown what changed" in weekly.warning("a", PART, project)
 
 
-def test_a_part_that_never_passed_is_said(project: Path) -> None:
+def test_a_part_that_never_passed_is_reported(project: Path) -> None:
     assert "never passed" in weekly.warning("b", PART, project)
 
 

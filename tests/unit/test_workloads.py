@@ -30,9 +30,9 @@ from workers.workloads.program import Ended, Program
 
 @pytest.fixture
 def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
+    pipe = Wake()
+    yield pipe
+    pipe.close()
 
 
 def run(wake: Wake, settings: Settings, *arguments: str, limit_s: float = 0.0) -> Result:
@@ -118,7 +118,7 @@ def test_every_field_of_a_command_is_known() -> None:
 @pytest.mark.parametrize(
     "argument", ["--help", "--scratch=/etc", "", "[]", '{"kind": "Nothing"}', "kind: IPerf"]
 )
-def test_what_is_no_document_never_reaches_a_command_line(argument: str) -> None:
+def test_a_request_without_a_document_never_reaches_a_command_line(argument: str) -> None:
     program = FakeProgram()
     result = BenchWorkload(program, allow_commands=True).run((argument,), 60.0, None)
     assert (result.outcome, program.lines) == (Outcome.FAILED, [])
@@ -201,7 +201,7 @@ def test_an_exit_code_is_a_failure_with_the_end_of_its_errors(wake: Wake) -> Non
     assert "returned error code 3: no frames" in result.error
 
 
-def test_death_by_signal_is_named(wake: Wake) -> None:
+def test_the_signal_that_ended_a_program_is_named(wake: Wake) -> None:
     result = run(wake, Settings(command=python("import os; os.kill(os.getpid(), 9)")))
     assert (result.reason, result.exit_code) == (Reason.SIGNAL, -9)
     assert "SIGKILL" in result.error
@@ -222,7 +222,7 @@ def test_a_missing_work_directory_is_told_apart_from_a_missing_program(wake: Wak
     )
 
 
-def test_the_limit_ends_the_whole_group(wake: Wake) -> None:
+def test_the_time_limit_ends_the_whole_process_group(wake: Wake) -> None:
     # given a program that ignores TERM and starts a grandchild that does too
     mark = f"grandchild-{os.getpid()}"
     grandchild = (
@@ -267,7 +267,7 @@ def test_null_output_still_keeps_the_error_text(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_flood_of_errors_blocks_nothing(wake: Wake) -> None:
+def test_a_program_that_writes_many_errors_does_not_block(wake: Wake) -> None:
     code = "import sys; sys.stderr.write('x' * 3_000_000); sys.exit(1)"
     result = run(wake, Settings(command=python(code), null_output=True))
     assert result.exit_code == 1
@@ -283,7 +283,7 @@ def test_an_interrupt_ends_a_run_at_once(wake: Wake, settings: Settings) -> None
         run(wake, settings)
 
 
-def test_filename_becomes_the_device(wake: Wake, tmp_path: Path) -> None:
+def test_the_placeholder_filename_becomes_the_device(wake: Wake, tmp_path: Path) -> None:
     for name in ("renderD128", "renderD129"):
         (tmp_path / name).touch()
     code = "import os, sys; sys.exit(sys.argv[1] != '--in=' + os.environ['SCALETEST_DEVICE'])"
@@ -336,7 +336,7 @@ def test_stock_workers_are_configured_by_variables() -> None:
         Settings.from_environment({"SCALETEST_WORKER_DEVICE_METRICS_URL": "h:9400"})
 
 
-def test_a_killed_worker_takes_its_group_along(tmp_path: Path) -> None:
+def test_killing_a_worker_ends_its_process_group(tmp_path: Path) -> None:
     # given a process that runs a workload whose grandchild left its group
     mark = f"stray-{os.getpid()}"
     escape = (

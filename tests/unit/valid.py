@@ -32,12 +32,12 @@ FILES = {
 
 def fits(folder: Path) -> set[str]:
     """Check every such file of the folder; the names of those that are there."""
-    there = {name for name in FILES if (folder / name).exists()}
-    for name in there:
+    names = {name for name in FILES if (folder / name).exists()}
+    for name in names:
         text = (folder / name).read_text("utf-8")
         for part in text.splitlines() if name.endswith("jsonl") else [text]:
             checked(json.loads(part), FILES[name])
-    return there
+    return names
 
 
 def checked(document: dict[str, Any], name: str = "result") -> dict[str, Any]:

@@ -1,0 +1,132 @@
+"""Reports of runs that are looked up by name, are broken, or miss a part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.archive import RunFolder
+from scaletest.cli.main import run as scaletest
+from scaletest.model import Plan, VerdictKind
+from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.report import formats
+from scaletest.report.run import read
+from scaletest.report.validation import validation_report
+from tests.unit import runs
+
+
+def test_a_run_is_found_by_name_and_written_to_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    root = tmp_path / "scaletest" / "runs"
+    runs.make("pass", root)
+    for name in ("LAST", "pass", "ass", str(root / "pass")):
+        assert scaletest(["report", name]) == 0
+        assert "scaletest report pass -o report.html" in capfd.readouterr().out
+    page = tmp_path / "report.html"
+    assert scaletest(["report", "LAST", "-t", "html", "-o", str(page)]) == 0
+    assert capfd.readouterr().out == ""
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert scaletest(["report", "LAST", "-t", "html", "-o", str(tmp_path / "no" / "where")]) == 2
+    assert "cannot be written" in capfd.readouterr().err
+    assert scaletest(["report", "other"]) == 2
+    assert "there is no run 'other'" in capfd.readouterr().err
+
+
+FILES = (
+    "plan.json",
+    "environment.json",
+    "steps.jsonl",
+    "records.jsonl",
+    "samples.jsonl",
+    "result.json",
+)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "content", [b"{", b"\xff\xfe\n", b"[]\n", b"null\n"], ids=["half", "bytes", "list", "null"]
+)
+def test_a_broken_file_is_an_error_that_names_the_run(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    folder = runs.stored(tmp_path / "run", Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
+    (folder.path / name).write_bytes(content)
+    if content == b"{" and name.endswith(
+        "jsonl"
+    ):  # a line that was being written when the run was killed
+        lost = name != "samples.jsonl"  # without the last sample a run is judged all the same
+        assert read(folder, tmp_path).result.verdict.kind is (
+            VerdictKind.INVALID if lost else VerdictKind.PASS
+        )
+        return
+    if name == "samples.jsonl":
+        _expect_missing_samples(folder)
+        return
+    with pytest.raises(UsageError, match=r"run run (cannot be read|holds bytes)") as caught:
+        read(folder, tmp_path)
+    assert str(folder.path) in caught.value.hint
+
+
+def _expect_missing_samples(folder: RunFolder) -> None:
+    """The run is judged, and says so."""
+    result = read(folder, folder.path.parent).result
+    assert result.verdict.kind is VerdictKind.PASS
+    (line,) = [
+        line for line in result.warnings if line.startswith("samples of the nodes are missing: ")
+    ]
+    assert "samples.jsonl" in line
+
+
+def test_samples_that_may_not_be_read_are_missing(tmp_path: Path) -> None:
+    folder = runs.stored(tmp_path / "run", Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
+    (folder.path / "samples.jsonl").mkdir()
+    _expect_missing_samples(folder)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(
+    [
+        "elapsed_s",
+        "interrupted",
+        "command_line",
+        "began",
+        "host",
+        "processor",
+        "cores",
+        "devices",
+        "packages",
+    ]
+)
+
+
+@given(st.dictionaries(KEYS | st.text(max_size=5), json_values, max_size=6))
+def test_any_environment_and_result_can_be_shown(
+    tmp_path_factory: pytest.TempPathFactory, data: dict[str, object]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "run"
+    folder = runs.stored(path, Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
+    for name in ("environment.json", "result.json"):
+        (path / name).write_text(json.dumps(data))
+    try:
+        run = read(folder, path.parent)
+    except ScaletestError:
+        return
+    for form in formats.names():
+        formats.render(validation_report(run), form).encode()
+
+
+def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no run"):
+        read(RunFolder(tmp_path), tmp_path)

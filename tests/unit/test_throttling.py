@@ -1,0 +1,92 @@
+"""Limits of control groups, throttling, and how often processes may be looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scaletest.system.sampler import SHARE, Allowance
+from scaletest.system.throttling import Throttling
+from scaletest.system.tree import most_threads
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="ascii")
+
+
+def test_throttling_by_version_2_counts_all_limits_around_us(tmp_path: Path) -> None:
+    own, root = tmp_path / "cgroup", tmp_path / "fs"
+    write(own, "0::/a/b\n")
+    for folder, limit in (("", ""), ("a", "20000 100000"), ("a/b", "max 100000")):
+        write(root / folder / "cgroup.procs", "")
+        write(root / folder / "cpu.stat", "nr_throttled 1\nthrottled_usec 500000\n")
+        if limit:
+            write(root / folder / "cpu.max", limit)
+    throttling = Throttling(root, own)
+    write(root / "a/cpu.stat", "nr_periods 40\nnr_throttled 11\nthrottled_usec 2500000\n")
+    write(root / "a/b/cpu.stat", "nr_periods 20\nnr_throttled 19\nthrottled_usec 9500000\n")
+    assert throttling.seconds() == pytest.approx(2.0)
+    assert throttling.part() == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("path", ["/", "/kubepods/pod1/c1", "/../.."])
+def test_throttling_by_version_1_in_a_container(tmp_path: Path, path: str) -> None:
+    own, root = tmp_path / "cgroup", tmp_path / "fs"
+    write(own, f"5:memory:{path}\n4:cpu,cpuacct:{path}\n0::/\n")
+    write(root / "cpu,cpuacct/cgroup.procs", "")
+    write(root / "cpu,cpuacct/cpu.cfs_quota_us", "20000\n")
+    write(
+        root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 1000000000\n"
+    )
+    throttling = Throttling(root, own)
+    write(
+        root / "cpu,cpuacct/cpu.stat", "nr_periods 3\nnr_throttled 2\nthrottled_time 4000000000\n"
+    )
+    assert throttling.seconds() == pytest.approx(3.0)
+    assert throttling.part() == pytest.approx(0.5)
+
+
+def test_an_unreadable_control_group_counts_as_unlimited(tmp_path: Path) -> None:
+    write(tmp_path / "cgroup.procs", "")
+    # a name that no file may have: looking for it is an error, not an absence
+    write(tmp_path / "cgroup", f"0::/{'x' * 300}\n")
+    assert Throttling(tmp_path, tmp_path / "cgroup").seconds() == 0
+
+
+@pytest.mark.parametrize(
+    ("open_files", "threads"), [(-1, 256), (1_048_576, 256), (1024, 256), (256, 64)]
+)
+def test_looks_use_at_most_half_of_the_open_files_allowed(open_files: int, threads: int) -> None:
+    assert most_threads(open_files) == threads
+
+
+def test_without_a_limit_nothing_is_throttled(tmp_path: Path) -> None:
+    assert Throttling(tmp_path, tmp_path / "missing").seconds() == 0
+    write(tmp_path / "cgroup", "0::/\nnonsense\n")
+    write(tmp_path / "cgroup.procs", "")
+    write(tmp_path / "cpu.max", "max 100000\n")
+    write(tmp_path / "cpu.stat", "nr_throttled 1\nthrottled_usec 500000\n")
+    assert Throttling(tmp_path, tmp_path / "cgroup").seconds() == 0
+
+
+@pytest.mark.parametrize("cost_s", [0.0005, 0.01])
+def test_costlier_looks_are_made_less_often(cost_s: float) -> None:
+    allowance = Allowance()
+    now = spent_s = 0.0
+    for _ in range(1000):
+        now += allowance.interval_s
+        allowance.spend(cost_s)
+        spent_s += cost_s
+    assert spent_s / now == pytest.approx(SHARE, rel=0.01)
+
+
+def test_a_costly_look_delays_the_next_looks() -> None:
+    allowance = Allowance()
+    now = 0.0
+    allowance.spend(1.0)
+    for _ in range(100):
+        now += allowance.interval_s
+        allowance.spend(0.0)
+    assert SHARE * now == pytest.approx(1.0)
