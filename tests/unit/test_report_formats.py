@@ -39,7 +39,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
     lifecycle = lifecycles.of(lifecycles.workload("j-1"), lifecycles.workload("j-2"))
     return {
         "validation": validation_report(runs.make("fail", tmp_path_factory.mktemp("runs"))),
-        "saturation": saturation_report(test_saturation_report.made()),
+        "saturation": saturation_report(test_saturation_report.example_run()),
         "lifecycle": lifecycle_report(LifecycleRun(lifecycle, "lifecycle of 2 Jobs", "/runs/l")),
         "benchmark": benchmark_report(test_benchmark_report.a_run()),
         "toy": TOY,

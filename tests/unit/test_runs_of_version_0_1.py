@@ -59,7 +59,7 @@ VERDICTS = {
     "validation-refuted-interrupted": Change("INVALID", "FAIL", REFUTED_FIRST, reached=False),
 }
 # Of a result: sentences, which may be put better, and where the folder lies.
-WORDS = {"reason", "remedy", "sentence", "folder"}
+MESSAGE_KEYS = {"reason", "remedy", "sentence", "folder"}
 # Of a result's first level: the verdict and its conditions have a test of their own.
 JUDGED = {"verdict", "thresholds"}
 # run or type -> keys of the first level that changed on purpose
@@ -187,7 +187,7 @@ def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
     """Where `now` differs from `before`, added fields and sentences left out."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key, value in before.items():
-            if key not in WORDS:
+            if key not in MESSAGE_KEYS:
                 yield from differences(value, now.get(key, "missing"), f"{path}.{key}")
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for index, pair in enumerate(zip(before, now, strict=True)):
@@ -348,10 +348,10 @@ def test_the_listed_verdicts_were_those_of_version_0_1() -> None:
 def compared(say: Say, name: str, *command: str) -> dict[str, Any]:
     """The comparison of a run with itself."""
     done = say(*command, name, name, "-o", "json")
-    found = dict(json.loads(done.stdout)) if done.stdout else {}
-    assert found, done.stderr
-    assert done.returncode == {"PASS": 0, "INVALID": 4}[found["verdict"]["kind"]]
-    return found
+    comparison = dict(json.loads(done.stdout)) if done.stdout else {}
+    assert comparison, done.stderr
+    assert done.returncode == {"PASS": 0, "INVALID": 4}[comparison["verdict"]["kind"]]
+    return comparison
 
 
 @pytest.mark.parametrize("names", groups(RUNS, dict.fromkeys(TYPES[1:], ONLY_VALIDATIONS)))
@@ -362,29 +362,33 @@ def test_the_run_is_compared_with_itself(say: Say, names: Sequence[str]) -> None
 
 @pytest.mark.parametrize("name", runs("validation"))
 def test_every_step_is_compared(say: Say, name: str) -> None:
-    found = compared(say, name, "compare")
-    assert [row["workers"] for row in found["steps"]] == [
+    comparison = compared(say, name, "compare")
+    assert [row["workers"] for row in comparison["steps"]] == [
         step["workers"] for step in result_of(say, name)["steps"]
     ]
-    assert {row["change"] for row in found["steps"]} <= {"equivalent", "not slower", "undecided"}
+    assert {row["change"] for row in comparison["steps"]} <= {
+        "equivalent",
+        "not slower",
+        "undecided",
+    }
 
 
 @pytest.mark.parametrize("name", runs("benchmark"))
 def test_the_benchmark_is_compared_with_itself(say: Say, name: str) -> None:
-    found = compared(say, name, "bench", "compare")
+    comparison = compared(say, name, "bench", "compare")
     measured = [row for row in result_of(say, name)["permutations"] if row["succeeded"]]
-    assert len({row["what"] for row in found["rows"]}) == len(measured)
-    assert {row["change"] for row in found["rows"]} <= {"equivalent", "not worse", "undecided"}
+    assert len({row["what"] for row in comparison["rows"]}) == len(measured)
+    assert {row["change"] for row in comparison["rows"]} <= {"equivalent", "not worse", "undecided"}
 
 
 @pytest.mark.parametrize("name", runs("lifecycle"))
 def test_the_lifecycle_is_compared_with_itself(say: Say, name: str, data_home: Path) -> None:
     folder = str(lifecycles(data_home / "scaletest" / "runs") / name)
-    found = compared(say, folder, "lifecycle", "compare")
-    assert [row["step"] for row in found["steps"]] == [
+    comparison = compared(say, folder, "lifecycle", "compare")
+    assert [row["step"] for row in comparison["steps"]] == [
         row["step"] for row in result_of(say, name)["steps"]
     ]
-    assert not {"slower", "faster"} & {row["change"] for row in found["steps"]}
+    assert not {"slower", "faster"} & {row["change"] for row in comparison["steps"]}
 
 
 def test_a_saturation_gives_its_samples_to_a_database(say: Say, tmp_path: Path) -> None:
@@ -418,8 +422,8 @@ def test_a_damaged_run_is_reported_as_before(
     check_form(done.stdout, form, before["verdict"]["kind"])
     if form == "json":
         exempt = CHANGED.get(type_of(name), {})
-        kept = {key: value for key, value in before.items() if key not in exempt}
-        assert list(differences(kept, json.loads(done.stdout))) == []
+        unchanged = {key: value for key, value in before.items() if key not in exempt}
+        assert list(differences(unchanged, json.loads(done.stdout))) == []
 
 
 @pytest.mark.parametrize("form", FORMS)
