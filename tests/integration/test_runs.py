@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scaletest.archive import RunFolder
-from scaletest.cli.report import FORMS
+from scaletest.report import formats
 from tests.conftest import call, call_here, program
 from tests.unit.test_archive import make
 from tests.unit.valid import checked
@@ -93,7 +93,9 @@ def test_a_run_that_is_measured_is_listed_as_running_and_not_deleted(home: Home)
     assert len(json.loads(home("runs", "list", "-o", "json")[1])) == 2
 
 
-@pytest.mark.parametrize("command", [("runs", "show"), *(("report", "-t", form) for form in FORMS)])
+@pytest.mark.parametrize(
+    "command", [("runs", "show"), *(("report", "-t", form) for form in formats.names())]
+)
 def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[str, ...]) -> None:
     # given a run that was interrupted, goes on, and has one of two steps
     folder = home.make("2026-01-03-half", {1: 0.1, 2: 0.1}, "2026-01-03T10:00:00+00:00")
