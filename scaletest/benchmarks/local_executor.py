@@ -162,6 +162,9 @@ class _Run:
         self._check_room(folder)
         paths = programs.find(benchmark)
         logs = self._logs or folder / "logs"
+        # programs append to their logs: those of an attempt that was interrupted are not theirs
+        if logs.exists():
+            shutil.rmtree(logs)
         make_folder(logs)
         network = self._network()
         until = time.monotonic() + benchmark.limit_s

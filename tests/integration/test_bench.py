@@ -157,6 +157,16 @@ def test_iperf_on_one_node_uses_the_loopback_and_says_so(tmp_path: Path) -> None
     assert ended.network["interface"] == "lo"
 
 
+def test_what_an_interrupted_attempt_wrote_is_not_read(tmp_path: Path) -> None:
+    need("iperf3")
+    logs = tmp_path / "iperf"
+    logs.mkdir()
+    (logs / "client-0.out").write_text('{"error": "interrupt - the client has terminated"}')
+    ended, _ = measure("IPerf", tmp_path, duration=1, placement="sameNode")
+    assert ended.ok, (ended.message, ended.lines)
+    assert ended.headlines["bandwidth"] > 0
+
+
 def test_iperf_without_namespaces_uses_the_loopback_and_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

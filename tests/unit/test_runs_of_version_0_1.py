@@ -74,7 +74,7 @@ CHANGED = {
 
 UNTHRESHOLDED = "a stored lifecycle is judged without the thresholds that it was run with"
 ONLY_VALIDATIONS = "only validations are compared by `compare`"
-ONLY_VALIDATIONS_DRAWN = "only validations are drawn by `report --png`"
+UNDRAWN = "only validations and lifecycles are drawn by `report --png`"
 
 
 def type_of(name: str) -> str:
@@ -169,16 +169,9 @@ def verdict_now(name: str) -> str:
     return change.now if change else verdict_before(name)
 
 
-def show(say: Say, run: str, form: str) -> CompletedProcess[str]:
-    """The report of a run by the command that today has it for the run's type."""
-    if type_of(Path(run).name) == "benchmark":
-        return say("bench", "show", run, "-t", form)
-    return say("report", run, "-t", form)
-
-
 def result_of(say: Say, run: str) -> dict[str, Any]:
     """Today's result of a run."""
-    done = show(say, run, "json")
+    done = say("report", run, "-t", "json")
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
@@ -252,46 +245,34 @@ def printed_verdict(name: str) -> str:
     return str(printed(name).get("verdict", {}).get("kind", "none"))
 
 
-@pytest.mark.parametrize("names", groups(RUNS, {}))
-def test_the_run_is_shown(say: Say, names: Sequence[str]) -> None:
-    for name in names:
-        text, data = say("runs", "show", name), say("runs", "show", name, "-o", "json")
-        assert (text.returncode, data.returncode) == (0, 0), text.stderr + data.stderr
-        assert "0.1.0" in text.stdout
-        assert json.loads(data.stdout)["environment"]["host"] == "machine"
+@pytest.mark.parametrize("name", RUNS)
+def test_the_run_is_shown(say: Say, name: str) -> None:
+    text, data = say("runs", "show", name), say("runs", "show", name, "-o", "json")
+    assert (text.returncode, data.returncode) == (0, 0), text.stderr + data.stderr
+    assert "0.1.0" in text.stdout
+    assert json.loads(data.stdout)["environment"]["host"] == "machine"
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form != "md"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", RUNS)
 def test_the_run_is_reported_in_every_form(say: Say, name: str, form: str) -> None:
-    done = show(say, name, form)
+    done = say("report", name, "-t", form)
     assert done.returncode == 0, done.stderr
     check_form(done.stdout, form, result_of(say, name)["verdict"]["kind"])
 
 
-@pytest.mark.parametrize("names", groups(RUNS, {}))
-def test_the_run_is_reported_in_markdown(say: Say, names: Sequence[str]) -> None:
-    for name in names:
-        done = show(say, name, "md")
-        assert done.returncode == 0, done.stderr
-        check_form(done.stdout, "md", result_of(say, name)["verdict"]["kind"])
-
-
-@pytest.mark.parametrize("names", groups(runs("benchmark"), {}))
-def test_the_benchmark_is_reported_by_the_command_of_all_runs(
-    say: Say, names: Sequence[str]
-) -> None:
-    for name in names:
-        for form in FORMS:
-            done = say("report", name, "-t", form)
-            assert (done.returncode, done.stdout) == (0, show(say, name, form).stdout)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", runs("benchmark"))
+def test_the_benchmark_is_reported_by_its_own_command(say: Say, name: str, form: str) -> None:
+    done = say("bench", "show", name, "-t", form)
+    assert (done.returncode, done.stdout) == (0, say("report", name, "-t", form).stdout)
 
 
 @pytest.mark.parametrize(
     "names",
     groups(
         ["validation-lock", "saturation-open", "benchmark-sweep", "lifecycle-burst"],
-        dict.fromkeys(TYPES[1:3], ONLY_VALIDATIONS_DRAWN),
+        dict.fromkeys(("saturation", "benchmark"), UNDRAWN),
     ),
 )
 def test_the_run_is_drawn(say: Say, names: Sequence[str], tmp_path: Path) -> None:
@@ -411,13 +392,13 @@ def test_a_damaged_run_is_listed(damaged: Callable[[str], Path], name: str) -> N
     assert ("plan.json" in row["problem"]) == name.endswith("-plan")
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form != "md"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", [name for name in DAMAGED if reported(name)])
 def test_a_damaged_run_is_reported_as_before(
     say: Say, damaged: Callable[[str], Path], name: str, form: str
 ) -> None:
     folder, before = str(damaged(name)), reported(name)
-    done = show(say, folder, form)
+    done = say("report", folder, "-t", form)
     assert done.returncode == 0, done.stderr
     check_form(done.stdout, form, before["verdict"]["kind"])
     if form == "json":
@@ -431,13 +412,13 @@ def test_a_damaged_run_is_reported_as_before(
 def test_what_cannot_be_read_is_told_as_before(
     say: Say, damaged: Callable[[str], Path], name: str, form: str
 ) -> None:
-    done = show(say, str(damaged(name)), form)
+    done = say("report", str(damaged(name)), "-t", form)
     assert (done.returncode, done.stdout) == (2, "")
     file_of_run = re.search(r"\S+ of run \S+", (DATA / name / "error.txt").read_text())
     assert file_of_run and file_of_run[0] in done.stderr
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form != "md"])
+@pytest.mark.parametrize("form", FORMS)
 def test_the_files_of_the_run_ai_tool_are_reported(
     damaged: Callable[[str], Path], form: str
 ) -> None:
