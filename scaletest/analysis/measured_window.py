@@ -33,7 +33,7 @@ class MeasuredWindow:
 
     @property
     def with_first_requests(self) -> MeasuredWindow:
-        """The same measurement, from when all workers are at work."""
+        """This measurement, from when all workers are at work."""
         return replace(self, begin_s=self.at_work_s)
 
     def covers(self, sample: NodeSample) -> float:
