@@ -27,60 +27,70 @@ from hack.benchmarks.causes_runs import InjectedRun, Row, machine, run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "causes.jsonl"
 RUNS, LINEAR_RUNS = 20, 100
-# Parts of the runs that must be right.
-CAUSES_RIGHT, SHARES_RIGHT = 0.95, 0.9
+# The part of the runs that must be right, by what is judged of a run.
+LEAST_RIGHT = {"cause": 0.95, "object": 0.95, "share": 0.9}
 
 
 def missing(
-    names: Sequence[str], runs: int, rows: Sequence[Row], loaded: bool
+    names: Sequence[str], runs: int, stored_runs: Sequence[Row], loaded: bool
 ) -> Iterator[InjectedRun]:
-    """The cases that no line tells of, one of every injector after the other. loaded: only those
-    with other load.
+    """The cases that no line tells of, one of every injector after the other.
+
+    runs: of each injector; 0 for the numbers of the bar. loaded: only those with other load.
     """
-    made = {(row["injector"], row["seed"]) for row in rows}
-    wanted = {name: runs or (LINEAR_RUNS if name == "linear" else RUNS) for name in names}
-    for seed in range(1, max(wanted.values()) + 1):
+    done = {(row["injector"], row["seed"]) for row in stored_runs}
+    runs_of = {name: runs or _usual_runs(name) for name in names}
+    for seed in range(1, max(runs_of.values()) + 1):
         for name in names:
             case = InjectedRun(name, seed)
-            if seed <= wanted[name] and (name, seed) not in made and (case.loaded or not loaded):
+            if seed > runs_of[name] or (name, seed) in done:
+                continue
+            if case.loaded or not loaded:
                 yield case
 
 
-def summary(rows: Sequence[Row]) -> list[Row]:
+def _usual_runs(injector: str) -> int:
+    if injector == "linear":
+        return LINEAR_RUNS
+    return RUNS
+
+
+def summary(stored_runs: Sequence[Row]) -> list[Row]:
     """A line for every injector: how many runs, and how many of those with a truth are right."""
     lines = []
     for name in INJECTORS:
-        own = [row for row in rows if row["injector"] == name]
-        if own:
-            counts = {what: _counted(own, what) for what in ("cause", "object", "share")}
-            lines.append({"injector": name, "runs": len(own), **counts, "met": _is_met(counts)})
+        own_runs = [row for row in stored_runs if row["injector"] == name]
+        if own_runs:
+            counts = {aspect: _right_and_judged(own_runs, aspect) for aspect in LEAST_RIGHT}
+            met = all(
+                right >= LEAST_RIGHT[aspect] * judged for aspect, (right, judged) in counts.items()
+            )
+            lines.append({"injector": name, "runs": len(own_runs), **counts, "met": met})
     return lines
 
 
-def _counted(rows: Sequence[Row], what: str) -> list[int]:
+def _right_and_judged(runs: Sequence[Row], aspect: str) -> list[int]:
     """How many are right, of how many that can be."""
-    judged = [row["right"][what] for row in rows if row["right"][what] is not None]
+    judged = [run["right"][aspect] for run in runs if run["right"][aspect] is not None]
     return [sum(judged), len(judged)]
-
-
-def _is_met(counts: dict[str, list[int]]) -> bool:
-    least = {"cause": CAUSES_RIGHT, "object": CAUSES_RIGHT, "share": SHARES_RIGHT}
-    return all(right >= least[what] * judged for what, (right, judged) in counts.items())
 
 
 def stored(path: Path = RESULTS) -> list[Row]:
     """The lines that were written by earlier runs."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [row for row in map(json.loads, lines) if "injector" in row]
+    if not path.exists():
+        return []
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if "injector" in line]
 
 
 def append(row: Row, path: Path = RESULTS) -> None:
-    """Keep a line, with when and on what code."""
-    words = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    code = subprocess.run(
-        words, capture_output=True, text=True, check=False, cwd=path.parent
-    ).stdout.strip()
-    stamp = {"at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "code": code}
+    """Add a line, with the time and the code that it is of."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    described = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=path.parent
+    )
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    stamp = {"at": now, "code": described.stdout.strip()}
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({**row, **stamp}) + "\n")
 
@@ -97,13 +107,13 @@ def make(cases: Iterable[InjectedRun], at_most: int | None) -> None:
         if runs == at_most:
             return
         try:
-            row = run(case)
+            judged = run(case)
         except Unsuitable as error:
             unsuitable.add(case.injector)
             print(f"{case.injector}: {error}", file=sys.stderr, flush=True)
             continue
-        append(row)
-        print(json.dumps(row), file=sys.stderr, flush=True)
+        append(judged)
+        print(json.dumps(judged), file=sys.stderr, flush=True)
         runs += 1
 
 
@@ -111,11 +121,11 @@ def cost(names: Sequence[str], count: int, seconds: float) -> int:
     """Measure, keep and print a line for each case; 0 when all are cheap enough."""
     holds = True
     for name in names:
-        row = {**pairs(name, count, seconds), "machine": machine()}
-        append(row)
-        print(json.dumps(row), flush=True)
-        holds = holds and row["met"]
-    return 0 if holds else 1
+        measured = {**pairs(name, count, seconds), "machine": machine()}
+        append(measured)
+        print(json.dumps(measured), flush=True)
+        holds = holds and measured["met"]
+    return int(not holds)
 
 
 def main() -> int:
@@ -152,7 +162,8 @@ def main() -> int:
     lines = summary([row for row in stored() if row["injector"] in names])
     for line in lines:
         print(json.dumps(line), flush=True)
-    return 0 if lines and all(line["met"] for line in lines) else 1
+    all_met = bool(lines) and all(line["met"] for line in lines)
+    return int(not all_met)
 
 
 if __name__ == "__main__":

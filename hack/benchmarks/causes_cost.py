@@ -77,7 +77,8 @@ class WorkerGroup:
         self._url, self._queue, self._case = url, queue, case
         self._records: list[Record] = []
         line = [sys.executable, "-m", "scaletest", "worker", "--queue", queue, "--redis-url", url]
-        line += [] if sampled else ["--no-causes"]
+        if not sampled:
+            line.append("--no-causes")
         line += ["--null-input", "--", *case.command]
         with log.open("ab") as file:
             self._processes = [
@@ -100,7 +101,7 @@ class WorkerGroup:
             finally:
                 loop.close()
         # the first second warms up; between two ends of the rest lies a whole number of requests
-        counted = [end for end in ends if end >= ends[0] + _SETTLE_S] if ends else []
+        counted = [end for end in ends if end >= ends[0] + _SETTLE_S]
         if len(counted) < 2:
             raise RuntimeError(f"{self._queue}: {len(ends)} requests ended")
         return (len(counted) - 1) / (counted[-1] - counted[0]), used_s / passed_s
@@ -114,11 +115,14 @@ class WorkerGroup:
 
     def _cpu_s(self) -> float:
         """CPU seconds of the workers, without what they ran."""
-        fields = [
-            Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-            for process in self._processes
-        ]
-        return sum(int(row[11]) + int(row[12]) for row in fields) / TICKS_PER_S
+        return math.fsum(_own_cpu_s(process.pid) for process in self._processes)
+
+
+def _own_cpu_s(pid: int) -> float:
+    """CPU seconds of a process, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    user_ticks, system_ticks = fields[11:13]
+    return (int(user_ticks) + int(system_ticks)) / TICKS_PER_S
 
 
 def pairs(name: str, count: int, seconds: float) -> Row:
@@ -128,13 +132,15 @@ def pairs(name: str, count: int, seconds: float) -> Row:
     cores: list[float] = []
     with _groups(case) as groups:
         for number in range(count):
-            order = (True, False) if number % 2 else (False, True)
-            rows = {sampled: groups[sampled].measure(seconds) for sampled in order}
-            ratios.append(rows[True][0] / rows[False][0])
-            cores.append(rows[True][1] - rows[False][1])
+            sampled_first = bool(number % 2)
+            per_s, used_cores = {}, {}
+            for sampled in (sampled_first, not sampled_first):
+                per_s[sampled], used_cores[sampled] = groups[sampled].measure(seconds)
+            ratios.append(per_s[True] / per_s[False])
+            cores.append(used_cores[True] - used_cores[False])
     low, high = _interval([math.log(ratio) for ratio in ratios])
     least, most = _interval(cores)
-    result = {
+    figures = {
         "cost": name,
         "pairs": count,
         "seconds": seconds,
@@ -147,7 +153,7 @@ def pairs(name: str, count: int, seconds: float) -> Row:
         and math.exp(high) <= case.ratio[1]
         and statistics.mean(cores) <= case.cores
     )
-    return {**result, "met": met}
+    return {**figures, "met": met}
 
 
 @contextmanager

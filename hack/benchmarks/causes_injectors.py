@@ -76,7 +76,7 @@ def flock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
 
 @contextmanager
 def fcntl_lock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
-    """The same with a record lock."""
+    """Half of its time it holds a record lock of a file."""
     path = folder / "records.lock"
     command = measured(programs.FCNTL, path, 0.15 * scale)
     yield Injected(command, State.FILE_LOCK, str(path), step_s=8.0)
@@ -100,14 +100,15 @@ def tcp(folder: Path, scale: float = 1.0, *, slots: int = 2) -> AbstractContextM
 
 
 def unix(folder: Path, scale: float = 1.0, *, slots: int = 2) -> AbstractContextManager[Injected]:
-    """The same over a unix socket."""
+    """Asks such a service over a unix socket."""
     return _asking(str(folder / "service.sock"), slots, 0.2 * scale)
 
 
 @contextmanager
-def _asking(where: str, slots: int, seconds: float) -> Iterator[Injected]:
-    with _printing(python(programs.SERVER, where, slots, seconds, 1)) as address:
-        yield Injected(measured(programs.CLIENT, address), State.NETWORK, address)
+def _asking(address: str, slots: int, seconds: float) -> Iterator[Injected]:
+    """A service at an address, where a port is chosen for a host. seconds: how long it serves."""
+    with _printing(python(programs.SERVER, address, slots, seconds, 1)) as chosen:
+        yield Injected(measured(programs.CLIENT, chosen), State.NETWORK, chosen)
 
 
 @contextmanager
@@ -184,8 +185,7 @@ def device(folder: Path, scale: float = 1.0, *, slots: int = 2) -> Iterator[Inje
 @contextmanager
 def slow_worker(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
     """Sleeps, one worker of four far longer: the one whose device says so."""
-    for number in range(4):
-        seconds = 0.9 if number == 3 else 0.2
+    for number, seconds in enumerate((0.2, 0.2, 0.2, 0.9)):
         (folder / f"device{number}").write_text(str(seconds * scale), encoding="ascii")
     options = ("--device-glob", f"{folder}/device*")
     command = measured(programs.SLEEP_BY_DEVICE)
@@ -252,32 +252,33 @@ def _link(bytes_per_s: int) -> Iterator[tuple[str, str]]:
     """A network namespace behind a slow link, and the address in there. Raises Unsuitable."""
     name = f"scaletest-{os.getpid()}"
     near, far = f"st{os.getpid()}", f"sf{os.getpid()}"
-    # of the range for benchmarks of networks
-    ours, theirs = "198.18.77.1", "198.18.77.2"
+    # addresses of the range for benchmarks of networks
+    near_address, far_address = "198.18.77.1", "198.18.77.2"
     with ExitStack() as stack:
         _ip("netns", "add", name)
         stack.callback(_ip, "netns", "del", name)
         _ip("link", "add", near, "type", "veth", "peer", "name", far, "netns", name)
-        _ip("addr", "add", f"{ours}/30", "dev", near)
+        _ip("addr", "add", f"{near_address}/30", "dev", near)
         _ip("link", "set", near, "up")
-        _ip("-n", name, "addr", "add", f"{theirs}/30", "dev", far)
+        _ip("-n", name, "addr", "add", f"{far_address}/30", "dev", far)
         _ip("-n", name, "link", "set", far, "up")
         bucket = ("tbf", "rate", f"{8 * bytes_per_s}bit", "burst", "64kb", "latency", "100ms")
-        _root("tc", "-n", name, "qdisc", "add", "dev", far, "root", *bucket)
-        yield name, theirs
+        _run_as_root("tc", "-n", name, "qdisc", "add", "dev", far, "root", *bucket)
+        yield name, far_address
 
 
-def _ip(*words: str) -> None:
-    _root("ip", *words)
+def _ip(*arguments: str) -> None:
+    _run_as_root("ip", *arguments)
 
 
-def _root(*command: str) -> None:
+def _run_as_root(*command: str) -> None:
+    """Run a command that needs the right to. Raises Unsuitable."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise Unsuitable(f"there is no {command[0]}") from error
-    if done.returncode:
-        raise Unsuitable(f"{' '.join(command)}: {done.stderr.strip()}")
+    if ended.returncode:
+        raise Unsuitable(f"{' '.join(command)}: {ended.stderr.strip()}")
 
 
 def _disk(folder: Path) -> str:
@@ -287,8 +288,11 @@ def _disk(folder: Path) -> str:
 
 
 @contextmanager
-def _group(controller: str, values: Mapping[str, str]) -> Iterator[str]:
-    """A control group of version 1; the file to join it by. Raises Unsuitable."""
+def _group(controller: str, limits: Mapping[str, str]) -> Iterator[str]:
+    """A control group of version 1; the file to join it by. Raises Unsuitable.
+
+    limits: contents by file name.
+    """
     base = CGROUPS / controller
     group = base / f"scaletest-{os.getpid()}-{time.monotonic_ns()}"
     try:
@@ -296,16 +300,17 @@ def _group(controller: str, values: Mapping[str, str]) -> Iterator[str]:
     except OSError as error:
         raise Unsuitable(f"no control group of {controller} can be made: {error}") from error
     try:
-        for name, value in values.items():
-            (group / name).write_text(value, encoding="ascii")
+        for file_name, limit in limits.items():
+            (group / file_name).write_text(limit, encoding="ascii")
         yield str(group / "cgroup.procs")
     except PermissionError as error:
         raise Unsuitable(f"the limit of {controller} cannot be set: {error}") from error
     finally:
-        _leave(base, group)
+        _remove(base, group)
 
 
-def _leave(base: Path, group: Path) -> None:
+def _remove(base: Path, group: Path) -> None:
+    """Move what still runs in a group to the base, and remove the group."""
     for pid in (group / "cgroup.procs").read_text(encoding="ascii").split():
         try:
             (base / "cgroup.procs").write_text(pid, encoding="ascii")

@@ -37,8 +37,9 @@ def python(code: str, *arguments: object) -> tuple[str, ...]:
 
 
 def measured(code: str, *arguments: object, seconds: str = "Kept.seconds") -> tuple[str, ...]:
-    """The same for code that puts the injected wait into `with Kept()`. seconds: the expression
-    that tells how long.
+    """Such a command for code that puts the injected wait into `with Kept()`.
+
+    seconds: the expression that tells how long it was kept.
     """
     return python(f"{_MEASURED}{code}\ntell({seconds})", *arguments)
 

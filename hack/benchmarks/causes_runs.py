@@ -38,8 +38,11 @@ MAIN_SHARE = 0.5
 _LATE_S = 0.05
 _PATIENCE_S = 180.0
 Row = dict[str, Any]
-# (process id of the worker) -> when its commands ended, and the seconds that each told
-_Told = Mapping[int, Sequence[tuple[float, float]]]
+# What a run without requests that tell of their time says of causes.
+NO_CAUSES: Row = {"causes": [], "headline": "none", "sentence": "", "slow": None, "before": 0}
+# Process id of a worker -> of each of its commands: when it ended, and for how long it waited (or
+# ran on a CPU, where it tells that), in seconds
+_CommandWaits = Mapping[int, Sequence[tuple[float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def run(case: InjectedRun) -> Row:
             "seed": case.seed,
             "loaded": case.loaded,
             "step_s": injected.step_s,
-            **judge(injected, result, stored, _told(folder / "truth")),
+            **judge(injected, result, stored, _command_waits(folder / "truth")),
             "machine": machine(),
         }
     finally:
@@ -86,22 +89,15 @@ def machine() -> Row:
     }
 
 
-def judge(injected: Injected, result: Row, stored: Stored, told: _Told) -> Row:
-    """What is true, what was named, and whether that is right; null where the truth has no such
-    thing.
+def judge(injected: Injected, result: Row, stored: Stored, waits: _CommandWaits) -> Row:
+    """The true cause and the one that was named, and whether that is right; null where the truth
+    has no such thing.
     """
-    causes: Row = result["causes"] or {
-        "causes": [],
-        "headline": "none",
-        "sentence": "",
-        "slow": None,
-        "before": 0,
-    }
-    named = causes["causes"][0] if causes["causes"] and not causes["headline"] else None
+    causes: Row = result["causes"] or NO_CAUSES
+    named = _named(causes)
     row: Row = {
         "truth": {"state": injected.state, "object": injected.object or injected.slow},
-        "named": named
-        and {"state": named["state"], "object": named["object"], "share": named["share"]},
+        "named": named,
         "headline": causes["headline"],
         "slow": causes["slow"],
         "verdict": result["verdict"]["kind"],
@@ -113,77 +109,96 @@ def judge(injected: Injected, result: Row, stored: Stored, told: _Told) -> Row:
     if not causes["before"]:
         row["right"]["cause"] = False
         return row
-    grown_s = causes["grown_s"]["value"]
-    share = _true_share(injected, stored, told, causes) if grown_s > 0 else math.nan
-    row["truth"]["share"] = round(min(1.0, share), 3)
-    row["grown_s"] = round(grown_s, 4)
+    share = _true_share(injected, stored, waits, causes)
+    row["truth"]["share"] = share
+    row["grown_s"] = round(causes["grown_s"]["value"], 4)
     row["steps"] = [causes["before"], causes["after"]]
     row["others"] = {
-        other["state"]: round(other["share"]["value"], 3) for other in causes["causes"][1:]
+        cause["state"]: round(cause["share"]["value"], 3) for cause in causes["causes"][1:]
     }
     row["observed"] = round(causes["observed"], 3)
     row["right"] = _right(injected, row)
     return row
 
 
+def _named(causes: Row) -> Row | None:
+    """The first cause; None where the run names none."""
+    if causes["headline"] or not causes["causes"]:
+        return None
+    first = causes["causes"][0]
+    return {name: first[name] for name in ("state", "object", "share")}
+
+
 def _right(injected: Injected, row: Row) -> Row:
     """The cause where it is the main one, its object, and its share where the cause is right."""
     named, share = row["named"], row["truth"]["share"]
-    if not share >= MAIN_SHARE:
-        return {"cause": None, "object": None, "share": None}
-    right = named is not None and named["state"] == injected.state
-    result: Row = {"cause": right, "object": None, "share": None}
+    right: Row = {"cause": None, "object": None, "share": None}
+    if share is None or share < MAIN_SHARE:
+        return right
+    is_right = named is not None and named["state"] == injected.state
+    right["cause"] = is_right
     if injected.object:
-        result["object"] = right and named["object"] == injected.object
+        right["object"] = is_right and named["object"] == injected.object
     if injected.slow:
         slow = row["slow"] or {"name": "", "place": ""}
-        result["object"] = injected.slow in f"{slow['name']} {slow['place']}"
-    if right:
-        result["share"] = abs(named["share"]["value"] - share) <= CLOSE
-    return result
+        right["object"] = injected.slow in f"{slow['name']} {slow['place']}"
+    if is_right:
+        right["share"] = abs(named["share"]["value"] - share) <= CLOSE
+    return right
 
 
-def _true_share(injected: Injected, stored: Stored, told: _Told, causes: Row) -> float:
+def _true_share(
+    injected: Injected, stored: Stored, waits: _CommandWaits, causes: Row
+) -> float | None:
     """The part of the growth of a cycle that the injected wait makes up, by all requests, whether
-    sampled or not.
+    sampled or not; all of it where other times shrank. None where it is unknown.
     """
     steps = {
         step.workers: step for step in summarise(stored.plan, stored.measurements, stored.records)
     }
     before, after = (steps[causes[name]] for name in ("before", "after"))
     grown_s = _cycle_s(after) - _cycle_s(before)
+    if not grown_s > 0:
+        return None
     if injected.state == GAP:
         # no command can tell of the time between two: what its run did not grow by
         added_s = grown_s - (_run_s(after) - _run_s(before))
     else:
-        added_s = _kept_s(injected, after, told) - _kept_s(injected, before, told)
-    return added_s / grown_s if grown_s > 0 else math.nan
+        added_s = _waited_s(injected, after, waits) - _waited_s(injected, before, waits)
+    if math.isnan(added_s):
+        return None
+    return round(min(1.0, added_s / grown_s), 3)
 
 
 def _cycle_s(step: Step) -> float:
     """Seconds from the end of a worker's request to the end of its next one, by the throughput of
     the step.
     """
-    return step.workers / step.throughput.per_s if step.throughput.per_s else math.nan
+    if not step.throughput.per_s:
+        return math.nan
+    return step.workers / step.throughput.per_s
 
 
 def _run_s(step: Step) -> float:
     return _mean(step, lambda reply: reply.run_s)
 
 
-def _kept_s(injected: Injected, step: Step, told: _Told) -> float:
-    """Mean seconds that the commands of a step were kept, by what they say themselves."""
+def _waited_s(injected: Injected, step: Step, waits: _CommandWaits) -> float:
+    """Mean seconds that the injected wait took in a step, by what the commands say themselves."""
 
-    def kept_s(reply: Reply) -> float | None:
-        lines = told.get(int(reply.worker.rsplit("-", 2)[-2]), ())
-        at = bisect.bisect_right(lines, (reply.ended_s + _LATE_S, math.inf)) - 1
-        if at < 0 or lines[at][0] < reply.started_s:
+    def waited_s(reply: Reply) -> float | None:
+        commands = waits.get(int(reply.worker.rsplit("-", 2)[-2]), ())
+        index = bisect.bisect_right(commands, (reply.ended_s + _LATE_S, math.inf)) - 1
+        if index < 0:
+            return None
+        ended_s, told_s = commands[index]
+        if ended_s < reply.started_s:
             return None
         if injected.tells_cpu:
-            return reply.run_s - lines[at][1]
-        return lines[at][1]
+            return reply.run_s - told_s
+        return told_s
 
-    return _mean(step, kept_s)
+    return _mean(step, waited_s)
 
 
 def _mean(step: Step, figure: Callable[[Reply], float | None]) -> float:
@@ -208,53 +223,42 @@ def _mean(step: Step, figure: Callable[[Reply], float | None]) -> float:
             requests = progress({worker: ends[worker]}, edges)[-1]
             sum_s += requests * statistics.fmean(all_seconds)
             done += requests
-    return sum_s / done if done else math.nan
+    if not done:
+        return math.nan
+    return sum_s / done
 
 
-def _told(path: Path) -> _Told:
-    """What the commands said."""
-    rows: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for line in path.read_text(encoding="ascii").splitlines() if path.exists() else ():
-        worker, ended_s, kept_s = line.split()
-        rows[int(worker)].append((float(ended_s), float(kept_s)))
-    return {worker: sorted(lines) for worker, lines in rows.items()}
+def _command_waits(path: Path) -> _CommandWaits:
+    """What the commands wrote of themselves."""
+    waits: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    if path.exists():
+        for line in path.read_text(encoding="ascii").splitlines():
+            worker, ended_s, waited_s = line.split()
+            waits[int(worker)].append((float(ended_s), float(waited_s)))
+    return {worker: sorted(commands) for worker, commands in waits.items()}
 
 
 def _validate(injected: Injected, folder: Path) -> Row:
-    line = [
-        *injected.client,
-        "validate",
-        "--local",
-        "--limit",
-        str(WORKERS),
-        "--step-time",
-        str(injected.step_s),
-    ]
-    line += [
-        *injected.options,
-        "--run-dir",
-        str(folder / "run"),
-        "-o",
-        "json",
-        "--",
-        *injected.command,
-    ]
+    """The result of a validation in `folder`/run."""
+    options = ["--local", "--limit", str(WORKERS), "--step-time", str(injected.step_s)]
+    options += [*injected.options, "--run-dir", str(folder / "run"), "-o", "json"]
+    line = [*injected.client, "validate", *options, "--", *injected.command]
     if injected.join:
         line = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', injected.join, *line]
     environment = {**os.environ, TRUTH: str(folder / "truth")}
-    done = subprocess.run(
+    ended = subprocess.run(
         line, capture_output=True, text=True, check=False, env=environment, timeout=_PATIENCE_S
     )
-    if not done.stdout:
-        raise RuntimeError(f"the validation ended with {done.returncode}: {done.stderr[-400:]}")
-    result: Row = json.loads(done.stdout)
+    if not ended.stdout:
+        raise RuntimeError(f"the validation ended with {ended.returncode}: {ended.stderr[-400:]}")
+    result: Row = json.loads(ended.stdout)
     return result
 
 
 @contextlib.contextmanager
-def _load(wanted: bool) -> Iterator[None]:
+def _load(needed: bool) -> Iterator[None]:
     """Something else that computes all the time, on a core that it would have for itself."""
-    if not wanted:
+    if not needed:
         yield
         return
     # it ends with us, also when we are killed

@@ -15,7 +15,9 @@ measures CPU seconds of the workers themselves, with and without sampling in alt
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import multiprocessing
 import os
 import shutil
@@ -37,9 +39,10 @@ def measure(
 ) -> list[Activity | None]:
     """The results of workers that run the command repeatedly; each worker is a process."""
     context = multiprocessing.get_context("spawn")
+    arguments = [(injected, seconds, sampled)] * workers
     with context.Pool(workers) as pool:
-        rows = pool.starmap(_work, [(injected, seconds, sampled)] * workers, chunksize=1)
-    return [activity for row in rows for activity in row]
+        of_workers = pool.starmap(_work, arguments, chunksize=1)
+    return list(itertools.chain.from_iterable(of_workers))
 
 
 def _work(injected: Injected, seconds: float, sampled: bool) -> list[Activity | None]:
@@ -50,19 +53,18 @@ def _work(injected: Injected, seconds: float, sampled: bool) -> list[Activity | 
     runtime = Runtime(Settings(command=injected.command, no_causes=not sampled), Wake())
     activities, until = [], time.monotonic() + seconds
     while time.monotonic() < until:
-        result, _ = runtime.run((), 0.0)
-        activities.append(result.activity)
+        ended, _ = runtime.run((), 0.0)
+        activities.append(ended.activity)
     runtime.close()
     return activities
 
 
 def own_cpu_s(command: tuple[str, ...], workers: int, seconds: float, *, sampled: bool) -> float:
     """CPU seconds a second of the workers together, without the programs that they run."""
+    arguments = [(command, seconds, sampled)] * workers
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        return (
-            sum(pool.starmap(_own_cpu_s, [(command, seconds, sampled)] * workers, chunksize=1))
-            / seconds
-        )
+        used_s = pool.starmap(_own_cpu_s, arguments, chunksize=1)
+    return math.fsum(used_s) / seconds
 
 
 def _own_cpu_s(command: tuple[str, ...], seconds: float, sampled: bool) -> float:
@@ -86,10 +88,12 @@ def objects(activities: Sequence[Activity | None], state: str) -> dict[str, floa
     """Seconds by object of one state, the longest first."""
     sums: dict[str, float] = defaultdict(float)
     for activity in activities:
-        for wait in activity.waits if activity else ():
+        if activity is None:
+            continue
+        for wait in activity.waits:
             if wait.state == state:
                 sums[wait.object] += wait.seconds
-    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+    return {name: sums[name] for name in sorted(sums, key=lambda name: -sums[name])}
 
 
 def _show(name: str, workers: int, seconds: float) -> None:
@@ -104,33 +108,34 @@ def _show(name: str, workers: int, seconds: float) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     before, after = means(few), means(many)
     grown = {state: round(after.get(state, 0.0) - before.get(state, 0.0), 4) for state in State}
-    row = {
+    line = {
         "cause": name,
         "workers": workers,
         "runs": [len(few), len(many)],
         "seconds": [round(sum(before.values()), 4), round(sum(after.values()), 4)],
-        "grown": {state.value: value for state, value in grown.items() if abs(value) >= 0.001},
+        "grown": {
+            state.value: added_s for state, added_s in grown.items() if abs(added_s) >= 0.001
+        },
         "first": max(grown, key=lambda state: grown[state]).value,
         "injected": injected.state,
         "object": next(iter(objects(many, injected.state)), ""),
         "injected_object": injected.object,
     }
-    print(json.dumps(row), flush=True)
+    print(json.dumps(line), flush=True)
 
 
 def _show_cost(command: tuple[str, ...], workers: int, seconds: float, pairs: int) -> None:
-    rows = []
+    differences = []
     for _ in range(pairs):
-        with_, without = (
-            own_cpu_s(command, workers, seconds, sampled=sampled) for sampled in (True, False)
+        sampled, plain = (
+            own_cpu_s(command, workers, seconds, sampled=is_sampled) for is_sampled in (True, False)
         )
-        rows.append(with_ - without)
-        print(json.dumps({"with": round(with_, 5), "without": round(without, 5)}), flush=True)
-    mean, deviation = statistics.mean(rows), statistics.stdev(rows) if len(rows) > 1 else 0.0
-    print(
-        json.dumps({"workers": workers, "cores": round(mean, 5), "deviation": round(deviation, 5)}),
-        flush=True,
-    )
+        differences.append(sampled - plain)
+        print(json.dumps({"with": round(sampled, 5), "without": round(plain, 5)}), flush=True)
+    line = {"workers": workers, "cores": round(statistics.mean(differences), 5)}
+    if len(differences) > 1:
+        line["deviation"] = round(statistics.stdev(differences), 5)
+    print(json.dumps(line), flush=True)
 
 
 def main() -> int:

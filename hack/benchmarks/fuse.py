@@ -1,5 +1,5 @@
-"""A device with a shared capacity: one file of a FUSE file system that serves so many reads at a
-time, each so long.
+"""A device with a shared capacity: one file of a FUSE file system that serves a number of reads at
+a time, and takes some seconds for each.
 
 python -m hack.benchmarks.fuse FOLDER NAME SLOTS SECONDS
 
@@ -46,11 +46,11 @@ class SlowFiles:
         """Answer until the file system is unmounted."""
         while True:
             try:
-                data = os.read(self._channel, _LARGEST_REQUEST)
+                request = os.read(self._channel, _LARGEST_REQUEST)
             except OSError:
                 return
-            _, call, unique, node, *_ = _REQUEST.unpack_from(data)
-            body = data[_REQUEST.size :]
+            _, call, unique, node, *_ = _REQUEST.unpack_from(request)
+            body = request[_REQUEST.size :]
             if call == _READ:
                 threading.Thread(target=self._read, args=(unique,), daemon=True).start()
             elif call not in (_FORGET, _INTERRUPT, _FORGET_MANY):  # these get no answer
@@ -64,17 +64,16 @@ class SlowFiles:
                 "=IIIIHHIIHHI28x", 7, min(minor, 31), ahead, 0, 16, 12, 4096, 1, 1, 0, 0
             )
         if call == _LOOKUP:
-            known = body.rstrip(b"\0") == self._name
-            return (
-                struct.pack("=QQQQII", _FILE, 0, 3600, 3600, 0, 0) + _attributes(_FILE)
-                if known
-                else _NO_ENTRY
-            )
+            if body.rstrip(b"\0") != self._name:
+                return _NO_ENTRY
+            return struct.pack("=QQQQII", _FILE, 0, 3600, 3600, 0, 0) + _attributes(_FILE)
         if call == _GETATTR:
             return struct.pack("=QII", 3600, 0, 0) + _attributes(node)
         if call == _OPEN:
             return struct.pack("=QII", 0, _DIRECT_IO, 0)
-        return b"" if call in (_RELEASE, _FLUSH) else _NO_CALL
+        if call in (_RELEASE, _FLUSH):
+            return b""
+        return _NO_CALL
 
     def _read(self, unique: int) -> None:
         with self._slots:
@@ -82,9 +81,14 @@ class SlowFiles:
         self._reply(unique, b"x")
 
     def _reply(self, unique: int, answer: bytes | int) -> None:
-        data, error = (b"", -answer) if isinstance(answer, int) else (answer, 0)
+        if isinstance(answer, int):
+            self._send(unique, b"", -answer)
+        else:
+            self._send(unique, answer, 0)
+
+    def _send(self, unique: int, body: bytes, error: int) -> None:
         try:
-            os.write(self._channel, _REPLY.pack(_REPLY.size + len(data), error, unique) + data)
+            os.write(self._channel, _REPLY.pack(_REPLY.size + len(body), error, unique) + body)
         except OSError:  # who asked is gone
             return
 
@@ -95,7 +99,9 @@ def unmount(folder: str) -> None:
 
 
 def _attributes(node: int) -> bytes:
-    mode = stat.S_IFDIR | 0o755 if node == _ROOT else stat.S_IFREG | 0o444
+    mode = stat.S_IFREG | 0o444
+    if node == _ROOT:
+        mode = stat.S_IFDIR | 0o755
     return _ATTRIBUTES.pack(
         node, 1 << 20, 0, 0, 0, 0, 0, 0, 0, mode, 1, os.getuid(), os.getgid(), 0, 4096, 0
     )

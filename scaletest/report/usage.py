@@ -88,9 +88,10 @@ def line(result: Evaluation) -> str:
     courses = "; ".join(f"{name} {course}" for name, course in parts.items() if course)
     if not courses or len(steps) == len(levels):
         return courses
-    known = ", ".join(str(step.per_device or step.workers) for step in steps)
-    unit = "workers on each device" if result.plan.compares else "workers"
-    return f"{courses} (with {known} {unit}: the other steps are too short for a sample)"
+    *firsts, last = [step.per_device or step.workers for step in steps]
+    known = ", ".join([*map(str, firsts), plural(last, "worker")])
+    place = " on each device" if result.plan.compares else ""
+    return f"{courses} (with {known}{place}: the other steps are too short for a sample)"
 
 
 def _course(

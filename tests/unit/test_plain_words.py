@@ -27,8 +27,6 @@ EXEMPT = {
 }
 # Files of finished packages whose words are not plain yet, by the beginning of their path.
 EXEMPT_FILES = (
-    "hack/benchmarks/causes",
-    "hack/benchmarks/fuse.py",
     "hack/benchmarks/peers/",
     "hack/benchmarks/scripts.py",
     "hack/benchmarks/workers.py",
