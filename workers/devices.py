@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import Preset, preset
 from workers import device_faults as faults
@@ -86,10 +87,7 @@ class DeviceOptions:
             raise InvalidValue(
                 f"workers per device are {self.per_device}", hint="give a number from 1"
             )
-        if self.policy not in set(Policy):
-            raise InvalidValue(
-                f"unknown device policy {self.policy!r}", hint=f"use one of: {', '.join(Policy)}"
-            )
+        checks.one_of(self.policy, Policy, "device policy")
         if self.preset:
             preset(self.preset)
 

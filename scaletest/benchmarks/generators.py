@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 from scaletest.benchmarks.executor import Node
 from scaletest.kinds.benchmark_set import MOST
+from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 
 Nodes = Callable[[], Sequence[Node]]
@@ -41,10 +42,7 @@ def _any(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterab
             f"{field} is neither a list nor one generator", hint=f"give a list, or one of: {names}"
         )
     ((name, arguments),) = source.items()
-    if name not in _GENERATORS:
-        raise InvalidValue(
-            f"{field} uses an unknown generator {str(name)[:60]!r}", hint=f"use one of: {names}"
-        )
+    checks.one_of(name, _GENERATORS, "generator")
     return _GENERATORS[name](arguments, f"{name} of {field}", nodes, chance)
 
 

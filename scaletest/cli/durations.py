@@ -7,7 +7,11 @@ from typing import Any
 
 import click
 
+from scaletest.cli.output import echo
+
 _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+# A bare number above it may be meant in milliseconds: 2000 is more than half an hour.
+PLAUSIBLE_S = 1000.0
 _TEXT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
 
 
@@ -29,6 +33,10 @@ class Duration(click.ParamType[float]):
                 param,
                 ctx,
             )
+        if not found[2] and float(found[1]) > PLAUSIBLE_S:
+            name = f"{param.opts[-1]} " if param else ""
+            line = f"warning: {name}{value} is read as seconds; write {value}s, or {value}ms"
+            echo(line, err=True)
         return float(found[1]) * _UNITS[found[2]]
 
 

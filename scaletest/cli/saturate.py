@@ -39,7 +39,7 @@ def command(**given: Any) -> int:
     bisect, confirm.
 
     \b
-    scaletest saturate --url http://127.0.0.1:8080/
+    scaletest saturate http://127.0.0.1:8080/
     scaletest saturate --url https://HOST/score --method POST --payload one.json \\
       --token-file key --warm 3m
     scaletest saturate --service svc/model:80/score -n NAMESPACE --load closed

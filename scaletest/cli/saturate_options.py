@@ -403,7 +403,7 @@ OUTPUT = (
     click.option(
         "--dry-run", is_flag=True, help="Print the plan and how long it takes, and do nothing."
     ),
-    click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]"),
+    click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- ARG...]"),
 )
 
 
@@ -414,6 +414,8 @@ def plan(given: dict[str, Any]) -> SaturationPlan:
     from scaletest.analysis.saturation import tuning
     from scaletest.model.saturation import SaturationPlan
 
+    if len(given["arguments"]) == 1 and not (given["url"] or given["service"] or given["queue"]):
+        given |= {"url": given["arguments"][0], "arguments": ()}
     named = [name for name in ("url", "service", "queue") if given[name]]
     if len(named) != 1:
         raise UsageError(

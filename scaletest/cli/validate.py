@@ -18,6 +18,7 @@ import click
 
 from scaletest.cli import deployment, dryrun, options, plans, sharing
 from scaletest.cli import stored as stored_runs
+from scaletest.cli.output import echo
 from scaletest.cli.stopping import stopping
 from scaletest.model.errors import UsageError
 from scaletest.model.plan import MIRRORED, ORDERS
@@ -171,7 +172,7 @@ def command(**given: Any) -> int:
 
     \b
     scaletest validate --local --limit 8 --scale 1.8 --seconds 0.5
-    scaletest validate --local --limit 4 --scale 1.5 -- ffmpeg -i FILE -f null -
+    scaletest validate --limit 4 --scale 1.5 -- ffmpeg -i FILE -f null -
     scaletest validate --local --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
     scaletest validate --local -f plan.yaml --set limit=16 --threshold 'efficiency(8)>=0.8'
     scaletest validate --deployment NAME -n NAMESPACE --client svc/NAME --seconds 2 --limit 16
@@ -179,10 +180,14 @@ def command(**given: Any) -> int:
     Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what
     was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
-    if not (given["local"] or given["redis_url"] or given["deployment"] or given["dry_run"]):
+    placed = any(given[name] for name in ("local", "redis_url", "deployment", "dry_run"))
+    if given["command"] and not placed:
+        echo("the workers run on this machine, as with --local", err=True)
+        given["local"] = True
+    elif not placed:
         raise UsageError(
             "validate needs to know where to run",
-            hint="add --local, --deployment NAME, or --redis-url URL",
+            hint="add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine",
         )
     if given["resume"]:
         return _resume(given)

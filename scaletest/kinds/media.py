@@ -82,8 +82,7 @@ def make_arguments(
     codec: str, folder: str, width: int, height: int, frames: int, rate: int, threads: int = 1
 ) -> tuple[list[str], str]:
     """FFmpeg's command line to create a test stream of moving patterns, and the file's path."""
-    if codec not in _MAKERS:
-        raise InvalidValue(f"unknown codec {codec!r}", hint=f"use one of: {', '.join(CODECS)}")
+    checks.one_of(codec, CODECS, "codec")
     checks.count(frames, "frames", minimum=1, maximum=10**7)
     checks.count(rate, "rate", minimum=1, maximum=1000)
     for name, pixels in (("width", width), ("height", height)):

@@ -13,8 +13,8 @@ from importlib import metadata
 from itertools import islice
 from pathlib import Path
 
+from scaletest.model import checks
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.model.nearest import suggestion
 
 GROUP = "scaletest.payloads"
 MOST_BYTES = 512 * 1024 * 1024
@@ -70,8 +70,7 @@ def provided(text: str) -> Payloads:
     name, _, argument = text.partition(":")
     plugins = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
     known = sorted({*BUILT_IN, *plugins})
-    if name not in known:
-        raise UsageError(f"there is no payload provider {name!r}", hint=suggestion(name, known))
+    checks.one_of(name, known, "payload provider")
     try:
         provider = BUILT_IN[name] if name in BUILT_IN else plugins[name].load()
         return Payloads(_within_bounds(map(_bytes, islice(provider(argument), MOST))))

@@ -9,6 +9,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from scaletest.model.errors import InvalidValue
+from scaletest.model.nearest import suggestion
 
 # A slash separates two parts, so that the name can stand in a URL as it is: no part is empty, and
 # none is "..", which would lead to a parent.
@@ -155,6 +156,15 @@ def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_0
     if not minimum <= value <= maximum:
         raise InvalidValue(f"{name} is {value}", hint=f"give a number from {minimum} to {maximum}")
     return value
+
+
+def one_of(name: str, known: Iterable[str], kind: str) -> str:
+    """One of the known names; InvalidValue suggests the nearest. kind: what they are names of."""
+    names = list(known)
+    if name not in names:
+        shown = cut(repr(name), 60)
+        raise InvalidValue(f"there is no {kind} {shown}", hint=suggestion(name, names))
+    return name
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -10,7 +10,6 @@ from typing import Any
 from scaletest.model import checks, wire
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.nearest import suggestion
 
 KIND = "lifecycle"
 TOOLS = ("api", "kubectl", "runai")
@@ -82,14 +81,8 @@ class LifecyclePlan:
                 f"pods cannot run for {cut(self.seconds, 40)} seconds",
                 hint="give a number, as in 2.5, or infinity",
             )
-        if self.until not in UNTIL:
-            raise InvalidValue(
-                f"there is no milestone {cut(self.until, 40)}", hint=suggestion(self.until, UNTIL)
-            )
-        if self.tool not in TOOLS:
-            raise InvalidValue(
-                f"there is no tool {cut(self.tool, 40)}", hint=suggestion(self.tool, TOOLS)
-            )
+        checks.one_of(self.until, UNTIL, "milestone")
+        checks.one_of(self.tool, TOOLS, "tool")
 
     @property
     def label(self) -> str:

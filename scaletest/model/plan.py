@@ -135,10 +135,7 @@ class Plan:
         self._check_warmup()
         checks.fraction(self.precision, "precision")
         self._check_devices()
-        if self.order not in ORDERS:
-            raise InvalidValue(
-                f"unknown order {self.order!r}", hint=f"use one of: {', '.join(ORDERS)}"
-            )
+        checks.one_of(self.order, ORDERS, "order")
         checks.count(self.repeats, "repeats", minimum=1, maximum=1000)
         checks.count(self.seed, "seed")
         if len({queue.name for queue in self.background}) < len(self.background):
@@ -177,11 +174,7 @@ class Plan:
         checks.count(self.devices, "devices")
         if self.preset:
             preset(self.preset)
-        if self.device_policy not in POLICIES:
-            raise InvalidValue(
-                f"unknown device policy {self.device_policy!r}",
-                hint=f"use one of: {', '.join(POLICIES)}",
-            )
+        checks.one_of(self.device_policy, POLICIES, "device policy")
         if self.per_device:
             self._check_sharing()
 

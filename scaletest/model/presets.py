@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scaletest.model.errors import InvalidValue
-from scaletest.model.nearest import suggestion
+from scaletest.model import checks
 
 # Which device a worker gets a slot of: the first with a free slot, the least used, the most used.
 POLICIES = ("first", "balanced", "packed")
@@ -69,6 +68,4 @@ PRESETS = {
 
 def preset(name: str) -> Preset:
     """The preset with this name; InvalidValue lists the known names."""
-    if name not in PRESETS:
-        raise InvalidValue(f"unknown preset {name!r}", hint=suggestion(name, PRESETS))
-    return PRESETS[name]
+    return PRESETS[checks.one_of(name, PRESETS, "preset")]

@@ -270,7 +270,7 @@ def test_presets_know_pattern_resource_groups_and_variable() -> None:
         assert preset_of_name.name == name
         assert preset_of_name.resources
         assert preset_of_name.groups
-    with pytest.raises(InvalidValue, match="unknown preset 'voodoo'"):
+    with pytest.raises(InvalidValue, match="no preset 'voodoo'"):
         preset("voodoo")
 
 

@@ -62,3 +62,15 @@ def test_help_shows_what_the_command_does(
     expected = capsys.readouterr().out
     assert run(["help", *words]) == 0
     assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "warned"),
+    [("2000", True), ("2000s", False), ("2000ms", False), ("60", False), ("0.5h", False)],
+)
+def test_a_long_duration_without_a_unit_is_asked_about(
+    written: str, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["saturate", "--url", "http://h/", "--warm", written, "--dry-run"]) == 0
+    warning = "warning: --warm 2000 is read as seconds; write 2000s, or 2000ms"
+    assert capsys.readouterr().err.count(warning) == int(warned)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from scaletest.cli.main import run
 from scaletest.cli.saturate_options import public
 
 
@@ -16,3 +19,10 @@ def test_a_command_line_loses_its_secrets() -> None:
     ]
     assert "abc" not in " ".join(public(arguments)) and "word" not in " ".join(public(arguments))
     assert public(["-H", "K: abc"]) == ["-H", "K: ***"]
+
+
+def test_an_address_alone_is_the_service_to_load(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["saturate", "http://h/", "--dry-run"]) == 0
+    positional = capsys.readouterr().out
+    assert run(["saturate", "--url", "http://h/", "--dry-run"]) == 0
+    assert capsys.readouterr().out == positional

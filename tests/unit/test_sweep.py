@@ -130,7 +130,7 @@ def test_generators_nest() -> None:
         ({"combinations": {"length": 0, "source": [1, 2]}}, "has length 0"),
         ({"sample": {"size": 3, "source": [1, 2]}}, "has size 3"),
         ({"sample": {"source": [1, 2]}}, "has size None"),
-        ({"magic": []}, "uses an unknown generator"),
+        ({"magic": []}, "no generator"),
         ({"sample": {"seed": 1}}, "nothing else"),
         ("1,2", "neither a list"),
         ({"permutations": {"length": 9, "source": list(range(40))}}, "more than 100000"),

@@ -18,7 +18,6 @@ from scaletest.analysis.autoscale.keda import ScaledObject
 from scaletest.analysis.desired_workers import Targets
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
-from scaletest.model.nearest import suggestion
 
 METRICS = ("waiting", "running", "demand", "desired_workers", "max_wait")
 
@@ -131,13 +130,10 @@ RULES = {rule.name: rule for rule in _ALL}
 def parse(text: str) -> Rule:
     """NAME or NAME:KEY=VALUE,...; the keys are those of CHANGES."""
     name, _, changes = text.partition(":")
-    if name not in RULES:
-        raise InvalidValue(f"there is no rule {name!r}", hint=suggestion(name, RULES))
-    rule = replace(RULES[name], name=text)
+    rule = replace(RULES[checks.one_of(name, RULES, "rule")], name=text)
     for part in filter(None, changes.split(",")):
         key, _, setting = part.partition("=")
-        if key not in CHANGES:
-            raise InvalidValue(f"rule {text!r}: there is no {key!r}", hint=suggestion(key, CHANGES))
+        checks.one_of(key, CHANGES, "change of a rule")
         try:
             rule = CHANGES[key](rule, setting)
         except ValueError as error:
