@@ -185,20 +185,21 @@ def _run_s(step: Step) -> float:
 
 def _waited_s(injected: Injected, step: Step, waits: _CommandWaits) -> float:
     """Mean seconds that the injected wait took in a step, by what the commands say themselves."""
+    return _mean(step, lambda reply: _request_wait_s(injected, reply, waits))
 
-    def waited_s(reply: Reply) -> float | None:
-        commands = waits.get(int(reply.worker.rsplit("-", 2)[-2]), ())
-        index = bisect.bisect_right(commands, (reply.ended_s + _LATE_S, math.inf)) - 1
-        if index < 0:
-            return None
-        ended_s, told_s = commands[index]
-        if ended_s < reply.started_s:
-            return None
-        if injected.tells_cpu:
-            return reply.run_s - told_s
-        return told_s
 
-    return _mean(step, waited_s)
+def _request_wait_s(injected: Injected, reply: Reply, waits: _CommandWaits) -> float | None:
+    """Seconds that the injected wait took in one request; None where its command told nothing."""
+    commands = waits.get(int(reply.worker.rsplit("-", 2)[-2]), ())
+    index = bisect.bisect_right(commands, (reply.ended_s + _LATE_S, math.inf)) - 1
+    if index < 0:
+        return None
+    ended_s, told_s = commands[index]
+    if ended_s < reply.started_s:
+        return None
+    if injected.tells_cpu:
+        return reply.run_s - told_s
+    return told_s
 
 
 def _mean(step: Step, figure: Callable[[Reply], float | None]) -> float:

@@ -12,7 +12,7 @@ import pytest
 
 from hack.benchmarks import causes
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
-from hack.benchmarks.causes_runs import InjectedRun, _kept_s, _right
+from hack.benchmarks.causes_runs import InjectedRun, _request_wait_s, _right
 from scaletest.model import Outcome, Reply, State
 
 
@@ -86,9 +86,9 @@ def test_a_slow_worker_is_named_by_its_device() -> None:
     )
 
 
-@pytest.mark.parametrize(("tells_cpu", "kept_s"), [(False, 0.2), (True, 0.1)])
+@pytest.mark.parametrize(("tells_cpu", "wait_s"), [(False, 0.2), (True, 0.1)])
 def test_cpu_reports_of_commands_are_joined_with_requests_of_their_worker(
-    tells_cpu: bool, kept_s: float
+    tells_cpu: bool, wait_s: float
 ) -> None:
     reply = Reply(
         "r",
@@ -101,7 +101,7 @@ def test_cpu_reports_of_commands_are_joined_with_requests_of_their_worker(
     )
     cpu_reports = {7: [(9.9, 5.0), (10.3, 0.2), (10.7, 6.0)], 8: [(10.3, 7.0)]}
     injected = dataclasses.replace(SERVICE, tells_cpu=tells_cpu)
-    assert _kept_s(injected, [reply], cpu_reports) == pytest.approx(kept_s)
+    assert _request_wait_s(injected, reply, cpu_reports) == pytest.approx(wait_s)
 
 
 def test_every_injector_states_its_cause(tmp_path: Path) -> None:
