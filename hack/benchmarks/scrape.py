@@ -17,7 +17,8 @@ import time
 import urllib.request
 from typing import Any
 
-from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
+from hack.benchmarks.ended_rows import fill_ended
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.model import Request
 
 QUEUES = 20
@@ -66,15 +67,12 @@ def main() -> None:
 
 def prepare(redis: Any, url: str) -> None:
     """Create twenty queues with full histograms, and a request at the front of each."""
+    names = [f"q{number}" for number in range(QUEUES)]
+    fill_ended(redis, names, {350 + number: 7 * number + 1 for number in range(400)})
     with Client(connect(url)) as client:
-        for number in range(QUEUES):
-            name = f"q{number}"
+        for name in names:
             Queues(redis).add(name)
             client.submit_one(Request(client.new_id(), name), reply=False)
-            for key in (keys.wait(name), keys.run(name)):
-                redis.hset(
-                    key, mapping={str(350 + bucket): 7 * bucket + 1 for bucket in range(400)}
-                )
 
 
 def fill(redis: Any, waiting: int) -> None:

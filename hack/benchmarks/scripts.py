@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hack.benchmarks.ended_rows import fill_ended
 from hack.benchmarks.saturation import report
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.broker.fast_lane import FastLane
@@ -111,8 +112,9 @@ class Soak:
         self._client.submit(requests)
         self._own = [request.id for request in requests]
         self._spread(keys.rq_queue("q"))
-        for number in range(self.size(2000)):
-            self._declare(f"many-{number:05}")
+        queues = [f"many-{number:05}" for number in range(self.size(2000))]
+        self.redis.hset(keys.QUEUES, mapping=dict.fromkeys(queues, "{}"))
+        fill_ended(self.redis, queues, dict.fromkeys(range(300, 500), 5))
         self._fill("leased", "none", self.size(10_000))
         self._lease("leased")
         self._queues.add("gone")
@@ -203,11 +205,6 @@ class Soak:
         mixed = [ids[number * 7919 % len(ids)] for number in range(len(ids))]
         self.redis.delete(key)
         self._write(lambda pipe, n: pipe.rpush(key, mixed[n]), len(mixed))
-
-    def _declare(self, queue: str) -> None:
-        self.redis.hset(keys.QUEUES, queue, "{}")
-        for key in (keys.wait(queue), keys.run(queue)):
-            self.redis.hset(key, mapping=dict.fromkeys(range(300, 500), 5))
 
     def _lease(self, queue: str) -> None:
         """Each waiting request is held by a worker of its own, which is dead."""

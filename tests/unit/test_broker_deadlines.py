@@ -4,10 +4,13 @@ steps of the clock.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
+from rq.registry import StartedJobRegistry
+from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.devices import DeviceLeases, Slot
@@ -311,6 +314,21 @@ def test_after_a_heartbeat_whose_answer_is_lost_all_details_are_sent_again(
     # when it beats again, expect Redis to know its details
     line._beat()
     assert redis.hget(keys.rq_worker("w"), "pod") == b"pod-1"
+
+
+@pytest.mark.parametrize("years", [-5, 0, 5])
+def test_stock_maintenance_fails_no_running_request_after_a_step_of_redis_clock(
+    redis: VirtualRedis, queues: Queues, clock: Clock, years: int
+) -> None:
+    # given a request that runs, shown at a heartbeat while Redis's clock is years from ours
+    clock.step(time.time() - clock.seconds() + years * 365 * 86400)
+    holds(worker(redis, "w"), redis)._beat()
+    registry = StartedJobRegistry("q", connection=redis, serializer=JSONSerializer)
+    assert registry.get_job_ids(cleanup=False) == ["r"]
+    # when RQ cleans the registry by its own clock, expect the request to stay as it was
+    registry.cleanup()
+    assert redis.hget("rq:job:r", "status") != b"failed"
+    assert registry.get_job_ids(cleanup=False) == ["r"]
 
 
 def test_a_worker_reaps_in_its_turn_although_it_cannot_renew_its_devices(

@@ -63,7 +63,7 @@ class PeerComparison:
             order = [name for name in self.peers if name not in self.failed]
             chance.shuffle(order)
             for name in order:
-                self._attempt(name, lambda name=name, number=number: self._one(number, name))
+                self._attempt(name, lambda name=name, number=number: self._single(number, name))
             if number <= self._options.fleet_rounds:
                 for size in self._options.fleet:
                     for name in FLEETS if number % 2 else reversed(FLEETS):
@@ -90,15 +90,15 @@ class PeerComparison:
         row = measure()
         if row["foreign_cores"] > LOUD_CORES and self._patience_s > 0:
             start = time.monotonic()
-            row = min(row, measure(), key=lambda one: one["foreign_cores"])
+            row = min(row, measure(), key=lambda attempt: attempt["foreign_cores"])
             self._patience_s -= time.monotonic() - start
         return row
 
-    def _one(self, number: int, name: str) -> None:
+    def _single(self, number: int, name: str) -> None:
         count = max(
             LEAST_JOBS, int(self._rates[name] * self._options.seconds) + self.peers[name].ahead
         )
-        row = self._quieter(lambda: self._benches[name].one(count, self._options.trips))
+        row = self._quieter(lambda: self._benches[name].single(count, self._options.trips))
         self.rounds[name][number] = row
         self._rates[name] = row["per_s"]
         print(
@@ -126,16 +126,6 @@ class PeerComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """One line for machines."""
-        fleets = {
-            name: {
-                str(size): {
-                    key: report.spread([row[key] for row in report.best(rows)])
-                    for key in ("per_s", "foreign_cores")
-                }
-                for size, rows in sizes.items()
-            }
-            for name, sizes in self.fleets.items()
-        }
         return {
             "schema_version": 1,
             "kind": "bench.peers",
@@ -144,9 +134,23 @@ class PeerComparison:
             "ratio": report.ratios(self.rounds, self.peers),
             "peers": report.figures(self.rounds),
             "versions": {name: list(peer.dependencies) for name, peer in self.peers.items()},
-            "workers": fleets,
+            "workers": {name: fleet_spreads(sizes) for name, sizes in self.fleets.items()},
             "failed": self.failed,
         }
+
+
+def fleet_spreads(sizes: dict[int, list[dict[str, float]]]) -> dict[str, dict[str, Any]]:
+    """Rates and foreign work by number of workers."""
+    spreads: dict[str, dict[str, Any]] = {}
+    for size, rows in sizes.items():
+        best = report.best(rows)
+        rates = [row["per_s"] for row in best]
+        foreign = [row["foreign_cores"] for row in best]
+        spreads[str(size)] = {
+            "per_s": report.spread(rates),
+            "foreign_cores": report.spread(foreign),
+        }
+    return spreads
 
 
 def parse() -> argparse.Namespace:

@@ -1,5 +1,4 @@
-"""What is known of a peer before it runs: the block of inline script metadata at the top of its
-adapter.
+"""Peers as their adapters describe them, in the block of inline script metadata at their top.
 
 An adapter is a script for another environment, so it is read here and never imported.
 `dependencies` are pinned; `[tool.peer]` says how to run one worker and how to see in Redis how far
@@ -62,8 +61,8 @@ def load(name: str) -> Peer:
     block = _BLOCK.search(text)
     assert block, f"the adapter of {name} has no block of script metadata"
     metadata = tomllib.loads("\n".join(line[2:] for line in block[1].splitlines()))
-    row: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in metadata["tool"]["peer"].items()
-    }
-    return Peer(name=name, dependencies=tuple(metadata["dependencies"]), **row)
+    fields: dict[str, Any] = metadata["tool"]["peer"]
+    for key, setting in fields.items():
+        if isinstance(setting, list):
+            fields[key] = tuple(setting)
+    return Peer(name=name, dependencies=tuple(metadata["dependencies"]), **fields)

@@ -53,7 +53,7 @@ class Bench:
         self, redis: Any, server: EmbeddedServer, peer: Peer, programs: Path, guard: Guard
     ) -> None:
         self._redis, self._server, self._peer, self._programs = redis, server, peer, programs
-        self._words = {"bin": str(programs), "url": server.url}
+        self._placeholders = {"bin": str(programs), "url": server.url}
         extra = {
             "PEER_URL": server.url,
             "PYTHONPATH": str(ADAPTERS),
@@ -62,7 +62,7 @@ class Bench:
         }
         self._environment = guard.environment({**os.environ, **peer.environment, **extra})
 
-    def one(self, count: int, trips: int) -> dict[str, float]:
+    def single(self, count: int, trips: int) -> dict[str, float]:
         """One worker: figures of the drain and, by the same worker, seconds of the round trip."""
         self._fill(count)
         base = self._number()
@@ -119,7 +119,7 @@ class Bench:
         return result.stdout
 
     def _start(self, workers: int, log: IO[bytes]) -> list[subprocess.Popen[bytes]]:
-        command = [word.format(**self._words) for word in self._peer.work]
+        command = [word.format(**self._placeholders) for word in self._peer.work]
         return [
             subprocess.Popen(
                 command,
@@ -164,17 +164,18 @@ class Bench:
         looks: list[int] | None = None,
     ) -> Look:
         """The first look at which so many are done."""
-        found = [Look(0.0, 0)]
+        last = Look(0.0, 0)
 
         def reached() -> bool:
-            found[0] = self._look(base)
+            nonlocal last
+            last = self._look(base)
             if looks:
                 looks[0] += 1
-            return found[0].done >= done
+            return last.done >= done
 
         self._until(reached, workers, log)
-        found[0].counts = self._counts([worker.pid for worker in workers])
-        return found[0]
+        last.counts = self._counts([worker.pid for worker in workers])
+        return last
 
     def _settle(
         self, count: int, base: int, workers: list[subprocess.Popen[bytes]], log: IO[bytes]

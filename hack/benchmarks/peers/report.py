@@ -31,20 +31,27 @@ def is_quiet(*rows: dict[str, float]) -> bool:
 
 def best(rows: Iterable[dict[str, float]]) -> list[dict[str, float]]:
     """The quiet rows, or all when none was quiet."""
-    found = list(rows)
-    return [row for row in found if is_quiet(row)] or found
+    measured = list(rows)
+    return [row for row in measured if is_quiet(row)] or measured
 
 
 def figures(rounds: Rounds) -> dict[str, dict[str, Any]]:
     """Each peer's measures over its rounds."""
-    found: dict[str, dict[str, Any]] = {}
+    by_peer: dict[str, dict[str, Any]] = {}
     for name, by_round in rounds.items():
         rows = best(by_round.values())
         if rows:
-            measures = [measure for measure in _MEASURES if measure in rows[0]]
-            found[name] = {measure: spread([row[measure] for row in rows]) for measure in measures}
-            found[name]["quiet"] = sum(map(is_quiet, by_round.values()))
-    return found
+            by_peer[name] = _spreads(rows) | {"quiet": sum(map(is_quiet, by_round.values()))}
+    return by_peer
+
+
+def _spreads(rows: list[dict[str, float]]) -> dict[str, Any]:
+    """Median and range of each measure that was taken."""
+    spreads: dict[str, Any] = {}
+    for measure in _MEASURES:
+        if measure in rows[0]:
+            spreads[measure] = spread([row[measure] for row in rows])
+    return spreads
 
 
 def ratio(rounds: Rounds, other: str, measure: str) -> dict[str, float] | None:
@@ -65,11 +72,15 @@ def ratio(rounds: Rounds, other: str, measure: str) -> dict[str, float] | None:
 def best_acknowledging(rounds: Rounds, peers: dict[str, Peer]) -> str | None:
     """The fastest peer that acknowledges after execution."""
     rates = {
-        name: statistics.median(row["per_s"] for row in best(rows.values()))
+        name: _median_rate(rows.values())
         for name, rows in rounds.items()
         if rows and name not in (OURS, FLOOR) and peers[name].acknowledges
     }
     return max(rates, key=lambda name: rates[name]) if rates else None
+
+
+def _median_rate(rows: Iterable[dict[str, float]]) -> float:
+    return statistics.median(row["per_s"] for row in best(rows))
 
 
 def ratios(rounds: Rounds, peers: dict[str, Peer]) -> dict[str, dict[str, Any]]:
@@ -82,12 +93,12 @@ def ratios(rounds: Rounds, peers: dict[str, Peer]) -> dict[str, dict[str, Any]]:
         "redis_cpu_vs_rq_simple": (STOCK, "redis_us"),
         "round_trip_vs_rq_simple": (STOCK, "p50_s"),
     }
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for key, (other, measure) in wanted.items():
-        row = ratio(rounds, other, measure) if other else None
-        if row and other:
-            found[key] = {"to": other, **row}
-    return found
+        times = ratio(rounds, other, measure) if other else None
+        if times and other:
+            by_name[key] = {"to": other, **times}
+    return by_name
 
 
 def table(rounds: Rounds, peers: dict[str, Peer]) -> str:
@@ -120,7 +131,7 @@ def fleet_table(
     fleets: dict[str, dict[int, list[dict[str, float]]]], peers: dict[str, Peer]
 ) -> str:
     """Jobs a second by number of workers."""
-    sizes = sorted({size for rows in fleets.values() for size in rows})
+    sizes = sorted(set().union(*fleets.values()))
     lines: list[tuple[str, ...]] = [("workers", *map(str, sizes))]
     for name, rows in fleets.items():
         cells = [_rate(rows.get(size, [])) for size in sizes]
@@ -129,7 +140,7 @@ def fleet_table(
 
 
 def _rate(rows: list[dict[str, float]]) -> str:
-    return f"{statistics.median(row['per_s'] for row in best(rows)):,.0f}" if rows else "-"
+    return f"{_median_rate(rows):,.0f}" if rows else "-"
 
 
 def _cell(row: dict[str, Any], measure: str, form: Callable[[float], str]) -> str:
@@ -138,10 +149,8 @@ def _cell(row: dict[str, Any], measure: str, form: Callable[[float], str]) -> st
 
 def _aligned(lines: list[tuple[str, ...]]) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if index == 0 else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    rows = []
+    for title, *cells in lines:
+        padded = map(str.rjust, cells, widths[1:])
+        rows.append("  ".join([title.ljust(widths[0]), *padded]).rstrip())
+    return "\n".join(rows)

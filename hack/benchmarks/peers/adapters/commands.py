@@ -50,7 +50,7 @@ def timed(call: Callable[[], Any], count: int) -> list[float]:
 
 
 async def timed_async(call: Callable[[], Awaitable[Any]], count: int) -> list[float]:
-    """The same for libraries whose callers are coroutines."""
+    """Seconds of `count` calls of a coroutine, for libraries whose callers are coroutines."""
     seconds = []
     for _ in range(WARM_UP + count):
         start = time.perf_counter()
