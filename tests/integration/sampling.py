@@ -1,0 +1,80 @@
+"""Programs that are sampled for tests, and what their activities say."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from scaletest.model import Activity, Outcome, State
+from scaletest.system.sampler import RequestSampler
+from scaletest.system.waiting import Wake
+from workers.workloads.base import Result
+from workers.workloads.program import Program, ProgramOptions
+
+# What is waited for lasts so long: on a busy machine a program needs a second to begin, and a look
+# comes late.
+LONG_S = 4.0
+
+
+@contextmanager
+def programs(wake: Wake) -> Iterator[Program]:
+    program = Program(ProgramOptions(), wake, RequestSampler(sampled_part=1.0))
+    try:
+        yield program
+    finally:
+        program.close()
+
+
+def sampled(wake: Wake, *command: str) -> Activity:
+    """The activity of a command that succeeds, which has all states and sums that hold for any
+    command.
+    """
+    with programs(wake) as program:
+        return activity_of(program.run(command, 0.0, {}).result)
+
+
+def activity_of(result: Result) -> Activity:
+    assert result.outcome is Outcome.SUCCEEDED, result.error
+    assert result.activity is not None
+    return result.activity
+
+
+def longest(activity: Activity) -> State:
+    """The state with most seconds, but for waiting for a CPU: how much of that there is the
+    machine's others decide.
+    """
+    waiting = {State.CPU_WAIT, State.THROTTLED}
+    return max(set(activity.seconds) - waiting, key=lambda state: activity.seconds[state])
+
+
+def objects(activity: Activity, state: State) -> set[str]:
+    return {wait.object for wait in activity.waits if wait.state is state}
+
+
+@contextmanager
+def lock_held(path: Path) -> Iterator[None]:
+    """A lock of ours that is given back after a second or so by a process of its own."""
+    with path.open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with subprocess.Popen(["sleep", str(LONG_S)], pass_fds=[file.fileno()]):
+            # only the child holds it from here on
+            file.close()
+            yield
+
+
+@contextmanager
+def running(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that tells by a line when it is ready."""
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline()
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)

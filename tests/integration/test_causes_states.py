@@ -1,0 +1,220 @@
+"""Where requests spend their time, with real processes. What dominates or is named is asserted,
+never exact shares.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hack.benchmarks import causes_injectors as injectors
+from hack.benchmarks.causes_injectors import Unsuitable
+from hack.benchmarks.causes_programs import python
+from hack.benchmarks.causes_workers import measure
+from scaletest.model import State
+from scaletest.system.blocking import Blocking, Doing
+from scaletest.system.devices.clients import Clients
+from scaletest.system.sampler import RequestSampler
+from scaletest.system.waiting import Wake
+from tests.integration.sampling import (
+    LONG_S,
+    activity_of,
+    lock_held,
+    longest,
+    objects,
+    programs,
+    sampled,
+)
+from workers.workloads.program import Program, ProgramOptions
+
+
+def test_a_file_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
+    path = tmp_path / "shared lock"
+    with lock_held(path):
+        activity = sampled(wake, "flock", str(path), "true")
+    assert longest(activity) is State.FILE_LOCK
+    assert objects(activity, State.FILE_LOCK) == {str(path)}
+
+
+def test_a_record_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    holder = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX)"
+    with subprocess.Popen(
+        python(f"{holder}; print(1, flush=True); time.sleep({LONG_S})", path), stdout=-1
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        activity = sampled(wake, *python(holder, path))
+    assert longest(activity) is State.FILE_LOCK
+    assert objects(activity, State.FILE_LOCK) == {str(path)}
+
+
+@pytest.mark.parametrize("service", [injectors.tcp, injectors.unix])
+def test_a_service_is_named_by_its_address(
+    wake: Wake, tmp_path: Path, service: injectors.Injector
+) -> None:
+    with service(tmp_path, 7.5) as injected:
+        activity = sampled(wake, *injected.command)
+    assert longest(activity) is State.NETWORK
+    assert objects(activity, State.NETWORK) == {injected.object}
+
+
+POLLS = {
+    "select": "select.select([c], [], [])",
+    "poll": "p = select.poll(); p.register(c, select.POLLIN); p.poll()",
+    "epoll": "p = select.epoll(); p.register(c, select.POLLIN); p.poll()",
+}
+
+
+@pytest.mark.parametrize("name", POLLS)
+def test_a_poll_is_a_wait_for_the_peer_of_the_socket_that_is_polled(wake: Wake, name: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        connect = f"import select, socket; c = socket.create_connection(('127.0.0.1', {port}))"
+        # nobody answers: the limit ends it
+        with programs(wake) as program:
+            activity = program.run(python(f"{connect}; {POLLS[name]}"), LONG_S, {}).result.activity
+    assert activity is not None
+    assert objects(activity, State.NETWORK) == {f"127.0.0.1:{port}"}
+
+
+def test_a_server_that_waits_for_clients_is_idle(wake: Wake) -> None:
+    code = (
+        "import select, socket; s = socket.create_server(('127.0.0.1', 0)); select.select([s], [],"
+        " [], 1)"
+    )
+    assert longest(sampled(wake, *python(code))) is State.IDLE
+
+
+def test_a_semaphore_in_shared_memory_is_named(wake: Wake, tmp_path: Path) -> None:
+    with injectors.semaphore(tmp_path) as injected, programs(wake) as program:
+        name = "/" + injected.object.partition(".")[2]
+        # it is taken, and nobody gives it back: the limit ends the wait
+        libc = ctypes.CDLL(None)
+        libc.sem_open(name.encode(), os.O_CREAT, 0o600, 0)
+        result = program.run(injected.command, LONG_S, {}).result
+    assert result.activity is not None
+    assert longest(result.activity) is State.LOCK
+    assert objects(result.activity, State.LOCK) == {injected.object}
+
+
+def test_a_sleeping_command_is_seen_as_sleep(wake: Wake) -> None:
+    assert longest(sampled(wake, "sleep", "1")) is State.SLEEP
+
+
+def test_a_command_beside_others_waits_for_a_cpu(wake: Wake) -> None:
+    spin = python("while True: pass")
+    others = [
+        subprocess.Popen(spin, start_new_session=True)
+        for _ in range(4 * len(os.sched_getaffinity(0)))
+    ]
+    try:
+        activity = sampled(wake, *python("sum(range(10_000_000))"))
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    seconds = activity.seconds
+    assert seconds[State.CPU_WAIT] == max(seconds.values())
+    assert seconds[State.ON_CPU] > 0.5 * activity.cpu_s > 0
+    assert activity.involuntary_switches > 0
+
+
+def test_the_time_of_short_lived_children_is_not_observed(wake: Wake) -> None:
+    # none of them lives through the time between two looks
+    loop = "for i in $(seq 60); do sleep 0.02; done"
+    activity = sampled(wake, "sh", "-c", loop)
+    assert longest(activity) is State.NOT_OBSERVED
+    assert activity.switches > 60
+
+
+def test_a_child_of_a_child_is_seen(wake: Wake, tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with lock_held(path):
+        activity = sampled(wake, "sh", "-c", f"sh -c 'flock {path} true; true'; true")
+    assert longest(activity) is State.FILE_LOCK
+    assert objects(activity, State.FILE_LOCK) == {str(path)}
+
+
+def test_a_device_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
+    fifo = tmp_path / "device"
+    os.mkfifo(fifo)
+    code = "import os, sys; os.read(os.open(sys.argv[1], os.O_RDWR), 1)"
+    with programs(wake) as program:
+        result = program.run(python(code, fifo), LONG_S, {"SCALETEST_DEVICE": str(fifo)}).result
+        plain = program.run(python(code, fifo), LONG_S, {}).result
+    assert result.activity is not None and plain.activity is not None
+    assert objects(result.activity, State.DEVICE) == {str(fifo)}
+    assert objects(plain.activity, State.PIPE) == {str(fifo)}
+
+
+def test_a_character_device_of_no_known_kind_is_a_device(wake: Wake) -> None:
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("/dev/fuse may not be opened")
+    main, other = os.openpty()
+    # neither a disk nor a terminal
+    assert Blocking()._target(os.getpid(), main).state is State.IDLE
+    fuse = os.open("/dev/fuse", os.O_RDWR)
+    try:
+        assert Blocking()._target(os.getpid(), fuse) == Doing(State.DEVICE, "/dev/fuse")
+    finally:
+        for descriptor in (main, other, fuse):
+            os.close(descriptor)
+
+
+def test_a_slow_disk_is_named_by_the_file(tmp_path: Path) -> None:
+    try:
+        with injectors.disk(tmp_path, bytes_per_s=2 << 20) as injected:
+            (activity,) = measure(injected, 1, 0.01)
+    except Unsuitable as error:
+        pytest.skip(str(error))
+    assert activity is not None
+    assert objects(activity, State.DISK) == {injected.object}
+
+
+def test_a_cpu_limit_is_told_from_too_few_cores(tmp_path: Path) -> None:
+    try:
+        with injectors.quota(tmp_path, cores=0.05) as injected:
+            (activity,) = measure(injected, 1, 0.01)
+    except Unsuitable as error:
+        pytest.skip(str(error))
+    assert activity is not None
+    assert activity.throttled_s > 0 and activity.seconds[State.THROTTLED] > 0
+
+
+def test_devices_that_a_program_keeps_busy_are_named(
+    wake: Wake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its child opens a device whose files lie in a tree of the test's own."""
+    monkeypatch.setattr("scaletest.system.sampler.present", lambda _device: True)
+    rows = [
+        "drm-driver: i915",
+        "drm-client-id: 7",
+        "drm-pdev: 0000:00:02.0",
+        "drm-resident-local0: 3 MiB",
+    ]
+    text = "\\n".join([*rows, "drm-engine-capacity-video: 2", "drm-engine-video: 1500000000 ns"])
+    script = f"""
+mkdir -p $0/$$/fd $0/$$/fdinfo
+ln -s /dev/dri/renderD128 $0/$$/fd/5
+printf "{text}\\n" > $0/$$/fdinfo/5
+sleep {LONG_S}
+"""
+    sampler = RequestSampler(sampled_part=1.0)
+    sampler.clients = Clients(str(tmp_path))
+    program = Program(ProgramOptions(), wake, sampler)
+    try:
+        activity = activity_of(
+            program.run(["sh", "-c", f"sh -c '{script}' {tmp_path}; true"], 0.0, {}).result
+        )
+        after = activity_of(program.run(["sleep", "0.3"], 0.0, {}).result)
+    finally:
+        program.close()
+    assert activity.engines == {"0000:00:02.0 video": 0.75}
+    assert activity.device_memory_bytes == 3 * 1024**2
+    assert (after.engines, after.device_memory_bytes) == ({}, 0)
