@@ -26,8 +26,9 @@ from hack.benchmarks.causes_programs import TRUTH, python
 from scaletest.analysis.completions import ends_of, progress, span
 from scaletest.analysis.request_time import repeats_of
 from scaletest.analysis.steps import Step, summarise
-from scaletest.archive.folder import RunFolder, Stored
 from scaletest.model import Reply
+from scaletest.runs.folder import RunFolder
+from scaletest.validation.folder import StoredValidation, ValidationFolder
 
 WORKERS = 4
 # Shares may be off by this much.
@@ -67,7 +68,7 @@ def run(case: InjectedRun) -> Row:
     try:
         with INJECTORS[case.injector](folder, scale) as injected, _load(case.loaded):
             result = _validate(injected, folder)
-            stored = RunFolder(folder / "run").load()
+            stored = ValidationFolder(RunFolder(folder / "run")).load()
         return {
             "injector": case.injector,
             "seed": case.seed,
@@ -89,7 +90,7 @@ def machine() -> Row:
     }
 
 
-def judge(injected: Injected, result: Row, stored: Stored, waits: _CommandWaits) -> Row:
+def judge(injected: Injected, result: Row, stored: StoredValidation, waits: _CommandWaits) -> Row:
     """The true cause and the one that was named, and whether that is right; null where the truth
     has no such thing.
     """
@@ -148,7 +149,7 @@ def _right(injected: Injected, row: Row) -> Row:
 
 
 def _true_share(
-    injected: Injected, stored: Stored, waits: _CommandWaits, causes: Row
+    injected: Injected, stored: StoredValidation, waits: _CommandWaits, causes: Row
 ) -> float | None:
     """The part of the growth of a cycle that the injected wait makes up, by all requests, whether
     sampled or not; all of it where other times shrank. None where it is unknown.

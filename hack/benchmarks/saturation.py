@@ -17,9 +17,10 @@ from typing import Any
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.student_t import t95
-from scaletest.archive.saturation import SaturationFolder
 from scaletest.model.attempt import Attempt
 from scaletest.model.saturation import SaturationStep
+from scaletest.runs.folder import RunFolder
+from scaletest.saturation.folder import SaturationFolder
 
 BATCHES = 20
 
@@ -63,7 +64,7 @@ def saturate(*arguments: str) -> dict[str, Any]:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
         if done.returncode not in (0, 3, 4):
             sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
-        stored = SaturationFolder(Path(folder) / "run").saturation()
+        stored = SaturationFolder(RunFolder(Path(folder) / "run")).load()
     last = stored.steps[-1]
     return {
         **json.loads(done.stdout),

@@ -1,7 +1,8 @@
 """The verdict of a validation. Pure: the same steps give the same verdict anywhere.
 
-FAIL comes first, then INVALID for what is missing, then PASS. A step that was not steady, or has
-too few requests, can neither pass nor fail a doubling.
+A step that was not steady, or has too few requests, can neither pass nor fail a doubling. Too many
+failed requests refute a run although a worker seems to have stopped, or the client to be late: a
+worker whose requests fail completes nothing, and they end sooner than the client replaces them.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from scaletest.analysis.run_warnings import (
 from scaletest.analysis.steps import MeasuredStep, Step
 from scaletest.analysis.stopping import Stop
 from scaletest.analysis.tails import SLOW
-from scaletest.analysis.thresholds import ThresholdResult, verdict_of
+from scaletest.analysis.thresholds import ThresholdResult, ground_of
 from scaletest.analysis.throughput import least_per_worker, least_total
+from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Plan, Verdict, VerdictKind
 
 RESUME = "continue it where it ended: --resume"
@@ -53,28 +55,31 @@ def judge(
     requests of the doubling that failed spent more time, if the records have it. disturbed: what
     disturbed the run, if there are samples of the nodes.
     """
-    if interrupted:
-        return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", RESUME)
-    best = ""
-    if shared:
-        best = shared.sentence
-    return (
-        _failures(plan, steps)
-        or _damaged(steps)
-        or _stalled(steps)
-        or _tester(steps)
-        or _failed_ratio(plan, steps, causes)
-        or verdict_of(thresholds, VerdictKind.FAIL)
-        or _missing(plan, steps, disturbed)
-        or _undecided(plan, steps, shared, disturbed)
-        or _unlike(steps)
-        or verdict_of(thresholds, VerdictKind.INVALID)
-        or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds, best))
+    failures = _failures(plan, steps)
+    doubt = Rank.OPEN if failures else Rank.NOT_THE_SUBJECT
+    stopped = Ground(Rank.OPEN, f"interrupted: {interrupted}", RESUME) if interrupted else None
+    best = shared.sentence if shared else ""
+    return decide(
+        [
+            _lost(steps),
+            _stalled(steps, doubt),
+            _tester(steps, doubt),
+            failures,
+            _failed_ratio(plan, steps, causes),
+            ground_of(thresholds, Rank.REFUTED),
+            stopped,
+            _cut_short(steps),
+            _missing(plan, steps, disturbed),
+            _undecided(plan, steps, shared, disturbed),
+            _unlike(steps),
+            ground_of(thresholds, Rank.OPEN),
+            Ground(Rank.MET, _passed(plan, steps, thresholds, best)),
+        ]
     )
 
 
-def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
-    """FAIL where more requests failed than the plan tolerates."""
+def _failures(plan: Plan, steps: Sequence[Step]) -> Ground | None:
+    """Refuted where more requests failed than the plan tolerates."""
     failures = sum(step.failures for step in steps)
     if failures <= plan.tolerate_failures:
         return None
@@ -87,8 +92,8 @@ def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
     memory_hits = sum(step.memory_hits for step in steps)
     if memory_hits:
         blame += f"; {memory_hits} reached the limit of a device's memory"
-    return Verdict(
-        VerdictKind.FAIL,
+    return Ground(
+        Rank.REFUTED,
         f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",
         "read the error in the report, or try the workload alone: scaletest worker --once"
         + _smaller(plan, steps),
@@ -104,36 +109,37 @@ def _smaller(plan: Plan, steps: Sequence[Step]) -> str:
     return ""
 
 
-def _damaged(steps: Sequence[Step]) -> Verdict | None:
-    """INVALID where a measurement is incomplete: a worker died, the run was ended, a file was
-    cut.
-    """
+def _lost(steps: Sequence[Step]) -> Ground | None:
+    """Not the subject where records are missing, or too many: a file was cut."""
     for step in steps:
+        at = workers_text(step.workers)
         for measured in step.samples:
-            if measured.measurement.stop == Stop.ENDED:
-                reason = f"the measurement with {workers_text(step.workers)} was cut short"
-                return Verdict(VerdictKind.INVALID, reason, RESUME)
             if measured.lost:
-                at = workers_text(step.workers)
                 reason = f"{-measured.lost} records with {at} are too many"
                 if measured.lost > 0:
                     count = measured.measurement.requests
                     reason = f"{measured.lost} of {count} records with {at} are missing"
-                return Verdict(
-                    VerdictKind.INVALID, reason, "measure what is damaged again: --resume"
-                )
+                remedy = "measure what is damaged again: --resume"
+                return Ground(Rank.NOT_THE_SUBJECT, reason, remedy)
     return None
 
 
-def _stalled(steps: Sequence[Step]) -> Verdict | None:
-    """INVALID where a worker stopped during a step, since fewer workers than planned did the
-    rest.
-    """
+def _cut_short(steps: Sequence[Step]) -> Ground | None:
+    """Open where a measurement is incomplete: a worker died, or the run was ended."""
+    for step in steps:
+        if any(measured.measurement.stop == Stop.ENDED for measured in step.samples):
+            reason = f"the measurement with {workers_text(step.workers)} was cut short"
+            return Ground(Rank.OPEN, reason, RESUME)
+    return None
+
+
+def _stalled(steps: Sequence[Step], doubt: Rank) -> Ground | None:
+    """Doubt where a worker stopped during a step, since fewer workers than planned did the rest."""
     for step in steps:
         for measured in _doubtful(step):
             if measured.stall:
-                return Verdict(
-                    VerdictKind.INVALID,
+                return Ground(
+                    doubt,
                     f"with {workers_text(step.workers)}, {measured.stall.worker} finished nothing"
                     f" in the last {measured.stall.silent_s:.1f} s, much longer than any request"
                     " took",
@@ -143,22 +149,22 @@ def _stalled(steps: Sequence[Step]) -> Verdict | None:
     return None
 
 
-def _tester(steps: Sequence[Step]) -> Verdict | None:
-    """INVALID where the tester was measured instead of the workload, since that can cause any
-    ratio.
+def _tester(steps: Sequence[Step], doubt: Rank) -> Ground | None:
+    """Not the subject where the tester was measured instead of the workload; doubt where the client
+    may have been late.
     """
     for step in steps:
         at = workers_text(step.workers)
         if step.overhead_share > MOST_OVERHEAD:
-            return Verdict(
-                VerdictKind.INVALID,
+            return Ground(
+                Rank.NOT_THE_SUBJECT,
                 f"with {at} the tester itself cost {step.overhead_share:.0%} of a request's time",
                 "use longer requests, or run the client and Redis on machines of their own",
             )
         for measured in step.samples:
             if measured.little is not None and not LITTLE[0] <= measured.little <= LITTLE[1]:
-                return Verdict(
-                    VerdictKind.INVALID,
+                return Ground(
+                    doubt,
                     f"with {at} the records show {measured.little:.2f} of the requests in flight "
                     "(Little's law): records are missing, or the client could not keep up",
                     "run the client on a machine of its own, or use longer requests",
@@ -180,8 +186,8 @@ def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | No
     return None
 
 
-def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> Verdict | None:
-    """FAIL where a doubling fails, with its cause."""
+def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> Ground | None:
+    """Refuted where a doubling fails, with its cause."""
     failed = failed_doubling(plan, steps)
     if failed is None or failed[1].ratio is None:
         return None
@@ -195,38 +201,32 @@ def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> V
         f" their run times with those of {workers_text(before.workers)}"
     )
     if causes and causes.sentence:
-        return Verdict(VerdictKind.FAIL, f"{reason}. {causes.sentence}", causes.remedy or remedy)
-    return Verdict(VerdictKind.FAIL, reason, remedy)
+        return Ground(Rank.REFUTED, f"{reason}. {causes.sentence}", causes.remedy or remedy)
+    return Ground(Rank.REFUTED, reason, remedy)
 
 
-def _missing(
-    plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference]
-) -> Verdict | None:
-    """INVALID where a step is missing, has too few requests, or was not steady."""
+def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference]) -> Ground | None:
+    """Open where a step is missing, has too few requests, or was not steady."""
     longer = "give a longer --max-step"
     if plan.step_s:
         longer = f"give a longer --step-time than {plan.step_s:g} s"
     for step in steps:
         if step.throughput.completions == 0:
             reason = f"no request was completed with {workers_text(step.workers)}"
-            return Verdict(VerdictKind.INVALID, reason, f"{longer}, or correct --seconds")
+            return Ground(Rank.OPEN, reason, f"{longer}, or correct --seconds")
         if not step.throughput.enough:
-            return Verdict(
-                VerdictKind.INVALID, _too_few(plan, step), f"{longer}, or correct --seconds"
-            )
+            return Ground(Rank.OPEN, _too_few(plan, step), f"{longer}, or correct --seconds")
         at = f"with {workers_text(step.workers)}"
         for measured in _doubtful(step):
             if measured.drift.unsteady:
                 reason = f"{at} throughput changed by {measured.drift.shift:+.1%} while measured"
-                return Verdict(VerdictKind.INVALID, reason, _steadier(measured, disturbed))
+                return Ground(Rank.OPEN, reason, _steadier(measured, disturbed))
             if not measured.settled:
                 reason = f"{at} throughput had not settled by the end of the step"
                 remedy = f"{longer}, or say how long warming up takes with --warmup"
-                return Verdict(VerdictKind.INVALID, reason, remedy)
+                return Ground(Rank.OPEN, reason, remedy)
     if not _complete(plan, steps):
-        return Verdict(
-            VerdictKind.INVALID, "not every step was measured", "run it again to the end"
-        )
+        return Ground(Rank.OPEN, "not every step was measured", "run it again to the end")
     return None
 
 
@@ -265,10 +265,10 @@ def _steadier(sample: MeasuredStep, disturbed: Sequence[Interference]) -> str:
 
 def _undecided(
     plan: Plan, steps: Sequence[Step], shared: Sharing | None, disturbed: Sequence[Interference]
-) -> Verdict | None:
-    """INVALID where an interval is too wide to decide a doubling, or the best number per device."""
+) -> Ground | None:
+    """Open where an interval is too wide to decide a doubling, or the best number per device."""
     if shared and shared.vague:
-        return Verdict(VerdictKind.INVALID, shared.vague, _sharper(plan, steps))
+        return Ground(Rank.OPEN, shared.vague, _sharper(plan, steps))
     for before, step in itertools.pairwise(steps):
         ratio = step.ratio
         if ratio and ratio.kind is VerdictKind.INVALID:
@@ -285,12 +285,12 @@ def _undecided(
                     f"; {_slow(before, step)} is too few to know whether more workers make them"
                     " more frequent"
                 )
-            return Verdict(VerdictKind.INVALID, reason, _sharper(plan, (before, step)))
+            return Ground(Rank.OPEN, reason, _sharper(plan, (before, step)))
     return None
 
 
-def _changed(at: str, ratio: Ratio, disturbance: str) -> Verdict:
-    """INVALID since the machine changed during the run, not steadily, so the two ways do not cancel
+def _changed(at: str, ratio: Ratio, disturbance: str) -> Ground:
+    """Open since the machine changed during the run, not steadily, so the two ways do not cancel
     it.
 
     disturbance: what disturbed the two steps, "" where that is unknown.
@@ -298,8 +298,8 @@ def _changed(at: str, ratio: Ratio, disturbance: str) -> Verdict:
     cure = f"find what changed ({CHANGES})"
     if disturbance:
         cure = f"{disturbance}: end that"
-    return Verdict(
-        VerdictKind.INVALID,
+    return Ground(
+        Rank.OPEN,
         f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down, so the"
         f" machine changed between them, and {ratio.wanted:.2f} is neither reached nor missed",
         f"{cure}, and run it again",
@@ -315,14 +315,14 @@ def _slow(before: Step, step: Step) -> str:
     return f"{' and '.join(counts)} took more than {SLOW:g} times as long as usual, which"
 
 
-def _unlike(steps: Sequence[Step]) -> Verdict | None:
-    """INVALID where a base was too slow, since that makes every ratio good, whatever workers
+def _unlike(steps: Sequence[Step]) -> Ground | None:
+    """Open where a base was too slow, since that makes every ratio good, whatever workers
     share.
     """
     lines = too_good(steps, MOST_TOO_GOOD)
     remedy = "compare run times by worker and device, and measure with --repeats 3"
     if lines:
-        return Verdict(VerdictKind.INVALID, lines[0], remedy)
+        return Ground(Rank.OPEN, lines[0], remedy)
     return None
 
 

@@ -17,7 +17,7 @@ Without N a threshold holds when it holds at every step, and the worst step is s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,7 +28,8 @@ from scaletest.analysis.estimate import Estimate, finite
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
 from scaletest.analysis.scaling import MeasuredThroughput, scaling
 from scaletest.analysis.steps import Step
-from scaletest.model import Plan, Verdict, VerdictKind
+from scaletest.analysis.verdict_order import Ground, Rank
+from scaletest.model import Plan, VerdictKind
 from scaletest.model.digits import short
 from scaletest.model.threshold import METRICS, PERCENTILES, Threshold, parse
 
@@ -36,6 +37,8 @@ from scaletest.model.threshold import METRICS, PERCENTILES, Threshold, parse
 _ORDER = (VerdictKind.FAIL, VerdictKind.INVALID, VerdictKind.PASS)
 # The rule that ends a step looks at throughput alone, so a larger --max-step would not help.
 _LONGER = "measure longer, with --step-time or a smaller --precision, or more often, with --repeats"
+# Remedy for a bound that is refuted.
+LIMITED = "find what limits it there, or set another threshold"
 # coefficient -> (low, value, high)
 Coefficients = Mapping[str, tuple[float, float, float]]
 
@@ -86,20 +89,21 @@ def evaluate_thresholds(
     return tuple(_evaluate(each, plan, steps, coefficients or {}) for each in thresholds)
 
 
-def verdict_of(results: Sequence[ThresholdResult], kind: VerdictKind) -> Verdict | None:
-    """The verdict that thresholds of that kind, FAIL or INVALID, call for; None without one."""
-    results_of_kind = [result for result in results if result.kind is kind]
-    if not results_of_kind:
+# The kind of the results that make a ground of a rank.
+_KINDS = {Rank.REFUTED: VerdictKind.FAIL, Rank.OPEN: VerdictKind.INVALID}
+
+
+def ground_of(results: Sequence[ThresholdResult], rank: Rank) -> Ground | None:
+    """The ground that refuted, or undecided, thresholds are; None without one."""
+    relevant = [result for result in results if result.kind is _KINDS[rank]]
+    if not relevant:
         return None
     state = "undecided"
-    if kind is VerdictKind.FAIL:
+    if rank is Rank.REFUTED:
         state = "not met"
-    first = f"{results_of_kind[0].text}: {results_of_kind[0].reason}"
-    return Verdict(
-        kind,
-        f"{len(results_of_kind)} of {len(results)} thresholds {state}: {first}",
-        results_of_kind[0].remedy,
-    )
+    first = relevant[0]
+    count = f"{len(relevant)} of {len(results)} thresholds {state}"
+    return Ground(rank, f"{count}: {first.text}: {first.reason}", first.remedy)
 
 
 def _evaluate(
@@ -154,13 +158,30 @@ def _judge(threshold: Threshold, measure: _Measure, workers: int | None) -> Thre
         return ThresholdResult(
             text, VerdictKind.INVALID, at + measure.missing, measure.remedy, workers
         )
-    ends = [threshold.holds(end) for end in (estimate.low, estimate.value, estimate.high)]
-    kind, remedy = VerdictKind.INVALID, measure.remedy
+    return judge_interval(
+        text, threshold.holds, estimate, at + _shown(threshold, estimate), measure.remedy, workers
+    )
+
+
+def judge_interval(
+    text: str,
+    holds: Callable[[float], bool],
+    estimate: Estimate,
+    reason: str,
+    undecided: str,
+    workers: int | None = None,
+    refuted: str = LIMITED,
+) -> ThresholdResult:
+    """Whether all of an interval meets a threshold, or none of it.
+
+    undecided, refuted: the remedy where only a part of it does, or none.
+    """
+    ends = [holds(end) for end in (estimate.low, estimate.value, estimate.high)]
+    kind, remedy = VerdictKind.INVALID, undecided
     if all(ends):
         kind, remedy = VerdictKind.PASS, ""
     elif not any(ends):
-        kind, remedy = VerdictKind.FAIL, "find what limits it there, or set another threshold"
-    reason = at + _shown(threshold, estimate)
+        kind, remedy = VerdictKind.FAIL, refuted
     return ThresholdResult(
         text, kind, reason, remedy, workers, estimate.value, estimate.low, estimate.high
     )

@@ -1,10 +1,3 @@
-"""Runs on disk: one folder a run, written as it goes, read again by reports, comparisons and a
-resumed run.
-
-Knows files and the model, nothing of Redis, of statistics or of how a run is made.
+"""What runs are made with, on disk and in databases: files for their owner's eyes, the environment
+of a run, and samples as SQL.
 """
-
-from scaletest.archive.folder import RunFolder, Stored, default_root
-from scaletest.archive.runs import find
-
-__all__ = ["RunFolder", "Stored", "default_root", "find"]

@@ -15,7 +15,7 @@ from scaletest.model.errors import UsageError
 from scaletest.report import formats
 
 if TYPE_CHECKING:
-    from scaletest.report.benchmarks import BenchmarkRun
+    from scaletest.analysis.benchmark_run import BenchmarkRun
 
 
 @click.group("bench")
@@ -181,11 +181,10 @@ def part(role: str, index: int, folder: Path, scratch: Path) -> int:
 @options.output
 def list_runs(output: str) -> None:
     """List the runs of benchmarks of this user, the oldest first."""
-    from scaletest.archive import default_root
-    from scaletest.archive.benchmarks import BenchmarkFolder, is_benchmark
-    from scaletest.archive.runs import runs
+    from scaletest.benchmarks.folder import BenchmarkFolder, is_benchmark
     from scaletest.benchmarks.runner import counts
     from scaletest.model.errors import ScaletestError
+    from scaletest.runs.places import default_root, runs
 
     rows = []
     for folder in runs(default_root(os.environ)):
@@ -198,7 +197,7 @@ def list_runs(output: str) -> None:
             "what": None,
         }
         try:
-            found = BenchmarkFolder(folder.path).benchmarks()
+            found = BenchmarkFolder(folder).load()
             number = counts(found.plan, found.ended)
             row |= {"name": found.plan.name, "what": found.plan.workload, "count": number.count}
             row |= {
@@ -288,10 +287,11 @@ def compare(base: str, candidate: str, tolerance: float, force: bool, output: st
 
     Exit code 0 PASS: none is worse. 3 FAIL: one is. 4 INVALID: undecided.
     """
-    from scaletest.report.benchmark_comparison import compared, lines
+    from scaletest.analysis.benchmark_compare import compare_benchmarks
+    from scaletest.report.benchmark_comparison import lines
 
     sides = _run(base), _run(candidate)
-    found = compared(*sides, tolerance, force=force)
+    found = compare_benchmarks(*sides, tolerance, force=force)
     if output != "table":
         options.show(found.to_dict(), output)
     else:

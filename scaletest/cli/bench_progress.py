@@ -8,11 +8,11 @@ from types import TracebackType
 from rich.console import Console
 from rich.text import Text
 
+from scaletest.analysis.benchmark_run import permutation_text
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.render.text import clean
 from scaletest.render.units import quantity
-from scaletest.report.benchmarks import words
 
 
 class Progress:
@@ -52,7 +52,7 @@ class Progress:
                 self._status.update(Text(clean(line)))
 
     def _line(self, benchmark: Benchmark, ended: BenchmarkResult) -> str:
-        what = words(self._plan.permutations[benchmark.permutation])
+        what = permutation_text(self._plan.permutations[benchmark.permutation])
         first = (
             f"{self._ended}/{len(self._plan.benchmarks)} "
             f" {benchmark.name}{f' ({clean(what, 60)})' if what else ''}"

@@ -8,7 +8,6 @@ import fcntl
 import os
 import signal
 import sys
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,16 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scaletest.cli import options
+from scaletest.cli import stored as stored_runs
 from scaletest.cli.output import echo
 from scaletest.documents import reader
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
-    from scaletest.archive.benchmarks import BenchmarkFolder
+    from scaletest.analysis.benchmark_run import BenchmarkRun
     from scaletest.benchmarks.executor import Executor
+    from scaletest.benchmarks.folder import BenchmarkFolder
     from scaletest.kinds.plan import BenchmarkPlan
-    from scaletest.report.benchmarks import BenchmarkRun
 
 _OF_A_SET = {"repetitions": "repetitions", "seed": "seed", "warm_up": "warmUp"}
 _RESUMED = {"resume", "output", "queue", "namespace", "redis_url", "scratch", "no_causes"}
@@ -34,42 +34,40 @@ _RESUMED = {"resume", "output", "queue", "namespace", "redis_url", "scratch", "n
 
 def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
     """Run what the command line asks for; the run as it then lies on disk."""
-    from scaletest import archive
-    from scaletest.archive import default_root
-    from scaletest.archive.benchmarks import BenchmarkFolder, is_benchmark
-    from scaletest.report.benchmarks import read
+    from scaletest.archive.environment import environment
+    from scaletest.benchmarks.folder import BenchmarkFolder, is_benchmark
+    from scaletest.benchmarks.run_type import judge
+    from scaletest.runs.folder import RunFolder
+    from scaletest.runs.places import new_path
 
     if given["resume"]:
         options.refuse_beside("--resume", allowed=_RESUMED)
-        found = archive.find(given["resume"], os.environ)
+        found = stored_runs.find(given["resume"])
         if not is_benchmark(found):
             raise UsageError(
                 f"run {found.name} is none of benchmarks: it is a {found.kind} run",
                 hint="name another run",
             )
-        folder = BenchmarkFolder(found.path)
-        with folder.locked(), _executor(given, folder) as executor:
+        folder = BenchmarkFolder(found)
+        with folder.files.locked(), _executor(given, folder) as executor:
             look = _look(given)
-            stored = folder.benchmarks()
+            stored = folder.load()
             folder.forget(stored)
             noticed = [*wire.texts(stored.result.get("noticed")), *_noticed(look)]
             _go_on(
                 folder, replace(stored.plan, paused=False), dict(stored.ended), executor, noticed
             )
-        return read(folder)
+        return judge(folder)
     if not what:
         raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or --resume RUN")
     document = _document(what, given)
-    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
-    folder = BenchmarkFolder(
-        given["run_dir"] or default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}"
-    )
+    folder = BenchmarkFolder(RunFolder(new_path(os.environ, given["run_dir"])))
     with _executor(given, folder) as executor:
         look = _look(given)
         plan = _plan(document, executor)
-        BenchmarkFolder.create(folder.path)
-        with folder.locked():
-            folder.start(plan, sys.argv, _where(plan, given))
+        RunFolder.create(folder.path)
+        with folder.files.locked():
+            folder.files.begin(plan, {**environment(sys.argv), **_where(plan, given)})
             if plan.paused:
                 echo(
                     f"paused; go on with: scaletest bench run --resume {_known_as(folder)}",
@@ -77,7 +75,7 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
                 )
             else:
                 _go_on(folder, plan, {}, executor, _noticed(look))
-    return read(folder)
+    return judge(folder)
 
 
 def _look(given: Mapping[str, Any]) -> Callable[[], Sequence[str]]:
@@ -101,9 +99,9 @@ def _noticed(look: Callable[[], Sequence[str]]) -> list[str]:
 
 def _known_as(folder: BenchmarkFolder) -> str:
     """What --resume takes: the name where runs are, the path anywhere else."""
-    from scaletest.archive import default_root
+    from scaletest.runs.places import default_root, reference
 
-    return folder.name if folder.path.parent == default_root(os.environ) else str(folder.path)
+    return reference(folder.path, default_root(os.environ))
 
 
 def _where(plan: BenchmarkPlan, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,10 +136,10 @@ def _go_on(
     noticed: Sequence[str],
 ) -> None:
     """Run what has not ended yet, and write the result. noticed: warnings from before the run."""
-    from scaletest.archive.benchmarks import StoredBenchmarks
+    from scaletest.analysis.benchmark_run import evaluate_benchmarks
     from scaletest.benchmarks.runner import counts, run
     from scaletest.cli.bench_progress import Progress
-    from scaletest.report.benchmarks import of
+    from scaletest.runs.folder import RESULT
 
     with Progress(plan, len(ended)) as progress, _interrupts():
         try:
@@ -153,10 +151,9 @@ def _go_on(
             )
         finally:
             found = counts(plan, ended)
-            verdict = of(
-                folder.name, str(folder.path), StoredBenchmarks(plan, {}, ended, {})
-            ).verdict
-            folder.result(
+            verdict = evaluate_benchmarks(plan, ended).verdict
+            folder.files.write(
+                RESULT,
                 {
                     "schema_version": 1,
                     "verdict": verdict.to_dict(),
@@ -171,7 +168,7 @@ def _go_on(
                     "finished": (
                         datetime.now(UTC).isoformat(timespec="seconds") if found.finished else None
                     ),
-                }
+                },
             )
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from scaletest.cluster.proxy import Direct, ServiceProxy
     from scaletest.cluster.rights import Right
     from scaletest.model import Plan
-    from scaletest.validation import Backend, Load, ReadSamples, ValidationRunner
+    from scaletest.validation.interfaces import Backend, Load
+    from scaletest.validation.runner import ValidationRunner
+    from scaletest.validation.samples import ReadSamples
 
 F = TypeVar("F", bound=Callable[..., Any])
 

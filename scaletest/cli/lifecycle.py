@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,9 +48,9 @@ def submit(**given: Any) -> int:
     reached.
     """
     from scaletest.cluster.connection import connect
-    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.folder import LifecycleFolder
 
-    store = Store(given["output_dir"])
+    store = LifecycleFolder(given["output_dir"])
     if given["dry_run"]:
         plan = own.plan_for(store, given, "default")
         options.show(own.workloads_of(plan).make(next(plan.names())), "yaml")
@@ -103,9 +104,9 @@ def sample(**given: Any) -> None:
     arrived.
     """
     from scaletest.lifecycle.backend import read
-    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.folder import LifecycleFolder
 
-    store = Store(given["output_dir"])
+    store = LifecycleFolder(given["output_dir"])
     plan = store.plan()
     project = given["project"] or plan.project
     if project != plan.project:
@@ -173,12 +174,15 @@ def run(**given: Any) -> int:
     from scaletest.analysis.lifecycle.judge import parse
     from scaletest.cli.lifecycle_files import show
     from scaletest.cluster.connection import connect
-    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.folder import LifecycleFolder
+    from scaletest.model.lifecycle_plan import KIND
+    from scaletest.runs.places import new_path
+    from scaletest.runs.registry import TYPES
 
     for text in given["thresholds"]:
         parse(text)
     cluster = connect(given["namespace"], given["context"])
-    store = Store(given["output_dir"] or _new_folder())
+    store = LifecycleFolder(new_path(os.environ, given["output_dir"], TYPES[KIND].place))
     plan = own.plan_for(store, given, cluster.namespace)
     with work.stopping() as stop:
         tool, fresh = (
@@ -242,8 +246,8 @@ def observe(**given: Any) -> int:
     """Measure somebody else's workloads: watch pods by their labels, submit nothing."""
     from scaletest.cli.lifecycle_files import show
     from scaletest.cluster.connection import connect
+    from scaletest.lifecycle.folder import LifecycleFolder
     from scaletest.lifecycle.plan import LifecyclePlan, new_run
-    from scaletest.lifecycle.store import Store
 
     cluster = connect(given["namespace"], given["context"])
     version, _, kind = given["kind"].rpartition("/")
@@ -251,7 +255,7 @@ def observe(**given: Any) -> int:
         raise UsageError(
             f"--object is {given['kind']!r}", hint="give VERSION/KIND, as in batch/v1/Job"
         )
-    store = Store(given["output_dir"])
+    store = LifecycleFolder(given["output_dir"])
     store.make()
     if store.planned and not store.plan().selector:
         raise UsageError(f"{store.path} holds a run that submits", hint="give another --output-dir")
@@ -278,9 +282,9 @@ def observe(**given: Any) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(output_dir: Path, context: str, yes: bool) -> None:
     """Delete the objects that a run submitted, and what they own. The folder stays."""
-    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.folder import LifecycleFolder
 
-    plan = Store(output_dir).plan()
+    plan = LifecycleFolder(output_dir).plan()
     if plan.selector:
         raise UsageError(
             "the run was only observed: its objects are not ours to delete",
@@ -300,15 +304,3 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
 
 for _one in (plot, report, compare):
     command.add_command(_one)
-
-
-def _new_folder() -> Path:
-    import os
-    import secrets
-    from datetime import UTC, datetime
-
-    from scaletest.archive import default_root
-    from scaletest.archive.lifecycles import root
-
-    name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{secrets.token_hex(2)}"
-    return root(default_root(os.environ)) / name

@@ -17,7 +17,7 @@ from scaletest.report import formats
 
 if TYPE_CHECKING:
     from scaletest.analysis.lifecycle.result import LifecycleResult
-    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.folder import LifecycleFolder
     from scaletest.render.contents import Report
 
 
@@ -38,14 +38,14 @@ def plot(**given: Any) -> None:
 
     Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
     """
-    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.folder import LifecycleFolder
 
-    store = Store(given["output_dir"])
+    store = LifecycleFolder(given["output_dir"])
     for path in _draw(store, own.result_of(store, given), given):
         echo(f"{path} written", err=True)
 
 
-def _draw(store: Store, result: LifecycleResult, given: dict[str, Any]) -> list[Path]:
+def _draw(store: LifecycleFolder, result: LifecycleResult, given: dict[str, Any]) -> list[Path]:
     """The table, and the picture; UsageError when it cannot be drawn."""
     from scaletest.report.lifecycle import figures, png
 
@@ -82,16 +82,16 @@ def report(form: str | None, output: Path, **given: Any) -> int:
 
     Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
-    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.folder import LifecycleFolder
 
-    store = Store(given["output_dir"])
+    store = LifecycleFolder(given["output_dir"])
     result = stored.lifecycle(store.path, lambda: own.result_of(store, given))
     shown = _report(store, result, given["times"])
     stored.deliver(shown, form, output)
     return result.verdict.kind.exit_code
 
 
-def _report(store: Store, result: LifecycleResult, times: str = "watch") -> Report:
+def _report(store: LifecycleFolder, result: LifecycleResult, times: str = "watch") -> Report:
     from scaletest.report.lifecycle import LifecycleRun, lifecycle_report
 
     run = LifecycleRun(
@@ -106,12 +106,12 @@ def _report(store: Store, result: LifecycleResult, times: str = "watch") -> Repo
     return lifecycle_report(run)
 
 
-def stored_report(store: Store) -> Report:
+def stored_report(store: LifecycleFolder) -> Report:
     """A run, judged anew without thresholds of this command line unless it is still measured."""
     return _report(store, stored.lifecycle(store.path, lambda: own.result_of(store, {})))
 
 
-def show(store: Store, given: dict[str, Any], interrupted: str) -> int:
+def show(store: LifecycleFolder, given: dict[str, Any], interrupted: str) -> int:
     """After a run: write its table, picture and page, print the result; the exit code."""
     result = own.result_of(store, given, interrupted)
     shown = _report(store, result)
@@ -147,10 +147,10 @@ def compare(base: Path, candidate: Path, tolerance: float, output: str) -> int:
     Exit code 0 PASS, 3 FAIL: a step is slower, 4 INVALID.
     """
     from scaletest.analysis.lifecycle.compare import compare as compared
-    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.folder import LifecycleFolder
     from scaletest.render.numbers import seconds
 
-    before, after = (own.result_of(Store(path), {}) for path in (base, candidate))
+    before, after = (own.result_of(LifecycleFolder(path), {}) for path in (base, candidate))
     found = compared(before, after, tolerance)
     if output != "table":
         options.show(found.to_dict(), output)
@@ -166,5 +166,5 @@ def compare(base: Path, candidate: Path, tolerance: float, output: str) -> int:
     return found.verdict.kind.exit_code
 
 
-def _project(store: Store) -> str:
+def _project(store: LifecycleFolder) -> str:
     return store.plan().project if store.planned else ""

@@ -14,8 +14,8 @@ from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
     from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection
+    from scaletest.lifecycle.folder import LifecycleFolder
     from scaletest.lifecycle.plan import LifecyclePlan
-    from scaletest.lifecycle.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 TYPES = (
@@ -42,13 +42,12 @@ def folder(context: click.Context, parameter: click.Parameter, value: Path | Non
     """A folder; else LAST or the end of a name, of runs that `run` keeps and imports."""
     import os
 
-    from scaletest.archive import default_root
-    from scaletest.archive.lifecycles import LifecycleFolder
-    from scaletest.archive.runs import runs
+    from scaletest.model.lifecycle_plan import KIND
+    from scaletest.runs.places import default_root, runs
 
     if value is None or value.exists() or value.name != str(value):
         return value
-    there = [one.path for one in runs(default_root(os.environ)) if isinstance(one, LifecycleFolder)]
+    there = [one.path for one in runs(default_root(os.environ)) if one.layout.kind == KIND]
     matching = (
         there[-1:]
         if str(value) == "LAST"
@@ -333,7 +332,7 @@ PACE = {
 }
 
 
-def plan_for(store: Store, given: dict[str, Any], namespace: str) -> LifecyclePlan:
+def plan_for(store: LifecycleFolder, given: dict[str, Any], namespace: str) -> LifecyclePlan:
     """The plan of a new folder, or the stored one with the pace that was typed.
 
     UsageError when another typed option differs from it.
@@ -387,7 +386,9 @@ def view_of(given: dict[str, Any]) -> WorkloadSelection:
     return WorkloadSelection(given["skip_errors"], given["head"], given["tail"], given["times"])
 
 
-def result_of(store: Store, given: dict[str, Any], interrupted: str = "") -> LifecycleResult:
+def result_of(
+    store: LifecycleFolder, given: dict[str, Any], interrupted: str = ""
+) -> LifecycleResult:
     """Everything in the folder's files; without a plan they are those of the original tool."""
     from scaletest.analysis.lifecycle.judge import parse
     from scaletest.analysis.lifecycle.result import WorkloadSelection, result
@@ -423,7 +424,7 @@ def result_of(store: Store, given: dict[str, Any], interrupted: str = "") -> Lif
     )
 
 
-def heading(store: Store) -> str:
+def heading(store: LifecycleFolder) -> str:
     """What was run, in one line."""
     if not store.planned:
         return f"lifecycle of {store.path}, from files of the Run:ai scale test tool"

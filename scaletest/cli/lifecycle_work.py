@@ -17,8 +17,8 @@ from scaletest.model.errors import ScaletestError
 if TYPE_CHECKING:
     from scaletest.analysis.lifecycle.books import LifecycleProgress
     from scaletest.cluster.raw import Raw
+    from scaletest.lifecycle.folder import LifecycleFolder
     from scaletest.lifecycle.plan import LifecyclePlan
-    from scaletest.lifecycle.store import Store
     from scaletest.lifecycle.submitting import Tool
 
 CONNECTIONS = 300
@@ -45,7 +45,7 @@ def prepare(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) 
 
 
 def submit_all(
-    plan: LifecyclePlan, store: Store, tool: Tool, stop: threading.Event, *, fresh: bool
+    plan: LifecyclePlan, store: LifecycleFolder, tool: Tool, stop: threading.Event, *, fresh: bool
 ) -> Counter[bool]:
     """Carry the plan out; how many were accepted, and not. fresh: the plan was made just now."""
     from scaletest.lifecycle.sampling import steady
@@ -58,7 +58,7 @@ def submit_all(
 
 def follow(
     plan: LifecyclePlan,
-    store: Store,
+    store: LifecycleFolder,
     context: str,
     stop: threading.Event,
     timeout_s: float,
@@ -78,7 +78,7 @@ def follow(
 
 def run_all(
     plan: LifecyclePlan,
-    store: Store,
+    store: LifecycleFolder,
     tool: Tool,
     raw: Raw,
     timeout_s: float,

@@ -17,7 +17,7 @@ from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.verdict import VerdictKind
 
 if TYPE_CHECKING:
-    from scaletest.archive import RunFolder
+    from scaletest.runs.folder import RunFolder
 
 
 @click.group("runs")
@@ -33,8 +33,7 @@ def command() -> None:
 @options.output
 def list_runs(output: str) -> None:
     """List the runs of this user, the oldest first."""
-    from scaletest.archive import default_root
-    from scaletest.archive.runs import runs
+    from scaletest.runs.places import default_root, runs
 
     root = default_root(os.environ)
     rows = [_row(folder) for folder in runs(root)]
@@ -83,7 +82,7 @@ def export(run: str, file: Path) -> None:
 
     The same run gives the same bytes.
     """
-    from scaletest.archive import transfer
+    from scaletest.runs import transfer
 
     folder = stored.find(run)
     transfer.export(folder, file)
@@ -110,8 +109,9 @@ def import_run(file: Path, name: str, max_size: float) -> None:
     """Take a run from a file that export wrote. The file is not trusted: only a run's own files are
     read.
     """
-    from scaletest.archive import default_root, transfer
     from scaletest.model import checks
+    from scaletest.runs import transfer
+    from scaletest.runs.places import default_root
 
     most = checks.number(max_size, "the largest size in MB", maximum=1e9)
     folder = transfer.import_run(file, default_root(os.environ), name, int(most * 1e6))
@@ -127,11 +127,11 @@ def sql(run: str, where: str) -> None:
 
     Steps that are there already are left as they are.
     """
-    from scaletest.archive.saturation import SaturationFolder
     from scaletest.cli import saturate_sql
     from scaletest.render.numbers import plural
+    from scaletest.saturation.folder import SaturationFolder
 
-    folder = SaturationFolder(stored.find(run).path)
+    folder = SaturationFolder(stored.find(run))
     count = saturate_sql.filled(folder, where)
     echo(f"{folder.name}: {plural(count, 'step')} written to {saturate_sql.public(where)}")
 
@@ -164,6 +164,8 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
 
 def _row(folder: RunFolder) -> dict[str, Any]:
     """One run for the list; what cannot be read is null, and `problem` says why."""
+    from scaletest.runs.registry import summary
+
     in_use = folder.in_use
     row: dict[str, Any] = {
         "run": folder.name,
@@ -178,7 +180,7 @@ def _row(folder: RunFolder) -> dict[str, Any]:
         "problem": "",
     }
     try:
-        plan, environment, result = folder.summary()
+        plan, environment, result = summary(folder)
     except (ScaletestError, OSError) as error:
         return {**row, "problem": str(error)}
     stored_verdict = result.get("verdict")

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from scaletest.analysis.saturation.forecast import SaturationForecast
-    from scaletest.archive.saturation import SaturationFolder
     from scaletest.cli.saturate_target import Target
     from scaletest.model.saturation import SaturationPlan
-    from scaletest.saturation import ProgressListener, Runner, StepStore
+    from scaletest.saturation.folder import SaturationFolder
+    from scaletest.saturation.runner import ProgressListener, Runner, StepStore
 
 
 @click.command(
@@ -72,15 +72,18 @@ def command(**given: Any) -> int:
 def _saturate(plan: SaturationPlan, given: dict[str, Any]) -> int:
     from rich.console import Console
 
-    from scaletest.archive.saturation import SaturationFolder
+    from scaletest.archive.environment import environment
     from scaletest.cli.saturate_sql import Database
     from scaletest.cli.saturate_target import target
     from scaletest.report import progress
+    from scaletest.runs.folder import RunFolder
+    from scaletest.runs.places import new_path
+    from scaletest.saturation.folder import SaturationFolder
 
     with ExitStack() as before:
         found = target(given, plan)
         saturate_options.prepare_originals(given)
-        path = saturate_options.run_path(given)
+        path = new_path(os.environ, given["run_dir"])
         teller = progress.choose(
             Console(stderr=True, highlight=False), plain=given["progress"] == "plain"
         )
@@ -88,10 +91,10 @@ def _saturate(plan: SaturationPlan, given: dict[str, Any]) -> int:
         database = Database(given, plan, path.name, teller.step)
         before.callback(database.close)
         database.open()
-        folder = SaturationFolder(SaturationFolder.create(path).path)
+        folder = SaturationFolder(RunFolder.create(path))
         before.callback(folder.forget_empty)
-        before.enter_context(folder.locked())
-        folder.begin(plan, saturate_options.public(sys.argv))
+        before.enter_context(folder.files.locked())
+        folder.files.begin(plan, environment(saturate_options.public(sys.argv)))
         code = _measure(plan, given, found, (folder, database), teller)
         lacking = database.finish(folder)
         teller.close()
@@ -112,7 +115,8 @@ def _measure(
     from scaletest.analysis.saturation.sequence import SaturationSequence
     from scaletest.model.errors import AgentLost
     from scaletest.report.saturation.run import with_noticed
-    from scaletest.saturation import Runner
+    from scaletest.runs.folder import RESULT
+    from scaletest.saturation.runner import Runner
     from scaletest.saturation.watched import Watched
 
     ends: list[str] = []
@@ -147,7 +151,8 @@ def _measure(
             result = conclude(SaturationSequence(plan), lost=error.message)  # before the first step
         said = {"lines": lines, **({"replicas": found.replicas} if found.replicas else {})}
         extra = {"extra": said} if lines else {}
-        stores[0].result({**with_noticed(result, noticed).to_dict(), "noticed": noticed, **extra})
+        document = {**with_noticed(result, noticed).to_dict(), "noticed": noticed, **extra}
+        stores[0].files.write(RESULT, document)
     lost = runner.lost if runner else None
     return lost.exit_code if lost else result.verdict.kind.exit_code
 
@@ -163,10 +168,10 @@ def _look(target: Target) -> Callable[[], list[str]]:
 
 def show(form: str, folder: SaturationFolder) -> None:
     """Print the run in the form that was asked for."""
-    from scaletest.archive import default_root
     from scaletest.report.saturation.run import read
+    from scaletest.runs.places import default_root
 
-    run = read(folder.path, default_root(os.environ))
+    run = read(folder, default_root(os.environ))
     if form == "table":
         from scaletest.report.saturation import saturation_report
 

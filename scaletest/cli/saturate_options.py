@@ -5,10 +5,7 @@ Flags and environment variables come before a plan file (`saturate_file`).
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,8 +16,8 @@ from scaletest.model.errors import UsageError
 from scaletest.model.secrets import HIDDEN, masked
 
 if TYPE_CHECKING:
-    from scaletest.archive.saturation import SaturationFolder
     from scaletest.model.saturation import SaturationPlan
+    from scaletest.saturation.folder import SaturationFolder
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SECRETS = ("--header", "-H")
@@ -466,16 +463,6 @@ def public(words: Sequence[str]) -> list[str]:
     return found
 
 
-def run_path(given: dict[str, Any]) -> Path:
-    """The folder of a new run."""
-    from scaletest.archive import default_root
-
-    if given["run_dir"]:
-        return Path(given["run_dir"])
-    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
-    return default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}"
-
-
 def prepare_originals(given: dict[str, Any]) -> None:
     """See that the original tool's files can be written."""
     if given["original_csv"]:
@@ -489,5 +476,5 @@ def originals(given: dict[str, Any], folder: SaturationFolder) -> None:
     if given["original_csv"]:
         from scaletest.compat import article
 
-        stored = folder.saturation()
+        stored = folder.load()
         article.append(Path(given["original_csv"]), stored.steps, stored.samples)

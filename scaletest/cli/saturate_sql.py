@@ -16,10 +16,10 @@ from scaletest.model.errors import ScaletestError, Unreachable
 from scaletest.model.secrets import masked
 
 if TYPE_CHECKING:
-    from scaletest.archive.saturation import SaturationFolder
     from scaletest.archive.sql import SqlSink
     from scaletest.model.attempt import Attempt
     from scaletest.model.saturation import SaturationPlan, SaturationStep
+    from scaletest.saturation.folder import SaturationFolder
 
 
 class Database:
@@ -87,7 +87,7 @@ def filled(folder: SaturationFolder, where: str) -> int:
     """Write the steps of a stored run that a database lacks; how many these were."""
     from scaletest.archive.sql import SqlSink
 
-    stored = folder.saturation()
+    stored = folder.load()
     sink = SqlSink(where, folder.name, stored.plan.client_name)
     try:
         return sink.fill(stored.steps, stored.samples)

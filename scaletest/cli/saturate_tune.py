@@ -4,6 +4,7 @@ everything back.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from contextlib import ExitStack, suppress
@@ -213,21 +214,22 @@ def _measure(
 ) -> SaturationResult:
     from rich.console import Console
 
-    from scaletest.archive.saturation import SaturationFolder
+    from scaletest.archive.environment import environment
     from scaletest.cli.saturate_sql import Database
     from scaletest.cli.saturate_target import target
     from scaletest.report.progress import PlainProgress
-    from scaletest.saturation import Runner
+    from scaletest.runs.folder import RESULT, RunFolder
+    from scaletest.runs.places import new_path
+    from scaletest.saturation.folder import SaturationFolder
+    from scaletest.saturation.runner import Runner
 
     # autoscalers are held already
     found = target({**given, "pause_autoscalers": True}, plan)
-    folder = SaturationFolder(
-        SaturationFolder.create(saturate_options.run_path({**given, "run_dir": ""})).path
-    )
+    folder = SaturationFolder(RunFolder.create(new_path(os.environ)))
     with ExitStack() as stack:
         stack.callback(folder.forget_empty)
-        stack.enter_context(folder.locked())
-        folder.begin(plan, saturate_options.public(sys.argv))
+        stack.enter_context(folder.files.locked())
+        folder.files.begin(plan, environment(saturate_options.public(sys.argv)))
         load = found.make(stack)
         stack.callback(load.close)
         database = Database({**given, "run_dir": ""}, plan, folder.name, _say)
@@ -239,11 +241,12 @@ def _measure(
             stop.runner.stop(stop.why)
         found.probe(load)
         result: SaturationResult = stop.runner.run()
-        folder.result(
+        folder.files.write(
+            RESULT,
             {
                 **result.to_dict(),
                 "extra": {"lines": [f"setting: {name}"], "replicas": found.replicas},
-            }
+            },
         )
         stop.lacking = database.finish(folder) or stop.lacking
     return result

@@ -13,7 +13,9 @@ from scaletest.broker.samples import SampleReader
 from scaletest.cli.sharing import same_devices
 from scaletest.load import ClosedLoop
 from scaletest.model import Background, Plan
-from scaletest.validation import LocalBackend, ReadSamples, ValidationRunner, WorkerOptions
+from scaletest.validation.local import LocalBackend, WorkerOptions
+from scaletest.validation.runner import ValidationRunner
+from scaletest.validation.samples import ReadSamples
 
 # How long a run waits for a Redis that went away before it gives up.
 REDIS_PATIENCE_S = 60.0

@@ -22,15 +22,15 @@ from scaletest.report import formats
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from scaletest.analysis.benchmark_run import BenchmarkRun
     from scaletest.analysis.compare import Side
     from scaletest.analysis.evaluation import Evaluation
     from scaletest.analysis.lifecycle.result import LifecycleResult
     from scaletest.analysis.saturation.evaluation import SaturationResult
-    from scaletest.archive import RunFolder
     from scaletest.render.contents import Report
-    from scaletest.report.benchmarks import BenchmarkRun
     from scaletest.report.run import Run
     from scaletest.report.saturation.run import SaturationRun
+    from scaletest.runs.folder import RunFolder
 
 F = TypeVar("F", bound=Callable[..., Any])
 # what a run of any kind was judged as
@@ -44,14 +44,14 @@ def run_argument(name: str = "run", **options: Any) -> Callable[[F], F]:
 
 def find(name: str) -> RunFolder:
     """The run of that name; UsageError when there is none."""
-    from scaletest import archive
+    from scaletest.runs.places import find as find_run
 
-    return archive.find(name, os.environ)
+    return find_run(name, os.environ)
 
 
 def spared(folder: RunFolder, *targets: Path | None) -> None:
     """UsageError when what shall be written would take the place of what the run consists of."""
-    own = {(folder.path / name).resolve() for name in folder.files}
+    own = {(folder.path / name).resolve() for name in folder.layout.files}
     for target in targets:
         if target is not None and target.resolve() in own:
             raise UsageError(f"{target} is a file of the run itself", hint="give another FILE")
@@ -66,9 +66,9 @@ def report(folder: RunFolder) -> Report:
         return saturation_report(saturation(folder))
     if kind == LIFECYCLE:
         from scaletest.cli import lifecycle_files
-        from scaletest.lifecycle.store import Store
+        from scaletest.lifecycle.folder import LifecycleFolder
 
-        return lifecycle_files.stored_report(Store(folder.path))
+        return lifecycle_files.stored_report(LifecycleFolder(folder.path))
     if kind == BENCHMARK:
         from scaletest.report.benchmark import benchmark_report
 
@@ -100,40 +100,42 @@ def judged(folder: RunFolder) -> Run:
     """What a validation's records say, judged anew unless it is still measured; UsageError when
     they cannot be read.
     """
-    from scaletest.archive import default_root
     from scaletest.report.run import read
+    from scaletest.runs.places import default_root
+    from scaletest.validation.folder import ValidationFolder
 
     running = folder.in_use
-    found = read(folder, default_root(os.environ))
+    found = read(ValidationFolder(folder), default_root(os.environ))
     return replace(found, result=_shown(found.result)) if running else found
 
 
 def saturation(folder: RunFolder) -> SaturationRun:
     """A saturation run, judged anew unless it is still measured."""
-    from scaletest.archive import default_root
     from scaletest.report.saturation.run import read
+    from scaletest.runs.places import default_root
+    from scaletest.saturation.folder import SaturationFolder
 
     running = folder.in_use
-    found = read(folder.path, default_root(os.environ))
+    found = read(SaturationFolder(folder), default_root(os.environ))
     return replace(found, result=_shown(found.result)) if running else found
 
 
 def benchmarks(folder: RunFolder) -> BenchmarkRun:
     """A run of benchmarks, judged anew unless it is still measured."""
-    from scaletest.archive.benchmarks import BenchmarkFolder
-    from scaletest.report.benchmarks import read
+    from scaletest.benchmarks.folder import BenchmarkFolder
+    from scaletest.benchmarks.run_type import judge
 
     running = folder.in_use
-    found = read(BenchmarkFolder(folder.path))
+    found = judge(BenchmarkFolder(folder))
     return _shown(found) if running else found
 
 
 def lifecycle(path: Path, judge: Callable[[], LifecycleResult]) -> LifecycleResult:
     """A lifecycle's result as it is shown: without a verdict while somebody submits or samples."""
-    from scaletest.archive.lifecycles import LifecycleFolder
+    from scaletest.lifecycle.folder import LifecycleFolder
 
     # looked at first: who ends while we read has written more than we read
-    running = LifecycleFolder(path).in_use
+    running = LifecycleFolder(path).files.in_use
     result = judge()
     return _shown(result) if running else result
 
@@ -147,8 +149,9 @@ def side(folder: RunFolder) -> Side:
     """The run as one side of a comparison."""
     from scaletest.analysis.compare import Side
     from scaletest.analysis.steps import summarise
+    from scaletest.validation.folder import ValidationFolder
 
-    stored = folder.load()
+    stored = ValidationFolder(folder).load()
     return Side(stored.plan, summarise(stored.plan, stored.measurements, stored.records))
 
 
@@ -157,8 +160,7 @@ def _complete(
 ) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    from scaletest.archive import default_root
-    from scaletest.archive.runs import runs
+    from scaletest.runs.places import default_root, runs
 
     names = [run.name for run in reversed(runs(default_root(os.environ)))]
     return [CompletionItem(name) for name in [*names, "LAST"] if name.startswith(incomplete)]

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +24,12 @@ from scaletest.model.plan import MIRRORED, ORDERS
 
 if TYPE_CHECKING:
     from scaletest.analysis.evaluation import Evaluation
-    from scaletest.archive import RunFolder, Stored
     from scaletest.cli.deployment import DeploymentTarget
     from scaletest.cli.site import Site
     from scaletest.model import Plan
-    from scaletest.validation import ValidationProgress, ValidationRunner
+    from scaletest.validation.folder import StoredValidation, ValidationFolder
+    from scaletest.validation.interfaces import ValidationProgress
+    from scaletest.validation.runner import ValidationRunner
 
 
 # What local workers are told of sampling, which may be another thing when a run goes on.
@@ -208,13 +208,16 @@ def command(**given: Any) -> int:
     if given["dry_run"]:
         dryrun.show(plan, given["output"])
         return 0
-    from scaletest.archive import RunFolder
+    from scaletest.runs.folder import RunFolder
+    from scaletest.runs.places import new_path
+    from scaletest.validation.folder import ValidationFolder
 
     target = deployment.target(given, plan.limit) if given["deployment"] else None
     if target:
         plan = target.planned(plan)
-    folder = RunFolder.create(_run_path(given["run_dir"]))
-    with folder.locked():
+    files = RunFolder.create(new_path(os.environ, given["run_dir"]))
+    folder = ValidationFolder(files)
+    with files.locked():
         folder.begin(plan, sys.argv)
         return _validate(plan, folder, given, None, target)
 
@@ -223,13 +226,13 @@ def _resume(given: dict[str, Any]) -> int:
     """The plan is the stored one: a step measured under another plan would not compare with the
     others.
     """
-    from scaletest.archive import find
-    from scaletest.validation import complete
+    from scaletest.validation.folder import ValidationFolder
+    from scaletest.validation.runner import complete
 
     allowed = {"local", "redis_url", "progress", "output", "resume", *SAMPLING, *deployment.NAMES}
     options.refuse_beside("--resume", allowed=allowed)
-    folder = find(given["resume"], os.environ)
-    with folder.locked():
+    folder = ValidationFolder(stored_runs.find(given["resume"]))
+    with folder.files.locked():
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))
         # of a mirrored run nobody knows before whether another pair is needed
@@ -246,7 +249,7 @@ def _resume(given: dict[str, Any]) -> int:
         return _validate(stored.plan, folder, given, stored, target)
 
 
-def _same_machine(stored: Stored) -> None:
+def _same_machine(stored: StoredValidation) -> None:
     """UsageError when the steps measured so far are those of another machine: a ratio of the two
     says nothing.
     """
@@ -265,15 +268,16 @@ def _same_machine(stored: Stored) -> None:
 
 def _validate(
     plan: Plan,
-    folder: RunFolder,
+    folder: ValidationFolder,
     given: dict[str, Any],
-    stored: Stored | None,
+    stored: StoredValidation | None,
     target: DeploymentTarget | None,
 ) -> int:
     from rich.console import Console
 
     from scaletest.report import progress
-    from scaletest.validation import READY_TIMEOUT_S, ValidationRunner
+    from scaletest.runs.folder import RESULT
+    from scaletest.validation.runner import READY_TIMEOUT_S, ValidationRunner
 
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
@@ -295,7 +299,7 @@ def _validate(
                 site = _site(given, folder.log, runner, stack)
                 _warn(dryrun.doubts(plan), teller)
                 result = _run(plan, runner, site)
-            folder.result(result.to_dict())
+            folder.files.write(RESULT, result.to_dict())
     finally:
         teller.close()
     _show_result(result, given["output"], folder)
@@ -349,21 +353,12 @@ def _run(plan: Plan, runner: ValidationRunner, site: Site) -> Evaluation:
     return runner.run(backend, load, others, site.samples(plan.queue))
 
 
-def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:
+def _show_result(result: Evaluation, form: str, folder: ValidationFolder) -> None:
     if form == "table":
-        from scaletest.archive import default_root
         from scaletest.report.run import read
         from scaletest.report.validation import validation_report
+        from scaletest.runs.places import default_root
 
         stored_runs.show(validation_report(read(folder, default_root(os.environ))))
     else:
         options.show({**result.to_dict(), "folder": str(folder.path)}, form)
-
-
-def _run_path(given: str) -> Path:
-    from scaletest.archive import default_root
-
-    if given:
-        return Path(given)
-    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
-    return default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}"

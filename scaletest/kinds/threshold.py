@@ -3,7 +3,7 @@
     bandwidth>=5Gbit/s    bandwidth(streams=8)>=9e9    minimumLatency<20us    lost<1%
 
 METRIC is a headline of the kind. Without KEY=VALUE it is about every permutation, else about those
-with these values. The report checks whether it holds.
+with these values. `analysis` decides whether it holds.
 """
 
 from __future__ import annotations

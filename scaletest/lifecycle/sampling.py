@@ -17,14 +17,13 @@ from typing import Any
 
 from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress, fate, runs
 from scaletest.analysis.lifecycle.phases import timeline
-from scaletest.archive.lifecycles import SUBMISSIONS
 from scaletest.cluster.connection import Missing
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.raw import Raw
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
+from scaletest.lifecycle.folder import SUBMISSIONS, LifecycleFolder
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.store import Store
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.lifecycle import Stamp, Submission
 
@@ -94,7 +93,7 @@ class Sampler:
     def __init__(
         self,
         plan: LifecyclePlan,
-        store: Store,
+        store: LifecycleFolder,
         raw: Raw,
         clock: Callable[[], float],
         stop: threading.Event | None = None,
@@ -233,7 +232,7 @@ class Sampler:
 class _NewSubmissions:
     """New lines of submissions.jsonl, each once."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LifecycleFolder) -> None:
         self._store = store
         self._path = store.path / SUBMISSIONS
         self._offset = 0

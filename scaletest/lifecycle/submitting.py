@@ -17,8 +17,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol
 
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.store import Store
 from scaletest.model.errors import ScaletestError
 from scaletest.model.lifecycle import Submission
 
@@ -59,7 +59,7 @@ class Submitter:
     def __init__(
         self,
         plan: LifecyclePlan,
-        store: Store,
+        store: LifecycleFolder,
         tool: Tool,
         clock: Callable[[], float],
         *,

@@ -9,15 +9,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from scaletest.archive.benchmarks import StoredBenchmarks
+from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks
+from scaletest.analysis.benchmark_thresholds import MeasuredPermutation
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.operator.status import Document
 from scaletest.render.text import clean
 from scaletest.render.units import quantity, quantity_measured
-from scaletest.report.benchmarks import BenchmarkRun, PermutationRow
-from scaletest.report.benchmarks import of as summarised
 
 # The whole status may have 16 KiB, of which permutations take 8 KiB at most.
 MOST_BYTES, MOST_PERMUTATIONS = 6 * 1024, 100
@@ -32,7 +31,7 @@ def of(plan: BenchmarkPlan, children: Mapping[str, Document], *, over: bool) -> 
         result = _result(name, child.get("status") or {})
         if result is not None:
             results[name] = result
-    run = summarised(plan.name, "", StoredBenchmarks(plan, {}, results, {}))
+    run = evaluate_benchmarks(plan, results)
     status: Document = {"results": _fitting(run), "summary": _summary(run)}
     if over:
         status |= {
@@ -67,14 +66,14 @@ def _fitting(run: BenchmarkRun) -> list[Document]:
     return []
 
 
-def _permutation(run: BenchmarkRun, row: PermutationRow, with_numbers: bool) -> Document:
+def _permutation(run: BenchmarkRun, row: MeasuredPermutation, with_numbers: bool) -> Document:
     headlines = {}
     for headline in run.headlines:
         if summary := row.summaries.get(headline.name):
             text = quantity_measured(summary.mean, summary.half_width, headline.unit)
             numbers = summary.to_dict() if with_numbers else {}
             headlines[headline.name] = {"text": text, **numbers}
-    name = clean(row.what, 120)
+    name = clean(row.name, 120)
     return {
         "permutation": name,
         "succeeded": row.good,

@@ -11,9 +11,10 @@ from typing import Any
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.growth import SEED
 from scaletest.analysis.steps import Rows
-from scaletest.archive import RunFolder
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.runs.places import reference
+from scaletest.validation.folder import ValidationFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Run:
     records: Rows = field(default_factory=dict)
 
 
-def read(folder: RunFolder, root: Path) -> Run:
+def read(folder: ValidationFolder, root: Path) -> Run:
     """The run in a folder; UsageError when it cannot be read. root: where runs are found by
     name.
     """
@@ -54,11 +55,6 @@ def read(folder: RunFolder, root: Path) -> Run:
     return Run(
         reference(folder.path, root), str(folder.path), result, stored.environment, stored.records
     )
-
-
-def reference(path: Path, root: Path) -> str:
-    """What to give to a command to find the run: its name below `root`, else its path."""
-    return path.name if path.parent == root else str(path)
 
 
 def _text(value: object) -> str:

@@ -4,7 +4,3 @@ comes next.
 It decides nothing (`analysis.saturation` does) and knows neither HTTP nor queues: a load is
 anything that can be ordered to (`load.order`).
 """
-
-from scaletest.saturation.runner import ProgressListener, Runner, StepStore
-
-__all__ = ["ProgressListener", "Runner", "StepStore"]

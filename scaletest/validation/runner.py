@@ -21,11 +21,12 @@ from scaletest.analysis.growth import SEED
 from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair, way
 from scaletest.analysis.steps import Rows, Step, measured_step, summarise
 from scaletest.analysis.stopping import Stop, Stopping
-from scaletest.archive import RunFolder, Stored
 from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind, wire
 from scaletest.model.errors import WaitTimeout
 from scaletest.render.numbers import plural
+from scaletest.runs.folder import RESULT
 from scaletest.system.waiting import Wake
+from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.interfaces import Backend, Load, SideLoad, ValidationProgress
 from scaletest.validation.samples import Collector, ReadSamples, SampleStore
 from scaletest.validation.tally import StepTally
@@ -65,10 +66,10 @@ class ValidationRunner:
     def __init__(
         self,
         plan: Plan,
-        folder: RunFolder,
+        folder: ValidationFolder,
         progress: ValidationProgress,
         clock: Callable[[], float] = time.monotonic,
-        stored: Stored | None = None,
+        stored: StoredValidation | None = None,
         ready_s: float = READY_TIMEOUT_S,
         wake: Wake | None = None,
         look: Callable[[], Sequence[str]] = tuple,
@@ -233,7 +234,7 @@ class ValidationRunner:
             self._folder.add(measurement, [*rows, *others])
         self._collector.collect()
         result = self.result()
-        self._folder.result(result.to_dict())
+        self._folder.files.write(RESULT, result.to_dict())
         for step in result.steps:
             if step.workers == measurement.workers and rows:
                 self._progress.step(_line(self._plan, step, measurement))

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from scaletest.archive import RunFolder
 from scaletest.model import NodeSample
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
+from scaletest.validation.folder import ValidationFolder
 
 logger = logging.getLogger("scaletest.validation")
 
@@ -29,7 +29,7 @@ class SampleStore:
     Rates and levels stay correct without their neighbours, and energy is a counter.
     """
 
-    def __init__(self, folder: RunFolder, stored: Sequence[NodeSample] = ()) -> None:
+    def __init__(self, folder: ValidationFolder, stored: Sequence[NodeSample] = ()) -> None:
         """stored: samples that an earlier process of the run stored."""
         self._folder = folder
         self._rows = list(stored)

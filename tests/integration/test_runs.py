@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.archive import RunFolder
 from scaletest.report import formats
+from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.validation.folder import ValidationFolder
 from tests.conftest import call, call_here, program
 from tests.unit.test_archive import make
 from tests.unit.valid import checked
@@ -28,7 +29,9 @@ class Home:
         self.environment = {**os.environ, "XDG_DATA_HOME": str(path), "COLUMNS": "200"}
         self.runs = path / "scaletest" / "runs"
 
-    def make(self, name: str, cycles: dict[int, float], began: str, **options: Any) -> RunFolder:
+    def make(
+        self, name: str, cycles: dict[int, float], began: str, **options: Any
+    ) -> ValidationFolder:
         folder = make(self.runs / name, cycles, **options)
         path = folder.path / "environment.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "began": began}))
@@ -101,10 +104,10 @@ def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[s
     folder = home.make("2026-01-03-half", {1: 0.1, 2: 0.1}, "2026-01-03T10:00:00+00:00")
     steps = folder.path / "steps.jsonl"
     steps.write_text(steps.read_text().splitlines(keepends=True)[0])
-    folder.result(
-        {**json.loads((folder.path / "result.json").read_text()), "interrupted": "Ctrl-C"}
+    folder.files.write(
+        RESULT, {**json.loads((folder.path / "result.json").read_text()), "interrupted": "Ctrl-C"}
     )
-    with folder.locked():
+    with folder.files.locked():
         code, out, _ = home(*command, "half")
     # expect nobody to be told that it is a failure, or to run it again
     assert code == 0

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.desired_workers import Targets
-from scaletest.archive import RunFolder
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.memory import CONNECTIONS_A_WORKER
 from scaletest.broker.samples import SampleReader, latest
 from scaletest.cluster.proxy import Direct
 from scaletest.exporter.reader import ViewReader
 from scaletest.model import NodeSample, Request
+from scaletest.runs.folder import RunFolder
+from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.remote import RemoteSamples
 from tests.conftest import Gate, call, eventually, program, wait_for
 from tests.unit.test_device_metrics import serving
@@ -131,7 +132,7 @@ def test_stock_rq_starts_our_worker_with_its_sampler(
     assert process.returncode == 0
 
 
-def validated(folder: Path, *options: str) -> RunFolder:
+def validated(folder: Path, *options: str) -> ValidationFolder:
     """A short run of a command that uses a processor."""
     line = [
         "--local",
@@ -147,7 +148,7 @@ def validated(folder: Path, *options: str) -> RunFolder:
     ]
     done = call("validate", *line, "--", sys.executable, "-c", "sum(range(2_000_000))")
     assert done.returncode in (0, 3, 4), done.stderr
-    return RunFolder(folder)
+    return ValidationFolder(RunFolder(folder))
 
 
 def test_a_local_run_keeps_samples_of_its_time(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from scaletest.archive.queries import QUERIES
-from scaletest.archive.saturation import SaturationFolder
 from scaletest.archive.sql import SqlSink
+from scaletest.runs.folder import RunFolder
+from scaletest.saturation.folder import SaturationFolder
 from tests.conftest import call, call_here, eventually, program
 from tests.integration.services import check_verdict, running
 
@@ -62,9 +63,9 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     assert any(
         step["around"]["activities"] and step["around"]["tester"] > 0 for step in result["steps"]
     )
-    folder = SaturationFolder(Path(result["folder"]))
+    folder = SaturationFolder(RunFolder(Path(result["folder"])))
     assert "secret" not in (folder.path / "environment.json").read_text()
-    assert sum(step.requests for step in folder.saturation().steps) == len(
+    assert sum(step.requests for step in folder.load().steps) == len(
         (folder.path / "records.jsonl").read_text().splitlines()
     )
     for form in ("text", "html", "md", "csv", "json", "junit"):
@@ -97,7 +98,7 @@ def check_capacity(result: dict[str, Any]) -> None:
 
 def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
     """The three files of the original tool, and the database."""
-    stored = folder.saturation()
+    stored = folder.load()
     texts = {
         name: (tmp_path / "csv" / f"{name}.csv").read_text()
         for name in ("history", "timing", "scaling")
@@ -208,7 +209,7 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
         )
         done = call(*line)
     assert done.returncode in (0, 4), done.stderr
-    steps = SaturationFolder(tmp_path / "run").saturation().steps
+    steps = SaturationFolder(RunFolder(tmp_path / "run")).load().steps
     assert {step.level for step in steps} == {1.0, 2.0, 3.0}
     assert {step.requests for step in steps} == {6}
     history, timing = (

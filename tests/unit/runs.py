@@ -11,7 +11,6 @@ from typing import Any
 
 from scaletest.analysis.evaluation import evaluate
 from scaletest.analysis.growth import SEED
-from scaletest.archive import RunFolder
 from scaletest.model import (
     Activity,
     Background,
@@ -25,6 +24,8 @@ from scaletest.model import (
     Wait,
 )
 from scaletest.report.run import Run, read
+from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.validation.folder import ValidationFolder
 from tests.unit.node_samples import Resources, cpu, samples_of
 
 BEGAN_S = 1_790_000_000.0
@@ -108,9 +109,9 @@ def stored(
     steps: Sequence[Sequence[Record]],
     environment: dict[str, Any] | None = None,
     **result: Any,
-) -> RunFolder:
+) -> ValidationFolder:
     """A run's folder; `result` is what result.json holds beside what is read from the records."""
-    folder = RunFolder.create(path)
+    folder = ValidationFolder(RunFolder.create(path))
     folder.begin(plan, [])
     (path / "environment.json").write_text(
         json.dumps(ENVIRONMENT if environment is None else environment)
@@ -121,11 +122,11 @@ def stored(
         )
         stop = "as long as before" if plan.mirrored and records[0].repeat % 2 else "precise"
         folder.add(Measurement(records[0].step, records[0].repeat, 0.2, last, stop), records)
-    folder.result({"elapsed_s": 25.4, **result})
+    folder.files.write(RESULT, {"elapsed_s": 25.4, **result})
     return folder
 
 
-def loaded(folder: RunFolder) -> Run:
+def loaded(folder: ValidationFolder) -> Run:
     """The run as reports see it, with a place that is the same everywhere."""
     return replace(
         read(folder, folder.path.parent), name="2026-09-21T141320Z-a7c3", folder="/runs/a7c3"
@@ -321,7 +322,8 @@ def make(case: str, path: Path) -> Run:
         "host": HOSTILE,
         HOSTILE: [HOSTILE],
     }
-    plan = Plan(limit=3, command=("sh", "-c", HOSTILE.replace("\x1b", "")), queue="q")
+    command = ("sh", "-c", HOSTILE.replace("\x1b", ""))
+    plan = Plan(limit=3, command=command, queue="q", tolerate_failures=1000)
     return loaded(stored(folder, plan, steps, environment, interrupted=HOSTILE))
 
 

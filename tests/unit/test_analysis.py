@@ -13,7 +13,7 @@ from scaletest.analysis.run_warnings import warnings
 from scaletest.analysis.steps import Step, joined, summarise
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Measurement, Outcome, Plan, Record, Reply, VerdictKind
-from scaletest.validation import complete
+from scaletest.validation.runner import complete
 
 
 def record(

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 
 from scaletest.analysis.evaluation import evaluate
 from scaletest.analysis.steps import summarise
-from scaletest.archive import RunFolder, find
-from scaletest.archive.folder import FILES
-from scaletest.archive.runs import runs
-from scaletest.archive.transfer import export, import_run
 from scaletest.model import NodeSample, Plan, Record
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
+from scaletest.runs.folder import COMMON, RESULT, RunFolder
+from scaletest.runs.places import find, runs
+from scaletest.runs.transfer import export, import_run
+from scaletest.validation.folder import StoredValidation, ValidationFolder
 from tests.unit.made import measured
 
 # A file of 4 GB without a byte of data, as GNU tar writes it.
@@ -35,19 +35,21 @@ SPARSE |= {"GNU.sparse.realsize": "4000000000"}
 Members = list[tuple[tarfile.TarInfo, bytes]]
 
 
-def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -> RunFolder:
+def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -> ValidationFolder:
     """A run on disk as a validation leaves it."""
     cycles = cycles or {1: 0.1, 2: 0.1}
     plan = Plan(
         limit=max(cycles), seconds=cycles[1], queue="q", repeats=measuring.get("repeats", 1)
     )
-    folder = RunFolder.create(path)
+    folder = ValidationFolder(RunFolder.create(path))
     folder.begin(plan, ["scaletest", "validate"])
     measurements, records = measured(cycles, **measuring)
     for measurement in measurements:
         folder.add(measurement, records[measurement.key])
     folder.add_samples([sample(at_s) for at_s in (1.0, 2.0)])
-    folder.result(evaluate(plan, measurements, records, random.Random(1), elapsed_s=3.5).to_dict())
+    folder.files.write(
+        RESULT, evaluate(plan, measurements, records, random.Random(1), elapsed_s=3.5).to_dict()
+    )
     return folder
 
 
@@ -66,7 +68,7 @@ def sample(at_s: float) -> NodeSample:
 def packed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A run as a file."""
     place = tmp_path_factory.mktemp("packed")
-    export(make(place / "first", count=5), place / "run.tar.gz")
+    export(make(place / "first", count=5).files, place / "run.tar.gz")
     return (place / "run.tar.gz").read_bytes()
 
 
@@ -89,6 +91,10 @@ class Watched(Record):
     __slots__ = ("__weakref__",)
 
 
+def loaded(folder: RunFolder) -> StoredValidation:
+    return ValidationFolder(folder).load()
+
+
 def taken(data: bytes, root: Path, name: str = "", **limits: int) -> RunFolder:
     (root / "given").write_bytes(data)
     return import_run(root / "given", root / "runs", name, **limits)
@@ -101,11 +107,11 @@ def left(root: Path) -> list[str]:
 
 def test_a_run_comes_back_whole(tmp_path: Path) -> None:
     folder = make(tmp_path / "2026-a", count=5, repeats=2)
-    export(folder, tmp_path / "x.tar.gz")
+    export(folder.files, tmp_path / "x.tar.gz")
     again = import_run(tmp_path / "x.tar.gz", tmp_path / "runs")
     assert again.name == "2026-a"
-    assert again.load() == folder.load()
-    assert left(tmp_path) == ["2026-a", *(f"2026-a/{name}" for name in sorted(FILES))]
+    assert loaded(again) == folder.load()
+    assert left(tmp_path) == ["2026-a", *(f"2026-a/{name}" for name in sorted(COMMON.files))]
 
 
 def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path) -> None:
@@ -137,17 +143,17 @@ def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path)
 
 def test_the_same_run_gives_the_same_bytes_without_logs(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=5)
-    export(folder, tmp_path / "a.tar.gz")
+    export(folder.files, tmp_path / "a.tar.gz")
     # given other times, modes and files that are not the run's
     folder.log.write_text("a password")
     (folder.path / "notes").write_text("mine")
     for path in folder.path.iterdir():
         os.utime(path, (1, 1))
         path.chmod(0o600)
-    export(folder, tmp_path / "b.tar.gz")
+    export(folder.files, tmp_path / "b.tar.gz")
     assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
     names = [member.name for member, _ in members((tmp_path / "a.tar.gz").read_bytes())]
-    assert names == [f"run/{name}" for name in FILES]
+    assert names == [f"run/{name}" for name in COMMON.files]
 
 
 def test_an_import_overwrites_no_existing_run(tmp_path: Path, packed: bytes) -> None:
@@ -159,7 +165,7 @@ def test_an_import_overwrites_no_existing_run(tmp_path: Path, packed: bytes) -> 
     with pytest.raises(UsageError, match="there is a run first already") as caught:
         taken(packed, tmp_path)
     assert "--name" in caught.value.hint
-    assert taken(packed, tmp_path, "second").load() == folder.load()
+    assert loaded(taken(packed, tmp_path, "second")) == loaded(folder)
     with pytest.raises(UsageError, match="cannot be written"):
         export(folder, tmp_path / "nowhere" / "x")
 
@@ -237,7 +243,7 @@ def test_an_archive_that_holds_no_run_is_refused_and_leaves_no_folder(
 def test_the_bytes_read_in_one_call_are_bounded(
     tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch, name: str, unit: str
 ) -> None:
-    monkeypatch.setattr("scaletest.archive.transfer._MOST_AT_ONCE", 100_000)
+    monkeypatch.setattr("scaletest.runs.transfer._MOST_AT_ONCE", 100_000)
     rows = [(member, data) for member, data in members(packed) if not member.name.endswith(name)]
     bomb = plain(f"first/{name}", b'{"a":"' + b" " * 150_000 + b'"}\n')
     with pytest.raises(
@@ -254,7 +260,7 @@ def test_the_bytes_read_in_one_call_are_bounded(
 def test_many_short_lines_are_not_refused_as_one_long_line(
     tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scaletest.archive.transfer._MOST_AT_ONCE", 100_000)
+    monkeypatch.setattr("scaletest.runs.transfer._MOST_AT_ONCE", 100_000)
     rows = [
         (member, data)
         for member, data in members(packed)
@@ -267,7 +273,7 @@ def test_many_short_lines_are_not_refused_as_one_long_line(
 
 def test_an_import_keeps_at_most_one_record_in_memory(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=50)
-    export(folder, tmp_path / "x.tar.gz")
+    export(folder.files, tmp_path / "x.tar.gz")
     alive, most, read = 0, 0, Record.from_json
 
     def gone() -> None:
@@ -303,7 +309,7 @@ def test_bad_names_are_refused(tmp_path: Path, packed: bytes, name: str) -> None
 
 def test_a_file_that_unpacks_to_much_is_refused_early(tmp_path: Path, packed: bytes) -> None:
     size = sum(member.size for member, _ in members(packed))
-    assert taken(packed, tmp_path, "fits", most_bytes=size).load()
+    assert loaded(taken(packed, tmp_path, "fits", most_bytes=size))
     with pytest.raises(UsageError, match="unpacks to more than") as caught:
         taken(packed, tmp_path, "other", most_bytes=size - 1)
     assert "--max-size" in caught.value.hint
@@ -351,7 +357,7 @@ def test_broken_bytes_are_an_error_for_users_and_never_another(
         assert error.exit_code == 2
     else:
         assert folder.path.parent == tmp_path / "runs"
-        stored = folder.load()
+        stored = loaded(folder)
         assert summarise(stored.plan, stored.measurements, stored.records) is not None
         assert folder.remove()
     assert left(tmp_path) == []
@@ -392,13 +398,13 @@ def test_a_run_is_found_by_name_end_of_name_path_and_as_last(tmp_path: Path) -> 
 
 def test_a_run_in_use_is_not_deleted(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=3)
-    assert not folder.in_use
-    with folder.locked():
-        assert folder.in_use
+    assert not folder.files.in_use
+    with folder.files.locked():
+        assert folder.files.in_use
         with pytest.raises(UsageError, match="in use"):
             RunFolder(folder.path).remove()
     assert len(folder.load().measurements) == 2
-    assert folder.remove()
+    assert folder.files.remove()
     assert not folder.path.exists()
 
 
@@ -406,7 +412,7 @@ def test_deleting_leaves_what_is_not_the_runs(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=3)
     folder.log.write_text("x")
     (folder.path / "notes").write_text("mine")
-    assert not folder.remove()
+    assert not folder.files.remove()
     assert [path.name for path in folder.path.iterdir()] == ["notes"]
 
 
@@ -418,7 +424,7 @@ def test_a_step_that_is_listed_twice_is_not_measured_twice(tmp_path: Path) -> No
         folder.load()
 
 
-@pytest.mark.parametrize("name", [name for name in FILES[1:] if name != "samples.jsonl"])
+@pytest.mark.parametrize("name", [name for name in COMMON.files[1:] if name != "samples.jsonl"])
 def test_files_that_cannot_be_used_are_errors_of_the_user(tmp_path: Path, name: str) -> None:
     # given a folder in place of a file, when the run is read, expect a reason and no traceback
     folder = make(tmp_path / "run", count=5)
@@ -432,8 +438,11 @@ def test_a_run_whose_folder_is_gone_cannot_be_written(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=5)
     measurements, records = measured({1: 0.1}, count=5)
     shutil.rmtree(folder.path)
-    for write in (lambda: folder.result({}), lambda: folder.add(measurements[0], records[1, 0])):
+    for write in (
+        lambda: folder.files.write(RESULT, {}),
+        lambda: folder.add(measurements[0], records[1, 0]),
+    ):
         with pytest.raises(UsageError, match="run run cannot be written: No such file"):
             write()
-    with pytest.raises(UsageError, match="run run cannot be locked"), folder.locked():
+    with pytest.raises(UsageError, match="run run cannot be locked"), folder.files.locked():
         pass

@@ -12,8 +12,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks, is_benchmark
-from scaletest.archive.folder import RunFolder
+from scaletest.analysis.benchmark_compare import compare_benchmarks
+from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks, permutation_text
+from scaletest.benchmarks.folder import BenchmarkFolder, StoredBenchmarks, is_benchmark
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
@@ -24,9 +25,8 @@ from scaletest.render.text_table import aligned
 from scaletest.report import formats
 from scaletest.report.benchmark import benchmark_report
 from scaletest.report.benchmark.summary import table
-from scaletest.report.benchmark_comparison import compared
-from scaletest.report.benchmarks import BenchmarkRun, of, words
 from scaletest.report.formats import md
+from scaletest.runs.folder import RunFolder
 
 SET = {
     "kind": "BenchmarkSet",
@@ -76,7 +76,10 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
 
 
 def a_run(factor: float = 1.0, *, broken: bool = False) -> BenchmarkRun:
-    return of("run", "/runs/run", stored(factor, broken=broken))
+    run = stored(factor, broken=broken)
+    return evaluate_benchmarks(
+        run.plan, run.ended, name="run", folder="/runs/run", environment=run.environment
+    )
 
 
 def test_a_run_is_summed_up_over_its_repetitions() -> None:
@@ -98,7 +101,7 @@ def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
         ended[benchmark.name] = replace(
             ended[benchmark.name], activities={"client-0": activity.to_dict()}
         )
-    report = of("run", "/runs/run", replace(complete, ended=ended))
+    report = evaluate_benchmarks(complete.plan, ended)
     line = "time of client-0, streams 1: 0.5 cores; on a CPU 50%, network 50% (198.18.0.1:5201)"
     assert line in formats.render(benchmark_report(report), "text").splitlines()
     assert f"* {md.plain(line)}" in formats.render(benchmark_report(report), "md").splitlines()
@@ -140,7 +143,7 @@ def test_foreign_text_does_no_harm_in_any_form(form: str) -> None:
 def test_a_run_with_unmeasured_benchmarks_is_invalid() -> None:
     half = stored()
     first_ended = dict(list(half.ended.items())[:3])
-    report = of("run", "/r", StoredBenchmarks(half.plan, {}, first_ended, {}))
+    report = evaluate_benchmarks(half.plan, first_ended, name="run", folder="/r")
     assert (
         report.verdict.kind.exit_code == 4 and "1 of 4 were not measured" in report.verdict.reason
     )
@@ -161,7 +164,7 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(
         lines=("a", "its last words", "}"),
     )
     ended = {**run.ended, name: why}
-    verdict = of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict
+    verdict = evaluate_benchmarks(run.plan, ended, name="run", folder="/r").verdict
     # expect the tool's own words as the reason, and advice as what to do
     assert (
         "why: its last words" in verdict.reason
@@ -176,7 +179,7 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(
     ended[other] = BenchmarkResult(
         other, BenchmarkPhase.FAILED, failure=Failure.EXIT, message="broken"
     )
-    assert of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict.kind.exit_code == 3
+    assert evaluate_benchmarks(run.plan, ended, name="run", folder="/r").verdict.kind.exit_code == 3
 
 
 def test_a_failure_that_brings_its_own_advice_gives_it_in_every_text() -> None:
@@ -190,7 +193,7 @@ def test_a_failure_that_brings_its_own_advice_gives_it_in_every_text() -> None:
         message="too large",
         remedy="choose a smaller size",
     )
-    report = of("run", "/r", StoredBenchmarks(run.plan, {}, {**run.ended, name: why}, {}))
+    report = evaluate_benchmarks(run.plan, {**run.ended, name: why}, name="run", folder="/r")
     assert report.verdict.remedy == "choose a smaller size"
     for form in set(formats.names()) - {"brief", "csv"}:
         assert "choose a smaller size" in formats.render(benchmark_report(report), form), form
@@ -210,7 +213,7 @@ def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
         )
         for benchmark in plan.benchmarks
     }
-    return of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))
+    return evaluate_benchmarks(plan, ended, name="run", folder="/run")
 
 
 @pytest.mark.parametrize(
@@ -234,7 +237,7 @@ def test_a_field_that_a_permutation_takes_back_is_null_and_others_are_as_in_the_
         "duration": 3,
     }
     assert (
-        words(values)
+        permutation_text(values)
         == 'mtu null, nodes ["a", "b"], pods {"labels": {"x": "y"}}, bitrate 10M, duration 3'
     )
 
@@ -249,7 +252,7 @@ def test_messages_about_values_are_written_as_yaml_writes_them() -> None:
         InvalidValue, match=r'permutation 1 \{"streams": true\}.* is true, not a whole number'
     ):
         plan_of({"kind": "BenchmarkSet", "spec": spec}, list)
-    assert "hostNetwork true" in compared(first, second, 0.5).rows[0].name
+    assert "hostNetwork true" in compare_benchmarks(first, second, 0.5).rows[0].name
 
 
 def test_a_sweep_over_the_mtu_has_its_own_column_beside_the_one_that_was_used() -> None:
@@ -284,7 +287,7 @@ def test_values_of_a_matrix_may_have_the_names_of_columns() -> None:
         )
     }
     text = formats.render(
-        benchmark_report(of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))), "csv"
+        benchmark_report(evaluate_benchmarks(plan, ended, name="run", folder="/run")), "csv"
     )
     (row,) = csv.DictReader(io.StringIO(text))
     assert (row["permutation.name"], row["permutation.bandwidth"], float(row["bandwidth"])) == (
@@ -296,55 +299,55 @@ def test_values_of_a_matrix_may_have_the_names_of_columns() -> None:
 
 
 def test_two_runs_are_compared_by_permutation_and_only_where_a_side_is_better() -> None:
-    comparison = compared(a_run(), a_run(0.5), 0.05)
+    comparison = compare_benchmarks(a_run(), a_run(0.5), 0.05)
     assert {row.headline for row in comparison.rows} == {"bandwidth"}
     assert comparison.verdict.kind.exit_code == 3
-    assert compared(a_run(), a_run(), 0.9).verdict.kind.exit_code == 0
+    assert compare_benchmarks(a_run(), a_run(), 0.9).verdict.kind.exit_code == 0
 
 
 def test_runs_of_different_specs_are_compared_only_by_force() -> None:
     other = json.loads(json.dumps(SET))
     other["spec"]["template"]["spec"]["duration"] = 2
     plan, _ = plan_of(other, list)
-    changed = of("run", "/r", StoredBenchmarks(plan, {}, stored().ended, {}))
-    comparison = compared(a_run(), changed, 0.9)
+    changed = evaluate_benchmarks(plan, stored().ended, name="run", folder="/r")
+    comparison = compare_benchmarks(a_run(), changed, 0.9)
     assert (
         comparison.verdict.kind.exit_code == 4
         and "with duration 1 and with duration 2" in comparison.verdict.reason
     )
-    assert compared(a_run(), changed, 0.9, force=True).verdict.kind.exit_code == 0
+    assert compare_benchmarks(a_run(), changed, 0.9, force=True).verdict.kind.exit_code == 0
 
 
 def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
-    folder = BenchmarkFolder(tmp_path / "r")
-    BenchmarkFolder.create(folder.path)
+    folder = BenchmarkFolder(RunFolder(tmp_path / "r"))
+    RunFolder.create(folder.path)
     before = stored(broken=True)
-    folder.start(before.plan, ["scaletest"], {"executor": "local"})
+    folder.files.begin(before.plan, {"executor": "local"})
     for benchmark_result in before.ended.values():
         folder.store(benchmark_result)
-    read_again = folder.benchmarks()
+    read_again = folder.load()
     assert read_again.ended == before.ended and read_again.plan.to_dict() == before.plan.to_dict()
-    assert read_again.environment["executor"] == "local" and is_benchmark(folder)
+    assert read_again.environment["executor"] == "local" and is_benchmark(folder.files)
     with (folder.path / "records.jsonl").open("a") as file:
         file.write('{"name": "cut o')
-    again = folder.benchmarks()
+    again = folder.load()
     assert again.ended == before.ended
     folder.forget(again)
     folder.store(next(iter(before.ended.values())))
-    assert folder.benchmarks().ended == before.ended
+    assert folder.load().ended == before.ended
     (folder.logs / "net-1").mkdir(parents=True)
     (folder.logs / "net-1" / "client-0.out").write_text("log")
-    assert folder.remove() and not folder.path.exists()
+    assert folder.files.remove() and not folder.path.exists()
 
 
 def test_a_run_that_holds_no_benchmarks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"kind": "other"}')
     assert not is_benchmark(RunFolder(tmp_path))
     with pytest.raises(UsageError, match="holds no benchmarks"):
-        BenchmarkFolder(tmp_path).benchmarks()
+        BenchmarkFolder(RunFolder(tmp_path)).load()
     (tmp_path / "plan.json").write_text('{"kind": "benchmark", "benchmarks": [{}]}')
     with pytest.raises(UsageError, match="cannot be read"):
-        BenchmarkFolder(tmp_path).benchmarks()
+        BenchmarkFolder(RunFolder(tmp_path)).load()
 
 
 @pytest.mark.parametrize(
@@ -401,8 +404,11 @@ def test_a_paused_run_is_stored_and_listed(
     assert cli(["runs", "list", "-o", "json"]) == 0
     row = json.loads(capsys.readouterr().out)[0]
     assert (row["problem"], row["workload"]) == ("", "IPerf: 1 x 3")
-    assert cli(["report", "LAST"]) == 0
-    assert "INVALID  3 of 3 were not measured" in capsys.readouterr().out
+    for words in (["report"], ["runs", "show"]):
+        assert cli([*words, "LAST"]) == 0
+        assert "INVALID  3 of 3 were not measured" in capsys.readouterr().out
+    assert cli(["compare", "LAST", "LAST"]) == 2
+    assert "it is a benchmark run" in capsys.readouterr().err
     assert cli(["runs", "export", "LAST", str(tmp_path / "run.tar.gz")]) == 0
     assert cli(["runs", "import", str(tmp_path / "run.tar.gz"), "--name", "again"]) == 0
     capsys.readouterr()
@@ -443,7 +449,7 @@ def test_a_page_of_one_benchmark_has_no_chart_and_of_many_few_labels() -> None:
             for benchmark in plan.benchmarks
         }
         return formats.render(
-            benchmark_report(of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))), "html"
+            benchmark_report(evaluate_benchmarks(plan, ended, name="run", folder="/run")), "html"
         )
 
     assert "<svg" not in page(1)
@@ -475,8 +481,8 @@ def test_equal_permutations_give_a_warning_and_are_compared_as_one() -> None:
         )
         for number, benchmark in enumerate(plan.benchmarks)
     }
-    run = of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))
-    (row,) = compared(run, run, 0.05).rows
+    run = evaluate_benchmarks(plan, ended, name="run", folder="/run")
+    (row,) = compare_benchmarks(run, run, 0.05).rows
     assert (row.base.count, row.candidate.count) == (2, 2)
 
 

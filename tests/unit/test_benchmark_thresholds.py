@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.archive.benchmarks import StoredBenchmarks
+from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
@@ -19,7 +19,6 @@ from scaletest.kinds.threshold import UNITS, parse
 from scaletest.model.errors import InvalidValue
 from scaletest.report import formats
 from scaletest.report.benchmark import benchmark_report
-from scaletest.report.benchmarks import BenchmarkRun, of
 
 HEADLINES = [headline for kind in KINDS.values() for headline in kind.headlines]
 
@@ -45,7 +44,7 @@ def run(planned: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
             permutation=benchmark.permutation,
         )
         ended[benchmark.name] = replace(measured, repetition=benchmark.repetition)
-    return of("run", "/run", StoredBenchmarks(planned, {}, ended, {}))
+    return evaluate_benchmarks(planned, ended, name="run", folder="/run")
 
 
 @pytest.mark.parametrize(
@@ -151,9 +150,7 @@ def test_a_stored_run_with_an_impossible_threshold_is_judged_invalid_with_the_re
             benchmark.name, BenchmarkPhase.COMPLETED, {"readBandwidth": 1e6}
         )
     }
-    verdict = of(
-        "run", "/run", StoredBenchmarks(BenchmarkPlan.from_dict(stored.to_dict()), {}, ended, {})
-    ).verdict
+    verdict = evaluate_benchmarks(BenchmarkPlan.from_dict(stored.to_dict()), ended).verdict
     # expect the reason, and nothing that would not help
     assert verdict.kind.exit_code == 4 and "cannot be merged" in verdict.reason
     assert "to the end" not in verdict.remedy
@@ -203,7 +200,7 @@ def test_the_verdict_follows_the_interval(
 def test_a_refuted_threshold_counts_more_than_an_unmeasured_one() -> None:
     # given a permutation that fails its threshold, and another whose benchmark was refused
     report = run(plan("bandwidth>=5Gbit/s"), [3e9, 3.01e9, 9e9])
-    name = report.stored.plan.benchmarks[-1].name
+    name = report.plan.benchmarks[-1].name
     refused = BenchmarkResult(
         name,
         BenchmarkPhase.FAILED,
@@ -212,12 +209,12 @@ def test_a_refuted_threshold_counts_more_than_an_unmeasured_one() -> None:
         permutation=1,
         repetition=1,
     )
-    stored = replace(report.stored, ended={**report.stored.ended, name: refused})
-    verdict = of("run", "/run", stored).verdict
+    ended = {**report.ended, name: refused}
+    verdict = evaluate_benchmarks(report.plan, ended).verdict
     assert verdict.kind.exit_code == 3 and "streams 1" in verdict.reason
     # and one that meets it leaves the other to be mended
-    met = replace(report.stored, plan=plan("bandwidth>=1Gbit/s"), ended=stored.ended)
-    assert of("run", "/run", met).verdict.kind.exit_code == 4
+    met = evaluate_benchmarks(plan("bandwidth>=1Gbit/s"), ended)
+    assert met.verdict.kind.exit_code == 4
 
 
 def test_one_repetition_is_judged_by_its_value_with_a_remark() -> None:

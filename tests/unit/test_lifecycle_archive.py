@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.archive import default_root, find
-from scaletest.archive.lifecycles import LifecycleFolder, root
 from scaletest.cli.main import run
+from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.store import Store
+from scaletest.runs.places import default_root, find, place_of
 from tests.unit.lifecycles import submission, workload
 from tests.unit.valid import FILES, fits
 
@@ -22,10 +21,11 @@ COUNT = 3
 @pytest.fixture
 def stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Store:
+) -> LifecycleFolder:
     """A run that is complete, where `lifecycle run` keeps its own."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    store = Store(root(default_root({"XDG_DATA_HOME": str(tmp_path)})) / "2026-11-21T100000Z-aaaa")
+    runs = default_root({"XDG_DATA_HOME": str(tmp_path)})
+    store = LifecycleFolder(place_of(runs, "lifecycles") / "2026-11-21T100000Z-aaaa")
     store.make()
     plan = LifecyclePlan("0a1b2c", "job", "n", COUNT, api_version="batch/v1", object_kind="Job")
     store.begin(plan, ["scaletest", "lifecycle", "run"])
@@ -39,12 +39,12 @@ def stored(
     return store
 
 
-def test_every_file_fits_its_schema(stored: Store) -> None:
+def test_every_file_fits_its_schema(stored: LifecycleFolder) -> None:
     assert fits(stored.path) == set(FILES)
 
 
 def test_a_lifecycle_run_is_listed_with_its_kind_and_verdict(
-    stored: Store, capsys: pytest.CaptureFixture[str]
+    stored: LifecycleFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["runs", "list", "-o", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
@@ -61,7 +61,7 @@ def test_a_lifecycle_run_is_listed_with_its_kind_and_verdict(
 
 @pytest.mark.parametrize("command", [["report"], ["runs", "show"]])
 def test_a_lifecycle_run_is_shown_by_any_of_its_names(
-    stored: Store, command: list[str], capsys: pytest.CaptureFixture[str]
+    stored: LifecycleFolder, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("LAST", "aaaa", str(stored.path)):
         assert run([*command, name]) == 0
@@ -71,7 +71,7 @@ def test_a_lifecycle_run_is_shown_by_any_of_its_names(
 
 
 def test_commands_for_other_runs_refuse_a_lifecycle_and_name_the_right_one(
-    stored: Store, capsys: pytest.CaptureFixture[str]
+    stored: LifecycleFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["compare", "LAST", "LAST"]) == 2
     assert "it is a lifecycle run" in capsys.readouterr().err
@@ -80,19 +80,19 @@ def test_commands_for_other_runs_refuse_a_lifecycle_and_name_the_right_one(
         assert run([*command, "LAST"]) == 2
         assert "it is a lifecycle run" in capsys.readouterr().err
     assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(
-        LifecycleFolder.locks
+        LAYOUT.locks
     )
 
 
 def test_an_exported_lifecycle_run_is_imported_unchanged(
-    stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stored: LifecycleFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"]
     assert run(["runs", "export", "LAST", str(files[0])]) == 0
     assert run(["runs", "import", str(files[0]), "--name", "theirs"]) == 0
     imported = find("theirs", {"XDG_DATA_HOME": str(tmp_path)})
     assert imported.path.parent == stored.path.parent
-    back = Store(imported.path)
+    back = LifecycleFolder(imported.path)
     assert (back.plan(), back.workloads()) == (stored.plan(), stored.workloads())
     assert back.submissions() == stored.submissions()
     # and LAST is what began last, whatever an older one is called here
@@ -113,7 +113,7 @@ def test_an_exported_lifecycle_run_is_imported_unchanged(
 
 
 def test_a_broken_lifecycle_run_is_not_exported(
-    stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stored: LifecycleFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "a.tar.gz"
     assert run(["runs", "export", "LAST", str(file)]) == 0
@@ -123,7 +123,7 @@ def test_a_broken_lifecycle_run_is_not_exported(
 
 
 def test_a_lifecycle_run_is_deleted_when_it_is_not_in_use(
-    stored: Store, capsys: pytest.CaptureFixture[str]
+    stored: LifecycleFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with (stored.path / ".sampler.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -16,7 +16,7 @@ from scaletest.cli import stored
 from scaletest.cli.lifecycle_options import result_of
 from scaletest.cli.main import run
 from scaletest.compat import runai
-from scaletest.lifecycle.store import Store
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.templating import text_of
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import plan, submission, workload
@@ -73,7 +73,7 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(tmp_path: Path) -> 
     # given a folder in which somebody samples
     (tmp_path / "submitted.json").write_text(runai.submitted([submission("j-000001")]))
     (tmp_path / "sampled.json").write_text(runai.sampled([timeline(workload("j-000001"))], "p"))
-    store, sampling = Store(tmp_path), ExitStack()
+    store, sampling = LifecycleFolder(tmp_path), ExitStack()
     sampling.enter_context(store.locked("sampler"))
 
     def read_slowly() -> LifecycleResult:
@@ -131,7 +131,7 @@ def test_waiting_for_the_end_of_endless_workloads_gives_a_warning(
 def test_options_that_would_be_ignored_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Store(tmp_path).begin(
+    LifecycleFolder(tmp_path).begin(
         plan(
             count=5,
             workers=3,

@@ -10,7 +10,7 @@ import pytest
 
 from scaletest.cli.main import run
 from scaletest.lifecycle.cleanup import delete_all
-from scaletest.lifecycle.store import Store
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.submitting import SubmissionOutcome, Submitter
 from scaletest.lifecycle.templating import text_of
 from tests.unit.lifecycles import BEGAN, plan
@@ -27,7 +27,7 @@ def test_defect_14_a_second_run_in_the_folder_deletes_no_object(
         object_kind="Job",
         template=text_of("job", None),
     )
-    store, tool = Store(tmp_path), Stopping(2)
+    store, tool = LifecycleFolder(tmp_path), Stopping(2)
     store.begin(job_plan, [])
     Submitter(job_plan, store, tool, lambda: BEGAN, fresh=True, stop=tool.stop).run()
     assert [

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.archive import RunFolder
 from scaletest.cli.main import run as scaletest
 from scaletest.model import Plan, VerdictKind
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.report import formats
 from scaletest.report.run import read
 from scaletest.report.validation import validation_report
+from scaletest.runs.folder import RunFolder
+from scaletest.validation.folder import ValidationFolder
 from tests.unit import runs
 
 
@@ -73,7 +74,7 @@ def test_a_broken_file_is_an_error_that_names_the_run(
     assert str(folder.path) in caught.value.hint
 
 
-def _expect_missing_samples(folder: RunFolder) -> None:
+def _expect_missing_samples(folder: ValidationFolder) -> None:
     """The run is judged, and says so."""
     result = read(folder, folder.path.parent).result
     assert result.verdict.kind is VerdictKind.PASS
@@ -129,4 +130,4 @@ def test_any_environment_and_result_can_be_shown(
 
 def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no run"):
-        read(RunFolder(tmp_path), tmp_path)
+        read(ValidationFolder(RunFolder(tmp_path)), tmp_path)

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scaletest.archive import RunFolder
 from scaletest.model import NodeSample, Plan
 from scaletest.model.errors import UsageError
-from scaletest.validation import ValidationRunner, samples
+from scaletest.runs.folder import RunFolder
+from scaletest.validation import samples
+from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.runner import ValidationRunner
 from scaletest.validation.samples import Collector, SampleStore
 from tests.conftest import eventually
 from tests.unit.test_runner import SECONDS, Nobody, Site, shared
@@ -27,7 +29,7 @@ def sample(at_s: float, node: str = "n") -> NodeSample:
     return NodeSample(node, "w", at_s, 1.0, {"cpu": {"user": 1.5}}, {})
 
 
-def run(folder: RunFolder, read: samples.ReadSamples) -> ValidationRunner:
+def run(folder: ValidationFolder, read: samples.ReadSamples) -> ValidationRunner:
     """A run on a virtual clock."""
     site = Site(shared(0.0))
     stored = folder.load() if (folder.path / "plan.json").exists() else None
@@ -48,7 +50,7 @@ def run(folder: RunFolder, read: samples.ReadSamples) -> ValidationRunner:
 def test_stored_samples_are_bounded_and_thinned_evenly_over_nodes(
     tmp_path_factory: pytest.TempPathFactory, parts: list[list[str]], most: int
 ) -> None:
-    folder = RunFolder.create(tmp_path_factory.mktemp("runs") / "run")
+    folder = ValidationFolder(RunFolder.create(tmp_path_factory.mktemp("runs") / "run"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samples, "MOST_SAMPLES", most)
         store = SampleStore(folder)
@@ -74,7 +76,7 @@ def test_long_samples_are_bounded_by_their_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samples, "MOST_BYTES", 2000)
-    folder = RunFolder.create(tmp_path / "run")
+    folder = ValidationFolder(RunFolder.create(tmp_path / "run"))
     store = SampleStore(folder)
     for number in range(100):
         store.add([sample(float(number))])
@@ -83,7 +85,7 @@ def test_long_samples_are_bounded_by_their_size(
 
 
 def test_a_run_keeps_what_is_read_and_goes_on_with_what_was_kept(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+    folder = ValidationFolder(RunFolder.create(tmp_path / "run"))
     numbers = itertools.count()
     runner = run(folder, lambda: [sample(float(next(numbers)))])
     first = folder.load().samples
@@ -94,7 +96,7 @@ def test_a_run_keeps_what_is_read_and_goes_on_with_what_was_kept(tmp_path: Path)
 
 
 def test_a_run_without_samples_leaves_no_file(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+    folder = ValidationFolder(RunFolder.create(tmp_path / "run"))
     run(folder, list)
     assert not (folder.path / "samples.jsonl").exists()
 
@@ -147,7 +149,7 @@ def test_a_reader_without_a_source_is_not_asked_again(
 
 
 def test_a_full_disk_does_not_end_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = RunFolder.create(tmp_path / "run")
+    folder = ValidationFolder(RunFolder.create(tmp_path / "run"))
     (folder.path / "samples.jsonl").mkdir()
     collector = Collector(lambda: [sample(1.0)], SampleStore(folder).add)
     collector.close()

@@ -15,11 +15,12 @@ import pytest
 
 from scaletest.analysis.stopping import Stop
 from scaletest.analysis.throughput import Throughput
-from scaletest.archive import RunFolder, Stored
 from scaletest.model import Outcome, Plan, Record, Reply
 from scaletest.report.run import read
+from scaletest.runs.folder import RunFolder
 from scaletest.system.waiting import Wake
-from scaletest.validation import ValidationRunner, complete
+from scaletest.validation.folder import StoredValidation, ValidationFolder
+from scaletest.validation.runner import ValidationRunner, complete
 from tests.unit.valid import checked
 
 SECONDS = 0.4
@@ -138,7 +139,7 @@ class Nobody:
 
 
 def validated(
-    plan: Plan, folder: RunFolder, site: Site, stored: Stored | None = None
+    plan: Plan, folder: ValidationFolder, site: Site, stored: StoredValidation | None = None
 ) -> dict[str, Any]:
     """The result of a run, in the form that is promised."""
     if stored is None:
@@ -167,23 +168,23 @@ def shared(contention: float, coherency: float = 0.0) -> Law:
     return lambda n: SECONDS * (1.0 + contention * (n - 1) + coherency * n * (n - 1))
 
 
-def measured(folder: RunFolder) -> list[tuple[int, int]]:
+def measured(folder: ValidationFolder) -> list[tuple[int, int]]:
     """Workers and repeat of every measuring, in order; odd repeats are on the way down."""
     return [measurement.key for measurement in folder.load().measurements]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder.create(tmp_path / "run")
+def folder(tmp_path: Path) -> ValidationFolder:
+    return ValidationFolder(RunFolder.create(tmp_path / "run"))
 
 
-def test_workers_without_shared_resources_pass(folder: RunFolder) -> None:
+def test_workers_without_shared_resources_pass(folder: ValidationFolder) -> None:
     result = validated(planned(8), folder, Site(shared(0)))
     assert result["verdict"]["kind"] == "PASS", result["verdict"]
     assert measured(folder) == [(1, 0), (2, 0), (4, 0), (8, 0), (8, 1), (4, 1), (2, 1), (1, 1)]
 
 
-def test_contention_comes_out_within_its_interval_and_fails(folder: RunFolder) -> None:
+def test_contention_comes_out_within_its_interval_and_fails(folder: ValidationFolder) -> None:
     result = validated(planned(16), folder, Site(shared(0.15)))
     assert result["verdict"]["kind"] == "FAIL", result["verdict"]
     interval = result["law"]["intervals"]["contention"]
@@ -191,7 +192,7 @@ def test_contention_comes_out_within_its_interval_and_fails(folder: RunFolder) -
     assert interval["high"] - interval["low"] < 0.02
 
 
-def test_a_lock_around_every_request_is_contention_of_one(folder: RunFolder) -> None:
+def test_a_lock_around_every_request_is_contention_of_one(folder: ValidationFolder) -> None:
     result = validated(planned(8), folder, Site(shared(1)))
     assert result["verdict"]["kind"] == "FAIL", result["verdict"]
     # both ways say the same, and both laws are true of it
@@ -205,7 +206,7 @@ def test_a_lock_around_every_request_is_contention_of_one(folder: RunFolder) -> 
         assert law["contention"] == pytest.approx(1, abs=0.02)
 
 
-def test_a_peak_is_found_when_throughput_falls_again(folder: RunFolder) -> None:
+def test_a_peak_is_found_when_throughput_falls_again(folder: ValidationFolder) -> None:
     # given contention 3 % and coherency 2 %, the peak lies at sqrt(0.97 / 0.02) = 6.96 workers
     result = validated(planned(16), folder, Site(shared(0.03, 0.02)))
     assert result["verdict"]["kind"] == "FAIL", result["verdict"]
@@ -216,7 +217,7 @@ def test_a_peak_is_found_when_throughput_falls_again(folder: RunFolder) -> None:
     )
 
 
-def test_the_ceiling_of_simulated_devices_is_found(folder: RunFolder) -> None:
+def test_the_ceiling_of_simulated_devices_is_found(folder: ValidationFolder) -> None:
     # given two devices that serve two runs of 0.4 s each at full speed: 10 requests/s together
     result = validated(
         planned(16, 1, 2, 4, 8, devices=2), folder, Site(lambda n: SECONDS * max(1, n / 4))
@@ -229,7 +230,7 @@ def test_the_ceiling_of_simulated_devices_is_found(folder: RunFolder) -> None:
     assert result["sharing"]["best"] == 2
 
 
-def test_contention_and_coherency_of_a_simulated_device_are_found(folder: RunFolder) -> None:
+def test_contention_and_coherency_of_a_simulated_device_are_found(folder: ValidationFolder) -> None:
     # given one device whose throughput is highest with sqrt(0.9 / 0.03) = 5.5 runs
     result = validated(planned(16, 1, 2, 4, 8, 16, devices=1), folder, Site(shared(0.1, 0.03)))
     law = result["law"]
@@ -243,7 +244,7 @@ def test_contention_and_coherency_of_a_simulated_device_are_found(folder: RunFol
 
 
 def test_a_warning_from_before_the_first_load_is_stored_and_kept_on_resume(
-    folder: RunFolder,
+    folder: ValidationFolder,
 ) -> None:
     plan, site, progress = planned(2), Site(shared(0)), Nobody()
     looks: list[float] = []
@@ -269,7 +270,7 @@ def test_a_warning_from_before_the_first_load_is_stored_and_kept_on_resume(
     assert read(folder, folder.path.parent).result.warnings[0] == result["noticed"][0]
 
 
-def test_an_interrupted_step_is_measured_again(folder: RunFolder) -> None:
+def test_an_interrupted_step_is_measured_again(folder: ValidationFolder) -> None:
     # given a run that is interrupted a second after its second step begins
     def interrupt() -> None:
         began = folder.path / "steps.jsonl"

@@ -11,7 +11,7 @@ import pytest
 from scaletest.analysis.saturation.forecast import forecast
 from scaletest.analysis.saturation.sequence import LONGEST
 from scaletest.load.level_load import LoadOrder, LoadResult
-from scaletest.saturation import Runner
+from scaletest.saturation.runner import Runner
 from tests.unit.simulated import PLAN, Simulated
 
 

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from scaletest.analysis.saturation.evaluation import evaluate
+from scaletest.archive.environment import environment
 from scaletest.archive.queries import QUERIES
-from scaletest.archive.saturation import SaturationFolder
 from scaletest.cli import main
 from scaletest.cli.stored import saturation
 from scaletest.model import VerdictKind
@@ -26,6 +26,8 @@ from scaletest.report import formats
 from scaletest.report.saturation import saturation_report
 from scaletest.report.saturation.run import SaturationRun
 from scaletest.report.saturation.sheet import COLUMNS
+from scaletest.runs.folder import RunFolder
+from scaletest.saturation.folder import SaturationFolder
 from tests.unit.golden_files import golden
 from tests.unit.simulated import Simulated, run, stored
 
@@ -58,14 +60,14 @@ def example_run(
 def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) -> None:
     plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
     steps, samples = stored(plan, Simulated(), 1)
-    folder = SaturationFolder(tmp_path / "gone")
+    folder = SaturationFolder(RunFolder(tmp_path / "gone"))
     with pytest.raises(UsageError, match="cannot be written") as caught:
         folder.store(steps[0], samples[0])
     assert "the steps before are kept" in caught.value.hint
     # and a run of which nothing is known goes, one with a step stays
     for name, count in (("empty", 0), ("begun", 1)):
-        folder = SaturationFolder(SaturationFolder.create(tmp_path / name).path)
-        folder.begin(plan, [])
+        folder = SaturationFolder(RunFolder.create(tmp_path / name))
+        folder.files.begin(plan, {})
         for step in steps[:count]:
             folder.store(step, samples[step.number])
         folder.forget_empty()
@@ -75,17 +77,17 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
 def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
     plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
     steps, samples = stored(plan, Simulated(), 1)
-    folder = SaturationFolder(SaturationFolder.create(tmp_path / "half").path)
-    folder.begin(plan, [])
+    folder = SaturationFolder(RunFolder.create(tmp_path / "half"))
+    folder.files.begin(plan, {})
     for step in steps[:2]:
         folder.store(step, samples[step.number])
-    with folder.locked():
-        run = saturation(folder)
+    with folder.files.locked():
+        run = saturation(folder.files)
     assert run is not None
     assert run.result.verdict.kind is VerdictKind.RUNNING
     for form in formats.names():
         assert "INVALID" not in formats.render(saturation_report(run), form), form
-    ended = saturation(folder)
+    ended = saturation(folder.files)
     assert ended is not None
     assert ended.result.verdict.kind is VerdictKind.INVALID
 
@@ -190,11 +192,11 @@ def test_sizes_from_an_invalid_run_say_so(
     # given a run that met no limit
     plan = SaturationPlan("http://h/", step_s=4.0, warm_s=0.5, start=20.0, maximum=40.0)
     steps, samples = stored(plan, Simulated(), 1)
-    folder = SaturationFolder(SaturationFolder.create(tmp_path / "run").path)
-    folder.begin(plan, ["scaletest", "saturate"])
+    folder = SaturationFolder(RunFolder.create(tmp_path / "run"))
+    folder.files.begin(plan, environment(["scaletest", "saturate"]))
     for step in steps:
         folder.store(step, samples[step.number])
-    folder.result({})
+    folder.files.write("result.json", {})
     assert main.run(["size", "--run", str(folder.path), "--replicas", "1", "-o", "json"]) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert any("that run is INVALID" in line and "no limit was reached" in line for line in notes)

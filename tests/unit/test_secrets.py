@@ -11,15 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.archive import RunFolder, transfer
-from scaletest.archive.benchmarks import BenchmarkFolder
-from scaletest.archive.lifecycles import LifecycleFolder
-from scaletest.archive.saturation import SaturationFolder
 from scaletest.broker.connection import prepare
-from scaletest.lifecycle.store import Store
+from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
 from scaletest.model import Plan
 from scaletest.model.errors import InvalidValue
 from scaletest.model.secrets import masked, without_secrets
+from scaletest.runs import transfer
+from scaletest.runs.folder import COMMON, Layout, RunFolder
 
 SECRET = "S3CRET"
 
@@ -130,19 +128,19 @@ def modes(folder: Path) -> set[tuple[str, int]]:
 
 
 @pytest.mark.usefixtures("mask")
-@pytest.mark.parametrize("kind", [RunFolder, BenchmarkFolder, SaturationFolder, LifecycleFolder])
-def test_a_run_is_for_its_owner_only(kind: type[RunFolder], tmp_path: Path) -> None:
-    folder = kind.create(tmp_path / "runs" / "r")
+@pytest.mark.parametrize("layout", [COMMON, LAYOUT])
+def test_a_run_is_for_its_owner_only(layout: Layout, tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "runs" / "r", layout)
     with folder.locked():
-        folder.begin(Plan(limit=1, seconds=1.0), ["scaletest"])
-        folder.result({"a": 1})
-        folder._append("records.jsonl", ["{}"])
+        folder.begin(Plan(limit=1, seconds=1.0), {"host": "a"})
+        folder.write("result.json", {"a": 1})
+        folder.append("records.jsonl", ["{}"])
     assert modes(folder.path) == {("folder", 0o700), ("file", 0o600)}
 
 
 @pytest.mark.usefixtures("mask")
 def test_a_lifecycle_is_for_its_owner_only(tmp_path: Path) -> None:
-    store = Store(tmp_path / "lifecycles" / "r")
+    store = LifecycleFolder(tmp_path / "lifecycles" / "r")
     store.make()
     with store.locked("submitter"), store.submitting() as lines:
         lines.write("{}\n")
@@ -153,7 +151,7 @@ def test_a_lifecycle_is_for_its_owner_only(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("mask")
 def test_an_imported_run_is_for_its_owner_only(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "made")
-    folder.begin(Plan(limit=1, seconds=1.0), ["scaletest"])
+    folder.begin(Plan(limit=1, seconds=1.0), {"host": "a"})
     transfer.export(folder, tmp_path / "run.tar.gz")
     run = transfer.import_run(tmp_path / "run.tar.gz", tmp_path / "runs", "r")
     assert modes(run.path) == {("folder", 0o700), ("file", 0o600)}

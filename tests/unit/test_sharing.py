@@ -22,7 +22,7 @@ from scaletest.model import Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
 from scaletest.report.validation import validation_report
-from scaletest.validation import LocalBackend, WorkerOptions
+from scaletest.validation.local import LocalBackend, WorkerOptions
 from tests.unit import runs
 from tests.unit.made import measured
 from tests.unit.valid import checked

@@ -18,8 +18,7 @@ from rich.console import Console
 from scaletest.analysis.drift import drift
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress
-from scaletest.archive import RunFolder
-from scaletest.archive.benchmarks import BenchmarkFolder
+from scaletest.benchmarks.folder import BenchmarkFolder
 from scaletest.cli import stored
 from scaletest.cli.main import run as scaletest
 from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
@@ -34,6 +33,8 @@ from scaletest.report.lifecycle.figures import DETAILED, bins, panels
 from scaletest.report.lifecycle.summary import placed
 from scaletest.report.progress import PlainProgress
 from scaletest.report.validation import validation_report
+from scaletest.runs.folder import RunFolder
+from scaletest.validation.folder import ValidationFolder
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.lifecycles import of, workload
@@ -210,13 +211,13 @@ def test_a_pictures_axes_show_true_values() -> None:
 
 def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
     example = stored_benchmarks()
-    folder = BenchmarkFolder(BenchmarkFolder.create(tmp_path / "r").path)
-    folder.start(example.plan, ["scaletest"], {})
-    with folder.locked():
-        running = stored.benchmarks(folder)
+    folder = BenchmarkFolder(RunFolder.create(tmp_path / "r"))
+    folder.files.begin(example.plan, {})
+    with folder.files.locked():
+        running = stored.benchmarks(folder.files)
     assert running.verdict.kind is VerdictKind.RUNNING
     assert "RUNNING" in formats.render(benchmark_report(running), "text")
-    assert stored.benchmarks(folder).verdict.kind is VerdictKind.INVALID
+    assert stored.benchmarks(folder.files).verdict.kind is VerdictKind.INVALID
 
 
 def test_a_lifecycle_that_is_sampled_is_shown_as_running(
@@ -224,7 +225,7 @@ def test_a_lifecycle_that_is_sampled_is_shown_as_running(
 ) -> None:
     from scaletest.analysis.lifecycle.phases import timeline
     from scaletest.compat import runai
-    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.folder import LifecycleFolder
     from tests.unit.lifecycles import submission
 
     (tmp_path / "submitted.json").write_text(
@@ -232,7 +233,7 @@ def test_a_lifecycle_that_is_sampled_is_shown_as_running(
     )
     (tmp_path / "sampled.json").write_text(runai.sampled([timeline(workload("j-1"))], "p"))
     report = ["lifecycle", "report", "--output-dir", str(tmp_path)]
-    with Store(tmp_path).locked("sampler"):
+    with LifecycleFolder(tmp_path).locked("sampler"):
         assert scaletest(report) == 4
     assert "RUNNING  it is still being measured" in capsys.readouterr().out
     assert scaletest(report) == 4
@@ -249,11 +250,11 @@ def test_an_unfinished_run_shows_only_a_refuting_verdict() -> None:
 
 
 def test_a_validation_that_is_resumed_gets_no_advice_to_resume_it(tmp_path: Path) -> None:
-    folder: RunFolder = runs.stored(
+    folder: ValidationFolder = runs.stored(
         tmp_path / "r", Plan(limit=2, seconds=0.5, queue="q"), [], interrupted="Ctrl-C"
     )
     out = io.StringIO()
-    with folder.locked():
-        text.show(validation_report(stored.judged(folder)), Console(file=out, width=100))
+    with folder.files.locked():
+        text.show(validation_report(stored.judged(folder.files)), Console(file=out, width=100))
     assert "RUNNING" in out.getvalue()
     assert "--resume" not in out.getvalue()

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from scaletest.analysis.law_coefficients import coefficients
 from scaletest.analysis.steps import Step, summarise
-from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds, verdict_of
+from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds, ground_of
+from scaletest.analysis.verdict_order import Rank
 from scaletest.model import Outcome, Plan, VerdictKind
 from scaletest.model.errors import InvalidValue
 from scaletest.model.threshold import METRICS, OPERATORS, Threshold, parse
@@ -225,7 +226,7 @@ def test_the_verdict_names_the_first_and_counts() -> None:
     )
     results = evaluate_thresholds(plan, steps(plan, {1: 0.1, 2: 0.12}, count=100))
     assert [result.kind for result in results] == [PASS, FAIL, INVALID, PASS]
-    fail, undecided = verdict_of(results, FAIL), verdict_of(results, INVALID)
+    fail, undecided = ground_of(results, Rank.REFUTED), ground_of(results, Rank.OPEN)
     assert fail is not None
     assert fail.reason.startswith("1 of 4 thresholds not met: efficiency(2)>=0.95: 0.83")
     assert undecided is not None
@@ -234,7 +235,7 @@ def test_the_verdict_names_the_first_and_counts() -> None:
     )
     assert fail.remedy
     assert undecided.remedy
-    assert verdict_of(results[:1], FAIL) is None
+    assert ground_of(results[:1], Rank.REFUTED) is None
     assert evaluate_thresholds(Plan(), []) == ()
 
 

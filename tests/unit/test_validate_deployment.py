@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from scaletest.archive import RunFolder
 from scaletest.cli.main import run
 from scaletest.cluster import connection, deployment, discovery, proxy, rights
 from scaletest.cluster.connection import Refused
@@ -22,7 +21,9 @@ from scaletest.cluster.pod_state import PodState
 from scaletest.cluster.rights import Right
 from scaletest.model import NodeSample, Outcome, Plan, Record, Reply
 from scaletest.model.errors import WaitTimeout
-from scaletest.validation import ValidationRunner
+from scaletest.runs.folder import RunFolder
+from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.runner import ValidationRunner
 
 RUN_S = 0.02
 URL = "http://client.example:9996"
@@ -169,7 +170,7 @@ def test_a_remote_client_is_steered_and_everything_is_restored(
         for line in (tmp_path / "run" / "records.jsonl").read_text("utf-8").splitlines()
     ]
     assert {row["step"] for row in rows} == {1, 2}
-    samples = RunFolder(tmp_path / "run").load().samples
+    samples = ValidationFolder(RunFolder(tmp_path / "run")).load().samples
     assert (
         [sample.at_s for sample in samples]
         == [float(number) for number in range(1, len(samples) + 1)]
@@ -294,7 +295,7 @@ def test_pods_may_take_as_long_as_the_backend_says(tmp_path: Path) -> None:
     plan = Plan(limit=1, queue="q", seconds=1.0)
 
     def runner(name: str, **options: Any) -> ValidationRunner:
-        folder = RunFolder.create(tmp_path / name)
+        folder = ValidationFolder(RunFolder.create(tmp_path / name))
         folder.begin(plan, [])
         return ValidationRunner(plan, folder, progress, clock=lambda: now[0], **options)
 

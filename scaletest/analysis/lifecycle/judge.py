@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.lifecycle.books import Books
 from scaletest.analysis.lifecycle.phases import BY_NAME
 from scaletest.analysis.percentiles import percentile, samples_needed
+from scaletest.analysis.thresholds import ThresholdResult, ground_of, judge_interval
+from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model.checks import cut
 from scaletest.model.digits import short
 from scaletest.model.errors import InvalidValue
@@ -53,22 +55,9 @@ class LifecycleThreshold:
     bound: float
     share: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class LifecycleThresholdResult:
-    """The result of one threshold, in base units; value is None when there is none."""
-
-    text: str
-    kind: VerdictKind
-    reason: str
-    remedy: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**asdict(self), "kind": str(self.kind)}
+    def holds(self, measured: float) -> bool:
+        """Whether a measured value, in base units, meets the threshold."""
+        return OPERATORS[self.operator](measured, self.bound)
 
 
 def parse(text: str) -> LifecycleThreshold:
@@ -115,7 +104,7 @@ def _units(metric: str, part: str, shown: str) -> dict[str, float]:
 
 def judge(
     texts: Sequence[str], steps: Sequence[PhaseDurations], books: Books, per_s: float | None
-) -> tuple[LifecycleThresholdResult, ...]:
+) -> tuple[ThresholdResult, ...]:
     """One result for each threshold, in their order."""
     by_name = {phase.step.name: phase for phase in steps}
     return tuple(_judge(parse(text), by_name, books, per_s) for text in texts)
@@ -126,7 +115,7 @@ def _judge(
     steps: dict[str, PhaseDurations],
     books: Books,
     per_s: float | None,
-) -> LifecycleThresholdResult:
+) -> ThresholdResult:
     if threshold.metric in COUNTS:
         return _decide(threshold, _exactly(_count(threshold, books)), "nothing was submitted")
     if threshold.metric == "throughput":
@@ -170,93 +159,100 @@ def _exactly(figure: float | None) -> Estimate | None:
 
 def _decide(
     threshold: LifecycleThreshold, estimate: Estimate | None, lacking: str
-) -> LifecycleThresholdResult:
+) -> ThresholdResult:
     """The result for a measured estimate. lacking: the reason where it is missing."""
     if estimate is None:
         remedy = "submit more workloads, or wait longer"
-        return LifecycleThresholdResult(threshold.text, VerdictKind.INVALID, lacking, remedy)
-    holds = OPERATORS[threshold.operator]
-    ends = (holds(estimate.low, threshold.bound), holds(estimate.high, threshold.bound))
-    kind, remedy = VerdictKind.INVALID, "submit more workloads: the interval holds the bound"
-    if all(ends):
-        kind, remedy = VerdictKind.PASS, ""
-    elif not any(ends):
-        kind, remedy = VerdictKind.FAIL, "look at the step's course over time in the report"
+        return ThresholdResult(threshold.text, VerdictKind.INVALID, lacking, remedy)
     reason = short(estimate.value, 4)
     if estimate.low != estimate.high:
         reason += f" [{short(estimate.low, 4)}, {short(estimate.high, 4)}]"
-    return LifecycleThresholdResult(
-        threshold.text, kind, reason, remedy, estimate.value, estimate.low, estimate.high
+
+    return judge_interval(
+        threshold.text,
+        threshold.holds,
+        estimate,
+        reason,
+        "submit more workloads: the interval holds the bound",
+        refuted="look at the step's course over time in the report",
     )
 
 
 def judged(
     books: Books,
-    thresholds: Sequence[LifecycleThresholdResult],
+    thresholds: Sequence[ThresholdResult],
     tolerate: int,
     until: str,
     interrupted: str = "",
 ) -> Verdict:
-    """The verdict of a run: FAIL before INVALID, INVALID before PASS."""
-    failed = [threshold for threshold in thresholds if threshold.kind is VerdictKind.FAIL]
-    if failed:
-        return Verdict(
-            VerdictKind.FAIL,
-            f"{len(failed)} of {len(thresholds)} thresholds not met: {failed[0].text}:"
-            f" {failed[0].reason}",
-            failed[0].remedy,
-        )
-    bad = books.failed + books.rejected
-    if bad > tolerate:
-        why = next(iter([*books.rejections, *books.failures]), "")
-        return Verdict(
-            VerdictKind.FAIL,
-            f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
-            f" {cut(why, 160)}",
-            "fix the cause that the reason names, or allow more with --tolerate-failures",
-        )
-    return _invalid(books, thresholds, until, interrupted) or Verdict(
-        VerdictKind.PASS,
-        f"{books.measured} of {books.submitted} workloads reached {until}"
-        + (f", {len(thresholds)} thresholds met" if thresholds else ""),
+    """The verdict of a run."""
+    met = f"{books.measured} of {books.submitted} workloads reached {until}"
+    if thresholds:
+        met += f", {len(thresholds)} thresholds met"
+    stopped = None
+    if interrupted:
+        remedy = "go on: run the same command again"
+        stopped = Ground(Rank.OPEN, f"interrupted: {interrupted}", remedy)
+    return decide(
+        [
+            _unbalanced(books),
+            ground_of(thresholds, Rank.REFUTED),
+            _failed(books, tolerate),
+            stopped,
+            _incomplete(books, until),
+            ground_of(thresholds, Rank.OPEN),
+            Ground(Rank.MET, met),
+        ]
     )
 
 
-def _invalid(
-    books: Books, thresholds: Sequence[LifecycleThresholdResult], until: str, interrupted: str
-) -> Verdict | None:
-    if interrupted:
-        return Verdict(
-            VerdictKind.INVALID, f"interrupted: {interrupted}", "go on: run the same command again"
-        )
+def _unbalanced(books: Books) -> Ground | None:
+    """Not the subject where workloads are missing from the books."""
+    if books.balanced:
+        return None
+    counted = books.measured + books.pending + books.failed + books.lost
+    return Ground(
+        Rank.NOT_THE_SUBJECT,
+        f"{books.submitted} workloads were submitted, and {counted} are on record",
+        "look into the output folder, or measure it again",
+    )
+
+
+def _failed(books: Books, tolerate: int) -> Ground | None:
+    """Refuted where more workloads failed or were rejected than are tolerated."""
+    if books.failed + books.rejected <= tolerate:
+        return None
+    why = next(iter([*books.rejections, *books.failures]), "")
+    return Ground(
+        Rank.REFUTED,
+        f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
+        f" {cut(why, 160)}",
+        "fix the cause that the reason names, or allow more with --tolerate-failures",
+    )
+
+
+def _incomplete(books: Books, until: str) -> Ground | None:
+    """Open where workloads were not submitted, or have not come so far."""
     if not books.submitted:
-        return Verdict(
-            VerdictKind.INVALID,
+        return Ground(
+            Rank.OPEN,
             "no workload was submitted or observed",
             "look at the selector or the output folder",
         )
     if books.not_tried:
-        return Verdict(
-            VerdictKind.INVALID,
+        return Ground(
+            Rank.OPEN,
             f"{books.not_tried} of {books.planned} were not submitted yet",
             "submit again: it goes on",
         )
-    if books.pending or books.lost or not books.balanced:
-        run, remedy = "", "ask for an earlier milestone with --until"
-        if books.running:
-            run, remedy = f" (the pods of {books.running} run)", ENDLESS
-        return Verdict(
-            VerdictKind.INVALID,
-            f"{books.pending} of {books.submitted} have not reached {until}{run}, {books.lost} were"
-            " lost",
-            f"wait longer, or {remedy}",
-        )
-    undecided = [threshold for threshold in thresholds if threshold.kind is VerdictKind.INVALID]
-    if undecided:
-        return Verdict(
-            VerdictKind.INVALID,
-            f"{len(undecided)} of {len(thresholds)} thresholds undecided: {undecided[0].text}:"
-            f" {undecided[0].reason}",
-            undecided[0].remedy,
-        )
-    return None
+    if not (books.pending or books.lost):
+        return None
+    run, remedy = "", "ask for an earlier milestone with --until"
+    if books.running:
+        run, remedy = f" (the pods of {books.running} run)", ENDLESS
+    return Ground(
+        Rank.OPEN,
+        f"{books.pending} of {books.submitted} have not reached {until}{run}, {books.lost} were"
+        " lost",
+        f"wait longer, or {remedy}",
+    )

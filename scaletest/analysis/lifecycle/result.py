@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.analysis.lifecycle.books import Books, Fate, books, fate
-from scaletest.analysis.lifecycle.judge import LifecycleThresholdResult, judge, judged
+from scaletest.analysis.lifecycle.judge import judge, judged
 from scaletest.analysis.lifecycle.phases import (
     PHASES,
     LifecyclePhase,
@@ -21,6 +21,7 @@ from scaletest.analysis.lifecycle.phases import (
     timeline,
 )
 from scaletest.analysis.percentiles import Distribution, summary
+from scaletest.analysis.thresholds import ThresholdResult
 from scaletest.model.lifecycle import LifecycleObject, Submission
 from scaletest.model.verdict import Verdict
 from scaletest.model.wire import SCHEMA_VERSION
@@ -103,7 +104,7 @@ class LifecycleResult:
     steps: tuple[PhaseDurations, ...]
     throughput: PodThroughput
     skipped: dict[str, int]
-    thresholds: tuple[LifecycleThresholdResult, ...]
+    thresholds: tuple[ThresholdResult, ...]
     verdict: Verdict
 
     def step(self, name: str) -> PhaseDurations | None:

@@ -99,10 +99,9 @@ def conclude(
     operating = course.operating
     if operating and operating.tester:
         operating = None
-    decision = verdict.lost(lost) if lost else verdict.judged(course, point, interrupted)
     return SaturationResult(
         plan=plan,
-        verdict=decision,
+        verdict=verdict.judged(course, point, interrupted, lost),
         point=point,
         parallel=parallel,
         warm=course.warm,

@@ -71,7 +71,8 @@ class Assessed:
     attempts: of all requests. lag_s: 99th percentile of the tester's lateness. overload: why the
     level is too much whatever its latency, "" when it is not. exceeded: the latency limit over all
     requests at this level so far, None without a limit. alone: the same of this step. tester: how
-    the tester was late, "" when it was not. few: whether requests are too few to judge.
+    the tester was late, "" when it was not. few: whether requests are too few to judge. lost:
+    requests that were counted and have no record.
     """
 
     step: SaturationStep
@@ -90,6 +91,7 @@ class Assessed:
     alone: Exceedance | None
     tester: str
     few: bool
+    lost: int = 0
 
     @property
     def saturated(self) -> str:
@@ -175,6 +177,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
         alone=exceeded,
         tester=_tester(step, lag_s, latency),
         few=len(counted) < FEWEST,
+        lost=max(0, step.requests - len(final)),
     )
 
 

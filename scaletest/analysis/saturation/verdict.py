@@ -11,9 +11,10 @@ The operating point is measured after that and decides nothing: its disturbances
 from __future__ import annotations
 
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.saturation.sequence import SaturationSequence, at_level, same
+from scaletest.analysis.saturation.sequence import SaturationSequence, at_level, same, searched
 from scaletest.analysis.saturation.step import Assessed
-from scaletest.model import Verdict, VerdictKind
+from scaletest.analysis.verdict_order import Ground, Rank, decide
+from scaletest.model import Verdict
 from scaletest.model.saturation import Mode, Phase
 
 SIZE = "see: scaletest size, for the pods and nodes that it takes"
@@ -21,50 +22,84 @@ SIZE = "see: scaletest size, for the pods and nodes that it takes"
 WIDEST = 0.25
 
 
-def lost(reason: str) -> Verdict:
-    """INVALID since a load agent was lost. The steps before that stay on record."""
-    return Verdict(
-        VerdictKind.INVALID,
-        reason,
-        "check why it ended, and run it again; a signal 9 that nobody sent is the kernel's, out of"
-        " memory",
-    )
+def judged(
+    course: SaturationSequence, point: Estimate | None, interrupted: str = "", lost: str = ""
+) -> Verdict:
+    """The verdict on a run. point: the saturation point in requests a second. lost: how a load
+    agent was lost, "" when none was; the steps before that stay on record.
+    """
+    grounds = [_lost(course), _late(course, point), _broken_off(course, interrupted, lost)]
+    if course.bracket is None:
+        grounds += [
+            _swept(course),
+            Ground(Rank.OPEN, "the search was not finished", "run it again"),
+        ]
+    elif course.plan.mode == Mode.SWEEP:
+        grounds.append(_of_sweep(course, point))
+    else:
+        grounds.append(_of_search(course, point))
+    return decide(grounds)
 
 
-def judged(course: SaturationSequence, point: Estimate | None, interrupted: str) -> Verdict:
-    """The verdict on a run. point: the saturation point in requests a second."""
-    plan, bracket = course.plan, course.bracket
-    unusable = _unusable(course, interrupted)
-    if unusable is not None:
-        return unusable
-    if bracket is None:
-        return Verdict(VerdictKind.INVALID, "the search was not finished", "run it again")
-    late = next((step.tester for step in _spoilt(course)), "")
-    if late and (bracket.unfit or point is None or plan.mode == Mode.SWEEP):
-        return Verdict(VerdictKind.INVALID, late, _undisturbed(late))
-    if plan.mode == Mode.SWEEP:
-        return _of_sweep(course, point)
-    return _of_search(course, point)
+def _lost(course: SaturationSequence) -> Ground | None:
+    """Not the subject where records are missing: a file was cut."""
+    for step in course.steps:
+        if step.lost:
+            reason = f"{step.lost} of {step.step.requests} records of step {step.step.number}"
+            return Ground(Rank.NOT_THE_SUBJECT, f"{reason} are missing", "run it again")
+    return None
 
 
-def _unusable(course: SaturationSequence, interrupted: str) -> Verdict | None:
-    """INVALID where steps show nothing about the service; None otherwise."""
-    invalid = VerdictKind.INVALID
+def _broken_off(course: SaturationSequence, interrupted: str, lost: str) -> Ground | None:
+    """Open where the run was not measured to its end; None otherwise."""
+    if lost:
+        remedy = (
+            "check why it ended, and run it again; a signal 9 that nobody sent is the kernel's,"
+        )
+        return Ground(Rank.OPEN, lost, f"{remedy} out of memory")
     if interrupted:
-        return Verdict(invalid, f"interrupted by {interrupted}", "run it to the end")
+        return Ground(Rank.OPEN, f"interrupted by {interrupted}", "run it to the end")
     if course.warm and course.warm.success == 0 and course.warm.step.requests:
         remedy = "fix the endpoint, or the request"
-        return Verdict(invalid, "no request of the probe succeeded", remedy)
+        return Ground(Rank.OPEN, "no request of the probe succeeded", remedy)
     if course.strayed is not None:
         number = course.strayed.step.number
         reason = f"this version would not have measured step {number}: the run followed other rules"
-        return Verdict(invalid, reason, "run it again; its result.json has the former result")
+        return Ground(Rank.OPEN, reason, "run it again; its result.json has the former result")
     if course.gone:
         remedy = (
             "check its log for why it ended; if the load was the reason, give a lower --maximum"
         )
-        return Verdict(invalid, course.gone, remedy)
+        return Ground(Rank.OPEN, course.gone, remedy)
     return None
+
+
+def _late(course: SaturationSequence, point: Estimate | None) -> Ground | None:
+    """Not the subject where the tester stayed late, and what was found depends on that."""
+    late = next((step.tester for step in _spoilt(course)), "")
+    unfit = course.bracket and (course.bracket.unfit or point is None)
+    if late and (unfit or course.plan.mode == Mode.SWEEP):
+        return Ground(Rank.NOT_THE_SUBJECT, late, _undisturbed(late))
+    return None
+
+
+def _swept(course: SaturationSequence) -> Ground | None:
+    """Refuted where a level of an unfinished sweep did not hold, and all of them should.
+
+    Where nothing succeeded the service may be gone, which is no fault of the level.
+    """
+    if course.plan.mode != Mode.SWEEP or course.plan.wanted or course.strayed:
+        return None
+    for step in searched(course):
+        if step.saturated and step.success and not step.tester:
+            return _too_much(course, step.step.level, step.saturated)
+    return None
+
+
+def _too_much(course: SaturationSequence, level: float, reason: str) -> Ground:
+    """Refuted since a level of a sweep did not hold."""
+    reason = f"{level:g} {course.plan.unit}: {reason}"
+    return Ground(Rank.REFUTED, reason, "stay below this level")
 
 
 def _undisturbed(late: str) -> str:
@@ -83,7 +118,7 @@ def _spoilt(course: SaturationSequence) -> list[Assessed]:
     return [step for step in course.spoilt if step.step.phase not in outside]
 
 
-def _of_search(course: SaturationSequence, point: Estimate | None) -> Verdict:
+def _of_search(course: SaturationSequence, point: Estimate | None) -> Ground:
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     decided = _of_wanted(course, point)
@@ -97,15 +132,15 @@ def _of_search(course: SaturationSequence, point: Estimate | None) -> Verdict:
     if not reached:
         return _undecided(course) or _unreached(course, point)
     if not bracket.confirmed:
-        return Verdict(
-            VerdictKind.INVALID,
+        return Ground(
+            Rank.OPEN,
             "the ends of the bracket differed when they were measured again",
             "measure longer with --step-time, or repeat more with --confirm",
         )
     return _of_point(course, point)
 
 
-def _unreached(course: SaturationSequence, point: Estimate) -> Verdict:
+def _unreached(course: SaturationSequence, point: Estimate) -> Ground:
     """INVALID since the search ended before it met a limit of the service."""
     reason = "throughput reached no plateau"
     if course.plan.open:
@@ -114,18 +149,16 @@ def _unreached(course: SaturationSequence, point: Estimate) -> Verdict:
             sure = f", {point.low:.4g}/s for sure"
         reason = f"{point.value:.4g}/s held{sure}, and no limit was reached"
     remedy = "raise --maximum, --max-in-flight or --most-steps"
-    return Verdict(VerdictKind.INVALID, reason, remedy)
+    return Ground(Rank.OPEN, reason, remedy)
 
 
-def _of_nothing(course: SaturationSequence) -> Verdict:
+def _of_nothing(course: SaturationSequence) -> Ground:
     """The verdict on a search in which no level held: each was too much, or none was decided."""
     bracket = course.bracket
     assert bracket is not None
     unclear = _undecided(course)
     if bracket.high is None or (unclear is not None and any(map(_counted, _open_steps(course)))):
-        return unclear or Verdict(
-            VerdictKind.INVALID, "no level was measured", "give more --most-steps"
-        )
+        return unclear or Ground(Rank.OPEN, "no level was measured", "give more --most-steps")
     reason = f"even {bracket.high:.4g} {course.plan.unit} was saturated: {_failure(course)}"
     if course.warm and course.warm.saturated:
         remedy = (
@@ -134,7 +167,7 @@ def _of_nothing(course: SaturationSequence) -> Verdict:
         )
     else:
         remedy = "give a lower --start, or more --most-steps"
-    return Verdict(VerdictKind.INVALID, reason, remedy)
+    return Ground(Rank.OPEN, reason, remedy)
 
 
 def _open_steps(course: SaturationSequence) -> list[Assessed]:
@@ -148,14 +181,14 @@ def _counted(step: Assessed) -> bool:
     return step.exceeded is not None and step.exceeded.count > 0
 
 
-def _of_point(course: SaturationSequence, point: Estimate) -> Verdict:
+def _of_point(course: SaturationSequence, point: Estimate) -> Ground:
     """The verdict on a confirmed point that the wanted rate does not decide: by its precision."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     between = f"between {point.low:.4g} and {point.high:.4g}/s"
     if plan.wanted:
-        return _undecided(course) or Verdict(
-            VerdictKind.INVALID,
+        return _undecided(course) or Ground(
+            Rank.OPEN,
             f"saturated {between}, {plan.wanted:.4g}/s wanted: undecided",
             "give a smaller --precision and a longer --step-time",
         )
@@ -167,14 +200,12 @@ def _of_point(course: SaturationSequence, point: Estimate) -> Verdict:
         if unclear is not None:
             return unclear
     if point.value - point.low > WIDEST * point.value:
-        return Verdict(
-            VerdictKind.INVALID,
+        return Ground(
+            Rank.OPEN,
             f"saturated {between}: completions are too few or too uneven to know where",
             "give a longer --step-time, and let nothing else run beside service and tester",
         )
-    return Verdict(
-        VerdictKind.PASS, f"saturated at {point.value:.4g}/s, {between}{_repeats(course)}"
-    )
+    return Ground(Rank.MET, f"saturated at {point.value:.4g}/s, {between}{_repeats(course)}")
 
 
 def _repeats(course: SaturationSequence) -> str:
@@ -201,7 +232,7 @@ def _contrary(step: Assessed, lower_end: bool) -> bool:
     return not step.overload and (limit is None or limit.shown)
 
 
-def _of_wanted(course: SaturationSequence, point: Estimate | None) -> Verdict | None:
+def _of_wanted(course: SaturationSequence, point: Estimate | None) -> Ground | None:
     """PASS or FAIL by the wanted rate; None without one, or where the steps leave it open.
 
     A sweep has fixed levels: a rate that none of them reached did not hold.
@@ -213,7 +244,7 @@ def _of_wanted(course: SaturationSequence, point: Estimate | None) -> Verdict | 
     return _passed(course, point) or _missed(course, point)
 
 
-def _below_all(course: SaturationSequence) -> Verdict | None:
+def _below_all(course: SaturationSequence) -> Ground | None:
     """FAIL where no level held and the wanted rate is no less than the lowest."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
@@ -223,20 +254,20 @@ def _below_all(course: SaturationSequence) -> Verdict | None:
     if not lower:
         return None
     reason = f"even {bracket.high or 0:.4g}/s was too much: {_failure(course)}; {_less(course)}"
-    return Verdict(VerdictKind.FAIL, reason, SIZE)
+    return Ground(Rank.REFUTED, reason, SIZE)
 
 
-def _passed(course: SaturationSequence, point: Estimate) -> Verdict | None:
+def _passed(course: SaturationSequence, point: Estimate) -> Ground | None:
     """PASS where the rate held."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     sure = plan.mode == Mode.SWEEP or bracket.confirmed or bracket.high is None
     if not sure or point.low < plan.wanted:
         return None
-    return Verdict(VerdictKind.PASS, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
+    return Ground(Rank.MET, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
 
 
-def _missed(course: SaturationSequence, point: Estimate) -> Verdict | None:
+def _missed(course: SaturationSequence, point: Estimate) -> Ground | None:
     """FAIL where the service is saturated below the rate, or the highest level of a sweep lies
     below it.
     """
@@ -251,12 +282,10 @@ def _missed(course: SaturationSequence, point: Estimate) -> Verdict | None:
         and point.value < plan.wanted
     ):
         reason = f"the highest level of the sweep, {point.value:.4g}/s, is {_less(course)}"
-        return Verdict(
-            VerdictKind.FAIL, reason, "raise --maximum to see whether the service holds more"
-        )
+        return Ground(Rank.REFUTED, reason, "raise --maximum to see whether the service holds more")
     limited = swept or bracket.confirmed
     if limited and (bracket.high is not None or not plan.open) and point.high < plan.wanted:
-        return Verdict(VerdictKind.FAIL, f"saturated at {point.value:.4g}/s, {_less(course)}", SIZE)
+        return Ground(Rank.REFUTED, f"saturated at {point.value:.4g}/s, {_less(course)}", SIZE)
     return None
 
 
@@ -271,7 +300,7 @@ def _failure(course: SaturationSequence) -> str:
     return next((step.saturated for step in steps if step.saturated), "")
 
 
-def _undecided(course: SaturationSequence) -> Verdict | None:
+def _undecided(course: SaturationSequence) -> Ground | None:
     """INVALID where the latency limit of a level stayed undecided; None where every level is
     decided.
     """
@@ -281,36 +310,35 @@ def _undecided(course: SaturationSequence) -> Verdict | None:
     last = _open_steps(course)[-1]
     limit = last.exceeded
     assert limit is not None
-    return Verdict(
-        VerdictKind.INVALID,
+    return Ground(
+        Rank.OPEN,
         f"{last.step.level:.4g} {course.plan.unit}: {last.undecided}",
         f"give a longer --step-time, or limit a lower percentile: {limit.percentile} needs"
         f" {limit.needed} requests of a level at least, and more where some take longer",
     )
 
 
-def _of_sweep(course: SaturationSequence, point: Estimate | None) -> Verdict:
+def _of_sweep(course: SaturationSequence, point: Estimate | None) -> Ground:
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     decided = _of_wanted(course, point)
     if decided is not None:
         return decided
     if not plan.wanted and bracket.high is not None:
-        reason = f"{bracket.high:g} {plan.unit}: {_failure(course)}"
-        return Verdict(VerdictKind.FAIL, reason, "stay below this level")
+        return _too_much(course, bracket.high, _failure(course))
     unclear = _undecided(course)
     if unclear is not None:
         return unclear
     if not plan.wanted:
-        return Verdict(VerdictKind.PASS, "every level held")
+        return Ground(Rank.MET, "every level held")
     if point is None:
         reason = (
             f"{bracket.high or 0:g} {plan.unit} is the lowest level and did not hold:"
             f" {_failure(course)}"
         )
-        return Verdict(VerdictKind.INVALID, reason, "give a lower --start")
-    return Verdict(
-        VerdictKind.INVALID,
+        return Ground(Rank.OPEN, reason, "give a lower --start")
+    return Ground(
+        Rank.OPEN,
         f"between {point.low:.4g} and {point.high:.4g}/s held, {plan.wanted:.4g}/s wanted:"
         " undecided",
         "add levels above the wanted rate (--maximum, --increment), or give a longer --step-time",

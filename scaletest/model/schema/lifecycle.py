@@ -31,8 +31,7 @@ from scaletest.model.schema.parts import (
     table,
     text,
 )
-from scaletest.model.schema.result import distribution, verdict
-from scaletest.model.verdict import JUDGEMENTS
+from scaletest.model.schema.result import distribution, threshold, verdict
 
 _VERSION = count("version of the format", 1)
 _LIMITS: dict[str, Schema] = {
@@ -115,7 +114,7 @@ def result() -> Schema:
             "steps": rows(_step(), "one for every phase of which something was measured"),
             "throughput": _throughput(),
             "skipped": table(count(), "workloads left out as erroneous, by reason"),
-            "thresholds": rows(_threshold(), "conditions of a PASS, as they were given"),
+            "thresholds": rows(threshold(), "conditions of a PASS, as they were given"),
             "verdict": verdict(),
             "folder": text("where the run is kept"),
         },
@@ -209,18 +208,4 @@ def _throughput() -> Schema:
             "counts": rows(count(), "pods in consecutive bins from began_s on"),
         },
         "throughput of scheduling",
-    )
-
-
-def _threshold() -> Schema:
-    return closed(
-        {
-            "text": text("as in ready.p99<30s"),
-            "kind": one_of(JUDGEMENTS),
-            "reason": text("what was measured"),
-            "remedy": text("what to do"),
-            "value": maybe(number("in base units")),
-            "low": maybe(number("of its interval")),
-            "high": maybe(number()),
-        }
     )

@@ -58,7 +58,7 @@ def result() -> Schema:
             "causes": maybe(causes()),
             "resources": resources(),
             "interference": interference(),
-            "thresholds": rows(_threshold(), "further conditions of a PASS, in the plan's order"),
+            "thresholds": rows(threshold(), "further conditions of a PASS, in the plan's order"),
             "folder": text("where the run is stored; printed, not stored"),
         },
         optional=("folder",),
@@ -69,6 +69,22 @@ def verdict() -> Schema:
     """PASS, FAIL or INVALID with reason and remedy."""
     return closed(
         {"kind": one_of(VerdictKind), "reason": text("in one line"), "remedy": text("what to do")}
+    )
+
+
+def threshold() -> Schema:
+    """The result of one threshold, of any run type."""
+    return closed(
+        {
+            "text": text("as in efficiency(8)>=0.8"),
+            "kind": one_of(JUDGEMENTS),
+            "reason": text("what was measured, in the threshold's unit"),
+            "remedy": text("what to do"),
+            "workers": maybe(count("step that decided it, of a validation", 1)),
+            "value": maybe(number("in base units")),
+            "low": maybe(number("of its interval")),
+            "high": maybe(number()),
+        }
     )
 
 
@@ -294,21 +310,6 @@ def _background() -> Schema:
             "failures": count(),
             "wait_s": distribution("from enqueued to started"),
             "run_s": distribution("run time"),
-        }
-    )
-
-
-def _threshold() -> Schema:
-    return closed(
-        {
-            "text": text("as in efficiency(8)>=0.8"),
-            "kind": one_of(JUDGEMENTS),
-            "reason": text("what was measured, in the threshold's unit"),
-            "remedy": text("what to do"),
-            "workers": maybe(count("the step that decided it; null for the whole run", 1)),
-            "value": maybe(number("in base units")),
-            "low": maybe(number("of its interval")),
-            "high": maybe(number()),
         }
     )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from scaletest.analysis.benchmark_run import BenchmarkRun
 from scaletest.model import VerdictKind
 from scaletest.render.contents import Case, Head, Report, ThresholdLine
 from scaletest.report import words
 from scaletest.report.benchmark.sections import facts, sections, took_s
 from scaletest.report.benchmark.sheet import sheet
 from scaletest.report.benchmark.summary import comment, failure_lines, summary
-from scaletest.report.benchmarks import BenchmarkRun
 
 
 def benchmark_report(run: BenchmarkRun) -> Report:
@@ -25,9 +25,9 @@ def benchmark_report(run: BenchmarkRun) -> Report:
 
 
 def _head(run: BenchmarkRun) -> Head:
-    environment = run.stored.environment
+    environment = run.environment
     return Head(
-        title=run.stored.plan.name,
+        title=run.plan.name,
         verdict=run.verdict,
         folder=run.folder,
         name=run.name,

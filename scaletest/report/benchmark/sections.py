@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scaletest.analysis.benchmark_run import BenchmarkRun
+from scaletest.analysis.benchmark_thresholds import MeasuredPermutation
 from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
@@ -14,7 +16,6 @@ from scaletest.render.svg import CHARACTER, Axis, Chart
 from scaletest.render.text import clean
 from scaletest.render.units import quantity_measured, scale
 from scaletest.report.benchmark.summary import networks, repeated, table, time_rows
-from scaletest.report.benchmarks import BenchmarkRun, PermutationRow
 
 WIDTH, HEIGHT = 380.0, 250.0
 # So many failures are shown whole, and so many permutations are drawn.
@@ -34,14 +35,14 @@ def facts(run: BenchmarkRun) -> list[tuple[str, str]]:
     return [
         ("measured", str(len(run.counted) - len(run.failures))),
         ("failed", str(len(run.failures))),
-        ("not measured", str(run.stored.plan.counted - len(run.counted))),
+        ("not measured", str(run.plan.counted - len(run.counted))),
         ("measuring took", duration(took_s(run))),
     ]
 
 
 def sections(run: BenchmarkRun) -> list[Section]:
     """All sections that have anything to show."""
-    plan = [("kinds", run.stored.plan.workload), ("network", "; ".join(networks(run)))]
+    plan = [("kinds", run.plan.workload), ("network", "; ".join(networks(run)))]
     parts: dict[str, Sequence[Block]] = {
         "Results": _results(run),
         "Over the permutations": _charts(run),
@@ -96,7 +97,7 @@ def charts(run: BenchmarkRun) -> list[Chart]:
     ]
 
 
-def _chart(run: BenchmarkRun, one: Headline, rows: Sequence[PermutationRow]) -> Chart:
+def _chart(run: BenchmarkRun, one: Headline, rows: Sequence[MeasuredPermutation]) -> Chart:
     found = {
         number: row.summaries[one.name]
         for number, row in enumerate(rows)
@@ -134,13 +135,13 @@ def _chart(run: BenchmarkRun, one: Headline, rows: Sequence[PermutationRow]) -> 
             for value in singles.get(number, []):
                 chart.dot(number, value / size, "c-faint", radius=2.5)
         tip = (
-            f"{rows[number].what}: {quantity_measured(summary.mean, summary.half_width, one.unit)}"
+            f"{rows[number].name}: {quantity_measured(summary.mean, summary.half_width, one.unit)}"
         )
         chart.dot(number, summary.mean / size, "c-dot", clean(tip, 200))
     return chart
 
 
-def _across(rows: Sequence[PermutationRow]) -> Axis:
+def _across(rows: Sequence[MeasuredPermutation]) -> Axis:
     """The permutations side by side: by their values when one key alone varies, else by their
     numbers.
     """

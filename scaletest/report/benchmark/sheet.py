@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from scaletest.analysis.benchmark_run import BenchmarkRun
 from scaletest.kinds.fields import as_yaml
 from scaletest.render.contents import Sheet
 from scaletest.render.text import cell
-from scaletest.report.benchmarks import BenchmarkRun
 
 
 def sheet(run: BenchmarkRun) -> Sheet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scaletest.analysis.benchmark_run import BenchmarkRun
 from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.model import Activity
 from scaletest.render.contents import Block, Table, Text
@@ -11,7 +12,6 @@ from scaletest.render.numbers import NOTHING, plural
 from scaletest.render.text import clean
 from scaletest.render.units import quantity_measured
 from scaletest.report.activity import sentence
-from scaletest.report.benchmarks import BenchmarkRun
 
 # So many parts of benchmarks are told where their time went, where a page would have a table.
 MOST_TIMES = 6
@@ -61,7 +61,7 @@ def table(run: BenchmarkRun) -> Table:
     titles = ["permutation", "n", *(headline.name for headline in run.headlines), *failed]
     rows = []
     for row in run.rows:
-        cells = [clean(row.what, 60), str(row.good)]
+        cells = [clean(row.name, 60), str(row.good)]
         for headline in run.headlines:
             number = row.summaries.get(headline.name)
             cells.append(
@@ -100,7 +100,7 @@ def time_rows(run: BenchmarkRun) -> list[tuple[str, str, str, str]]:
         for part, row in ended.activities.items():
             found.setdefault((one.permutation, part), []).append(Activity.from_dict(row))
     return [
-        (run.rows[number].what, part, f"{_cores(activities):.2g} cores", sentence(activities))
+        (run.rows[number].name, part, f"{_cores(activities):.2g} cores", sentence(activities))
         for (number, part), activities in sorted(found.items())
     ]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.saturation.evaluation import SaturationResult, evaluate
-from scaletest.archive.saturation import SaturationFolder
 from scaletest.model import wire
 from scaletest.model.attempt import Attempt
-from scaletest.report.run import reference
+from scaletest.runs.places import reference
+from scaletest.saturation.folder import SaturationFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class SaturationRun:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def read(folder: Path, root: Path) -> SaturationRun:
+def read(folder: SaturationFolder, root: Path) -> SaturationRun:
     """The run in a folder; UsageError when it cannot be read. root: where runs are found by
     name.
     """
-    stored = SaturationFolder(folder).saturation()
+    stored = folder.load()
     said = stored.result
     result = evaluate(
         stored.plan,
@@ -46,8 +46,8 @@ def read(folder: Path, root: Path) -> SaturationRun:
     )
     extra = said.get("extra")
     return SaturationRun(
-        reference(folder, root),
-        str(folder),
+        reference(folder.path, root),
+        str(folder.path),
         with_noticed(result, wire.texts(said.get("noticed"))),
         stored.environment,
         stored.samples,

@@ -8,6 +8,7 @@ could be loaded, then it gets its name.
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
 import re
 import shutil
@@ -16,16 +17,15 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from scaletest.archive import benchmarks, lifecycles, saturation
-from scaletest.archive.folder import FILES, STEPS, RunFolder
 from scaletest.archive.private import open_private
-from scaletest.archive.runs import opened
-from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.saturation import KIND as SATURATION
+from scaletest.runs.folder import STEPS, RunFolder
+from scaletest.runs.places import opened, place_of
+from scaletest.runs.registry import TYPES, run_type, type_of
 
 MOST_BYTES = 2 * 1024**3
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -33,12 +33,6 @@ RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # attack on memory.
 _HEADERS = 256 * 1024
 _BLOCK = 16 * 1024
-_KNOWN = {*FILES, *lifecycles.FILES}
-# Folders of runs that are no validations, by their kind.
-_FOLDERS: dict[str, type[RunFolder]] = {
-    BENCHMARK: benchmarks.BenchmarkFolder,
-    SATURATION: saturation.SaturationFolder,
-}
 # Files that are read whole, and lines of the others: Python's objects take up to 25 times as much.
 _MOST_AT_ONCE, _SHARE_AT_ONCE = 16 * 1024**2, 128
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
@@ -52,7 +46,7 @@ def export(folder: RunFolder, target: Path) -> None:
     """
     if not target.name:
         raise UsageError(f"{str(target)!r} is no file", hint="give FILE.tar.gz")
-    _read(folder)
+    type_of(folder).check(folder)
     fresh = target.with_name(f".{target.name}.new")
     try:
         if target.exists():
@@ -82,22 +76,22 @@ def import_run(
         with archive.open("rb") as raw, _hidden(root) as place:
             inside = _unpack(raw, place, most_bytes)
             run = opened(place) or RunFolder(place)
-            if isinstance(run, lifecycles.LifecycleFolder):
-                root = lifecycles.root(root)
-                root.mkdir(parents=True, exist_ok=True)
-            target = root / _run_name(name or inside, archive)
+            run_name = _run_name(name or inside, archive)
+            _check(run, archive)
+            root = place_of(root, TYPES[type_of(run).name].place)
+            root.mkdir(parents=True, exist_ok=True)
+            target = root / run_name
             if target.exists():
                 raise UsageError(
                     f"there is a run {target.name} already", hint="give another name: --name NEW"
                 )
-            _check(run, archive)
             place.rename(target)
     except OSError as error:
         raise UsageError(
             f"{archive} cannot be imported into {root}: {error.strerror or error}",
             hint="look at the file and at the rights of the folder",
         ) from error
-    return type(run)(target)
+    return RunFolder(target, run.layout)
 
 
 def _pack(folder: RunFolder, raw: IO[bytes]) -> None:
@@ -105,7 +99,7 @@ def _pack(folder: RunFolder, raw: IO[bytes]) -> None:
         gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for name in folder.files:
+        for name in folder.layout.files:
             path = folder.path / name
             if path.is_file():
                 with path.open("rb") as file:
@@ -188,7 +182,7 @@ def _placed(member: tarfile.TarInfo) -> tuple[str, str]:
     )
     if (
         not plain
-        or path.name not in _KNOWN
+        or path.name not in _known()
         or len(path.parts) > 2
         or path.is_absolute()
         or ".." in path.parts
@@ -199,6 +193,13 @@ def _placed(member: tarfile.TarInfo) -> tuple[str, str]:
             hint="see: scaletest runs export",
         )
     return str(path.parent) if len(path.parts) == 2 else "", path.name
+
+
+@cache
+def _known() -> frozenset[str]:
+    """The names of all files of all run types."""
+    layouts = (run_type(name).layout for name in TYPES)
+    return frozenset(itertools.chain.from_iterable(layout.files for layout in layouts))
 
 
 def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, most_at_once: int) -> None:
@@ -229,16 +230,10 @@ def _run_name(name: str, archive: Path) -> str:
     return name
 
 
-def _read(folder: RunFolder) -> None:
-    """UsageError or InvalidValue unless the whole run can be read."""
-    lifecycle = isinstance(folder, lifecycles.LifecycleFolder)
-    (folder if lifecycle else _FOLDERS.get(folder.kind, RunFolder)(folder.path)).check()
-
-
 def _check(folder: RunFolder, archive: Path) -> None:
     """Whether it can be loaded; the error says which file of it is wrong."""
     try:
-        _read(folder)
+        type_of(folder).check(folder)
     except UsageError as error:
         what = str(error).replace(f" of run {folder.name}", "").replace(str(folder.path), "it")
         raise UsageError(f"{archive} is no run that can be read: {what}") from error

@@ -1,0 +1,52 @@
+"""The one order in which every run type decides its verdict.
+
+A judge collects the grounds of a run, whatever they speak for; the first rank that has one decides,
+and within a rank the first ground. So no judge can put an interruption before a refuted bound, or
+a refuted bound before a tester that was the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from scaletest.model.verdict import Verdict, VerdictKind
+
+
+class Rank(IntEnum):
+    """What a ground says about a run; the smallest decides.
+
+    NOT_THE_SUBJECT: something else was measured, which can cause any number: the tester was the
+    limit, records are missing, a worker stalled. REFUTED: sound steps refute what was wanted, also
+    where the run was interrupted later. OPEN: it is incomplete, interrupted, unsteady or undecided.
+    MET: what was wanted holds.
+    """
+
+    NOT_THE_SUBJECT = 1
+    REFUTED = 2
+    OPEN = 3
+    MET = 4
+
+
+_KINDS = {
+    Rank.NOT_THE_SUBJECT: VerdictKind.INVALID,
+    Rank.REFUTED: VerdictKind.FAIL,
+    Rank.OPEN: VerdictKind.INVALID,
+    Rank.MET: VerdictKind.PASS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """One ground of a verdict. reason: in one line. remedy: what to do next, "" for MET."""
+
+    rank: Rank
+    reason: str
+    remedy: str = ""
+
+
+def decide(grounds: Iterable[Ground | None]) -> Verdict:
+    """The verdict on a run with these grounds, the last of which is what it met; None is none."""
+    ground = min(filter(None, grounds), key=lambda each: each.rank)
+    return Verdict(_KINDS[ground.rank], ground.reason, ground.remedy)

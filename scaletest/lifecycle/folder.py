@@ -1,0 +1,170 @@
+"""A lifecycle run's folder.
+
+    lifecycle.json      the plan, template and all     written once
+    environment.json    machine, versions, command     written once, as in the archive of
+                                                       validations
+    submissions.jsonl   one line for each submission   appended as answers come, so that an
+                                                       interrupted submit goes on
+    records.jsonl       workloads and their pods       replaced as a whole by each sample
+    sampling.json       where and how it was sampled   requests, events, memory
+    submitted.json, sampled.json                       as the Run:ai scale test tool writes them
+
+Submitting and sampling are different processes that work at the same time: each file has one
+writer, under a lock of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from scaletest.analysis.lifecycle.phases import timeline
+from scaletest.archive.environment import environment
+from scaletest.archive.private import make_folder, open_private
+from scaletest.compat import runai
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.model.errors import UsageError
+from scaletest.model.lifecycle import LifecycleObject, Submission, read_line
+from scaletest.model.lifecycle_plan import KIND
+from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, Layout, RunFolder
+
+PLAN, SUBMISSIONS, SAMPLING = "lifecycle.json", "submissions.jsonl", "sampling.json"
+SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
+LAYOUT = Layout(
+    plan=PLAN,
+    files=(PLAN, ENVIRONMENT, SUBMISSIONS, RECORDS, SAMPLING, RESULT),
+    locks=(".submitter.lock", ".sampler.lock"),
+    made=(SUBMITTED, SAMPLED, "times.csv", "report.html", "general.png", "detailed.png"),
+    kind=KIND,
+)
+
+
+class LifecycleFolder:
+    """The submissions and the sampled workloads of one lifecycle on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.files = RunFolder(path, LAYOUT)
+        self.path = path
+
+    def make(self) -> None:
+        """Make the folder, and those above it. UsageError when that cannot be."""
+        try:
+            make_folder(self.path)
+        except OSError as error:
+            raise UsageError(
+                f"the output folder {self.path} cannot be made: {error.strerror}",
+                hint="give another --output-dir",
+            ) from error
+
+    @contextmanager
+    def locked(self, role: str) -> Iterator[None]:
+        """Be the only submitter, or sampler, of this folder."""
+        with self.files.locked(f".{role}.lock"):
+            yield
+
+    @property
+    def planned(self) -> bool:
+        """Whether the folder has a plan."""
+        return self.files.exists
+
+    def plan(self) -> LifecyclePlan:
+        """UsageError when the folder holds no run."""
+        if not self.planned:
+            raise UsageError(
+                f"{self.path} holds no lifecycle run",
+                hint="give the --output-dir of: scaletest lifecycle submit",
+            )
+        return LifecyclePlan.from_dict(self.files.read(PLAN))
+
+    def begin(self, plan: LifecyclePlan, command_line: Sequence[str]) -> None:
+        """Write plan and environment."""
+        self.files.begin(plan, environment(command_line))
+
+    def environment(self) -> dict[str, Any]:
+        """Where the run was made; {} when that is unknown."""
+        return self.files.read(ENVIRONMENT)
+
+    @contextmanager
+    def submitting(self) -> Iterator[IO[str]]:
+        """submissions.jsonl, to append to, on disk at the end; a last line that was cut off is
+        taken away first.
+        """
+        with self.files.trouble("written"):
+            path = self.path / SUBMISSIONS
+            if path.exists():
+                whole = path.read_bytes().rpartition(b"\n")
+                if whole[2]:
+                    os.truncate(path, len(whole[0]) + len(whole[1]))
+            file = open_private(path, "a", encoding="utf-8", buffering=1)
+        with file:
+            try:
+                yield file
+            finally:
+                os.fsync(file.fileno())
+
+    def submissions(self) -> list[Submission]:
+        """What was submitted so far; the last line about a name counts. From submitted.json where
+        there is no other.
+        """
+        if not (self.path / SUBMISSIONS).exists() and (self.path / SUBMITTED).exists():
+            return runai.read_submitted(self._text(SUBMITTED))
+        submissions = map(Submission.from_json, self.files.lines(SUBMISSIONS))
+        return list({submission.name: submission for submission in submissions}.values())
+
+    def workloads(self) -> dict[str, LifecycleObject]:
+        """The workloads that were sampled so far, by name. From sampled.json where there is no
+        other.
+        """
+        if not (self.path / RECORDS).exists() and (self.path / SAMPLED).exists():
+            sampled = runai.read_sampled(self._text(SAMPLED))
+            return {workload.name: workload for workload in sampled}
+        workloads: dict[str, LifecycleObject] = {}
+        for line in self.files.lines(RECORDS):
+            read_line(line, workloads)
+        return workloads
+
+    def sampling(self) -> dict[str, Any]:
+        """How the run was sampled; {} when that is unknown."""
+        return self.files.read(SAMPLING)
+
+    def keep(
+        self, workloads: Mapping[str, LifecycleObject], sampling: Mapping[str, Any], *, project: str
+    ) -> None:
+        """Write what was sampled, in our form and in the original tool's."""
+        records = (line for workload in workloads.values() for line in workload.lines())
+        self.files.replace(RECORDS, records)
+        self.write(SAMPLED, runai.sampled(map(timeline, workloads.values()), project))
+        self.files.write(SAMPLING, sampling)
+
+    def keep_submitted(self) -> None:
+        """Write submitted.json anew."""
+        self.write(SUBMITTED, runai.submitted(self.submissions()))
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file that is made of the others, whole or not at all."""
+        self.files.replace_text(name, [text])
+        return self.path / name
+
+    def check(self) -> None:
+        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a
+        workload of it.
+        """
+        self.plan()
+        for name in (ENVIRONMENT, SAMPLING, RESULT):
+            self.files.read(name)
+        for line in self.files.lines(SUBMISSIONS):
+            Submission.from_json(line)
+        workloads: dict[str, LifecycleObject] = {}
+        for line in self.files.lines(RECORDS):
+            read_line(line, workloads)
+            # a workload's pods follow its own line
+            name, workload = workloads.popitem()
+            workload.pods.clear()
+            workloads = {name: workload}
+
+    def _text(self, name: str) -> str:
+        with self.files.trouble("read"):
+            return (self.path / name).read_text("utf-8", errors="replace")

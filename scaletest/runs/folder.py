@@ -1,0 +1,265 @@
+"""A run's folder: plan.json, environment.json, steps.jsonl, records.jsonl, samples.jsonl,
+result.json.
+
+Every run type writes its files here in one way: small files are replaced whole or not at all, lines
+are appended and on disk before the next file is written, and whoever writes holds a lock. All of it
+is for its owner's eyes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from scaletest.archive.private import make_folder, open_private
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue, UsageError
+
+PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT = (
+    "plan.json",
+    "environment.json",
+    "steps.jsonl",
+    "records.jsonl",
+    "samples.jsonl",
+    "result.json",
+)
+LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
+VALIDATION = "validation"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of a run.
+
+    plan: tells its folder from others. files: what makes it up. Steps come before records: of a run
+    that is still measured, whoever copies the files in this order has the records of every step
+    that is listed. locks: of its writers. made: of these files at any time: not exported, but
+    deleted with them. kind: "" where the plan says it.
+    """
+
+    plan: str = PLAN
+    files: tuple[str, ...] = (PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT)
+    locks: tuple[str, ...] = (LOCK,)
+    made: tuple[str, ...] = (LOG,)
+    kind: str = ""
+
+
+COMMON = Layout()
+
+
+class AnyPlan(Protocol):
+    """The plan of a run of any type."""
+
+    @property
+    def workload(self) -> str:
+        """Short text of what is measured."""
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that are known before."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; `kind` when it is no validation."""
+
+
+class RunFolder:
+    """The folder of one run."""
+
+    def __init__(self, path: Path, layout: Layout = COMMON) -> None:
+        self.path, self.layout = path, layout
+
+    @classmethod
+    def create(cls, path: Path, layout: Layout = COMMON) -> Self:
+        """A new, empty folder that only its owner may enter; UsageError when there is something in
+        it.
+        """
+        try:
+            make_folder(path)
+            if any(path.iterdir()):
+                raise UsageError(
+                    f"the run folder {path} is not empty", hint="give another --run-dir"
+                )
+        except OSError as error:
+            raise UsageError(
+                f"the run folder {path} cannot be made: {error.strerror}",
+                hint="give another --run-dir",
+            ) from error
+        return cls(path, layout)
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a run: its plan."""
+        return (self.path / self.layout.plan).is_file()
+
+    @property
+    def began(self) -> str:
+        """When it was made, ISO 8601 in UTC; "" when its environment.json cannot be read."""
+        try:
+            return str(self.read(ENVIRONMENT).get("began", ""))
+        except (InvalidValue, UsageError):
+            return ""
+
+    @property
+    def kind(self) -> str:
+        """The name of its run type."""
+        return self.layout.kind or str(self.read(PLAN).get("kind", VALIDATION))
+
+    @contextmanager
+    def trouble(self, verb: str) -> Iterator[None]:
+        """Files that cannot be used, as a UsageError: a full disk, a folder that is gone or may not
+        be written.
+        """
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"run {self.name} cannot be {verb}: {error.strerror or error}",
+                hint=f"look into {self.path}",
+            ) from error
+        except InvalidValue as error:
+            raise InvalidValue(
+                error.message, hint=error.hint or f"look into {self.path}"
+            ) from error
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """Any fault of its files as a UsageError that names the run."""
+        try:
+            with self.trouble("read"):
+                yield
+        except InvalidValue as error:
+            raise UsageError(
+                f"run {self.name} cannot be read: {error.message}", hint=f"look into {self.path}"
+            ) from error
+
+    @contextmanager
+    def locked(self, *locks: str) -> Iterator[None]:
+        """Hold the run, or these locks of it, while it is measured: nobody else goes on with it or
+        deletes it meanwhile.
+        """
+        with ExitStack() as held:
+            for name in locks or self.layout.locks:
+                with self.trouble("locked"):
+                    file = held.enter_context(open_private(self.path / name, "a"))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise UsageError(
+                        f"run {self.name} is in use by another process",
+                        hint="wait until it has ended, or end it",
+                    ) from error
+            yield
+
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody holds the run just now."""
+        return any(map(self._is_held, self.layout.locks))
+
+    def _is_held(self, lock: str) -> bool:
+        try:
+            with (self.path / lock).open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def remove(self) -> bool:
+        """Delete the run's files, and the folder unless others lie in it; whether the folder is
+        gone.
+
+        UsageError when the run is held by somebody, or cannot be deleted.
+        """
+        layout = self.layout
+        try:
+            with self.locked():
+                # the plan goes last: the rest of an interrupted deletion is still found, and can be
+                # deleted again
+                for name in (*layout.made, *reversed(layout.files), *layout.locks):
+                    for path in (self.path / name, *self._fresh(name)):
+                        path.unlink(missing_ok=True)
+                shutil.rmtree(self.path / LOGS, ignore_errors=True)
+            if any(self.path.iterdir()):
+                return False
+            self.path.rmdir()
+        except OSError as error:
+            raise UsageError(f"run {self.name} cannot be deleted: {error.strerror}") from error
+        return True
+
+    def _fresh(self, name: str) -> tuple[Path, Path]:
+        """Where the next version of a file is written, and where version 0.1 wrote it."""
+        return self.path / f".{name}.new", (self.path / name).with_suffix(".new")
+
+    def begin(self, plan: AnyPlan, environment: Mapping[str, Any]) -> None:
+        """Write plan and environment."""
+        self.write(self.layout.plan, plan.to_dict())
+        self.write(ENVIRONMENT, environment)
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A file of JSON, {} when it is not there; UsageError or InvalidValue when it cannot be
+        read.
+        """
+        with self.trouble("read"):
+            try:
+                content = (self.path / name).read_text(encoding="utf-8")
+            except FileNotFoundError:
+                return {}
+            except UnicodeDecodeError as error:
+                raise InvalidValue(f"{name} of run {self.name} is not text") from error
+            return wire.load(content, f"{name} of run {self.name}")
+
+    def write(self, name: str, document: Mapping[str, Any]) -> None:
+        """Write a file of JSON whole or not at all."""
+        self.replace(name, [json.dumps(document, indent=2, allow_nan=False)])
+
+    def lines(self, name: str) -> Iterator[str]:
+        """Whole lines; a last one without its end was being written when the run was killed."""
+        with self.trouble("read"):
+            try:
+                with (self.path / name).open(encoding="utf-8") as file:
+                    yield from (line for line in file if line.endswith("\n") and line.strip())
+            except FileNotFoundError:
+                return
+            except UnicodeDecodeError as error:
+                raise InvalidValue(f"{name} of run {self.name} is not text") from error
+
+    def append(self, name: str, lines: Iterable[str], *, durable: bool = True) -> None:
+        """Append lines; durable: and return when they are on disk."""
+        with (
+            self.trouble("written"),
+            open_private(self.path / name, "a", encoding="utf-8") as file,
+        ):
+            file.writelines(line + "\n" for line in lines)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+
+    def replace(self, name: str, lines: Iterable[str]) -> None:
+        """Write a file of these lines: a reader sees the old one or the new one, and never a
+        part.
+        """
+        self.replace_text(name, (line + "\n" for line in lines))
+
+    def replace_text(self, name: str, parts: Iterable[str]) -> None:
+        """Write a file of these parts as they are: a reader sees the old one or the new one."""
+        with self.trouble("written"):
+            fresh, _ = self._fresh(name)
+            fresh.unlink(missing_ok=True)
+            with open_private(fresh, "x", encoding="utf-8", newline="") as file:
+                file.writelines(parts)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self.path / name)

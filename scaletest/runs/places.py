@@ -1,0 +1,97 @@
+"""Where runs lie, and how one is found: by its name, by the end of a name, by path, or as LAST."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scaletest.model.errors import UsageError
+from scaletest.runs.folder import COMMON, RunFolder
+from scaletest.runs.registry import RUNS, TYPES, run_type
+
+
+def default_root(environment: Mapping[str, str]) -> Path:
+    """Where runs are kept: $XDG_DATA_HOME/scaletest/runs, else ~/.local/share/scaletest/runs."""
+    base = environment.get("XDG_DATA_HOME", "")
+    try:
+        data = Path(base) if base else Path.home() / ".local" / "share"
+    except RuntimeError as error:
+        raise UsageError(
+            "this user has no home directory to keep runs in", hint="give --run-dir DIR"
+        ) from error
+    return data / "scaletest" / "runs"
+
+
+def place_of(root: Path, place: str) -> Path:
+    """The folder beside `root`, where runs of some types are kept."""
+    return root if place == RUNS else root.parent / place
+
+
+def new_path(
+    environment: Mapping[str, str], chosen: str | Path | None = None, place: str = RUNS
+) -> Path:
+    """The path of a new run: the chosen one, else a name of its time and four letters."""
+    if chosen:
+        return Path(chosen)
+    name = f"{datetime.now(UTC).strftime('%Y-%m-%dT%H%M%SZ')}-{uuid.uuid4().hex[:4]}"
+    return place_of(default_root(environment), place) / name
+
+
+def reference(path: Path, root: Path) -> str:
+    """What to give to a command to find the run: its name below `root`, else its path."""
+    return path.name if path.parent == root else str(path)
+
+
+def runs(root: Path) -> list[RunFolder]:
+    """All runs below `root` and in the places beside it, the oldest first. Hidden folders are not
+    complete yet.
+    """
+    folders: list[RunFolder] = []
+    for place in dict.fromkeys(place_of(root, each.place) for each in TYPES.values()):
+        if place.is_dir():
+            folders += filter(None, map(opened, place.glob("[!.]*")))
+    return sorted(folders, key=lambda run: (run.began, run.name))
+
+
+def opened(path: Path) -> RunFolder | None:
+    """The run in a folder, of any type; None when there is none."""
+    for name, registered in TYPES.items():
+        try:
+            if (path / registered.plan).is_file():
+                is_common = registered.plan == COMMON.plan
+                return RunFolder(path, COMMON if is_common else run_type(name).layout)
+        except OSError:  # longer than a path may be, or below a folder that is closed to us
+            return None
+    return None
+
+
+def find(name: str, environment: Mapping[str, str]) -> RunFolder:
+    """The run of that path or name; LAST is the newest, and the end of a name suffices when only
+    one ends so.
+    """
+    try:
+        Path(name).stat()
+    except PermissionError as error:
+        raise UsageError(
+            f"{name} cannot be looked into: {error.strerror}", hint="look at its folders' rights"
+        ) from error
+    except OSError:
+        pass  # no path then, but perhaps a name
+    if (run := opened(Path(name))) is not None:
+        return run
+    known = runs(default_root(environment))
+    if name == "LAST" and known:
+        return known[-1]
+    matching = [run for run in known if run.name == name] or [
+        run for run in known if run.name.endswith(name) and name
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        names = ", ".join(run.name for run in matching[:5])
+        raise UsageError(
+            f"{name!r} fits {len(matching)} runs: {names}", hint="give more of the name"
+        )
+    raise UsageError(f"there is no run {name!r}", hint="see: scaletest runs list")

@@ -1,0 +1,67 @@
+"""The registry of run types, and the folder that all of them share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.runs.folder import RunFolder
+from scaletest.runs.places import find, new_path, opened
+from scaletest.runs.registry import TYPES, run_type, type_of
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_run_type_is_what_its_line_says(name: str) -> None:
+    registered, kind = TYPES[name], run_type(name)
+    assert (kind.name, kind.layout.plan) == (name, registered.plan)
+    assert kind.layout.files[0] == registered.plan
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_folder_tells_its_run_type(name: str, tmp_path: Path) -> None:
+    layout = run_type(name).layout
+    folder = RunFolder.create(tmp_path / "run", layout)
+    assert opened(folder.path) is None
+    folder.write(layout.plan, {"kind": name})
+    there = opened(folder.path)
+    assert there is not None and type_of(there).name == name
+
+
+def test_a_run_of_another_version_says_what_is_unknown(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    folder.write("plan.json", {"kind": "endurance"})
+    with pytest.raises(InvalidValue, match="no run type 'endurance'"):
+        type_of(folder)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_files_are_replaced_whole_and_deleted_without_a_rest(name: str, tmp_path: Path) -> None:
+    layout = run_type(name).layout
+    folder = RunFolder.create(tmp_path / "run", layout)
+    folder.write(layout.plan, {"kind": name})
+    with pytest.raises(RuntimeError):
+        folder.replace("records.jsonl", (_broken() for _ in range(2)))
+    # expect that nothing of the file that broke off is seen, and that it goes with the run
+    assert list(folder.lines("records.jsonl")) == []
+    folder.append("records.jsonl", ["{}", "[]"])
+    with (folder.path / "records.jsonl").open("a") as file:
+        file.write("{")
+    assert list(folder.lines("records.jsonl")) == ["{}\n", "[]\n"]
+    with folder.locked(), pytest.raises(UsageError, match="is in use"):
+        folder.remove()
+    assert folder.remove() and not folder.path.exists()
+
+
+def _broken() -> str:
+    raise RuntimeError
+
+
+def test_new_runs_lie_where_they_are_found(tmp_path: Path) -> None:
+    home = {"XDG_DATA_HOME": str(tmp_path)}
+    for registered in TYPES.values():
+        folder = RunFolder.create(new_path(home, place=registered.place))
+        folder.write(registered.plan, {})
+        assert find(folder.name[-4:], home).path == folder.path
+    assert new_path(home, "chosen") == Path("chosen")
