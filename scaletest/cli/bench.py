@@ -244,7 +244,7 @@ def list_runs(output: str) -> None:
 )
 def show(run: str, form: str | None, output: Path) -> None:
     """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
-    from scaletest.report.benchmark import benchmark_report
+    from scaletest.report.benchmark.report import benchmark_report
 
     stored.spared(stored.find(run), output)
     stored.deliver(benchmark_report(_run(run)), form, output)
@@ -306,7 +306,7 @@ def _run(name: str) -> BenchmarkRun:
 
 def _say(found: BenchmarkRun, output: str) -> None:
     if output == "table":
-        from scaletest.report.benchmark import benchmark_report
+        from scaletest.report.benchmark.report import benchmark_report
 
         stored.show(benchmark_report(found))
     else:

@@ -92,7 +92,7 @@ def report(form: str | None, output: Path, **given: Any) -> int:
 
 
 def _report(store: LifecycleFolder, result: LifecycleResult, times: str = "watch") -> Report:
-    from scaletest.report.lifecycle import LifecycleRun, lifecycle_report
+    from scaletest.report.lifecycle.report import LifecycleRun, lifecycle_report
 
     run = LifecycleRun(
         result,

@@ -173,7 +173,7 @@ def show(form: str, folder: SaturationFolder) -> None:
 
     run = read(folder, default_root(os.environ))
     if form == "table":
-        from scaletest.report.saturation import saturation_report
+        from scaletest.report.saturation.report import saturation_report
 
         stored.show(saturation_report(run))
     else:

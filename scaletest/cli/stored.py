@@ -61,7 +61,7 @@ def report(folder: RunFolder) -> Report:
     """The report of a run of any type, judged anew unless it is still measured."""
     kind = folder.kind
     if kind == SATURATION:
-        from scaletest.report.saturation import saturation_report
+        from scaletest.report.saturation.report import saturation_report
 
         return saturation_report(saturation(folder))
     if kind == LIFECYCLE:
@@ -70,10 +70,10 @@ def report(folder: RunFolder) -> Report:
 
         return lifecycle_files.stored_report(LifecycleFolder(folder.path))
     if kind == BENCHMARK:
-        from scaletest.report.benchmark import benchmark_report
+        from scaletest.report.benchmark.report import benchmark_report
 
         return benchmark_report(benchmarks(folder))
-    from scaletest.report.validation import validation_report
+    from scaletest.report.validation.report import validation_report
 
     return validation_report(judged(folder))
 

@@ -356,7 +356,7 @@ def _run(plan: Plan, runner: ValidationRunner, site: Site) -> Evaluation:
 def _show_result(result: Evaluation, form: str, folder: ValidationFolder) -> None:
     if form == "table":
         from scaletest.report.run import read
-        from scaletest.report.validation import validation_report
+        from scaletest.report.validation.report import validation_report
         from scaletest.runs.places import default_root
 
         stored_runs.show(validation_report(read(folder, default_root(os.environ))))

@@ -65,15 +65,6 @@ def command_line(environment: Mapping[str, Any]) -> str:
     return shlex.join([Path(program).name, *arguments])
 
 
-def conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of an environment that are set, without the command line."""
-    return {
-        key: setting
-        for key, setting in environment.items()
-        if key != "command_line" and setting not in ("", [])
-    }
-
-
 def wanted(result: Evaluation) -> str:
     """What was asked of the run."""
     plan = result.plan

@@ -13,7 +13,7 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from scaletest.report import formats
-from scaletest.report.validation import validation_report
+from scaletest.report.validation.report import validation_report
 from tests.browser.conftest import Browser
 from tests.conftest import eventually
 from tests.unit import runs

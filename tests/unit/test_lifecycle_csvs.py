@@ -8,7 +8,7 @@ import io
 import pytest
 
 from scaletest.report import formats
-from scaletest.report.lifecycle import LifecycleRun, lifecycle_report
+from scaletest.report.lifecycle.report import LifecycleRun, lifecycle_report
 from tests.unit.lifecycles import of, workload
 
 

@@ -24,7 +24,7 @@ from scaletest.render.text_table import aligned
 from scaletest.report import formats, progress, words
 from scaletest.report.formats import text as text_format
 from scaletest.report.run import Run
-from scaletest.report.validation import validation_report
+from scaletest.report.validation.report import validation_report
 from scaletest.report.validation.sheet import COLUMNS
 from tests.conftest import missing
 from tests.unit import runs

@@ -11,10 +11,10 @@ import pytest
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.contents import Block, Case, Head, Report, Section, Sheet, Table, Text
 from scaletest.report import formats
-from scaletest.report.benchmark import benchmark_report
-from scaletest.report.lifecycle import LifecycleRun, lifecycle_report
-from scaletest.report.saturation import saturation_report
-from scaletest.report.validation import validation_report
+from scaletest.report.benchmark.report import benchmark_report
+from scaletest.report.lifecycle.report import LifecycleRun, lifecycle_report
+from scaletest.report.saturation.report import saturation_report
+from scaletest.report.validation.report import validation_report
 from tests.unit import lifecycles, runs, test_benchmark_report, test_saturation_report
 
 HOSTILE = "<script>\x1b[31m|=cmd`\n"

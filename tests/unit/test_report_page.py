@@ -12,7 +12,7 @@ import pytest
 from scaletest.model import Activity, Plan, State
 from scaletest.report import formats, words
 from scaletest.report.run import Run
-from scaletest.report.validation import validation_report
+from scaletest.report.validation.report import validation_report
 from tests.unit import runs
 from tests.unit.report_page import Page
 

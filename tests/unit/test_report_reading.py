@@ -14,7 +14,7 @@ from scaletest.model import Plan, VerdictKind
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.report import formats
 from scaletest.report.run import read
-from scaletest.report.validation import validation_report
+from scaletest.report.validation.report import validation_report
 from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import ValidationFolder
 from tests.unit import runs

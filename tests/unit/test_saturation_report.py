@@ -23,7 +23,7 @@ from scaletest.model.attempt import Attempt
 from scaletest.model.errors import UsageError
 from scaletest.model.saturation import SaturationPlan, SaturationStep
 from scaletest.report import formats
-from scaletest.report.saturation import saturation_report
+from scaletest.report.saturation.report import saturation_report
 from scaletest.report.saturation.run import SaturationRun
 from scaletest.report.saturation.sheet import COLUMNS
 from scaletest.runs.folder import RunFolder

@@ -21,7 +21,7 @@ from scaletest.cli.sharing import same_devices
 from scaletest.model import Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
-from scaletest.report.validation import validation_report
+from scaletest.report.validation.report import validation_report
 from scaletest.validation.local import LocalBackend, WorkerOptions
 from tests.unit import runs
 from tests.unit.made import measured

@@ -25,14 +25,14 @@ from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
 from scaletest.model.digits import short
 from scaletest.render import numbers
 from scaletest.report import formats
-from scaletest.report.benchmark import benchmark_report
+from scaletest.report.benchmark.report import benchmark_report
 from scaletest.report.figures import course, growth
 from scaletest.report.formats import text
 from scaletest.report.lifecycle import progress
 from scaletest.report.lifecycle.figures import DETAILED, bins, panels
 from scaletest.report.lifecycle.summary import placed
 from scaletest.report.progress import PlainProgress
-from scaletest.report.validation import validation_report
+from scaletest.report.validation.report import validation_report
 from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import ValidationFolder
 from tests.conftest import missing

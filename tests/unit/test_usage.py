@@ -17,7 +17,7 @@ from scaletest.model import Plan, Record, State
 from scaletest.report import formats, usage
 from scaletest.report.figures import growth, time_spent
 from scaletest.report.run import Run
-from scaletest.report.validation import validation_report
+from scaletest.report.validation.report import validation_report
 from tests.unit import runs
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.node_samples import Resources, cpu, samples_of

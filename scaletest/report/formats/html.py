@@ -33,7 +33,7 @@ def render(report: Report) -> str:
             head=head,
             sections=report.sections(),
             style=Markup(PALETTE + CHART),
-            environment=pairs(head.environment),
+            environment=pairs(_conditions(head.environment)),
             plan=pairs(head.plan),
             formats=[name for name in formats.names() if name != "html"],
         )
@@ -56,6 +56,15 @@ def environment() -> Environment:
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
     templates.filters["block"] = lambda block: BLOCKS[type(block)]
     return templates
+
+
+def _conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of an environment that are set; the command line stands elsewhere."""
+    return {
+        key: setting
+        for key, setting in environment.items()
+        if key != "command_line" and setting not in ("", [])
+    }
 
 
 def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
