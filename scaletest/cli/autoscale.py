@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import click
+import yaml
 
-from scaletest.cli import options, stored
+from scaletest.analysis.autoscale import arrivals
+from scaletest.analysis.autoscale.arrivals import Arrivals
+from scaletest.analysis.autoscale.recommend import candidates, recommend
+from scaletest.analysis.autoscale.result import SimulationResult
+from scaletest.analysis.autoscale.rule import CHANGES, RULES, Rule, parse, to_values
+from scaletest.analysis.autoscale.simulated_pods import PodTiming
+from scaletest.analysis.autoscale.simulation import SimulationSetting, simulate
+from scaletest.cli import options as shared
+from scaletest.cli import stored
 from scaletest.cli.output import echo
+from scaletest.model import Record, checks
 from scaletest.model.errors import InvalidValue
+from scaletest.report.autoscaling import COLUMNS, page, row
 
-if TYPE_CHECKING:
-    from scaletest.analysis.autoscale.arrivals import Arrivals
-    from scaletest.analysis.autoscale.result import SimulationResult
-    from scaletest.analysis.autoscale.rule import Rule
-    from scaletest.analysis.autoscale.simulation import SimulationSetting
-
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 DEFAULT_RULES = (
     "original-count",
     "waiting",
@@ -138,7 +145,46 @@ def workload_options(function: F) -> F:
     return function
 
 
-@command.command()
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """The load that is played, its run times, and how pods come and go. Times are in seconds, the
+    rate in requests a minute.
+    """
+
+    seconds: float
+    variation: float
+    run_dir: Path | None
+    pattern: str
+    rate: float
+    duration: float
+    trace: Path | None
+    min_workers: int
+    max_workers: int
+    pod_start: float
+    grace: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateOptions:
+    """Which rules are played."""
+
+    load: LoadOptions
+    rules: tuple[str, ...]
+    html: Path | None
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendOptions:
+    """What a rule must reach."""
+
+    load: LoadOptions
+    wait_target: float
+    output: str
+
+
+@command.command("simulate")
 @workload_options
 @click.option(
     "--rule",
@@ -153,8 +199,9 @@ def workload_options(function: F) -> F:
     metavar="FILE",
     help="Write a page with charts over time.",
 )
-@options.output
-def simulate(rules: tuple[str, ...], html: Path | None, output: str, **given: Any) -> None:
+@shared.output
+@shared.typed(SimulateOptions)
+def simulate_rules(options: SimulateOptions) -> None:
     """Play one workload against several rules, side by side.
 
     \b
@@ -162,30 +209,26 @@ def simulate(rules: tuple[str, ...], html: Path | None, output: str, **given: An
     scaletest autoscale simulate --rule demand:down_window=60,target=2 --rule desired:window=300 \\
       --html rules.html
     """
-    from scaletest.analysis.autoscale.rule import parse
-
-    chosen = [_within(parse(text), given) for text in rules or DEFAULT_RULES]
-    workload, setting = _workload(given), _setting(given)
-    results = [_play(rule, workload, setting, given["seed"]) for rule in chosen]
-    if html is not None:
-        from scaletest.report.autoscaling import page
-
+    chosen = [_within(parse(text), options.load) for text in options.rules or DEFAULT_RULES]
+    workload, setting = _workload(options.load), _setting(options.load)
+    results = [_play(rule, workload, setting, options.load.seed) for rule in chosen]
+    if options.html is not None:
         title = f"Autoscaling rules, {len(workload.arrivals)} requests"
-        _write(html, page(title, results, {rule.name: rule.note for rule in chosen}))
-    if output != "table":
-        options.show(
+        _write(options.html, page(title, results, {rule.name: rule.note for rule in chosen}))
+    if options.output != "table":
+        shared.show(
             {
                 "schema_version": 1,
-                "seed": given["seed"],
+                "seed": options.load.seed,
                 "rules": [result.to_dict() for result in results],
             },
-            output,
+            options.output,
         )
         return
     _table(results)
 
 
-@command.command()
+@command.command("recommend")
 @workload_options
 @click.option(
     "--wait-target",
@@ -195,42 +238,41 @@ def simulate(rules: tuple[str, ...], html: Path | None, output: str, **given: An
     metavar="S",
     help="Most seconds that 95 % of the requests may wait.",
 )
-@options.output
-def recommend(wait_target: float, output: str, **given: Any) -> int:
+@shared.output
+@shared.typed(RecommendOptions)
+def recommend_rule(options: RecommendOptions) -> int:
     """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
     YAML for the chart.
 
     Cost is pod seconds. Exit code 3 when no rule keeps the target; then the best of them is
     printed.
     """
-    import yaml
-
-    from scaletest.analysis.autoscale.recommend import candidates, recommend
-    from scaletest.analysis.autoscale.rule import to_values
-    from scaletest.model import checks
-
-    checks.seconds(wait_target, "wait target", zero=False)
-    workload, setting = _workload(given), _setting(given)
-    tried = candidates(given["max_workers"], given["min_workers"], wait_target)
-    best, found = recommend(
-        tried, lambda rule: _play(rule, workload, setting, given["seed"]), wait_target
+    checks.seconds(options.wait_target, "wait target", zero=False)
+    workload, setting = _workload(options.load), _setting(options.load)
+    tried = candidates(options.load.max_workers, options.load.min_workers, options.wait_target)
+    best, choices = recommend(
+        tried,
+        lambda rule: _play(rule, workload, setting, options.load.seed),
+        options.wait_target,
     )
     values = to_values(best.rule)
-    if output != "table":
-        rows = [{"met": choice.met, **choice.result.to_dict()} for choice in found]
-        options.show(
-            {"schema_version": 1, "met": best.met, "values": values, "tried": rows}, output
+    if options.output != "table":
+        rows = [{"met": choice.met, **choice.result.to_dict()} for choice in choices]
+        shared.show(
+            {"schema_version": 1, "met": best.met, "values": values, "tried": rows}, options.output
         )
     else:
+        met = sum(choice.met for choice in choices)
         echo(
-            f"{sum(c.met for c in found)} of {len(found)} rules keep the target; the best:",
+            f"{met} of {len(choices)} rules keep the target; the best:",
             err=True,
         )
-        for choice in found[:5]:
+        for choice in choices[:5]:
             wait = choice.result.wait_s(0.95)
+            state = "met " if choice.met else "not "
             shown = "unknown" if wait is None else f"{wait:.1f} s"
             echo(
-                f"  {'met ' if choice.met else 'not '} p95 wait {shown:>9}  pod-seconds"
+                f"  {state} p95 wait {shown:>9}  pod-seconds"
                 f" {choice.result.pod_s:>10.0f}  changes {choice.result.changes:>4}  killed"
                 f" {choice.result.killed:>3}  {choice.rule.name}",
                 err=True,
@@ -240,13 +282,11 @@ def recommend(wait_target: float, output: str, **given: Any) -> int:
 
 
 @command.command()
-@options.output
+@shared.output
 def rules(output: str) -> None:
     """List the rules that can be played, and what can be changed about them."""
-    from scaletest.analysis.autoscale.rule import CHANGES, RULES, to_values
-
     if output != "table":
-        options.show(
+        shared.show(
             {name: {"note": rule.note, **to_values(rule)} for name, rule in RULES.items()}, output
         )
         return
@@ -255,63 +295,44 @@ def rules(output: str) -> None:
     echo(f"keys: {', '.join(CHANGES)}", err=True)
 
 
-def _within(rule: Rule, given: dict[str, Any]) -> Rule:
+def _within(rule: Rule, load: LoadOptions) -> Rule:
     """The rule with the fewest and most replicas of the command line, unless it has its own."""
-    from dataclasses import replace
-
-    from scaletest.analysis.autoscale.rule import RULES
-
     base = RULES[rule.name.partition(":")[0]]
-    least = given["min_workers"] if base.minimum == rule.minimum and rule.minimum else rule.minimum
-    most = given["max_workers"] if base.maximum == rule.maximum else rule.maximum
-    return replace(rule, minimum=least, maximum=most)
+    if base.minimum == rule.minimum and rule.minimum:
+        rule = replace(rule, minimum=load.min_workers)
+    if base.maximum == rule.maximum:
+        rule = replace(rule, maximum=load.max_workers)
+    return rule
 
 
 def _play(
     rule: Rule, workload: Arrivals, setting: SimulationSetting, seed: int
 ) -> SimulationResult:
-    import random
-
-    from scaletest.analysis.autoscale.simulation import simulate
-
     return simulate(workload, rule, setting, random.Random(seed))
 
 
-def _setting(given: dict[str, Any]) -> SimulationSetting:
-    from scaletest.analysis.autoscale.simulated_pods import PodTiming
-    from scaletest.analysis.autoscale.simulation import SimulationSetting
-    from scaletest.model import checks
-
-    start_s, grace_s = (
-        checks.seconds(given["pod_start"], "pod start"),
-        checks.seconds(given["grace"], "grace"),
-    )
-    return SimulationSetting(PodTiming(start_s, 0.0, grace_s), start=max(0, given["min_workers"]))
+def _setting(load: LoadOptions) -> SimulationSetting:
+    start_s = checks.seconds(load.pod_start, "pod start")
+    grace_s = checks.seconds(load.grace, "grace")
+    return SimulationSetting(PodTiming(start_s, 0.0, grace_s), start=max(0, load.min_workers))
 
 
-def _workload(given: dict[str, Any]) -> Arrivals:
-    import random
-
-    from scaletest.analysis.autoscale import arrivals
-    from scaletest.model import checks
-
-    chance = random.Random(given["seed"])
-    mean_s = checks.seconds(given["seconds"], "seconds", zero=False)
-    variation = checks.number(given["variation"], "variation", maximum=10.0, zero=True)
-    duration_s = checks.seconds(given["duration"], "duration", zero=False)
-    per_s = checks.number(given["rate"], "rate", maximum=1e6) / 60.0
+def _workload(load: LoadOptions) -> Arrivals:
+    chance = random.Random(load.seed)
+    mean_s = checks.seconds(load.seconds, "seconds", zero=False)
+    variation = checks.number(load.variation, "variation", maximum=10.0, zero=True)
+    duration_s = checks.seconds(load.duration, "duration", zero=False)
+    per_s = checks.number(load.rate, "rate", maximum=1e6) / 60.0
     runs = arrivals.runs_of(chance, mean_s, variation)
-    if given["run_dir"]:
-        runs = arrivals.recorded(chance, _recorded(given["run_dir"]))
-    if given["trace"]:
-        times = _trace(given["trace"])
+    if load.run_dir:
+        runs = arrivals.recorded(chance, _recorded(load.run_dir))
+    if load.trace:
+        times = _trace(load.trace)
         return arrivals.Arrivals(times, tuple(runs() for _ in times))
-    return arrivals.pattern(given["pattern"], chance, runs, per_s, duration_s)
+    return arrivals.pattern(load.pattern, chance, runs, per_s, duration_s)
 
 
 def _recorded(folder: Path) -> list[float]:
-    from scaletest.model import Record
-
     if not (folder / "records.jsonl").is_file():
         folder = stored.find(str(folder)).path
     try:
@@ -325,8 +346,6 @@ def _recorded(folder: Path) -> list[float]:
 
 
 def _trace(path: Path) -> tuple[float, ...]:
-    from scaletest.model import checks
-
     try:
         values = sorted(float(line) for line in path.read_text("utf-8").split())
     except (OSError, ValueError) as error:
@@ -346,10 +365,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def _table(results: list[SimulationResult]) -> None:
-    from scaletest.report.autoscaling import COLUMNS, row
-
     rows = [list(COLUMNS), *(row(result) for result in results)]
-    widths = [max(len(line[column]) for line in rows) for column in range(len(COLUMNS))]
+    widths = []
+    for column in range(len(COLUMNS)):
+        widths.append(max(len(line[column]) for line in rows))
     for line in rows:
         first, *rest = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
         echo("  ".join([first.strip().ljust(widths[0]), *rest]).rstrip())

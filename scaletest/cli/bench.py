@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from scaletest.cli import options, stored
+from scaletest.analysis.benchmark_compare import compare_benchmarks
+from scaletest.analysis.benchmark_run import BenchmarkRun
+from scaletest.benchmarks.folder import BenchmarkFolder, is_benchmark
+from scaletest.benchmarks.local_executor import LocalExecutor
+from scaletest.benchmarks.pod_main import run as play
+from scaletest.benchmarks.runner import counts
+from scaletest.cli import options as shared
+from scaletest.cli import stored
+from scaletest.cli.bench_explain import explained, kinds
+from scaletest.cli.bench_options import BenchRunOptions
 from scaletest.cli.compare import tolerance_part
 from scaletest.cli.output import echo
-from scaletest.model.errors import UsageError
+from scaletest.kinds.benchmark import read
+from scaletest.kinds.log_framing import frame
+from scaletest.model import wire
+from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.report import formats
-
-if TYPE_CHECKING:
-    from scaletest.analysis.benchmark_run import BenchmarkRun
+from scaletest.report.benchmark.report import benchmark_report
+from scaletest.report.benchmark_comparison import lines
+from scaletest.runs.folder import RunFolder
+from scaletest.runs.places import default_root, runs
 
 
 @click.group("bench")
@@ -31,7 +44,7 @@ def command() -> None:
 
 
 @command.command("run")
-@click.argument("what", required=False, metavar="FILE|KIND")
+@click.argument("subject", required=False, metavar="FILE|KIND")
 @click.option(
     "--set",
     "sets",
@@ -81,7 +94,7 @@ def command() -> None:
     metavar="NAME",
     help="Have the operator measure in that namespace of a cluster.",
 )
-@options.redis_url()
+@shared.redis_url()
 @click.option(
     "--scratch",
     type=click.Path(file_okay=False, writable=True, path_type=Path),
@@ -97,8 +110,9 @@ def command() -> None:
     metavar="DIR",
     help="Where the run is stored. [default: a new one]",
 )
-@options.output
-def run(what: str | None, **given: Any) -> int:
+@shared.output
+@shared.typed(BenchRunOptions)
+def run(options: BenchRunOptions) -> int:
     """Run benchmarks: FILE.yaml with one or a BenchmarkSet, ours or kube-perftest's; or a KIND with
     its defaults.
 
@@ -113,11 +127,12 @@ def run(what: str | None, **given: Any) -> int:
     Exit code 0: all measured, and every threshold holds. 3: some failed, or a threshold does not
     hold. 4: some were not measured, or a threshold is undecided.
     """
-    from scaletest.cli.bench_run import start
+    # what a run needs takes a while to import, and --help needs none of it
+    from scaletest.cli import bench_run
 
-    found = start(what, given)
-    _say(found, given["output"])
-    return found.verdict.kind.exit_code
+    benchmarks = bench_run.start(options)
+    _say(benchmarks, options.output)
+    return benchmarks.verdict.kind.exit_code
 
 
 @command.command(hidden=True)
@@ -133,11 +148,6 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result; workers call
     this.
     """
-    from scaletest.benchmarks.local_executor import LocalExecutor
-    from scaletest.kinds.benchmark import read
-    from scaletest.kinds.log_framing import frame
-    from scaletest.model import wire
-
     benchmark = read(wire.load(document, "the document"))
     executor = LocalExecutor(scratch, no_causes=no_causes)
     executor.refuse(benchmark)
@@ -166,8 +176,6 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
 )
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
     """Run one part of a benchmark in a pod; the operator's Jobs call this."""
-    from scaletest.benchmarks.pod_main import run as play
-
     if not (folder / "benchmark.json").is_file():
         raise UsageError(
             f"{folder} holds no benchmark.json",
@@ -178,50 +186,44 @@ def part(role: str, index: int, folder: Path, scratch: Path) -> int:
 
 
 @command.command("list")
-@options.output
+@shared.output
 def list_runs(output: str) -> None:
     """List the runs of benchmarks of this user, the oldest first."""
-    from scaletest.benchmarks.folder import BenchmarkFolder, is_benchmark
-    from scaletest.benchmarks.runner import counts
-    from scaletest.model.errors import ScaletestError
-    from scaletest.runs.places import default_root, runs
-
-    rows = []
-    for folder in runs(default_root(os.environ)):
-        if not is_benchmark(folder):
-            continue
-        row: dict[str, Any] = {
-            "run": folder.name,
-            "began": folder.began,
-            "name": None,
-            "what": None,
-        }
-        try:
-            found = BenchmarkFolder(folder).load()
-            number = counts(found.plan, found.ended)
-            row |= {"name": found.plan.name, "what": found.plan.workload, "count": number.count}
-            row |= {
-                "succeeded": number.succeeded,
-                "failed": number.failed,
-                "running": folder.in_use,
-            }
-        except ScaletestError as error:
-            row["problem"] = str(error)
-        rows.append(row)
+    rows = [_row(folder) for folder in runs(default_root(os.environ)) if is_benchmark(folder)]
     if output != "table":
-        options.show(rows, output)
+        shared.show(rows, output)
         return
     for row in rows:
-        state = (
-            "running"
-            if row.get("running")
-            else f"{row.get('succeeded', 0)}/{row.get('count', 0)} measured"
-        )
+        state = f"{row.get('succeeded', 0)}/{row.get('count', 0)} measured"
+        if row.get("running"):
+            state = "running"
         failed = f", {row['failed']} failed" if row.get("failed") else ""
-        echo(
-            f"{row['run']}  {row['name'] or row.get('problem')}  {row['what'] or ''} "
-            f" {state}{failed}"
-        )
+        label = row["name"] or row.get("problem")
+        echo(f"{row['run']}  {label}  {row['what'] or ''}  {state}{failed}")
+
+
+def _row(folder: RunFolder) -> dict[str, object]:
+    """A run for the list; what cannot be read is null, and `problem` says why."""
+    row: dict[str, object] = {
+        "run": folder.name,
+        "began": folder.began,
+        "name": None,
+        "what": None,
+    }
+    try:
+        stored_run = BenchmarkFolder(folder).load()
+        number = counts(stored_run.plan, stored_run.ended)
+    except ScaletestError as error:
+        return {**row, "problem": str(error)}
+    return {
+        **row,
+        "name": stored_run.plan.name,
+        "what": stored_run.plan.workload,
+        "count": number.count,
+        "succeeded": number.succeeded,
+        "failed": number.failed,
+        "running": folder.in_use,
+    }
 
 
 @command.command()
@@ -244,24 +246,20 @@ def list_runs(output: str) -> None:
 )
 def show(run: str, form: str | None, output: Path) -> None:
     """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
-    from scaletest.report.benchmark.report import benchmark_report
-
     stored.spared(stored.find(run), output)
     stored.deliver(benchmark_report(_run(run)), form, output)
 
 
 @command.command()
 @click.argument("kind", required=False)
-@options.output
+@shared.output
 def explain(kind: str | None, output: str) -> None:
     """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND:
     list them.
     """
-    from scaletest.cli.bench_explain import explained, kinds
-
     data, text = explained(kind) if kind else kinds()
     if output != "table":
-        options.show(data, output)
+        shared.show(data, output)
     else:
         echo(text)
 
@@ -278,7 +276,7 @@ def explain(kind: str | None, output: str) -> None:
     help="How much worse the candidate may be.",
 )
 @click.option("--force", is_flag=True, help="Compare even runs whose specs differ.")
-@options.output
+@shared.output
 def compare(base: str, candidate: str, tolerance: float, force: bool, output: str) -> int:
     """Compare two runs of benchmarks at every permutation that both have.
 
@@ -287,27 +285,23 @@ def compare(base: str, candidate: str, tolerance: float, force: bool, output: st
 
     Exit code 0 PASS: none is worse. 3 FAIL: one is. 4 INVALID: undecided.
     """
-    from scaletest.analysis.benchmark_compare import compare_benchmarks
-    from scaletest.report.benchmark_comparison import lines
-
     sides = _run(base), _run(candidate)
-    found = compare_benchmarks(*sides, tolerance, force=force)
+    comparison = compare_benchmarks(*sides, tolerance, force=force)
     if output != "table":
-        options.show(found.to_dict(), output)
+        shared.show(comparison.to_dict(), output)
     else:
-        units = {one.name: one.unit for side in sides for one in side.headlines}
-        echo("\n".join(lines(found, units)))
-    return found.verdict.kind.exit_code
+        headlines = chain.from_iterable(side.headlines for side in sides)
+        units = {headline.name: headline.unit for headline in headlines}
+        echo("\n".join(lines(comparison, units)))
+    return comparison.verdict.kind.exit_code
 
 
 def _run(name: str) -> BenchmarkRun:
     return stored.benchmarks(stored.find(name))
 
 
-def _say(found: BenchmarkRun, output: str) -> None:
+def _say(run: BenchmarkRun, output: str) -> None:
     if output == "table":
-        from scaletest.report.benchmark.report import benchmark_report
-
-        stored.show(benchmark_report(found))
+        stored.show(benchmark_report(run))
     else:
-        options.show(found.to_dict(), output)
+        shared.show(run.to_dict(), output)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import yaml
 
 from scaletest.kinds import fields
+from scaletest.kinds.common import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
 
 
@@ -17,83 +18,95 @@ def kinds() -> tuple[list[dict[str, str]], str]:
     return rows, "\n".join(f"{row['kind']:{width}}  {row['help']}" for row in rows)
 
 
-def explained(name: str) -> tuple[dict[str, Any], str]:
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a kind's spec. own: the kind alone has it, others do not."""
+
+    field: str
+    type: str
+    default: object
+    help: str
+    choices: list[str]
+    minimum: float | None
+    maximum: float | None
+    own: bool
+
+
+def explained(name: str) -> tuple[dict[str, object], str]:
     """One kind, as data and as text."""
     kind = kind_of(name)
-    rows = [_row(one) for one in fields.fields_of(kind.spec)]
+    spec = [_field(field) for field in fields.fields_of(kind.spec)]
     example = {
         "apiVersion": API_VERSION,
         "kind": kind.name,
         "metadata": {"name": kind.name.lower()},
+        "spec": {field.field: field.default for field in spec if field.own},
     }
-    own = {row["field"]: row["default"] for row in rows if row["own"]}
-    document = yaml.safe_dump({**example, "spec": own}, sort_keys=False)
-    data = {
+    document = yaml.safe_dump(example, sort_keys=False)
+    headlines = [
+        {"name": headline.name, "unit": headline.unit, "help": headline.help}
+        for headline in kind.headlines
+    ]
+    explanation: dict[str, object] = {
         "kind": kind.name,
         "help": kind.help,
-        "fields": rows,
-        "headlines": [
-            {"name": one.name, "unit": one.unit, "help": one.help} for one in kind.headlines
-        ],
+        "fields": [asdict(field) for field in spec],
+        "headlines": headlines,
         "example": document,
     }
-    width = max(len(row["field"]) for row in rows)
+    width = max(len(field.field) for field in spec)
     lines = [f"{kind.name}: {kind.help}", *kind.notes, "", "spec"]
-    for row in rows:
+    for field in spec:
         lines.append(
-            f"  {row['field']:{width}}  {row['type']}, {_default(row['default'])}."
-            f" {row['help']}{_limits(row)}"
+            f"  {field.field:{width}}  {field.type}, {_default(field.default)}."
+            f" {field.help}{_limits(field)}"
         )
     lines += ["", "numbers"]
-    lines += [f"  {one.name}  {one.unit or 'a number'}. {one.help}" for one in kind.headlines]
-    return data, "\n".join(
-        [*lines, "", "example", *(f"  {line}" for line in document.splitlines())]
+    for headline in kind.headlines:
+        lines.append(f"  {headline.name}  {headline.unit or 'a number'}. {headline.help}")
+    lines += ["", "example", *(f"  {line}" for line in document.splitlines())]
+    return explanation, "\n".join(lines)
+
+
+def _field(field: fields.SpecField) -> _Field:
+    default, rule = field.default, field.rule
+    if field.nested:
+        default = fields.written(default, defaults=False)
+    return _Field(
+        field.name,
+        field.kind,
+        list(default) if isinstance(default, tuple) else default,
+        rule.help,
+        list(rule.choices),
+        rule.minimum,
+        rule.maximum,
+        field.name not in _COMMON,
     )
 
 
-def _row(one: fields.SpecField) -> dict[str, Any]:
-    default = fields.written(one.default, defaults=False) if one.nested else one.default
-    rule = one.rule
-    return {
-        "field": one.name,
-        "type": one.kind,
-        "default": list(default) if isinstance(default, tuple) else default,
-        "help": rule.help,
-        "choices": list(rule.choices),
-        "minimum": rule.minimum,
-        "maximum": rule.maximum,
-        "own": one.name not in _COMMON,
-    }
-
-
-def _limits(row: dict[str, Any]) -> str:
-    if row["choices"]:
-        return f" One of {', '.join(map(str, row['choices']))}."
-    low, high = row["minimum"], row["maximum"]
+def _limits(field: _Field) -> str:
+    if field.choices:
+        return f" One of {', '.join(map(str, field.choices))}."
+    low, high = field.minimum, field.maximum
     if low is None and high is None:
         return ""
-    return (
-        f" {low:g} to {high:g}."
-        if low is not None and high is not None
-        else f" From {low if low is not None else 0:g}."
-    )
+    if low is not None and high is not None:
+        return f" {low:g} to {high:g}."
+    return f" From {low or 0:g}."
 
 
-def _default(value: Any) -> str:
-    if value in ("", None) or value in ([], {}):
+def _default(default: object) -> str:
+    if default in ("", None) or default in ([], {}):
         return "not set"
-    return (
-        "default"
-        f" {yaml.safe_dump(value, default_flow_style=True).removesuffix('...' + chr(10)).strip()}"
-    )
+    text = yaml.safe_dump(default, default_flow_style=True).removesuffix("...\n").strip()
+    return f"default {text}"
 
 
 def _common() -> frozenset[str]:
-    from scaletest.kinds.common import CrowdSpec, MpiSpec, PairSpec
-
-    return frozenset(
-        one.name for spec in (PairSpec, CrowdSpec, MpiSpec) for one in fields.fields_of(spec)
-    ) - {"transport"}
+    names: set[str] = set()
+    for spec in (PairSpec, CrowdSpec, MpiSpec):
+        names.update(field.name for field in fields.fields_of(spec))
+    return frozenset(names - {"transport"})
 
 
 _COMMON = _common()

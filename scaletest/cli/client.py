@@ -8,25 +8,31 @@ import random
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from socket import socket
 from types import FrameType
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from scaletest.cli import logs, options
+from scaletest.broker import Client, Queues, connect
+from scaletest.broker.connection import explained, prepare
+from scaletest.broker.samples import SampleReader
+from scaletest.cli import logs
+from scaletest.cli import options as shared
 from scaletest.cli.output import echo
+from scaletest.http.server import Server, bind
+from scaletest.load import ClosedLoop, LoadLoop, OpenLoop, Statistics, Steering, pace
+from scaletest.model import NodeSample, checks
+from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
-
-if TYPE_CHECKING:
-    from socket import socket
-
-    from scaletest.load import LoadLoop, Statistics, Steering
-    from scaletest.model import NodeSample
-    from scaletest.web.api import SamplesAfter
-    from scaletest.web.security import HttpCounts
+from scaletest.web import text
+from scaletest.web.api import SamplesAfter
+from scaletest.web.app import checked, make_app
+from scaletest.web.security import HEADERS, HttpCounts
 
 CLOSED_MAXIMUM = 512
 OPEN_MAXIMUM = 10_000
@@ -35,6 +41,45 @@ SWITCH_S = 0.001
 # For one answer of Redis. A client that is told to end must do so before Kubernetes kills it.
 REDIS_TIMEOUT_S = 5.0
 PACES = ("rate", "poisson", "steps", "schedule")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """The load, when it ends, and where it is shown. Times are in seconds."""
+
+    queue: str
+    redis_url: str
+    parallel: int | None
+    max_parallel: int | None
+    time_limit: float
+    delay: float
+    rate: float | None
+    poisson: float | None
+    seed: int | None
+    steps: str | None
+    schedule: str | None
+    batch: int | None
+    duration: float
+    grace: float
+    listen: str
+    prefix: str
+    token: str
+    allow_host: tuple[str, ...]
+    keep_records: int
+    log_messages: bool
+    output: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """The load, checked. kind: one of PACES, batch or closed. pace: start times of open load."""
+
+    kind: str
+    maximum: int
+    parallel: int
+    batch: int | None
+    pace: Iterator[float] | None
 
 
 @click.command(
@@ -48,7 +93,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
 @click.option(
     "--queue", default="sleep", show_default=True, help="The queue to load; it must be declared."
 )
-@options.redis_url()
+@shared.redis_url()
 @click.option("--parallel", type=int, metavar="N", help="Requests to keep in flight. [default: 1]")
 @click.option(
     "--max-parallel",
@@ -128,9 +173,10 @@ PACES = ("rate", "poisson", "steps", "schedule")
     help="Last records to keep for download.",
 )
 @click.option("--log-messages", is_flag=True, help="Log every request and reply.")
-@options.output
+@shared.output
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
-def command(**given: Any) -> int:
+@shared.typed(ClientOptions)
+def command(options: ClientOptions) -> int:
     """Keep requests in flight, or follow a schedule, and show what comes back.
 
     \b
@@ -140,106 +186,104 @@ def command(**given: Any) -> int:
 
     ARG... are added to the workload's own arguments; for sleep it is the number of seconds.
     """
-    if given["log_messages"]:
+    if options.log_messages:
         logs.messages()
-    settings = _check(given)
-    return _serve(given, settings)
+    return _serve(options, _checked(options))
 
 
-def _check(given: dict[str, Any]) -> dict[str, Any]:
-    """What must be right before anything is started."""
-    from scaletest.model import checks
-
-    chosen = [name for name in (*PACES, "batch") if given[name] is not None]
-    if len(chosen) > 1:
-        raise UsageError(
-            f"--{chosen[0]} and --{chosen[1]} exclude each other", hint="give one kind of load"
-        )
-    kind = chosen[0] if chosen else "closed"
-    if kind != "closed":
-        for name in ("parallel", "delay"):
-            if given[name]:
-                raise UsageError(
-                    f"--{name} is for closed load, not with --{kind}", hint=f"leave --{name} out"
-                )
-    batch = (
-        checks.count(given["batch"], "batch", minimum=1, maximum=1_000_000)
-        if kind == "batch"
-        else None
-    )
+def _checked(options: ClientOptions) -> LoadSettings:
+    """The load. UsageError, InvalidValue for what is wrong, before anything is started."""
+    kind = _kind(options)
+    batch = None
+    if options.batch is not None:
+        batch = checks.count(options.batch, "batch", minimum=1, maximum=1_000_000)
     default = batch or (OPEN_MAXIMUM if kind in PACES else CLOSED_MAXIMUM)
-    maximum = default if given["max_parallel"] is None else given["max_parallel"]
-    maximum = checks.count(maximum, "max parallel", minimum=1, maximum=1_000_000)
-    parallel = checks.count(1 if given["parallel"] is None else given["parallel"], "parallel")
-    if parallel > maximum:
+    maximum = default if options.max_parallel is None else options.max_parallel
+    checks.count(maximum, "max parallel", minimum=1, maximum=1_000_000)
+    parallel = 1 if options.parallel is None else options.parallel
+    if checks.count(parallel, "parallel") > maximum:
         raise InvalidValue(
             f"parallel {parallel} is more than the maximum {maximum}", hint="raise --max-parallel"
         )
-    for name in ("time_limit", "delay", "duration", "grace"):
-        checks.seconds(given[name], name.replace("_", " "))
-    checks.count(given["keep_records"], "keep records", maximum=1_000_000)
-    checks.arguments(given["arguments"])
-    return {
-        "kind": kind,
-        "maximum": maximum,
-        "parallel": parallel,
-        "batch": batch,
-        "pace": _pace(kind, given),
-    }
+    for value, name in (
+        (options.time_limit, "time limit"),
+        (options.delay, "delay"),
+        (options.duration, "duration"),
+        (options.grace, "grace"),
+    ):
+        checks.seconds(value, name)
+    checks.count(options.keep_records, "keep records", maximum=1_000_000)
+    checks.arguments(options.arguments)
+    return LoadSettings(kind, maximum, parallel, batch, _pace(options))
 
 
-def _pace(kind: str, given: dict[str, Any]) -> Iterator[float] | None:
-    from scaletest.load import pace
-
-    if kind == "rate":
-        return pace.constant(given["rate"])
-    if kind == "poisson":
-        return pace.poisson(given["poisson"], random.Random(given["seed"]))
-    if kind == "steps":
-        return pace.steps(pace.parse_steps(given["steps"]))
-    if kind == "schedule":
-        try:
-            with Path(given["schedule"]).open(encoding="utf-8-sig") as lines:
-                return iter(pace.parse_schedule(lines))
-        except (OSError, UnicodeDecodeError) as error:
+def _kind(options: ClientOptions) -> str:
+    """One of PACES, batch or closed. UsageError when options of several kinds are given."""
+    values = (options.rate, options.poisson, options.steps, options.schedule, options.batch)
+    kinds = [
+        kind for kind, value in zip((*PACES, "batch"), values, strict=True) if value is not None
+    ]
+    if not kinds:
+        return "closed"
+    if len(kinds) > 1:
+        raise UsageError(
+            f"--{kinds[0]} and --{kinds[1]} exclude each other", hint="give one kind of load"
+        )
+    for name, value in (("parallel", options.parallel), ("delay", options.delay)):
+        if value:
             raise UsageError(
-                f"the schedule cannot be read: {error}", hint="give a text file, one time a line"
-            ) from error
-    return None
+                f"--{name} is for closed load, not with --{kinds[0]}", hint=f"leave --{name} out"
+            )
+    return kinds[0]
 
 
-def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
+def _pace(options: ClientOptions) -> Iterator[float] | None:
+    """Start times in seconds; None for load that follows none."""
+    if options.rate is not None:
+        return pace.constant(options.rate)
+    if options.poisson is not None:
+        return pace.poisson(options.poisson, random.Random(options.seed))
+    if options.steps is not None:
+        return pace.steps(pace.parse_steps(options.steps))
+    if options.schedule is None:
+        return None
+    try:
+        with Path(options.schedule).open(encoding="utf-8-sig") as lines:
+            return iter(pace.parse_schedule(lines))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the schedule cannot be read: {error}", hint="give a text file, one time a line"
+        ) from error
+
+
+def _serve(options: ClientOptions, settings: LoadSettings) -> int:
     """Everything that must be taken down at the end lives in this stack, in order of setup."""
-    from scaletest.broker import Client, Queues, connect
-    from scaletest.load import Statistics, Steering
-    from scaletest.web.security import HttpCounts
-
-    redis = connect(given["redis_url"])
-    Queues(redis).require(given["queue"])
+    redis = connect(options.redis_url)
+    Queues(redis).require(options.queue)
     redis.close()
-    statistics = Statistics(given["queue"], keep=given["keep_records"])
+    statistics = Statistics(options.queue, keep=options.keep_records)
     counts = HttpCounts()
     with ExitStack() as stack:
         stopping = stack.enter_context(_stopping())
         client = stack.enter_context(
-            Client(connect(given["redis_url"], socket_timeout_s=REDIS_TIMEOUT_S))
+            Client(connect(options.redis_url, socket_timeout_s=REDIS_TIMEOUT_S))
         )
-        bound = _bind(given)
-        loop = _loop(client, statistics, given, settings)
+        bound = _bind(options)
+        loop = _loop(client, statistics, options, settings)
         stack.callback(loop.close, patient=False)
-        load = _describe(settings["kind"], given)
+        load = _describe(options)
         steering = Steering(
-            loop, statistics, load=load, maximum=settings["maximum"], ready=lambda: not client.away
+            loop, statistics, load=load, maximum=settings.maximum, ready=lambda: not client.away
         )
         if bound is not None:
-            _listen(stack, bound, steering, counts, given)
+            _listen(stack, bound, steering, counts, options)
         try:
-            drained = _run(steering, settings, given, stopping)
+            drained = _run(steering, settings, options, stopping)
         finally:
-            _show(statistics, counts, given["output"])
+            _show(statistics, counts, options.output)
         if not drained:
             echo(
-                f"{loop.in_flight} requests had no reply after {given['grace']:g} s; dropped",
+                f"{loop.in_flight} requests had no reply after {options.grace:g} s; dropped",
                 err=True,
             )
         if steering.overdue:
@@ -247,90 +291,92 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
                 f"{steering.overdue} requests were due and never submitted: the load was too high",
                 err=True,
             )
-        finite = settings["kind"] in ("batch", "steps", "schedule") or given["duration"]
+        finite = settings.kind in ("batch", "steps", "schedule") or options.duration
         whole = drained and not statistics.snapshot().failed
         return 0 if whole or not finite or stopping.is_set() else 5
 
 
 def _loop(
-    client: Any, statistics: Statistics, given: dict[str, Any], settings: dict[str, Any]
+    client: Client, statistics: Statistics, options: ClientOptions, settings: LoadSettings
 ) -> LoadLoop:
-    from scaletest.load import ClosedLoop, OpenLoop
-
-    common: dict[str, Any] = {
-        "arguments": given["arguments"],
-        "time_limit_s": given["time_limit"],
-        "log_messages": given["log_messages"],
-        "observer": statistics,
-    }
-    if settings["pace"] is not None:
-        common |= {"maximum": settings["maximum"], "ends_s": given["duration"] or math.inf}
-        return OpenLoop(client, given["queue"], statistics.add, settings["pace"], **common)
+    if settings.pace is not None:
+        return OpenLoop(
+            client,
+            options.queue,
+            statistics.add,
+            settings.pace,
+            maximum=settings.maximum,
+            ends_s=options.duration or math.inf,
+            arguments=options.arguments,
+            time_limit_s=options.time_limit,
+            log_messages=options.log_messages,
+            observer=statistics,
+        )
     return ClosedLoop(
         client,
-        given["queue"],
+        options.queue,
         statistics.add,
-        total=settings["batch"],
-        delay_s=given["delay"],
-        **common,
+        total=settings.batch,
+        delay_s=options.delay,
+        arguments=options.arguments,
+        time_limit_s=options.time_limit,
+        log_messages=options.log_messages,
+        observer=statistics,
     )
 
 
-def _describe(kind: str, given: dict[str, Any]) -> str:
-    from scaletest.model.checks import cut
+def _describe(options: ClientOptions) -> str:
+    if options.rate is not None:
+        return f"{options.rate:g} requests/s"
+    if options.poisson is not None:
+        return f"{options.poisson:g} requests/s at random"
+    if options.steps is not None:
+        return f"steps {options.steps}"
+    if options.schedule is not None:
+        return f"schedule {cut(Path(options.schedule).name, 100)}"
+    return "closed" if options.batch is None else f"batch of {options.batch}"
 
-    texts: dict[str, Callable[[], str]] = {
-        "rate": lambda: f"{given['rate']:g} requests/s",
-        "poisson": lambda: f"{given['poisson']:g} requests/s at random",
-        "steps": lambda: f"steps {given['steps']}",
-        "schedule": lambda: f"schedule {cut(Path(given['schedule']).name, 100)}",
-        "batch": lambda: f"batch of {given['batch']}",
-    }
-    return texts[kind]() if kind in texts else "closed"
 
-
-def _bind(given: dict[str, Any]) -> socket | None:
+def _bind(options: ClientOptions) -> socket | None:
     """Check the page before a request is submitted: open load begins when it is created."""
-    if given["listen"] == "none":
+    if options.listen == "none":
         return None
-    from scaletest.http.server import bind
-    from scaletest.web.app import checked
 
-    checked(given["prefix"], given["allow_host"])
-    return bind(given["listen"])
+    checked(options.prefix, options.allow_host)
+    return bind(options.listen)
 
 
 def _listen(
-    stack: ExitStack, bound: socket, steering: Steering, counts: HttpCounts, given: dict[str, Any]
+    stack: ExitStack, bound: socket, steering: Steering, counts: HttpCounts, options: ClientOptions
 ) -> None:
     # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page is
     # being made
     sys.setswitchinterval(SWITCH_S)
-    from scaletest.http.server import Server
-    from scaletest.web.app import make_app
-    from scaletest.web.security import HEADERS
 
-    own = {"token": given["token"], "prefix": given["prefix"], "hosts": given["allow_host"]}
-    app = make_app(steering, counts, **own, samples=_samples(stack, given))
+    app = make_app(
+        steering,
+        counts,
+        token=options.token,
+        prefix=options.prefix,
+        hosts=options.allow_host,
+        samples=_samples(stack, options.redis_url, options.queue),
+    )
     server = Server(app, bound, headers=HEADERS, refused=counts.count)
     stack.callback(server.close)
     echo(
-        f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/",
+        f"queue {options.queue}, load: {steering.load}; page and statistics at {server.url}/",
         err=True,
     )
 
 
-def _samples(stack: ExitStack, given: dict[str, Any]) -> SamplesAfter:
+def _samples(stack: ExitStack, redis_url: str, queue: str) -> SamplesAfter:
     """Use a connection of its own, opened on demand: the load's connection must not wait."""
-    from scaletest.broker.connection import explained, prepare
-    from scaletest.broker.samples import SampleReader
-
-    redis = prepare(given["redis_url"], socket_timeout_s=REDIS_TIMEOUT_S)
+    redis = prepare(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
     stack.callback(redis.close)
 
     def after(position: str) -> tuple[str, list[NodeSample]]:
-        with explained(given["redis_url"]):
-            reader = SampleReader(redis, given["queue"], position)
+        with explained(redis_url):
+            reader = SampleReader(redis, queue, position)
             samples = reader.read() if position else []
         return reader.position, samples
 
@@ -338,15 +384,13 @@ def _samples(stack: ExitStack, given: dict[str, Any]) -> SamplesAfter:
 
 
 def _run(
-    steering: Steering, settings: dict[str, Any], given: dict[str, Any], stopping: threading.Event
+    steering: Steering, settings: LoadSettings, options: ClientOptions, stopping: threading.Event
 ) -> bool:
     """Load until nothing is left, time is up or a signal comes; then drain. Whether all replied."""
-    import time
-
-    ends = time.monotonic() + given["duration"] if given["duration"] else float("inf")
-    endless = settings["kind"] == "closed"
-    if settings["pace"] is None:
-        steering.set_parallel(settings["maximum"] if settings["batch"] else settings["parallel"])
+    ends = time.monotonic() + options.duration if options.duration else float("inf")
+    endless = settings.kind == "closed"
+    if settings.pace is None:
+        steering.set_parallel(settings.maximum if settings.batch else settings.parallel)
     while not stopping.is_set() and time.monotonic() < ends:
         if endless:
             stopping.wait(min(LOOK_EVERY_S, max(0.0, ends - time.monotonic())))
@@ -354,12 +398,10 @@ def _run(
         elif steering.wait_idle(LOOK_EVERY_S):
             return True
     steering.stop()
-    return steering.wait_idle(given["grace"])
+    return steering.wait_idle(options.grace)
 
 
 def _show(statistics: Statistics, counts: HttpCounts, form: str) -> None:
-    from scaletest.web import text
-
     snapshot = statistics.snapshot()
     if form == "table":
         if snapshot.places or snapshot.failed:
@@ -371,7 +413,7 @@ def _show(statistics: Statistics, counts: HttpCounts, form: str) -> None:
             "http_completed": counts.completed,
             "http_rejected": counts.rejected,
         }
-        options.show(row, form)
+        shared.show(row, form)
 
 
 @contextmanager

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import signal
 import threading
+from itertools import chain
 
 import click
 
-from scaletest.cli import options
+from scaletest.broker.connection import connect, explained
+from scaletest.broker.snapshot import snapshot
+from scaletest.cli import options as shared
 from scaletest.cli.clustercheck import check
-from scaletest.cli.clusterdevices import devices
+from scaletest.cli.clusterdevices import list_devices
 from scaletest.cli.output import echo
+from scaletest.cluster.deletion import DeletionCosts, costs
+from scaletest.cluster.pod_annotations import PodAnnotations
+from scaletest.model import checks
+from scaletest.model.errors import Unreachable
 
 
 @click.group("cluster")
@@ -19,11 +26,11 @@ def command() -> None:
 
 
 command.add_command(check)
-command.add_command(devices)
+command.add_command(list_devices)
 
 
 @command.command("deletion-cost")
-@options.redis_url()
+@shared.redis_url()
 @click.option(
     "--namespace",
     default="",
@@ -62,13 +69,6 @@ def deletion_cost(
     higher the longer its request runs. Workers must know their pod's name: in a pod that is the
     host name, else worker --pod-env. Needs the right to patch pods.
     """
-    from scaletest.broker.connection import connect, explained
-    from scaletest.broker.snapshot import snapshot
-    from scaletest.cluster.deletion import DeletionCosts, PodWorker, costs
-    from scaletest.cluster.pod_annotations import PodAnnotations
-    from scaletest.model import checks
-    from scaletest.model.errors import Unreachable
-
     checks.seconds(interval, "interval", maximum=3600.0, zero=False)
     checks.number(rate, "rate", maximum=1e6)
     redis = connect(redis_url)
@@ -80,13 +80,8 @@ def deletion_cost(
     while not stop.is_set():
         try:
             with explained(redis_url):
-                seen = snapshot(redis)
-            workers = (
-                PodWorker(w.pod, w.busy, w.started_s)
-                for queue in seen.queues
-                for w in queue.workers
-            )
-            written = keeper.update(costs(workers))
+                queues = snapshot(redis).queues
+            written = keeper.update(costs(chain.from_iterable(queue.workers for queue in queues)))
             trouble = ""
         except Unreachable as error:
             if once or not error.message.startswith("Redis"):

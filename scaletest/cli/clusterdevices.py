@@ -2,18 +2,68 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import click
 
-from scaletest.cli import options
+from scaletest.cli import options as shared
 from scaletest.cli.output import echo
+from scaletest.cluster import capacity, devices, discovery, headroom, rights
+from scaletest.cluster.capacity import quantity
+from scaletest.cluster.connection import Cluster, connect
+from scaletest.cluster.deployment import Deployment
+from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
-
-if TYPE_CHECKING:
-    from scaletest.cluster.connection import Cluster
+from scaletest.render.text import clean
 
 FITS, FITS_NOT, UNKNOWN = 0, 3, 4
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesOptions:
+    """Where devices are looked for, and the pods that shall fit."""
+
+    namespace: str
+    context: str
+    deployment: str
+    resource: tuple[str, ...]
+    cpu: str
+    memory: str
+    limit: int
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Inventory:
+    """Devices by node, slices and classes; None where it is unknown, with the reason."""
+
+    nodes: list[devices.Devices] | None
+    slices: list[devices.Slice] | None
+    classes: list[devices.DeviceClass] | None
+    unknown: list[str]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "nodes": _plain(self.nodes),
+            "slices": _plain(self.slices),
+            "device_classes": _plain(self.classes),
+            "unknown": self.unknown,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How many workers fit. fits: true without a limit; None when it is unknown."""
+
+    requests: dict[str, str]
+    placed: int
+    room: int | None
+    limited_by: str
+    limit: int | None
+    fits: bool | None
+    warnings: list[str]
 
 
 @click.command("devices")
@@ -44,8 +94,9 @@ FITS, FITS_NOT, UNKNOWN = 0, 3, 4
     "--memory", default="", metavar="QUANTITY", help="Memory request of each worker, as in 1Gi."
 )
 @click.option("--limit", type=int, default=0, metavar="N", help="Say whether N workers fit.")
-@options.output
-def devices(**given: Any) -> int:
+@shared.output
+@shared.typed(DevicesOptions)
+def list_devices(options: DevicesOptions) -> int:
     """List the devices, of device plugins and of dynamic resource allocation, and say how many
     workers fit.
 
@@ -57,31 +108,27 @@ def devices(**given: Any) -> int:
     Without the right to list nodes and pods in the whole cluster capacity is unknown. Exit code
     with --limit: 0 when so many fit, 3 when not, 4 when it is unknown.
     """
-    from scaletest.cluster.connection import connect
-    from scaletest.model import checks
-
-    checks.count(given["limit"], "limit")
-    spec = _spec(given)
-    cluster = connect(given["namespace"], given["context"])
-    found = _devices(cluster)
-    code = FITS
-    if spec or given["deployment"]:
-        plan = _plan(cluster, spec, given)
-        found["plan"] = plan
-        code = {True: FITS, False: FITS_NOT, None: UNKNOWN}[plan["fits"]]
-    if given["output"] == "table":
-        _show(found)
+    checks.count(options.limit, "limit")
+    spec = _spec(options)
+    cluster = connect(options.namespace, options.context)
+    inventory = _devices(cluster)
+    plan = _plan(cluster, spec, options) if spec or options.deployment else None
+    if options.output == "table":
+        _show(inventory)
+        if plan:
+            _show_plan(plan)
     else:
-        options.show(found, given["output"])
-    return code
+        planned = {"plan": asdict(plan)} if plan else {}
+        shared.show({**inventory.to_dict(), **planned}, options.output)
+    if plan is None or plan.fits:
+        return FITS
+    return UNKNOWN if plan.fits is None else FITS_NOT
 
 
-def _spec(given: dict[str, Any]) -> dict[str, Any]:
+def _spec(options: DevicesOptions) -> dict[str, object]:
     """The pod that the options describe, {} without any. UsageError, InvalidValue if invalid."""
-    from scaletest.cluster.capacity import quantity
-
-    wanted = dict(zip(("cpu", "memory"), (given["cpu"], given["memory"]), strict=True))
-    for text in given["resource"]:
+    wanted = {"cpu": options.cpu, "memory": options.memory}
+    for text in options.resource:
         name, equals, value = text.partition("=")
         if not equals or "/" not in name:
             raise InvalidValue(
@@ -95,121 +142,101 @@ def _spec(given: dict[str, Any]) -> dict[str, Any]:
                 f"{name} is {value!r}",
                 hint="give a Kubernetes quantity above 0, as in 1, 500m or 1Gi",
             )
-    if wanted and given["deployment"]:
+    if wanted and options.deployment:
         raise UsageError(
             "--deployment says what a worker needs", hint="leave out --resource, --cpu and --memory"
         )
-    if given["limit"] and not wanted and not given["deployment"]:
+    if options.limit and not wanted and not options.deployment:
         raise UsageError(
             "what a worker needs is unknown", hint="give --deployment NAME, or --resource NAME=N"
         )
     return {"containers": [{"resources": {"requests": wanted, "limits": wanted}}]} if wanted else {}
 
 
-def _devices(cluster: Cluster) -> dict[str, Any]:
-    """Devices by node, slices and classes; null where unknown, with the reason in `unknown`."""
-    from scaletest.cluster import devices, discovery, headroom, rights
-
+def _devices(cluster: Cluster) -> _Inventory:
+    nodes, slices, classes = headroom.read_nodes(cluster), None, None
     unknown: list[str] = []
-    nodes = headroom.read_nodes(cluster)
-    found: dict[str, Any] = {
-        "nodes": None,
-        "slices": None,
-        "device_classes": None,
-        "unknown": unknown,
-    }
     if isinstance(nodes, str):
         unknown.append(f"devices of the nodes: {nodes}")
-    else:
-        found["nodes"] = [one._asdict() for one in devices.on_nodes(nodes)]
     version = discovery.groups(cluster).get(discovery.ALLOCATION, "")
-    reads: tuple[tuple[str, tuple[rights.Right, ...], Any], ...] = (
-        ("slices", rights.SLICES, devices.slices),
-        ("device_classes", rights.CLASSES, devices.classes),
-    )
-    for key, wanted, read in reads:
-        lacking = rights.missing(cluster, wanted)
-        if lacking:
-            unknown.append(f"{key.replace('_', ' ')}: we may not {lacking[0]}")
-        else:
-            found[key] = [one._asdict() for one in read(cluster, version)] if version else []
-    return found
+    if lacking := rights.missing(cluster, rights.SLICES):
+        unknown.append(f"slices: we may not {lacking[0]}")
+    else:
+        slices = devices.slices(cluster, version) if version else []
+    if lacking := rights.missing(cluster, rights.CLASSES):
+        unknown.append(f"device classes: we may not {lacking[0]}")
+    else:
+        classes = devices.classes(cluster, version) if version else []
+    on_nodes = None if isinstance(nodes, str) else devices.on_nodes(nodes)
+    return _Inventory(on_nodes, slices, classes, unknown)
 
 
-def _plan(cluster: Cluster, spec: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """How many workers fit. fits: true without --limit; null when it is unknown."""
-    from scaletest.cluster import capacity, headroom
-    from scaletest.cluster.deployment import Deployment
+def _plain(
+    rows: Sequence[devices.Devices | devices.Slice | devices.DeviceClass] | None,
+) -> list[dict[str, object]] | None:
+    if rows is None:
+        return None
+    return [row._asdict() for row in rows]
 
-    have, who = 0, "the plan"
-    if given["deployment"]:
-        deployment = Deployment(cluster, given["deployment"])
-        spec, who = deployment.template["spec"], f"deployment {deployment.name}"
-        have = sum(not one.going and bool(one.node) for one in deployment.pods())
-    room = headroom.headroom(cluster, spec, have, who)
+
+def _plan(cluster: Cluster, spec: dict[str, object], options: DevicesOptions) -> _Plan:
+    placed, subject = 0, "the plan"
+    if options.deployment:
+        deployment = Deployment(cluster, options.deployment)
+        spec, subject = deployment.template["spec"], f"deployment {deployment.name}"
+        placed = sum(not pod.going and bool(pod.node) for pod in deployment.pods())
+    room = headroom.headroom(cluster, spec, placed, subject)
     nodes = headroom.read_nodes(cluster)
-    scarce = (
-        "" if isinstance(nodes, str) or room.by != "the nodes" else capacity.scarcest(spec, nodes)
-    )
-    limit = given["limit"]
-    return {
-        "requests": {
-            name: f"{value.normalize():f}"
-            for name, value in capacity.requests(spec).items()
-            if name != "pods"
-        },
-        "placed": have,
-        "room": room.room,
-        "limited_by": scarce or room.by,
-        "limit": limit or None,
-        "fits": True if not limit else None if room.room is None else room.room >= limit,
-        "warnings": list(room.doubts),
+    limited_by = room.by
+    if room.by == "the nodes" and not isinstance(nodes, str):
+        limited_by = capacity.scarcest(spec, nodes) or room.by
+    fits: bool | None = True
+    if options.limit:
+        fits = None if room.room is None else room.room >= options.limit
+    requests = {
+        name: f"{amount.normalize():f}"
+        for name, amount in capacity.requests(spec).items()
+        if name != "pods"
     }
-
-
-def _show(found: dict[str, Any]) -> None:
-    from scaletest.render.text import clean
-
-    for row in found["nodes"] or ():
-        state = "" if row["usable"] else ", takes no pods"
-        echo(
-            f"{row['node']}: {row['free']} of {row['allocatable']} {row['resource']} free{state} "
-            f" {row['product']}"
-        )
-    if found["nodes"] == []:
-        echo("no node has devices of a device plugin")
-    for row in found["slices"] or ():
-        where = row["node"] or "no single node"
-        echo(
-            f"{where}: {row['devices']} devices of driver {row['driver']}, pool {row['pool']} "
-            f" {row['product']}"
-        )
-    for row in found["device_classes"] or ():
-        also = f", also asked for as {row['resource']}" if row["resource"] else ""
-        echo(f"device class {row['name']}{also}")
-    for line in found["unknown"]:
-        echo(f"unknown: {clean(line)}")
-    if "plan" in found:
-        _show_plan(found["plan"])
-
-
-def _show_plan(plan: dict[str, Any]) -> None:
-    from scaletest.render.text import clean
-
-    asked = (
-        ", ".join(f"{name} {_short(value)}" for name, value in plan["requests"].items())
-        or "nothing"
+    return _Plan(
+        requests, placed, room.room, limited_by, options.limit or None, fits, list(room.doubts)
     )
-    echo(f"\na worker asks for {asked}")
-    for line in plan["warnings"]:
+
+
+def _show(inventory: _Inventory) -> None:
+    for node in inventory.nodes or ():
+        state = "" if node.usable else ", takes no pods"
+        echo(
+            f"{node.node}: {node.free} of {node.allocatable} {node.resource} free{state} "
+            f" {node.product}"
+        )
+    if inventory.nodes == []:
+        echo("no node has devices of a device plugin")
+    for pool in inventory.slices or ():
+        where = pool.node or "no single node"
+        echo(
+            f"{where}: {pool.devices} devices of driver {pool.driver}, pool {pool.pool} "
+            f" {pool.product}"
+        )
+    for device_class in inventory.classes or ():
+        also = f", also asked for as {device_class.resource}" if device_class.resource else ""
+        echo(f"device class {device_class.name}{also}")
+    for line in inventory.unknown:
+        echo(f"unknown: {clean(line)}")
+
+
+def _show_plan(plan: _Plan) -> None:
+    amounts = [f"{name} {_short(amount)}" for name, amount in plan.requests.items()]
+    echo(f"\na worker asks for {', '.join(amounts) or 'nothing'}")
+    for line in plan.warnings:
         echo(f"warning: {clean(line)}")
-    if plan["room"] is None:
+    if plan.room is None:
         echo("how many fit is unknown; a validation goes on with --ready-timeout")
         return
-    placed = f", {plan['placed']} of them placed already" if plan["placed"] else ""
-    echo(f"{plan['room']} workers fit{placed}; then there is no more of {plan['limited_by']}")
-    if plan["limit"]:
-        echo(f"--limit {plan['limit']} {'fits' if plan['fits'] else 'does not fit'}")
+    placed = f", {plan.placed} of them placed already" if plan.placed else ""
+    echo(f"{plan.room} workers fit{placed}; then there is no more of {plan.limited_by}")
+    if plan.limit:
+        echo(f"--limit {plan.limit} {'fits' if plan.fits else 'does not fit'}")
 
 
 def _short(value: str) -> str:

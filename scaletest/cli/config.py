@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import click
 
-from scaletest.cli import options
+from scaletest.cli import options as shared
+from scaletest.cli import plans, saturate, saturate_file, validate
+from scaletest.cli.options import filled
 from scaletest.cli.output import echo
+from scaletest.cli.validate_options import ValidateOptions
+from scaletest.kinds import json_schema
+from scaletest.model.schema import DOCUMENTS, plan
+from scaletest.model.schema.check import known
+from scaletest.model.schema.parts import Schema
+from scaletest.model.secrets import masked
 
 
 @click.group("config")
@@ -41,18 +48,12 @@ def schema(document: str, output: str) -> None:
     lifecycle-comparison  what lifecycle compare prints
     benchmark             what bench run takes: a benchmark of any kind, or a BenchmarkSet
     """
-    from scaletest.cli import saturate, saturate_file
-    from scaletest.kinds import json_schema
-    from scaletest.model.schema import DOCUMENTS
-    from scaletest.model.schema.check import known
-    from scaletest.model.schema.parts import Schema
-
-    all_: dict[str, Callable[[], Schema]] = {
+    schemas: dict[str, Callable[[], Schema]] = {
         **DOCUMENTS,
         "benchmark": json_schema.schema,
         saturate_file.NAME: lambda: saturate_file.schema(saturate.command),
     }
-    options.show(all_[known(document, all_, "the list of documents")](), output)
+    shared.show(schemas[known(document, schemas, "the list of documents")](), output)
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -67,50 +68,39 @@ def view(arguments: tuple[str, ...]) -> None:
     Takes the options of validate. A flag comes before --set, that before the environment, the plan
     file, the default.
     """
-    from scaletest.cli import plans, validate
-
     prefix = "SCALETEST_VALIDATE"
     with validate.command.make_context(
         "validate", list(arguments), auto_envvar_prefix=prefix
     ) as context:
-        found = [*plans.settings(context), *_others(context)]
-        form = context.params["output"]
+        rows = [*plans.settings(context), *_others(context)]
+        form = filled(ValidateOptions, context.params).output
     if form != "table":
-        options.show({one.key: {"value": one.value, "origin": one.origin} for one in found}, form)
+        by_key = {row.key: {"value": row.value, "origin": row.origin} for row in rows}
+        shared.show(by_key, form)
         return
-    rows = [
-        ("setting", "value", "origin"),
-        *((one.key, _shown(one.value), one.origin) for one in found),
-    ]
-    widths = [max(len(row[index]) for row in rows) for index in (0, 1)]
-    for key, value, origin in rows:
-        echo(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")
+    cells = [("setting", "value", "origin")]
+    cells += [(row.key, _shown(row.value), row.origin) for row in rows]
+    key_width = max(len(line[0]) for line in cells)
+    value_width = max(len(line[1]) for line in cells)
+    for key, value, origin in cells:
+        echo(f"{key:{key_width}}  {value:{value_width}}  {origin}")
 
 
-def _others(context: click.Context) -> list[Any]:
+def _others(context: click.Context) -> list[plans.Setting]:
     """The settings of validate that are no part of a plan: where to run, what to print."""
-    from scaletest.cli import plans
-    from scaletest.model.schema import plan
-    from scaletest.model.secrets import masked
-
-    known = {*plan.file()["properties"], "sets"}
-    names = [one.name for one in context.command.params if one.name and one.name not in known]
-    found = []
-    for name in names:
-        value, origin = plans.given(context, name)
-        found.append(
-            plans.Setting(name, masked(value) if isinstance(value, str) else value, origin)
-        )
-    return found
+    in_plan = {*plan.file()["properties"], "sets"}
+    rows = []
+    for option in context.command.params:
+        if option.name and option.name not in in_plan:
+            value, origin = plans.parameter(context, option.name)
+            shown = masked(value) if isinstance(value, str) else value
+            rows.append(plans.Setting(option.name, shown, origin))
+    return rows
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value)) or "-"
-    return (
-        "-"
-        if value in (None, "")
-        else str(value).lower()
-        if isinstance(value, bool)
-        else str(value)
-    )
+    if value in (None, ""):
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else str(value)

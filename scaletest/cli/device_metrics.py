@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from scaletest.system.devices.exporter import problem
+
 
 def doubts(url: str) -> list[str]:
     """A warning when the exporter names no device; none without a URL. One quick request."""
     if not url:
         return []
-    from scaletest.system.devices.exporter import problem
 
     text = problem(url)
     return (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import click
 
@@ -21,23 +20,23 @@ class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Seconds."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
-        found = _TEXT.fullmatch(str(value).strip())
-        if not found:
+        match = _TEXT.fullmatch(str(value).strip())
+        if not match:
             self.fail(
                 f"{value!r} is no duration: write seconds, or a unit, as in 90, 90s, 3m, 500ms",
                 param,
                 ctx,
             )
-        if not found[2] and float(found[1]) > PLAUSIBLE_S:
+        if not match[2] and float(match[1]) > PLAUSIBLE_S:
             name = f"{param.opts[-1]} " if param else ""
             line = f"warning: {name}{value} is read as seconds; write {value}s, or {value}ms"
             echo(line, err=True)
-        return float(found[1]) * _UNITS[found[2]]
+        return float(match[1]) * _UNITS[match[2]]
 
 
 DURATION = Duration()

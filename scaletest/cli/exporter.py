@@ -6,20 +6,49 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from itertools import chain
 
 import click
 
-from scaletest.cli import options
+from scaletest.analysis.desired_workers import Targets
+from scaletest.cli import options as shared
 from scaletest.cli.output import echo
+from scaletest.cluster.deletion import DeletionCosts, costs
+from scaletest.cluster.pod_annotations import PodAnnotations
+from scaletest.exporter.reader import ViewReader
+from scaletest.exporter.redeclare import Redeclare
+from scaletest.exporter.service import serve
+from scaletest.exporter.view import ExporterView
+from scaletest.model import checks
 from scaletest.model.secrets import masked
+from scaletest.model.time_slots import LONGEST_WINDOW_S
 
-if TYPE_CHECKING:
-    from scaletest.exporter.view import ExporterView
+
+@dataclass(frozen=True, slots=True)
+class ExporterOptions:
+    """Where metrics are served, and how they are made. Times are in seconds.
+
+    declare: name, maximum and note of queues.
+    """
+
+    redis_url: str
+    listen: str
+    allow_host: tuple[str, ...]
+    window: float
+    wait_target: float
+    utilisation: float
+    intel_names: bool
+    log_interval: int
+    heartbeat: float
+    max_attempts: int
+    declare: tuple[tuple[str, int, str], ...]
+    deletion_cost: bool
+    namespace: str
 
 
 @click.command("exporter")
-@options.redis_url()
+@shared.redis_url()
 @click.option(
     "--listen",
     default="127.0.0.1:9998",
@@ -109,7 +138,8 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="Namespace of the workers' pods. [default: the current one]",
 )
-def command(**given: Any) -> int:
+@shared.typed(ExporterOptions)
+def command(options: ExporterOptions) -> int:
     """Serve metrics of every declared queue, read from Redis at the moment they are asked for.
 
     \b
@@ -120,48 +150,35 @@ def command(**given: Any) -> int:
     It also gives back what dead workers held, so that a queue whose workers all died is not
     forgotten, and drops what dead clients left, so that nobody starts workers for them.
     """
-    from scaletest.analysis.desired_workers import Targets
-    from scaletest.exporter.reader import ViewReader
-    from scaletest.exporter.redeclare import Redeclare
-    from scaletest.exporter.service import serve
-    from scaletest.model import checks
-    from scaletest.model.time_slots import LONGEST_WINDOW_S
-
-    targets = Targets(given["utilisation"], given["wait_target"], given["window"])
-    checks.count(given["log_interval"], "log interval", maximum=int(LONGEST_WINDOW_S))
-    interval_s = checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False)
-    attempts = checks.count(given["max_attempts"], "max attempts", minimum=1)
+    targets = Targets(options.utilisation, options.wait_target, options.window)
+    checks.count(options.log_interval, "log interval", maximum=int(LONGEST_WINDOW_S))
+    interval_s = checks.seconds(options.heartbeat, "heartbeat", maximum=600.0, zero=False)
+    attempts = checks.count(options.max_attempts, "max attempts", minimum=1)
     then: list[Callable[[ExporterView], None]] = []
-    if given["declare"]:
-        then.append(Redeclare(given["redis_url"], given["declare"]))
-    if given["deletion_cost"]:
-        then.append(_deletion_costs(given["namespace"]))
+    if options.declare:
+        then.append(Redeclare(options.redis_url, options.declare))
+    if options.deletion_cost:
+        then.append(_deletion_costs(options.namespace))
     logging.getLogger("scaletest.exporter").setLevel(logging.INFO)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     serve(
-        ViewReader(given["redis_url"], targets, interval_s=interval_s, max_attempts=attempts),
-        given["listen"],
+        ViewReader(options.redis_url, targets, interval_s=interval_s, max_attempts=attempts),
+        options.listen,
         interval_s=interval_s,
-        intel_names=given["intel_names"],
-        log_interval_s=given["log_interval"],
+        intel_names=options.intel_names,
+        log_interval_s=options.log_interval,
         then=then,
-        hosts=given["allow_host"],
-        ready=lambda url: echo(f"exporter of {masked(given['redis_url'])} on {url}", err=True),
+        hosts=options.allow_host,
+        ready=lambda url: echo(f"exporter of {masked(options.redis_url)} on {url}", err=True),
     )
     return 0
 
 
 def _deletion_costs(namespace: str) -> Callable[[ExporterView], None]:
-    from scaletest.cluster.deletion import DeletionCosts, PodWorker, costs
-    from scaletest.cluster.pod_annotations import PodAnnotations
-
     keeper = DeletionCosts(PodAnnotations(namespace))
 
     def act(view: ExporterView) -> None:
-        workers = (
-            PodWorker(w.pod, w.busy, w.started_s) for row in view.queues for w in row.queue.workers
-        )
-        keeper.update(costs(workers))
+        keeper.update(costs(chain.from_iterable(row.queue.workers for row in view.queues)))
 
     return act

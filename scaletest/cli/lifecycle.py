@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
+from scaletest.analysis.lifecycle.judge import parse
+from scaletest.analysis.lifecycle.result import WorkloadSelection
 from scaletest.cli import lifecycle_options as own
 from scaletest.cli import lifecycle_work as work
-from scaletest.cli import options
-from scaletest.cli.lifecycle_files import compare, plot, report
+from scaletest.cli import options as shared
+from scaletest.cli.lifecycle_files import compare, plot, report, show
 from scaletest.cli.output import confirm, echo
+from scaletest.cluster.connection import connect
+from scaletest.lifecycle.backend import read
+from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.plan import LifecyclePlan, new_run
 from scaletest.model.errors import UsageError, WaitTimeout
-
-if TYPE_CHECKING:
-    pass
+from scaletest.model.lifecycle_plan import KIND
+from scaletest.runs.places import new_path
+from scaletest.runs.registry import TYPES
 
 FOREVER_S = 30 * 86400.0
 CONNECTIONS = 300
@@ -36,30 +42,37 @@ def command() -> None:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class LifecycleSubmitOptions:
+    """The workloads to submit."""
+
+    output_dir: Path
+    workload: own.LifecycleWorkloadOptions
+    dry_run: bool
+
+
 @command.command()
 @own.output_dir()
 @own.workload
 @own.project("--project")
 @click.option("--dry-run", is_flag=True, help="Print the first object, and submit nothing.")
-def submit(**given: Any) -> int:
+@shared.typed(LifecycleSubmitOptions)
+def submit(options: LifecycleSubmitOptions) -> int:
     """Submit exactly N workloads. Called again on the folder of an interrupted submit it goes on.
 
     Exit code 0 when all were accepted, 3 when some were rejected, 7 when the cluster cannot be
     reached.
     """
-    from scaletest.cluster.connection import connect
-    from scaletest.lifecycle.folder import LifecycleFolder
-
-    store = LifecycleFolder(given["output_dir"])
-    if given["dry_run"]:
-        plan = own.plan_for(store, given, "default")
-        options.show(own.workloads_of(plan).make(next(plan.names())), "yaml")
+    store = LifecycleFolder(options.output_dir)
+    if options.dry_run:
+        plan = own.plan_for(store, options.workload, "default")
+        shared.show(own.workloads_of(plan).make(next(plan.names())), "yaml")
         return 0
-    cluster = connect(given["namespace"], given["context"])
-    plan = own.plan_for(store, given, cluster.namespace)
+    cluster = connect(options.workload.namespace, options.workload.context)
+    plan = own.plan_for(store, options.workload, cluster.namespace)
     with work.stopping() as stop:
         tool, fresh = (
-            work.prepare(plan, work.raw(cluster), given["context"], stop),
+            work.prepare(plan, work.raw(cluster), options.workload.context, stop),
             not store.planned,
         )
         store.make()
@@ -72,6 +85,19 @@ def submit(**given: Any) -> int:
         work.say("interrupted: the same command goes on")
         return 130
     return 3 if done[False] else 0
+
+
+@dataclass(frozen=True, slots=True)
+class SampleOptions:
+    """Which run is sampled, and how long, in seconds."""
+
+    output_dir: Path
+    workload_type: str | None
+    project: str
+    follow: bool
+    timeout: float
+    context: str
+    backend_times: Path | None
 
 
 @command.command()
@@ -97,40 +123,52 @@ def submit(**given: Any) -> int:
     metavar="FILE",
     help="Times of a control plane's database: CSV or JSON with jobName, time_created (ms).",
 )
-def sample(**given: Any) -> None:
+@shared.typed(SampleOptions)
+def sample(options: SampleOptions) -> None:
     """Record the progress of the workloads; may be called at any time, also while submit runs.
 
     Without --follow it lists all objects once; --follow watches them, and records when each event
     arrived.
     """
-    from scaletest.lifecycle.backend import read
-    from scaletest.lifecycle.folder import LifecycleFolder
-
-    store = LifecycleFolder(given["output_dir"])
+    store = LifecycleFolder(options.output_dir)
     plan = store.plan()
-    project = given["project"] or plan.project
+    project = options.project or plan.project
     if project != plan.project:
         raise UsageError(
             f"the run is of project {plan.project or '(none)'}, not {project}",
             hint="leave --project out",
         )
-    backend = read(given["backend_times"]) if given["backend_times"] else {}
-    with store.locked("sampler"), work.stopping() as stop, work.telling() as told:
+    backend = read(options.backend_times) if options.backend_times else {}
+    with store.locked("sampler"), work.stopping() as stop, work.telling() as tell:
         done = work.follow(
             plan,
             store,
-            given["context"],
+            options.context,
             stop,
-            given["timeout"],
-            told,
+            options.timeout,
+            tell,
             backend,
-            once=not given["follow"],
+            once=not options.follow,
         )
     work.say(f"sampled: {store.path}")
     if not done and not stop.is_set():
         raise WaitTimeout(
-            f"not all workloads were done within {given['timeout']:g} s", hint="sample again"
+            f"not all workloads were done within {options.timeout:g} s", hint="sample again"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleRunOptions:
+    """A whole lifecycle, and what is made of it."""
+
+    output_dir: Path | None
+    workload: own.LifecycleWorkloadOptions
+    timeout: float
+    figure: str
+    keep: bool
+    view: WorkloadSelection
+    judged: own.JudgedOptions
+    output: str
 
 
 @command.command()
@@ -165,46 +203,58 @@ def sample(**given: Any) -> None:
     show_default=True,
     help="Form of the result on standard output.",
 )
-def run(**given: Any) -> int:
+@shared.typed(LifecycleRunOptions)
+def run(options: LifecycleRunOptions) -> int:
     """Submit, watch, sum up, draw, and judge: everything in one command, with live progress.
 
     Exit code 0 PASS, 3 FAIL, 4 INVALID. Interrupted, it goes on when called with the same
     --output-dir.
     """
-    from scaletest.analysis.lifecycle.judge import parse
-    from scaletest.cli.lifecycle_files import show
-    from scaletest.cluster.connection import connect
-    from scaletest.lifecycle.folder import LifecycleFolder
-    from scaletest.model.lifecycle_plan import KIND
-    from scaletest.runs.places import new_path
-    from scaletest.runs.registry import TYPES
-
-    for text in given["thresholds"]:
+    for text in options.judged.thresholds:
         parse(text)
-    cluster = connect(given["namespace"], given["context"])
-    store = LifecycleFolder(new_path(os.environ, given["output_dir"], TYPES[KIND].place))
-    plan = own.plan_for(store, given, cluster.namespace)
+    cluster = connect(options.workload.namespace, options.workload.context)
+    store = LifecycleFolder(new_path(os.environ, options.output_dir, TYPES[KIND].place))
+    plan = own.plan_for(store, options.workload, cluster.namespace)
     with work.stopping() as stop:
         tool, fresh = (
-            work.prepare(plan, work.raw(cluster), given["context"], stop),
+            work.prepare(plan, work.raw(cluster), options.workload.context, stop),
             not store.planned,
         )
         store.make()
-        with store.locked("submitter"), store.locked("sampler"), work.telling() as told:
+        with store.locked("submitter"), store.locked("sampler"), work.telling() as tell:
             if fresh:
                 store.begin(plan, sys.argv)
             interrupted = work.run_all(
-                plan, store, tool, work.raw(cluster), given["timeout"], stop, told, fresh=fresh
+                plan, store, tool, work.raw(cluster), options.timeout, stop, tell, fresh=fresh
             )
-    code = show(store, given, "by a signal" if interrupted else "")
-    if interrupted and not given["keep"]:
+    interruption = "by a signal" if interrupted else ""
+    result = own.result_of(store, options.view, options.judged, interruption)
+    code = show(store, result, options.output, options.figure, options.view.times)
+    if interrupted and not options.keep:
         work.say(
             "nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o"
             f" {store.path}"
         )
-    elif not given["keep"]:
-        work.say(f"deleting what was submitted: {work.delete_all(plan, given['context'])} deleted")
+    elif not options.keep:
+        deleted = work.delete_all(plan, options.workload.context)
+        work.say(f"deleting what was submitted: {deleted} deleted")
     return code
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveOptions:
+    """Whose workloads are watched. kind: VERSION/KIND of objects that are watched as well."""
+
+    output_dir: Path
+    selector: str
+    namespace: str
+    context: str
+    kind: str
+    until: str
+    timeout: float
+    event_times: bool
+    judged: own.JudgedOptions
+    output: str
 
 
 @command.command()
@@ -242,20 +292,16 @@ def run(**given: Any) -> int:
     show_default=True,
     help="Form of the result on standard output.",
 )
-def observe(**given: Any) -> int:
+@shared.typed(ObserveOptions)
+def observe(options: ObserveOptions) -> int:
     """Measure somebody else's workloads: watch pods by their labels, submit nothing."""
-    from scaletest.cli.lifecycle_files import show
-    from scaletest.cluster.connection import connect
-    from scaletest.lifecycle.folder import LifecycleFolder
-    from scaletest.lifecycle.plan import LifecyclePlan, new_run
-
-    cluster = connect(given["namespace"], given["context"])
-    version, _, kind = given["kind"].rpartition("/")
-    if given["kind"] and not version:
+    cluster = connect(options.namespace, options.context)
+    version, _, kind = options.kind.rpartition("/")
+    if options.kind and not version:
         raise UsageError(
-            f"--object is {given['kind']!r}", hint="give VERSION/KIND, as in batch/v1/Job"
+            f"--object is {options.kind!r}", hint="give VERSION/KIND, as in batch/v1/Job"
         )
-    store = LifecycleFolder(given["output_dir"])
+    store = LifecycleFolder(options.output_dir)
     store.make()
     if store.planned and not store.plan().selector:
         raise UsageError(f"{store.path} holds a run that submits", hint="give another --output-dir")
@@ -264,16 +310,17 @@ def observe(**given: Any) -> int:
         "observed",
         cluster.namespace,
         0,
-        until=given["until"],
-        selector=given["selector"],
+        until=options.until,
+        selector=options.selector,
         api_version=version,
         object_kind=kind,
-        event_times=given["event_times"],
+        event_times=options.event_times,
     )
-    with store.locked("sampler"), work.stopping() as stop, work.telling() as told:
+    with store.locked("sampler"), work.stopping() as stop, work.telling() as tell:
         store.begin(plan, sys.argv)
-        work.follow(plan, store, given["context"], stop, given["timeout"], told)
-    return show(store, given, "")
+        work.follow(plan, store, options.context, stop, options.timeout, tell)
+    result = own.result_of(store, judged=options.judged)
+    return show(store, result, options.output)
 
 
 @command.command()
@@ -282,25 +329,23 @@ def observe(**given: Any) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(output_dir: Path, context: str, yes: bool) -> None:
     """Delete the objects that a run submitted, and what they own. The folder stays."""
-    from scaletest.lifecycle.folder import LifecycleFolder
-
     plan = LifecycleFolder(output_dir).plan()
     if plan.selector:
         raise UsageError(
             "the run was only observed: its objects are not ours to delete",
             hint="delete them yourself",
         )
-    what = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
+    objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
-                f"there is no terminal to ask whether to delete {what}", hint="add --yes"
+                f"there is no terminal to ask whether to delete {objects}", hint="add --yes"
             )
-        if not confirm(f"delete all {what}?"):
+        if not confirm(f"delete all {objects}?"):
             work.say("nothing deleted")
             return
-    echo(f"{work.delete_all(plan, context)} {what} deleted")
+    echo(f"{work.delete_all(plan, context)} {objects} deleted")
 
 
-for _one in (plot, report, compare):
-    command.add_command(_one)
+for _subcommand in (plot, report, compare):
+    command.add_command(_subcommand)

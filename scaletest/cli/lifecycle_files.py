@@ -4,21 +4,33 @@ a cluster.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
+from scaletest.analysis.lifecycle.compare import compare as compared
+from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection
 from scaletest.cli import lifecycle_options as own
-from scaletest.cli import options, stored
+from scaletest.cli import options as shared
+from scaletest.cli import stored
 from scaletest.cli.output import echo
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.model.errors import UsageError
+from scaletest.render.contents import Report
+from scaletest.render.numbers import seconds
 from scaletest.report import formats
+from scaletest.report.lifecycle import figures, png
+from scaletest.report.lifecycle.report import LifecycleRun, lifecycle_report
 
-if TYPE_CHECKING:
-    from scaletest.analysis.lifecycle.result import LifecycleResult
-    from scaletest.lifecycle.folder import LifecycleFolder
-    from scaletest.render.contents import Report
+
+@dataclass(frozen=True, slots=True)
+class PlotOptions:
+    """The figure to draw, and the workloads in it."""
+
+    output_dir: Path
+    figure: str
+    view: WorkloadSelection
 
 
 @click.command()
@@ -32,29 +44,38 @@ if TYPE_CHECKING:
     help="Times from the submission, or of every step.",
 )
 @own.view_options
-def plot(**given: Any) -> None:
+@shared.typed(PlotOptions)
+def plot(options: PlotOptions) -> None:
     """Write times.csv and general.png or detailed.png beside the data. Needs the extra: pip install
     'scaletest[plot]'.
 
     Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
     """
-    from scaletest.lifecycle.folder import LifecycleFolder
-
-    store = LifecycleFolder(given["output_dir"])
-    for path in _draw(store, own.result_of(store, given), given):
+    store = LifecycleFolder(options.output_dir)
+    for path in _draw(
+        store, own.result_of(store, options.view), options.figure, options.view.times
+    ):
         echo(f"{path} written", err=True)
 
 
-def _draw(store: LifecycleFolder, result: LifecycleResult, given: dict[str, Any]) -> list[Path]:
+def _draw(store: LifecycleFolder, result: LifecycleResult, figure: str, times: str) -> list[Path]:
     """The table, and the picture; UsageError when it cannot be drawn."""
-    from scaletest.report.lifecycle import figures, png
-
-    times = formats.render(_report(store, result, given["times"]), "csv")
-    written = [store.write("times.csv", times)]
-    names = figures.GENERAL if given["figure"] == "general" else figures.DETAILED
-    picture = store.path / f"{given['figure']}.png"
+    written = [store.write("times.csv", formats.render(_report(store, result, times), "csv"))]
+    names = figures.GENERAL if figure == "general" else figures.DETAILED
+    picture = store.path / f"{figure}.png"
     png.save(result, names, picture)
     return [*written, picture]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """The form of a report, the workloads in it, and what must hold."""
+
+    output_dir: Path
+    form: str | None
+    output: Path
+    view: WorkloadSelection
+    judged: own.JudgedOptions
 
 
 @click.command()
@@ -77,23 +98,22 @@ def _draw(store: LifecycleFolder, result: LifecycleResult, given: dict[str, Any]
 )
 @own.view_options
 @own.judged_options
-def report(form: str | None, output: Path, **given: Any) -> int:
+@shared.typed(ReportOptions)
+def report(options: ReportOptions) -> int:
     """Sum a run up: books, steps with percentiles, thresholds, verdict.
 
     Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
-    from scaletest.lifecycle.folder import LifecycleFolder
-
-    store = LifecycleFolder(given["output_dir"])
-    result = stored.lifecycle(store.path, lambda: own.result_of(store, given))
-    shown = _report(store, result, given["times"])
-    stored.deliver(shown, form, output)
+    store = LifecycleFolder(options.output_dir)
+    result = stored.lifecycle(
+        store.path, lambda: own.result_of(store, options.view, options.judged)
+    )
+    shown = _report(store, result, options.view.times)
+    stored.deliver(shown, options.form, options.output)
     return result.verdict.kind.exit_code
 
 
 def _report(store: LifecycleFolder, result: LifecycleResult, times: str = "watch") -> Report:
-    from scaletest.report.lifecycle.report import LifecycleRun, lifecycle_report
-
     run = LifecycleRun(
         result,
         title=own.heading(store),
@@ -108,24 +128,29 @@ def _report(store: LifecycleFolder, result: LifecycleResult, times: str = "watch
 
 def stored_report(store: LifecycleFolder) -> Report:
     """A run, judged anew without thresholds of this command line unless it is still measured."""
-    return _report(store, stored.lifecycle(store.path, lambda: own.result_of(store, {})))
+    return _report(store, stored.lifecycle(store.path, lambda: own.result_of(store)))
 
 
-def show(store: LifecycleFolder, given: dict[str, Any], interrupted: str) -> int:
+def show(
+    store: LifecycleFolder,
+    result: LifecycleResult,
+    output: str,
+    figure: str = "",
+    times: str = "watch",
+) -> int:
     """After a run: write its table, picture and page, print the result; the exit code."""
-    result = own.result_of(store, given, interrupted)
     shown = _report(store, result)
     store.write("result.json", formats.render(shown, "json"))
     store.write("report.html", formats.render(shown, "html"))
-    if "figure" in given:
+    if figure:
         try:
-            _draw(store, result, given)
+            _draw(store, result, figure, times)
         except UsageError as error:
             echo(f"warning: no picture: {error.message}", err=True)
-    if given["output"] == "table":
+    if output == "table":
         stored.show(shown)
     else:
-        options.show({**result.to_dict(), "folder": str(store.path)}, given["output"])
+        shared.show({**result.to_dict(), "folder": str(store.path)}, output)
     return result.verdict.kind.exit_code
 
 
@@ -140,30 +165,26 @@ def show(store: LifecycleFolder, given: dict[str, Any], interrupted: str) -> int
     metavar="PART",
     help="How much a median may grow.",
 )
-@options.output
+@shared.output
 def compare(base: Path, candidate: Path, tolerance: float, output: str) -> int:
     """Tell which steps of CANDIDATE are slower than those of BASE; both are folders of runs.
 
     Exit code 0 PASS, 3 FAIL: a step is slower, 4 INVALID.
     """
-    from scaletest.analysis.lifecycle.compare import compare as compared
-    from scaletest.lifecycle.folder import LifecycleFolder
-    from scaletest.render.numbers import seconds
-
-    before, after = (own.result_of(LifecycleFolder(path), {}) for path in (base, candidate))
-    found = compared(before, after, tolerance)
+    before, after = (own.result_of(LifecycleFolder(path)) for path in (base, candidate))
+    comparison = compared(before, after, tolerance)
     if output != "table":
-        options.show(found.to_dict(), output)
-        return found.verdict.kind.exit_code
-    width = max((len(one.name) for one in found.steps), default=4)
+        shared.show(comparison.to_dict(), output)
+        return comparison.verdict.kind.exit_code
+    width = max((len(step.name) for step in comparison.steps), default=4)
     echo(f"{'step':{width}}  {'base':>9}  {'candidate':>9}  change")
-    for one in found.steps:
+    for step in comparison.steps:
         echo(
-            f"{one.name:{width}}  {seconds(one.base_s):>9}  {seconds(one.candidate_s):>9} "
-            f" {one.change}"
+            f"{step.name:{width}}  {seconds(step.base_s):>9}  {seconds(step.candidate_s):>9} "
+            f" {step.change}"
         )
-    echo(f"{found.verdict.kind}  {found.verdict.reason}")
-    return found.verdict.kind.exit_code
+    echo(f"{comparison.verdict.kind}  {comparison.verdict.reason}")
+    return comparison.verdict.kind.exit_code
 
 
 def _project(store: LifecycleFolder) -> str:

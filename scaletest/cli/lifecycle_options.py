@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import click
 from click.core import ParameterSource
 
+from scaletest.analysis.lifecycle.judge import parse
+from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection, result
 from scaletest.cli.output import echo
+from scaletest.lifecycle import kinds, templating
+from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.plan import LifecyclePlan, new_run
+from scaletest.lifecycle.templating import Extras, Workloads
 from scaletest.model.errors import UsageError
+from scaletest.model.lifecycle import Stamp
+from scaletest.model.lifecycle_plan import KIND
+from scaletest.runs.places import default_root, runs
 
-if TYPE_CHECKING:
-    from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection
-    from scaletest.lifecycle.folder import LifecycleFolder
-    from scaletest.lifecycle.plan import LifecyclePlan
-
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 TYPES = (
     "training",
     "distributed",
@@ -40,19 +46,13 @@ DEFAULT_PROJECT = "project-0"
 
 def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
     """A folder; else LAST or the end of a name, of runs that `run` keeps and imports."""
-    import os
-
-    from scaletest.model.lifecycle_plan import KIND
-    from scaletest.runs.places import default_root, runs
-
     if value is None or value.exists() or value.name != str(value):
         return value
-    there = [one.path for one in runs(default_root(os.environ)) if one.layout.kind == KIND]
-    matching = (
-        there[-1:]
-        if str(value) == "LAST"
-        else [one for one in there if one.name.endswith(str(value))]
-    )
+    stored = [run for run in runs(default_root(os.environ)) if run.layout.kind == KIND]
+    paths = [run.path for run in stored]
+    matching = [path for path in paths if path.name.endswith(str(value))]
+    if str(value) == "LAST":
+        matching = paths[-1:]
     return matching[0] if len(matching) == 1 else value
 
 
@@ -63,7 +63,7 @@ def _all(function: F, *options: Callable[[F], F]) -> F:
 
 
 def output_dir(short: bool = True, default: str | None = "logs") -> Callable[[F], F]:
-    """-o, --output-dir."""
+    """Add -o, --output-dir."""
     names = ["-o", "--output-dir"] if short else ["--output-dir"]
     return click.option(
         *names,
@@ -202,13 +202,48 @@ WORKLOAD_OPTIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class LifecycleWorkloadOptions:
+    """The workloads that are submitted, and how fast. Times are in seconds."""
+
+    workload_type: str
+    num_workloads: int | None
+    num_processes: int
+    delay: float
+    interval: float
+    num_workers: int
+    num_gpus: str
+    resource: str
+    claim_template: str
+    pvc: bool
+    storage_class: str
+    image: str
+    run_seconds: str
+    template: Path | None
+    until: str | None
+    namespace: str
+    context: str
+    tool: str
+    tool_path: str
+    event_times: bool
+    project: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedOptions:
+    """What must hold."""
+
+    thresholds: tuple[str, ...] = ()
+    tolerate_failures: int = 0
+
+
 def workload(function: F) -> F:
     """Add the options that say which workloads are submitted."""
     return _all(function, *WORKLOAD_OPTIONS)
 
 
 def project(*names: str) -> Callable[[F], F]:
-    """The Run:ai project."""
+    """Add the Run:ai project."""
     return click.option(
         *names,
         "project",
@@ -222,7 +257,7 @@ def project(*names: str) -> Callable[[F], F]:
 
 
 def view_options(function: F) -> F:
-    """What of a run is shown."""
+    """Add the options that say what of a run is shown: a WorkloadSelection."""
     return _all(
         function,
         click.option(
@@ -248,7 +283,7 @@ def view_options(function: F) -> F:
 
 
 def judged_options(function: F) -> F:
-    """What must hold."""
+    """Add the options that say what must hold."""
     return _all(
         function,
         click.option(
@@ -269,131 +304,118 @@ def judged_options(function: F) -> F:
     )
 
 
-def plan_of(given: dict[str, Any], namespace: str) -> LifecyclePlan:
+def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
     """The plan of a new run. namespace: the kubeconfig's."""
-    from scaletest.lifecycle import kinds, templating
-    from scaletest.lifecycle.plan import LifecyclePlan, new_run
-
-    if given["num_workloads"] is None:
+    if options.num_workloads is None:
         raise UsageError("how many workloads is not said", hint="give --num-workloads N")
-    name = kinds.ALIASES.get(given["workload_type"], given["workload_type"])
+    name = kinds.ALIASES.get(options.workload_type, options.workload_type)
     kind = kinds.find(name)
-    project = given["project"] or (DEFAULT_PROJECT if kind.runai else "")
+    default_project = DEFAULT_PROJECT if kind.runai else ""
+    project = options.project or default_project
+    own_namespace = f"runai-{project}" if project else namespace
     plan = LifecyclePlan(
         run=new_run(),
-        kind="custom" if given["template"] else name,
-        count=given["num_workloads"],
-        namespace=given["namespace"] or (f"runai-{project}" if project else namespace),
+        kind="custom" if options.template else name,
+        count=options.num_workloads,
+        namespace=options.namespace or own_namespace,
         project=project,
-        processes=given["num_processes"],
-        delay_s=given["delay"],
-        interval_s=given["interval"],
-        workers=given["num_workers"],
-        gpus="0" if given["claim_template"] else given["num_gpus"],
-        resource=given["resource"],
-        image=given["image"],
-        seconds=given["run_seconds"],
-        pvc=given["pvc"],
-        storage_class=given["storage_class"],
-        claim_template=given["claim_template"],
-        until=given["until"] or kind.until,
-        tool=given["tool"],
-        tool_path=given["tool_path"],
-        event_times=given["event_times"],
-        template=templating.text_of(kind.template, given["template"]),
-        template_file=str(given["template"] or ""),
+        processes=options.num_processes,
+        delay_s=options.delay,
+        interval_s=options.interval,
+        workers=options.num_workers,
+        gpus="0" if options.claim_template else options.num_gpus,
+        resource=options.resource,
+        image=options.image,
+        seconds=options.run_seconds,
+        pvc=options.pvc,
+        storage_class=options.storage_class,
+        claim_template=options.claim_template,
+        until=options.until or kind.until,
+        tool=options.tool,
+        tool_path=options.tool_path,
+        event_times=options.event_times,
+        template=templating.text_of(kind.template, options.template),
+        template_file=str(options.template or ""),
     )
     if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
         echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
     return _with_object(plan)
 
 
-# Typed options of a run that goes on: those that must be what they were, and those that may change.
-FIXED = {
-    "num_workloads": "count",
-    "num_workers": "workers",
-    "num_gpus": "gpus",
-    "resource": "resource",
-    "image": "image",
-    "claim_template": "claim_template",
-    "pvc": "pvc",
-    "storage_class": "storage_class",
-    "run_seconds": "seconds",
-    "namespace": "namespace",
-    "project": "project",
-    "workload_type": "kind",
-    "tool": "tool",
-}
-PACE = {
-    "num_processes": "processes",
-    "delay": "delay_s",
-    "interval": "interval_s",
-    "tool_path": "tool_path",
-}
-
-
-def plan_for(store: LifecycleFolder, given: dict[str, Any], namespace: str) -> LifecyclePlan:
+def plan_for(
+    store: LifecycleFolder, options: LifecycleWorkloadOptions, namespace: str
+) -> LifecyclePlan:
     """The plan of a new folder, or the stored one with the pace that was typed.
 
     UsageError when another typed option differs from it.
     """
-    from dataclasses import replace
-
-    from scaletest.lifecycle import kinds
-
     if not store.planned:
-        return plan_of(given, namespace)
+        return plan_of(options, namespace)
     plan = store.plan()
     context = click.get_current_context()
     typed = {
-        name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        parameter.name
+        for parameter in context.command.params
+        if parameter.name
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     }
-    for name in sorted(typed & set(FIXED)):
-        value = (
-            kinds.ALIASES.get(given[name], given[name]) if name == "workload_type" else given[name]
-        )
-        stored = getattr(plan, FIXED[name])
-        if value != stored and not (name == "workload_type" and plan.template_file):
+    kind = kinds.ALIASES.get(options.workload_type, options.workload_type)
+    for name, value, stored in (
+        ("claim_template", options.claim_template, plan.claim_template),
+        ("image", options.image, plan.image),
+        ("namespace", options.namespace, plan.namespace),
+        ("num_gpus", options.num_gpus, plan.gpus),
+        ("num_workers", options.num_workers, plan.workers),
+        ("num_workloads", options.num_workloads, plan.count),
+        ("project", options.project, plan.project),
+        ("pvc", options.pvc, plan.pvc),
+        ("resource", options.resource, plan.resource),
+        ("run_seconds", options.run_seconds, plan.seconds),
+        ("storage_class", options.storage_class, plan.storage_class),
+        ("tool", options.tool, plan.tool),
+        # a template's kind is not the type of workload
+        ("workload_type", kind, kind if plan.template_file else plan.kind),
+    ):
+        if name in typed and value != stored:
             raise UsageError(
                 f"{store.path} holds run {plan.run} with {name.replace('_', ' ')} {stored}, not"
                 f" {value}",
                 hint="give another --output-dir for a new run, or leave the option out to go on",
             )
     echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
-    return replace(plan, **{PACE[name]: given[name] for name in typed & set(PACE)})
+    if "num_processes" in typed:
+        plan = replace(plan, processes=options.num_processes)
+    if "delay" in typed:
+        plan = replace(plan, delay_s=options.delay)
+    if "interval" in typed:
+        plan = replace(plan, interval_s=options.interval)
+    return replace(plan, tool_path=options.tool_path) if "tool_path" in typed else plan
 
 
 def _with_object(plan: LifecyclePlan) -> LifecyclePlan:
     """The plan with the kind of its objects, which the template says."""
-    from dataclasses import replace
-
-    made = workloads_of(plan)
-    return replace(plan, api_version=made.api_version, object_kind=made.kind)
+    workloads = workloads_of(plan)
+    return replace(plan, api_version=workloads.api_version, object_kind=workloads.kind)
 
 
-def workloads_of(plan: LifecyclePlan) -> Any:
-    """What makes the plan's objects."""
-    from scaletest.lifecycle.templating import Extras, Workloads
-
+def workloads_of(plan: LifecyclePlan) -> Workloads:
+    """Makes the plan's objects."""
     extras = Extras(plan.pvc, plan.storage_class, plan.claim_template)
     return Workloads(plan.template, plan.values(), plan.run, extras)
 
 
-def view_of(given: dict[str, Any]) -> WorkloadSelection:
-    """What is shown."""
-    from scaletest.analysis.lifecycle.result import WorkloadSelection
-
-    return WorkloadSelection(given["skip_errors"], given["head"], given["tail"], given["times"])
+WHOLE = WorkloadSelection()
+NO_CONDITION = JudgedOptions()
 
 
 def result_of(
-    store: LifecycleFolder, given: dict[str, Any], interrupted: str = ""
+    store: LifecycleFolder,
+    view: WorkloadSelection = WHOLE,
+    judged: JudgedOptions = NO_CONDITION,
+    interrupted: str = "",
 ) -> LifecycleResult:
     """Everything in the folder's files; without a plan they are those of the original tool."""
-    from scaletest.analysis.lifecycle.judge import parse
-    from scaletest.analysis.lifecycle.result import WorkloadSelection, result
-
-    for text in given.get("thresholds", ()):
+    for text in judged.thresholds:
         parse(text)
     if not store.planned and (store.path / "plan.json").is_file():
         raise UsageError(
@@ -407,19 +429,18 @@ def result_of(
             f"{store.path} holds no lifecycle run",
             hint="give the --output-dir of submit and sample",
         )
-    for row in submissions:
-        if row.accepted and row.name in workloads and row.submitted_s is not None:
-            from scaletest.model.lifecycle import Stamp
-
-            workloads[row.name].mark("submitted", Stamp(watch_s=row.submitted_s))
+    for submission in submissions:
+        submitted_s = submission.submitted_s
+        if submission.accepted and submission.name in workloads and submitted_s is not None:
+            workloads[submission.name].mark("submitted", Stamp(watch_s=submitted_s))
     return result(
         workloads.values(),
         submissions,
         plan.until if plan else "decided",
-        view_of(given) if "head" in given else WorkloadSelection(),
+        view,
         planned=plan.count if plan else 0,
-        thresholds=given.get("thresholds", ()),
-        tolerate_failures=given.get("tolerate_failures", 0),
+        thresholds=judged.thresholds,
+        tolerate_failures=judged.tolerate_failures,
         interrupted=interrupted,
     )
 

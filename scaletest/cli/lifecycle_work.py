@@ -8,18 +8,21 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import FrameType
 
+from scaletest.analysis.lifecycle.books import LifecycleProgress
 from scaletest.cli import lifecycle_options as own
 from scaletest.cli.output import echo
+from scaletest.cluster.connection import Cluster, connect
+from scaletest.cluster.objects import Objects
+from scaletest.cluster.raw import Raw
+from scaletest.lifecycle import cleanup, tools
+from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.sampling import Sampler, steady
+from scaletest.lifecycle.submitting import Submitter, Tool
 from scaletest.model.errors import ScaletestError
-
-if TYPE_CHECKING:
-    from scaletest.analysis.lifecycle.books import LifecycleProgress
-    from scaletest.cluster.raw import Raw
-    from scaletest.lifecycle.folder import LifecycleFolder
-    from scaletest.lifecycle.plan import LifecyclePlan
-    from scaletest.lifecycle.submitting import Tool
+from scaletest.report.lifecycle.progress import ProgressPrinter
 
 CONNECTIONS = 300
 # A thread that reads a watch waits so long for one that computes before it can stamp what arrived.
@@ -30,9 +33,6 @@ SWITCH_S = 0.0005
 
 def prepare(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) -> Tool:
     """The submitter of the plan's workloads. Raises without namespace, kind or program."""
-    from scaletest.cluster.objects import Objects
-    from scaletest.lifecycle import tools
-
     objects = Objects(raw, manager=f"scaletest-{plan.run}", stop=stop)
     objects.namespace(plan.namespace)
     if plan.tool == "runai":
@@ -48,9 +48,6 @@ def submit_all(
     plan: LifecyclePlan, store: LifecycleFolder, tool: Tool, stop: threading.Event, *, fresh: bool
 ) -> Counter[bool]:
     """Carry the plan out; how many were accepted, and not. fresh: the plan was made just now."""
-    from scaletest.lifecycle.sampling import steady
-    from scaletest.lifecycle.submitting import Submitter
-
     submitter = Submitter(plan, store, tool, steady(), fresh=fresh, stop=stop)
     submitter.run()
     return submitter.done
@@ -62,18 +59,15 @@ def follow(
     context: str,
     stop: threading.Event,
     timeout_s: float,
-    told: Callable[[LifecycleProgress], None],
+    tell: Callable[[LifecycleProgress], None],
     backend: dict[str, float] | None = None,
     *,
     once: bool = False,
 ) -> bool:
     """Sample the run; whether every workload was done in time."""
-    from scaletest.cluster.connection import connect
-    from scaletest.lifecycle.sampling import Sampler, steady
-
     sampler = Sampler(plan, store, raw(connect(plan.namespace, context)), steady(), stop, backend)
     with attentive():
-        return sampler.follow(timeout_s, told, once=once)
+        return sampler.follow(timeout_s, tell, once=once)
 
 
 def run_all(
@@ -83,7 +77,7 @@ def run_all(
     raw: Raw,
     timeout_s: float,
     stop: threading.Event,
-    told: Callable[[LifecycleProgress], None],
+    tell: Callable[[LifecycleProgress], None],
     *,
     fresh: bool,
 ) -> bool:
@@ -92,8 +86,6 @@ def run_all(
     Nothing is submitted that nobody watches: when the time is up, submitting ends too. Whether
     `stop` was set before.
     """
-    from scaletest.lifecycle.sampling import Sampler, steady
-
     failure: list[BaseException] = []
     sampler = Sampler(plan, store, raw, steady(), stop)
 
@@ -109,7 +101,7 @@ def run_all(
     submitter.start()
     try:
         with attentive():
-            sampler.follow(timeout_s, told, submitting=submitter.is_alive)
+            sampler.follow(timeout_s, tell, submitting=submitter.is_alive)
     finally:
         interrupted = stop.is_set()
         stop.set()
@@ -122,17 +114,11 @@ def run_all(
 
 def delete_all(plan: LifecyclePlan, context: str) -> int:
     """Delete the run's objects; how many there were."""
-    from scaletest.cluster.connection import connect
-    from scaletest.cluster.objects import Objects
-    from scaletest.lifecycle import cleanup
-
     return cleanup.delete_all(plan, Objects(raw(connect(plan.namespace, context))))
 
 
-def raw(cluster: Any) -> Raw:
+def raw(cluster: Cluster) -> Raw:
     """Connections enough for all that is in flight."""
-    from scaletest.cluster.raw import Raw
-
     return Raw(cluster, CONNECTIONS)
 
 
@@ -152,7 +138,7 @@ def stopping() -> Iterator[threading.Event]:
     """Ctrl-C and SIGTERM once: end in order, and keep what there is. Twice: end now."""
     stop = threading.Event()
 
-    def handle(number: int, frame: Any) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
             raise SystemExit(128 + number)
         stop.set()
@@ -161,15 +147,13 @@ def stopping() -> Iterator[threading.Event]:
     try:
         yield stop
     finally:
-        for number, one in before.items():
-            signal.signal(number, one)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
 def telling() -> Iterator[Callable[[LifecycleProgress], None]]:
     """Live progress: one line that changes on a terminal, else one every ten seconds."""
-    from scaletest.report.lifecycle.progress import ProgressPrinter
-
     teller = ProgressPrinter()
     try:
         yield teller.tell

@@ -27,10 +27,11 @@ class _Formatter(logging.Formatter):
 
 def _harmless(record: logging.LogRecord) -> bool:
     """A filter for RQ's own handlers: nothing but its colours and line ends passes as a command."""
-    parts = _COLOURS.split(record.getMessage())
-    record.msg = "".join(
-        part if _COLOURS.fullmatch(part) else printable(part, keep="\n\t") for part in parts
-    )
+    parts = []
+    for part in _COLOURS.split(record.getMessage()):
+        is_colour = _COLOURS.fullmatch(part)
+        parts.append(part if is_colour else printable(part, keep="\n\t"))
+    record.msg = "".join(parts)
     record.args = ()
     return True
 
@@ -45,6 +46,11 @@ def set_up(verbose: bool) -> None:
     root.setLevel(logging.DEBUG if verbose else logging.WARNING)
     for name in ("rq.worker", "rq.queue", "rq.job", "rq.registry"):
         logging.getLogger(name).addFilter(_harmless)
+
+
+def is_verbose() -> bool:
+    """Whether the program was called with -v."""
+    return logging.getLogger("scaletest").level == logging.DEBUG
 
 
 def messages() -> None:

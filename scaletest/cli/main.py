@@ -9,11 +9,11 @@ import io
 import os
 import sys
 import traceback
-from typing import Any
 
 import click
 
 from scaletest import __version__
+from scaletest.cli.logs import set_up
 from scaletest.cli.output import echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
@@ -94,17 +94,13 @@ class LazyGroup(click.Group):
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log more, and show tracebacks.")
 @click.version_option(__version__, prog_name="scaletest")
-@click.pass_context
-def cli(ctx: click.Context, verbose: bool) -> None:
+def cli(verbose: bool) -> None:
     """How far do device workloads scale, and what stops them?
 
     \b
     scaletest validate --local --limit 8 --seconds 0.5          sleep, on this machine
     scaletest validate --local --limit 4 -- ffmpeg -i IN -f null -
     """
-    ctx.obj = {"verbose": verbose}
-    from scaletest.cli.logs import set_up
-
     set_up(verbose)
 
 
@@ -133,8 +129,8 @@ def run(arguments: list[str]) -> int:
 def _called(arguments: list[str]) -> int:
     """What the command returned. A ScaletestError is one line what, one line what to do."""
     try:
-        result: Any = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        returned: object = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
+        return returned if isinstance(returned, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:

@@ -8,15 +8,20 @@ import socket
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
-from scaletest.cli import options
+from scaletest.broker import connect
+from scaletest.broker.devices import Lease, device_leases
+from scaletest.cli import options as shared
 from scaletest.cli.output import echo
+from scaletest.kinds import media
 from scaletest.kinds.media import CODECS
 from scaletest.model.errors import InvalidValue, NoDevice, UsageError
 from scaletest.model.presets import PRESETS
+from workers.devices import DeviceChooser, DeviceOptions
+from workers.fakedev_metrics import serve
+from workers.identity import Device
 
 TIMEOUT_S = 600.0
 
@@ -53,7 +58,7 @@ def command() -> None:
 @click.option(
     "--rate", type=int, default=25, show_default=True, metavar="N", help="Frames a second."
 )
-@options.output
+@shared.output
 def make(
     folder: str, codec: tuple[str, ...], size: str, frames: int, rate: int, output: str
 ) -> int:
@@ -62,11 +67,9 @@ def make(
     The same options give the same picture. VP9 has no elementary stream; it comes in IVF, which the
     tools read.
     """
-    from scaletest.kinds import media
-
     width, height = _size(size)
     lines = [
-        media.make_arguments(one, folder, width, height, frames, rate) for one in codec or CODECS
+        media.make_arguments(name, folder, width, height, frames, rate) for name in codec or CODECS
     ]
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -74,25 +77,23 @@ def make(
         raise UsageError(
             f"{folder} cannot be made: {error.strerror}", hint="give another --folder DIR"
         ) from error
-    made = []
+    sizes = {}
     for line, path in lines:
         _ask(line, "can it write there?")
-        made.append({"path": path, "bytes": Path(path).stat().st_size})
+        sizes[path] = Path(path).stat().st_size
     if output != "table":
-        options.show(made, output)
+        shared.show([{"path": path, "bytes": length} for path, length in sizes.items()], output)
     else:
-        for row in made:
-            echo(f"{row['path']}  {row['bytes']} bytes")
+        for path, length in sizes.items():
+            echo(f"{path}  {length} bytes")
     return 0
 
 
 @command.command("probe")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@options.output
+@shared.output
 def probe(files: tuple[str, ...], output: str) -> int:
     """Describe the video of files: codec, size, frames, and whether oneVPL's tool can read it."""
-    from scaletest.kinds import media
-
     rows = []
     for name in files:
         try:
@@ -102,25 +103,21 @@ def probe(files: tuple[str, ...], output: str) -> int:
             raise UsageError(
                 f"{name} cannot be read: {error.strerror}", hint="give the path of a video file"
             ) from error
-        one = media.read_probe(name, _ask(media.probe_arguments(name)), head)
-        rows.append(
-            {
-                **asdict(one),
-                "hint": media.refusal(name, head, one.codec if one.codec in CODECS else ""),
-            }
-        )
+        video = media.read_probe(name, _ask(media.probe_arguments(name)), head)
+        known_codec = video.codec if video.codec in CODECS else ""
+        rows.append((video, media.refusal(name, head, known_codec)))
     if output != "table":
-        options.show(rows, output)
+        shared.show([{**asdict(video), "hint": hint} for video, hint in rows], output)
         return 0
-    for row in rows:
-        rate = f", {row['rate']:g} frames/s" if row["rate"] else ""
-        form = "elementary" if row["elementary"] else row["container"]
+    for video, hint in rows:
+        rate = f", {video.rate:g} frames/s" if video.rate else ""
+        form = "elementary" if video.elementary else video.container
         echo(
-            f"{row['path']}: {row['codec']} {row['width']}x{row['height']}, {row['frames']}"
+            f"{video.path}: {video.codec} {video.width}x{video.height}, {video.frames}"
             f" frames{rate}, {form}"
         )
-        if row["hint"]:
-            echo(f"  {row['hint']}", err=True)
+        if hint:
+            echo(f"  {hint}", err=True)
     return 0
 
 
@@ -139,37 +136,53 @@ def probe(files: tuple[str, ...], output: str) -> int:
 @click.option(
     "--node", default="", metavar="NAME", help="Node whose leases are shown. [default: this host]"
 )
-@options.output
+@shared.output
 def devices(
     preset: str | None, device_glob: str, redis_url: str | None, node: str, output: str
 ) -> int:
     """List devices that workers would find here: identity, who may use them, and the slots that are
     leased.
     """
-    rows = _found(preset, device_glob)
-    if redis_url:
-        from scaletest.broker import connect
-        from scaletest.broker.devices import device_leases
-
-        redis = connect(redis_url)
-        for lease in device_leases(
-            redis, node or socket.gethostname(), [row["id"] for row in rows]
-        ):
-            row = next(row for row in rows if row["id"] == lease.device)
-            row["leases"].append(
-                {"slot": lease.number, "worker": lease.worker, "left_s": round(lease.left_s, 3)}
-            )
-        redis.close()
+    chosen = _devices(preset, device_glob)
+    leases = _leases(redis_url, node, chosen) if redis_url else {}
+    rows: list[dict[str, object]] = []
+    for device in chosen:
+        rows.append(
+            {
+                **asdict(device),
+                "group": Path(device.path).stat().st_gid,
+                "usable": os.access(device.path, os.R_OK | os.W_OK),
+                "leases": [
+                    {
+                        "slot": lease.number,
+                        "worker": lease.worker,
+                        "left_s": round(lease.left_s, 3),
+                    }
+                    for lease in leases.get(device.id, [])
+                ],
+            }
+        )
     if output != "table":
-        options.show(rows, output)
+        shared.show(rows, output)
         return 0
-    for row in rows:
-        name = " ".join(part for part in (row["vendor"], row["model"]) if part) or "unknown"
+    for device, row in zip(chosen, rows, strict=True):
+        name = " ".join(filter(None, (device.vendor, device.model))) or "unknown"
         usable = "" if row["usable"] else ", not for this user"
-        echo(f"{row['path']}  {row['id']}  {name}, group {row['group']}{usable}")
-        for lease in row["leases"]:
-            echo(f"  slot {lease['slot']}: {lease['worker']}, {lease['left_s']:.1f} s left")
+        echo(f"{device.path}  {device.id}  {name}, group {row['group']}{usable}")
+        for lease in leases.get(device.id, []):
+            echo(f"  slot {lease.number}: {lease.worker}, {lease.left_s:.1f} s left")
     return 0
+
+
+def _leases(redis_url: str, node: str, devices: list[Device]) -> dict[str, list[Lease]]:
+    """The leases of each device of a node."""
+    redis = connect(redis_url)
+    leases: dict[str, list[Lease]] = {}
+    names = [device.id for device in devices]
+    for lease in device_leases(redis, node or socket.gethostname(), names):
+        leases.setdefault(lease.device, []).append(lease)
+    redis.close()
+    return leases
 
 
 @command.command("fake-metrics")
@@ -185,36 +198,30 @@ def fake_metrics(host: str, port: int, vendor: tuple[str, ...]) -> int:
     """Serve the simulated devices of this machine as the vendors' exporters would, for
     Prometheus.
     """
-    from workers.fakedev_metrics import serve
-
     serve(host, port, vendor, lambda address: echo(f"serving http://{address}/metrics", err=True))
     return 0
 
 
-def _found(preset: str | None, device_glob: str) -> list[dict[str, Any]]:
-    from workers.devices import DeviceChooser, DeviceOptions
-
-    presets: list[str] = [preset] if preset else [""] if device_glob else list(PRESETS)
-    rows: dict[str, dict[str, Any]] = {}
+def _devices(preset: str | None, device_glob: str) -> list[Device]:
+    """Devices of one preset, of a pattern, or of all presets; NoDevice without any."""
+    presets = [preset or ""] if preset or device_glob else list(PRESETS)
+    by_name: dict[str, Device] = {}
     faults: list[NoDevice] = []
     for name in presets:
         try:
-            found = DeviceChooser(DeviceOptions(device_glob, preset=name)).devices()
+            chosen = DeviceChooser(DeviceOptions(device_glob, preset=name)).devices()
         except NoDevice as error:
             faults.append(error)
             continue
-        for one in found:
-            state = Path(one.path).stat()
-            usable = os.access(one.path, os.R_OK | os.W_OK)
-            rows[one.id] = {**asdict(one), "group": state.st_gid, "usable": usable, "leases": []}
-    if not rows:
+        by_name.update({device.id: device for device in chosen})
+    if not by_name:
         if len(faults) == 1:
             raise faults[0]
         raise NoDevice(
             f"no device of {', '.join(presets)} on this node",
             hint="look for other files with --device-glob",
         )
-    return list(rows.values())
+    return list(by_name.values())
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -239,6 +246,6 @@ def _ask(line: list[str], hint: str = "is it a video file?") -> str:
             f"{line[0]} took longer than {TIMEOUT_S:g} s", hint="ask for fewer frames"
         ) from error
     if done.returncode:
-        words = done.stderr.strip().splitlines()
-        raise UsageError(f"{line[0]} failed: {words[-1] if words else done.returncode}", hint=hint)
+        reasons = done.stderr.strip().splitlines() or [str(done.returncode)]
+        raise UsageError(f"{line[0]} failed: {reasons[-1]}", hint=hint)
     return done.stdout

@@ -5,9 +5,15 @@ from __future__ import annotations
 import logging
 
 import click
+import yaml
 
 from scaletest import __version__
 from scaletest.cli.output import echo
+from scaletest.cluster.connection import connect
+from scaletest.cluster.discovery import groups
+from scaletest.cluster.documents import Documents
+from scaletest.kinds.crd import definitions
+from scaletest.kinds.registry import GROUP, kind_of
 from scaletest.model.errors import Unreachable, UsageError
 
 
@@ -54,10 +60,6 @@ def command(
     scaletest operator --namespace bench
     """
     if crds:
-        import yaml
-
-        from scaletest.kinds.crd import definitions
-
         echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)
         return 0
     try:
@@ -66,10 +68,6 @@ def command(
         raise UsageError(
             f"{error.name} is not installed", hint="pip install 'scaletest[operator]'"
         ) from error
-    from scaletest.cluster.connection import connect
-    from scaletest.cluster.discovery import groups
-    from scaletest.cluster.documents import Documents
-    from scaletest.kinds.registry import GROUP
 
     cluster = connect()
     if GROUP not in groups(cluster):
@@ -89,16 +87,14 @@ def command(
     return 0
 
 
-def _accounts(given: tuple[str, ...]) -> dict[str, str]:
-    from scaletest.kinds.registry import kind_of
-
-    found = {}
-    for one in given:
-        kind, sign, name = one.partition("=")
+def _accounts(settings: tuple[str, ...]) -> dict[str, str]:
+    accounts = {}
+    for setting in settings:
+        kind, sign, name = setting.partition("=")
         if not sign or not name:
             raise UsageError(
-                f"--account {one!r} is no KIND=NAME",
+                f"--account {setting!r} is no KIND=NAME",
                 hint="write it as in --account Lifecycle=tester",
             )
-        found[kind_of(kind).name] = name
-    return found
+        accounts[kind_of(kind).name] = name
+    return accounts

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import click
 from click.core import ParameterSource
 
+from scaletest.cli.options import filled
 from scaletest.documents import reader
+from scaletest.model import Plan
 from scaletest.model.errors import UsageError
+from scaletest.model.schema import Schema
+from scaletest.model.schema import plan as schemas
+from scaletest.model.schema.check import check, known
+from scaletest.model.schema.plan import as_plan
 
-if TYPE_CHECKING:
-    from scaletest.model import Plan
-    from scaletest.model.schema import Schema
+F = TypeVar("F", bound=Callable[..., object])
 
-F = TypeVar("F", bound=Callable[..., Any])
 _HINT = "give a plan file; see: config schema plan-file"
 
 
@@ -32,12 +35,20 @@ class Setting:
     """One setting, and where its value comes from."""
 
     key: str
-    value: Any
+    value: object
     origin: str
 
 
+@dataclass(frozen=True, slots=True)
+class PlanFileOptions:
+    """Where settings come from beside their own options."""
+
+    file: str
+    sets: tuple[str, ...]
+
+
 def options(function: F) -> F:
-    """-f, --set and --threshold."""
+    """Add -f, --set and --threshold."""
     for option in (
         click.option(
             "--threshold",
@@ -70,120 +81,115 @@ def options(function: F) -> F:
     return function
 
 
-def plan(
-    context: click.Context, queue: str, devices: Callable[[dict[str, Any]], int] = lambda values: 0
-) -> Plan:
+def plan(context: click.Context, queue: str, count: Callable[[Plan], int] = lambda plan: 0) -> Plan:
     """The plan that the command line, the environment and the plan file make together, on that
     queue.
 
-    devices: counts those of a plan, where it matters.
+    count: gives the number of devices that a plan's workers share, 0 where it does not matter.
     """
-    from scaletest.model.schema.plan import as_plan
-
-    found = settings(context)
-    values = {one.key: one.value for one in found}
-    count = devices(values)
-    if count and len(values["per_device"]) > 1:
-        most = values["per_device"][-1] * count
-        limit = next(one for one in found if one.key == "limit")
-        if limit.origin != "default" and limit.value < most:
-            raise UsageError(
-                f"limit is {limit.value}, fewer than {values['per_device'][-1]} workers on each of"
-                f" {count} devices",
-                hint="leave it out: a run that compares numbers of workers fills all devices",
-            )
-        values["limit"] = most
-    return as_plan(values, queue, count)
+    by_key = {setting.key: setting for setting in settings(context)}
+    values = {key: setting.value for key, setting in by_key.items()}
+    wanted = as_plan(values, queue)
+    devices = count(wanted)
+    if not devices or not wanted.compares:
+        return replace(wanted, devices=devices)
+    most, limit = wanted.per_device[-1] * devices, by_key["limit"]
+    if limit.origin != "default" and wanted.limit < most:
+        raise UsageError(
+            f"limit is {wanted.limit}, fewer than {wanted.per_device[-1]} workers on each of"
+            f" {devices} devices",
+            hint="leave it out: a run that compares numbers of workers fills all devices",
+        )
+    return replace(wanted, limit=most, devices=devices)
 
 
 def settings(context: click.Context) -> list[Setting]:
     """Every key of a plan file with its value; InvalidValue for one that is unknown or of the wrong
     type.
     """
-    from scaletest.model.schema import plan as schemas
-
     schema = schemas.file()
-    file, sets = str(context.params["file"]), context.params["sets"]
-    from_file = read(file, schema) if file else {}
-    from_sets = dict(parse_set(text, schema) for text in sets)
-    found = []
-    for key, one in schema["properties"].items():
-        value, origin = (
-            given(context, key) if key in context.params else (one["default"], "default")
-        )
+    named = filled(PlanFileOptions, context.params)
+    from_file = read(named.file, schema) if named.file else {}
+    from_sets = dict(parse_set(text, schema) for text in named.sets)
+    file_origin = "stdin" if named.file == "-" else f"file {named.file}"
+    rows = []
+    for key, property_schema in schema["properties"].items():
+        value, origin = property_schema["default"], "default"
+        if key in context.params:
+            value, origin = parameter(context, key)
         if key in from_sets and origin != "flag":
             value, origin = from_sets[key], "--set"
         elif key in from_file and origin == "default":
-            value, origin = from_file[key], "stdin" if file == "-" else f"file {file}"
-        found.append(Setting(key, list(value) if isinstance(value, tuple) else value, origin))
-    return found
+            value, origin = from_file[key], file_origin
+        rows.append(Setting(key, list(value) if isinstance(value, tuple) else value, origin))
+    return rows
 
 
-def given(context: click.Context, name: str) -> tuple[Any, str]:
+def parameter(context: click.Context, name: str) -> tuple[object, str]:
     """The value of an option or argument and its origin: flag, environment VARIABLE or default."""
     value, source = context.params[name], context.get_parameter_source(name)
     if source is ParameterSource.ENVIRONMENT:
         return value, f"environment {variable(context, name)}"
-    # an argument of no words counts as given for some versions of click
+    # an argument of no words counts as typed for some versions of click
     return value, "flag" if source is ParameterSource.COMMANDLINE and value != () else "default"
 
 
 def variable(context: click.Context, name: str) -> str:
     """The environment variable of an option."""
-    option = next(one for one in context.command.params if one.name == name)
+    option = next(option for option in context.command.params if option.name == name)
     if isinstance(option.envvar, str):
         return option.envvar
     return f"{context.auto_envvar_prefix}_{name.upper()}"
 
 
-def read(name: str, schema: Schema) -> dict[str, Any]:
+def read(name: str, schema: Schema) -> dict[str, object]:
     """The checked values of a plan file; - is standard input."""
-    from scaletest.model.schema import plan as schemas
-    from scaletest.model.schema.check import check
-
-    what = "the plan on standard input" if name == "-" else name
-    data = reader.read_file(name, what, _HINT)
-    if data is None:
+    label = "the plan on standard input" if name == "-" else name
+    document = reader.read_file(name, label, _HINT)
+    if document is None:
         raise UsageError(
-            f"{what} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file"
+            f"{label} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file"
         )
-    if isinstance(data, dict) and "schema_version" in data:
-        data = schemas.as_file(data)
-    check(data, schema, what)
-    return dict(data)
+    if isinstance(document, dict) and "schema_version" in document:
+        document = schemas.as_file(document)
+    check(document, schema, label)
+    return dict(document)
 
 
-def parse_set(text: str, schema: Schema) -> tuple[str, Any]:
+def parse_set(text: str, schema: Schema) -> tuple[str, object]:
     """Key and checked value of one --set. Lists are words as in a shell, or YAML in brackets."""
-    from scaletest.model.schema.check import check, known
-
     key, equals, value = text.partition("=")
     if not equals:
         raise UsageError(
             f"--set {text!r} has no value", hint="write --set KEY=VALUE, as in --set limit=8"
         )
-    one = schema["properties"][known(key.strip(), schema["properties"], "the plan")]
-    found = _value(value.strip(), one)
-    check(found, one, f"{key.strip()} of --set")
-    return key.strip(), found
+    key = known(key.strip(), schema["properties"], "the plan")
+    key_schema = schema["properties"][key]
+    setting = _value(value.strip(), key_schema)
+    check(setting, key_schema, f"{key} of --set")
+    return key, setting
 
 
-def _value(text: str, schema: Schema) -> Any:
+def _value(text: str, schema: Schema) -> object:
     """The text as a value of that schema; as it is when it cannot be read, for the check to say
     so.
     """
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if "null" in types and text in ("", "null"):
+        return None
     try:
-        if "array" in types and text.startswith("["):
-            return reader.read(text, f"--set {text}", _HINT)
-        if "array" in types and schema["items"]["type"] == "integer":
-            return [int(one) for one in text.replace(",", " ").split()]
         if "array" in types:
-            return shlex.split(text)
-        if "null" in types and text in ("", "null"):
-            return None
+            return _list(text, schema)
         if "integer" in types:
             return int(text)
         return float(text) if "number" in types else text
     except ValueError:
         return text
+
+
+def _list(text: str, schema: Schema) -> object:
+    if text.startswith("["):
+        return reader.read(text, f"--set {text}", _HINT)
+    if schema["items"]["type"] == "integer":
+        return list(map(int, text.replace(",", " ").split()))
+    return shlex.split(text)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from dataclasses import dataclass
 
 import click
 
-from scaletest.cli import options
+from scaletest.broker import Client, Queues, Redis, connect
+from scaletest.broker.results import stored, wait_for
+from scaletest.cli import options as shared
 from scaletest.cli.output import echo
-from scaletest.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from scaletest.broker import Client, Queues, Redis
-    from scaletest.model import Reply, Request
+from scaletest.model import Reply, Request, checks
+from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.render.numbers import seconds
 
 
 @click.group("queue")
@@ -26,7 +27,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@options.redis_url()
+@shared.redis_url()
 @click.option(
     "--maximum",
     type=int,
@@ -44,15 +45,15 @@ def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None
 
 
 @command.command("list")
-@options.redis_url()
-@options.output
+@shared.redis_url()
+@shared.output
 def list_queues(redis_url: str, output: str) -> None:
     """List the declared queues."""
     states, errors = _queues(redis_url).states()
     for error in errors:
         echo(f"warning: {error.message}; {error.hint}", err=True)
     if output != "table":
-        options.show([state.to_dict() for state in states], output)
+        shared.show([state.to_dict() for state in states], output)
         return
     if not states:
         echo("no queue is declared; declare one with: scaletest queue add NAME", err=True)
@@ -70,17 +71,16 @@ def list_queues(redis_url: str, output: str) -> None:
 
 @command.command()
 @click.argument("name")
-@options.redis_url()
-@options.output
+@shared.redis_url()
+@shared.output
 def show(name: str, redis_url: str, output: str) -> None:
     """Show one queue: what waits and runs, its workers, its counters and times."""
     queues = _queues(redis_url)
     state = queues.state(name)
     names = queues.worker_names(name)
     if output != "table":
-        options.show({**state.to_dict(), "worker_names": names}, output)
+        shared.show({**state.to_dict(), "worker_names": names}, output)
         return
-    from scaletest.render.numbers import seconds
 
     echo(f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip())
     oldest = (
@@ -107,33 +107,33 @@ def show(name: str, redis_url: str, output: str) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@options.redis_url()
-@options.output
+@shared.redis_url()
+@shared.output
 def check(names: tuple[str, ...], redis_url: str, output: str) -> int:
     """Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3
     when they do not.
     """
     queues = _queues(redis_url)
-    found = {name: queues.check(name) for name in names or queues.names()}
+    faults = {name: queues.check(name) for name in names or queues.names()}
     if output != "table":
-        options.show(
-            {name: {"ok": not wrong, "wrong": wrong} for name, wrong in found.items()}, output
+        shared.show(
+            {name: {"ok": not wrong, "wrong": wrong} for name, wrong in faults.items()}, output
         )
     else:
-        for name, wrong in found.items():
+        for name, wrong in faults.items():
             echo(f"{name}: {'; '.join(wrong) or 'the books balance'}")
-    return 3 if any(found.values()) else 0
+    return 3 if any(faults.values()) else 0
 
 
 @command.command()
 @click.argument("name")
-@options.redis_url()
+@shared.redis_url()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(name: str, redis_url: str, yes: bool) -> None:
     """Drop every waiting request of a queue; running ones finish."""
     queues = _queues(redis_url)
     state = queues.state(name)
-    if not yes and not options.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?"):
+    if not yes and not shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?"):
         echo(f"{name}: nothing dropped")
         return
     echo(f"{name}: {queues.purge(name)} requests dropped")
@@ -141,7 +141,7 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
 
 @command.command()
 @click.argument("name")
-@options.redis_url()
+@shared.redis_url()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, redis_url: str, yes: bool) -> None:
     """Forget a queue: its waiting requests, its counters, its entries in RQ's registries.
@@ -150,7 +150,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
     """
     queues = _queues(redis_url)
     if foreign := queues.foreign(name):
-        if yes or options.confirmed(f"Remove {name}, which is no queue?"):
+        if yes or shared.confirmed(f"Remove {name}, which is no queue?"):
             queues.remove_foreign(foreign)
             echo(f"{name}: removed")
         else:
@@ -159,7 +159,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")
-    if not yes and not options.confirmed(
+    if not yes and not shared.confirmed(
         f"Forget queue {name} with {state.waiting} waiting requests?"
     ):
         echo(f"{name}: kept")
@@ -169,7 +169,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 
 @command.command()
 @click.argument("name")
-@options.redis_url()
+@shared.redis_url()
 def pause(name: str, redis_url: str) -> None:
     """Stop workers from taking requests; running ones finish."""
     _queues(redis_url).pause(name)
@@ -178,16 +178,30 @@ def pause(name: str, redis_url: str) -> None:
 
 @command.command()
 @click.argument("name")
-@options.redis_url()
+@shared.redis_url()
 def resume(name: str, redis_url: str) -> None:
     """Let workers take requests again."""
     was = _queues(redis_url).resume(name)
     echo(f"{name}: {'resumed' if was else 'was not paused'}")
 
 
+@dataclass(frozen=True, slots=True)
+class QueueSubmitOptions:
+    """A request, and how long to wait for its reply, in seconds."""
+
+    name: str
+    redis_url: str
+    time_limit: float
+    no_wait: bool
+    keep: bool
+    result_ttl: int
+    timeout: float
+    arguments: tuple[str, ...]
+
+
 @command.command()
 @click.argument("name")
-@options.redis_url()
+@shared.redis_url()
 @click.option(
     "--time-limit",
     type=float,
@@ -217,49 +231,40 @@ def resume(name: str, redis_url: str) -> None:
     help="Wait this long for the reply; 0: for ever.",
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
-def submit(name: str, redis_url: str, arguments: tuple[str, ...], **given: Any) -> int:
+@shared.typed(QueueSubmitOptions)
+def submit(options: QueueSubmitOptions) -> int:
     """Submit one request, wait, and print its reply as JSON. Exit code 5 when it failed."""
-    from scaletest.broker import Client, connect
-    from scaletest.model import Request, checks
-
-    timeout_s = checks.seconds(given["timeout"], "timeout")
-    checks.count(given["result_ttl"], "result ttl", minimum=1)
-    redis = connect(redis_url)
+    timeout_s = checks.seconds(options.timeout, "timeout")
+    checks.count(options.result_ttl, "result ttl", minimum=1)
+    redis = connect(options.redis_url)
     with Client(redis, patience_s=10.0) as client:
-        request = Request(client.new_id(), name, arguments, given["time_limit"])
-        kept = given["no_wait"] or given["keep"]
-        client.submit_one(request, reply=not kept, result_ttl_s=given["result_ttl"])
-        if given["no_wait"]:
+        request = Request(client.new_id(), options.name, options.arguments, options.time_limit)
+        is_kept = options.no_wait or options.keep
+        client.submit_one(request, reply=not is_kept, result_ttl_s=options.result_ttl)
+        if options.no_wait:
             echo(request.id)
             return 0
-        reply = (
-            _await_kept(redis, request, timeout_s) if kept else _await(client, request, timeout_s)
-        )
-    options.show(reply.to_dict(), "json")
+        if is_kept:
+            reply = _await_kept(redis, request, timeout_s)
+        else:
+            reply = _await(client, request, timeout_s)
+    shared.show(reply.to_dict(), "json")
     return 0 if reply.ok else 5
 
 
 @command.command()
 @click.argument("request_id")
-@options.redis_url()
+@shared.redis_url()
 def result(request_id: str, redis_url: str) -> int:
     """Print the reply to a request that was submitted with --no-wait. Exit code 6 while there is
     none.
     """
-    from scaletest.broker import connect
-    from scaletest.broker.results import stored
-    from scaletest.model import checks
-
     reply = stored(connect(redis_url), checks.request_id(request_id))
-    options.show(reply.to_dict(), "json")
+    shared.show(reply.to_dict(), "json")
     return 0 if reply.ok else 5
 
 
 def _await(client: Client, request: Request, timeout_s: float) -> Reply:
-    import time
-
-    from scaletest.model.errors import WaitTimeout
-
     deadline = time.monotonic() + timeout_s if timeout_s else float("inf")
     while time.monotonic() < deadline:
         for _, reply in client.replies(min(2.0, max(0.0, deadline - time.monotonic()))):
@@ -275,13 +280,9 @@ def _await(client: Client, request: Request, timeout_s: float) -> Reply:
 
 
 def _await_kept(redis: Redis, request: Request, timeout_s: float) -> Reply:
-    from scaletest.broker.results import wait_for
-
     echo(f"request {request.id}", err=True)
     return wait_for(redis, request.id, timeout_s or float("inf"))
 
 
 def _queues(redis_url: str) -> Queues:
-    from scaletest.broker import Queues, connect
-
     return Queues(connect(redis_url))

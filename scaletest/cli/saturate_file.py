@@ -9,16 +9,15 @@ and what to do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from scaletest.cli.durations import DURATION
+from scaletest.compat import article
 from scaletest.documents import reader
 from scaletest.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from scaletest.model.schema import Schema
+from scaletest.model.schema import Schema, parts
+from scaletest.model.schema.check import check, known
 
 NAME = "saturation-plan-file"
 # What says where the file is, who reads it, or how something is shown is no setting of a run.
@@ -27,35 +26,30 @@ _NO_SETTINGS = ("file", "agent", "dry_run", "restore", "output")
 
 def schema(command: click.Command) -> Schema:
     """JSON Schema of a plan file. Every key may be left out."""
-    from scaletest.model.schema import parts
-
-    found = {key: _schema(option) for key, option in settings(command).items()}
-    return parts.document(NAME, "Settings of scaletest saturate -f.", found, tuple(found))
+    properties = {key: _schema(option) for key, option in settings(command).items()}
+    return parts.document(NAME, "Settings of scaletest saturate -f.", properties, tuple(properties))
 
 
 def settings(command: click.Command) -> dict[str, click.Parameter]:
     """The options by their keys: the flag's name with underscores."""
-    return {_key(one): one for one in command.params if one.name not in _NO_SETTINGS}
+    return {_key(option): option for option in command.params if option.name not in _NO_SETTINGS}
 
 
-def read(name: str, command: click.Command) -> dict[str, Any]:
+def read(name: str, command: click.Command) -> dict[str, object]:
     """The settings of a plan file by the option's name; InvalidValue or UsageError names the key
     that is wrong.
     """
-    from scaletest.compat import article
-    from scaletest.model.schema.check import known
-
-    what = "the plan on standard input" if name == "-" else name
-    data = reader.read_file(name, what, f"give a plan file; see: config schema {NAME}")
+    label = "the plan on standard input" if name == "-" else name
+    data = reader.read_file(name, label, f"give a plan file; see: config schema {NAME}")
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(
-            f"{what} is no mapping of settings", hint="write KEY: VALUE, as in url: http://..."
+            f"{label} is no mapping of settings", hint="write KEY: VALUE, as in url: http://..."
         )
     if article.is_settings(data):
         data = article.settings(data)
     named = settings(command)
     return {
-        str(named[known(key, named, what)].name): _value(named[key], value, f"{key} in {what}")
+        str(named[known(key, named, label)].name): _value(named[key], value, f"{key} in {label}")
         for key, value in data.items()
     }
 
@@ -72,43 +66,47 @@ def _many(option: click.Parameter) -> bool:
 
 def _schema(option: click.Parameter) -> Schema:
     """Type, description and default of a key."""
-    from scaletest.model.schema import parts
-
-    said = getattr(option, "help", None) or "arguments of the requests on a queue"
+    description = getattr(option, "help", None) or "arguments of the requests on a queue"
     kind = option.type
     if _many(option):
-        one = ["string", "integer", "number"]
-        return {"type": [*one, "array"], "items": {"type": one}, "description": said}
+        types = ["string", "integer", "number"]
+        return {
+            "type": [*types, "array"],
+            "items": {"type": types},
+            "description": description,
+        }
     if isinstance(kind, click.Choice):
         # its type is said too: that is what a value is checked for first
         return {
             "type": "string",
-            **parts.one_of(list(kind.choices), said),
+            **parts.one_of(list(kind.choices), description),
             "default": option.default,
         }
     if isinstance(kind, click.types.BoolParamType):
-        return {"type": "boolean", "description": said, "default": option.default is True}
-    types: Mapping[Any, str | list[str]] = {
+        return {"type": "boolean", "description": description, "default": option.default is True}
+    names: Mapping[object, str | list[str]] = {
         click.INT: "integer",
         click.FLOAT: "number",
         DURATION: ["number", "string"],
     }
-    return {"type": types.get(kind, "string"), "description": said, "default": option.default}
+    return {
+        "type": names.get(kind, "string"),
+        "description": description,
+        "default": option.default,
+    }
 
 
-def _value(option: click.Parameter, value: Any, what: str) -> Any:
+def _value(option: click.Parameter, value: object, label: str) -> object:
     """A value as click takes it. InvalidValue or UsageError unless it is of the key's type and can
     be read.
     """
-    from scaletest.model.schema.check import check
-
-    check(value, _schema(option), what)
+    check(value, _schema(option), label)
     if _many(option):
-        return [str(one) for one in (value if isinstance(value, list) else [value])]
+        return list(map(str, value if isinstance(value, list) else [value]))
     try:
         option.type.convert(value, option, None)
     except click.BadParameter as error:
         raise UsageError(
-            f"{what}: {error.message}", hint=f"see: scaletest config schema {NAME}"
+            f"{label}: {error.message}", hint=f"see: scaletest config schema {NAME}"
         ) from error
     return value

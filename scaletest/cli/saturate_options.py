@@ -5,26 +5,21 @@ Flags and environment variables come before a plan file (`saturate_file`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import click
 
 from scaletest.cli.durations import DURATION
-from scaletest.model.errors import UsageError
-from scaletest.model.secrets import HIDDEN, masked
+from scaletest.model.saturation import SaturationPlan
 
-if TYPE_CHECKING:
-    from scaletest.model.saturation import SaturationPlan
-    from scaletest.saturation.folder import SaturationFolder
-
-F = TypeVar("F", bound=Callable[..., Any])
-_SECRETS = ("--header", "-H")
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def _file(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Read the plan file before the other options take their defaults from it."""
+    # a file may be the original tool's, and what reads that is not needed for --help
     from scaletest.cli import saturate_file
 
     if value:
@@ -36,7 +31,7 @@ def _file(context: click.Context, parameter: click.Parameter, value: str) -> str
 
 
 def options(function: F) -> F:
-    """All of them, in the order of the help."""
+    """Add all of them, in the order of the help."""
     for option in reversed((*TARGET, *LOAD, *SEARCH, *AGENTS, *TUNE, *OUTPUT)):
         function = option(function)
     return function
@@ -404,77 +399,79 @@ OUTPUT = (
 )
 
 
-def plan(given: dict[str, Any]) -> SaturationPlan:
-    """The plan of the options. UsageError for combinations that cannot work."""
-    from dataclasses import fields
+@dataclass(frozen=True, slots=True)
+class PlanOptions(SaturationPlan):
+    """The settings of a plan, of which `plan_of` makes one when the target is known."""
 
-    from scaletest.analysis.saturation import tuning
-    from scaletest.model.saturation import SaturationPlan
-
-    if len(given["arguments"]) == 1 and not (given["url"] or given["service"] or given["queue"]):
-        given |= {"url": given["arguments"][0], "arguments": ()}
-    named = [name for name in ("url", "service", "queue") if given[name]]
-    if len(named) != 1:
-        raise UsageError(
-            (
-                "saturate needs one target"
-                if not named
-                else f"--{named[0]} and --{named[1]} exclude each other"
-            ),
-            hint="give --url URL, --service svc/NAME or --queue Q",
-        )
-    for name, needs in (
-        ("queue", "redis_url"),
-        ("log_pattern", "service"),
-        ("agent_jobs", "redis_url"),
-    ):
-        if given[name] and not given[needs]:
-            raise UsageError(
-                f"--{name.replace('_', '-')} needs --{needs.replace('_', '-')}",
-                hint="give it, or leave the other out",
-            )
-    if given["tune"] and not given["service"]:
-        raise UsageError(
-            "--tune changes the Deployment behind a Service", hint="give --service svc/NAME"
-        )
-    tuning.settings(given["tune"])
-    if (
-        given["mode"] == "sweep"
-        and given["maximum"]
-        and given["maximum"] > given["start"]
-        and not given["increment"]
-    ):
-        raise UsageError("a sweep up to --maximum needs its step", hint="give --increment")
-    where = public([given["url"]])[0] or given["service"] or f"queue {given['queue']}"
-    row = {one.name: given[one.name] for one in fields(SaturationPlan) if one.name in given}
-    return SaturationPlan(**{**row, "target": where})
+    target: str = field(default="", init=False)
 
 
-def public(words: Sequence[str]) -> list[str]:
-    """A command line without secrets: values of headers and of query parameters, and logins in
-    addresses.
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """A Service of the cluster as what is loaded."""
+
+    service: str
+    namespace: str
+    context: str
+    pause_autoscalers: bool
+    log_pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """What requests are over HTTP."""
+
+    method: str
+    payload: str
+    payload_provider: str
+    headers: tuple[str, ...]
+    token_file: str
+    ca_file: str
+    http2: bool
+    server_header: str
+    pod_header: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """Where load agents run, whose number is the plan's; `agent` is the name of one that shall be
+    served.
     """
-    found, hide = [], False
-    for word in words:
-        if hide or word.startswith("--header=") or (word.startswith("-H") and len(word) > 2):
-            word = word.partition(":")[0] + f": {HIDDEN}"
-        hide = word in _SECRETS
-        found.append(masked(word, service=True) if "://" in word else word)
-    return found
+
+    agent_jobs: str
+    agent_cpu: str
+    agent: str
 
 
-def prepare_originals(given: dict[str, Any]) -> None:
-    """See that the original tool's files can be written."""
-    if given["original_csv"]:
-        from scaletest.compat import article
+@dataclass(frozen=True, slots=True)
+class TuneOptions:
+    """Settings of the Deployment that are measured, and where its pods have them."""
 
-        article.prepare(Path(given["original_csv"]))
+    tune: tuple[str, ...]
+    concurrency_env: str
+    concurrency_arg: str
+    container: str
 
 
-def originals(given: dict[str, Any], folder: SaturationFolder) -> None:
-    """The original tool's three files, if they are wanted."""
-    if given["original_csv"]:
-        from scaletest.compat import article
+@dataclass(frozen=True, slots=True)
+class SaturateOptions:
+    """All options of scaletest saturate."""
 
-        stored = folder.load()
-        article.append(Path(given["original_csv"]), stored.steps, stored.samples)
+    url: str
+    cluster: ServiceOptions
+    queue: str
+    redis_url: str
+    http: HttpOptions
+    plan: PlanOptions
+    agents: AgentOptions
+    tuning: TuneOptions
+    restore: bool
+    ready_timeout: float
+    sql: str
+    original_csv: str
+    run_dir: str
+    no_causes: bool
+    progress: str
+    dry_run: bool
+    arguments: tuple[str, ...]
+    output: str

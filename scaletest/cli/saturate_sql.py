@@ -10,36 +10,39 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
+from scaletest.archive.sql import SqlSink
+from scaletest.model.attempt import Attempt
 from scaletest.model.errors import ScaletestError, Unreachable
+from scaletest.model.saturation import SaturationPlan, SaturationStep
 from scaletest.model.secrets import masked
-
-if TYPE_CHECKING:
-    from scaletest.archive.sql import SqlSink
-    from scaletest.model.attempt import Attempt
-    from scaletest.model.saturation import SaturationPlan, SaturationStep
-    from scaletest.saturation.folder import SaturationFolder
+from scaletest.render.numbers import plural
+from scaletest.saturation.folder import SaturationFolder
 
 
 class Database:
-    """The database of --sql, for one run; nothing at all without that option. say: who is told what
-    goes wrong.
+    """The database of --sql, for one run; nothing at all without that option. say: takes lines
+    about what goes wrong.
     """
 
     def __init__(
-        self, given: dict[str, Any], plan: SaturationPlan, run: str, say: Callable[[str], None]
+        self,
+        where: str,
+        plan: SaturationPlan,
+        run: str,
+        say: Callable[[str], None],
+        *,
+        named: bool = False,
     ) -> None:
-        self._where, self._client, self._run, self._say = given["sql"], plan.client_name, run, say
-        self._named = bool(given["run_dir"])
+        """where: of --sql. run: the name of its folder, which the user chose if it is `named`."""
+        self._where, self._client, self._run, self._say = where, plan.client_name, run, say
+        self._named = named
         self._sink: SqlSink | None = None
         self._lacking = False
 
     def open(self) -> None:
         """Connect. Unreachable or UsageError when it cannot be used."""
         if self._where and self._sink is None:
-            from scaletest.archive.sql import SqlSink
-
             self._sink = SqlSink(self._where, self._run, self._client)
 
     def close(self) -> None:
@@ -66,7 +69,6 @@ class Database:
         """Write what is lacking. 0, or the exit code of a run whose database still lacks steps."""
         if not self._lacking:
             return 0
-        from scaletest.render.numbers import plural
 
         self.close()
         try:
@@ -85,8 +87,6 @@ class Database:
 
 def filled(folder: SaturationFolder, where: str) -> int:
     """Write the steps of a stored run that a database lacks; how many these were."""
-    from scaletest.archive.sql import SqlSink
-
     stored = folder.load()
     sink = SqlSink(where, folder.name, stored.plan.client_name)
     try:

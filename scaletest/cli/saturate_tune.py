@@ -7,21 +7,37 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
-from scaletest.cli import options, saturate_options
+from rich.console import Console
+
+from scaletest.analysis.saturation.evaluation import SaturationResult
+from scaletest.analysis.saturation.tuning import TriedSetting, ranked, settings
+from scaletest.archive.environment import environment
+from scaletest.cli import options as shared
 from scaletest.cli.output import echo
+from scaletest.cli.saturate_options import SaturateOptions, ServiceOptions
+from scaletest.cli.saturate_run import public, target
+from scaletest.cli.saturate_service import enter, scalers
+from scaletest.cli.saturate_sql import Database
 from scaletest.cli.stopping import stopping
+from scaletest.cluster.capacity import quantity
+from scaletest.cluster.connection import connect
+from scaletest.cluster.service import AutoscalerHold, Service
+from scaletest.cluster.tuning import Tuning, Usage, changed
+from scaletest.cluster.tuning_backup import BackupAnnotation, refuse
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
-
-if TYPE_CHECKING:
-    from scaletest.analysis.saturation.evaluation import SaturationResult
-    from scaletest.analysis.saturation.tuning import TriedSetting
-    from scaletest.cluster.service import AutoscalerHold
-    from scaletest.cluster.tuning import Tuning, Usage
-    from scaletest.model.saturation import SaturationPlan
+from scaletest.model.saturation import SaturationPlan
+from scaletest.render.contents import Table
+from scaletest.render.numbers import NOTHING, percent, seconds, significant
+from scaletest.render.text_table import aligned
+from scaletest.report.progress import PlainProgress
+from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.places import new_path
+from scaletest.saturation.folder import SaturationFolder
+from scaletest.saturation.runner import Runner
 
 GIB = 2.0**30
 SAMPLE_S = 2.0
@@ -35,7 +51,7 @@ class _Stop:
     def __init__(self) -> None:
         self.why = ""
         self.lacking = 0
-        self.runner: Any = None
+        self.runner: Runner | None = None
 
     def __call__(self, why: str) -> None:
         self.why = self.why or why
@@ -69,78 +85,67 @@ class _Sampler:
 
     def mean(self, name: str) -> float | None:
         """Over pods and time."""
-        values = [value for one in self.rows if (value := getattr(one, name)) is not None]
-        return sum(values) / len(values) if values else None
+        readings = [getattr(row, name) for row in self.rows]
+        known = [reading for reading in readings if reading is not None]
+        return sum(known) / len(known) if known else None
 
 
-def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
+def tune(plan: SaturationPlan, options: SaturateOptions) -> int:
     """Measure every setting; a table, the best first. Exit code 0 when at least one was
     measured.
     """
-    from scaletest.analysis.saturation.tuning import ranked, settings
-    from scaletest.cli.saturate_service import enter, scalers
-    from scaletest.cli.saturate_sql import Database
-    from scaletest.cluster.connection import connect
-    from scaletest.cluster.service import Service
-    from scaletest.cluster.tuning import Tuning, changed
-    from scaletest.cluster.tuning_backup import refuse
-
-    wanted = settings(given["tune"])
-    cluster = connect(given["namespace"], given["context"])
-    deployment = Service(cluster, given["service"]).deployment()
+    wanted = settings(options.tuning.tune)
+    cluster = connect(options.cluster.namespace, options.cluster.context)
+    deployment = Service(cluster, options.cluster.service).deployment()
     if deployment is None:
         raise UsageError("no single Deployment stands behind this Service", hint="--tune needs one")
     refuse(deployment.name, deployment.annotations)
-    held, told = scalers(cluster, deployment, given)
-    where = {"env": given["concurrency_env"], "argument": given["concurrency_arg"]}
-    tuning = Tuning(cluster, deployment, given["container"], **where)
-    for one in wanted:
-        _check_amounts(one)
-        changed(
-            {}, one, where["env"], where["argument"]
-        )  # whether it can be done at all, before anything is
-    probed = Database(given, plan, "", _say)
-    probed.open()
-    probed.close()
-    stop, tried = _Stop(), list[Any]()
-    for line in told:
+    hold, notes = scalers(cluster, deployment, options.cluster.pause_autoscalers)
+    variable, argument = options.tuning.concurrency_env, options.tuning.concurrency_arg
+    tuning = Tuning(cluster, deployment, options.tuning.container, env=variable, argument=argument)
+    for setting in wanted:
+        _check_amounts(setting)
+        # whether it can be done at all, before anything is
+        changed({}, setting, variable, argument)
+    database = Database(options.sql, plan, "", _say)
+    database.open()
+    database.close()
+    stop, tried = _Stop(), list[TriedSetting]()
+    for line in notes:
         _say(line)
     with stopping(stop, unwind=True) as stack:
-        enter(stack, held)
-        stack.callback(_restore, tuning, held)
-        for one in wanted:
+        enter(stack, hold)
+        stack.callback(_restore, tuning, hold)
+        for setting in wanted:
             if not stop.why:
-                tried.append(_try(one, tuning, held, plan, given, stop))
+                tried.append(_try(setting, tuning, hold, plan, options, stop))
     rows = ranked(tried)
-    _show(rows, given["output"])
-    return stop.lacking or (0 if any(one.per_s is not None for one in rows) and not stop.why else 4)
+    _show(rows, options.output)
+    measured = any(row.per_s is not None for row in rows)
+    return stop.lacking or (0 if measured and not stop.why else 4)
 
 
-def restore(given: dict[str, Any]) -> int:
+def restore(options: ServiceOptions) -> int:
     """Put back what a run that was killed left changed. Exit code 0 when all is as it was."""
-    from scaletest.cluster.connection import connect
-    from scaletest.cluster.service import AutoscalerHold, Service
-    from scaletest.cluster.tuning_backup import BackupAnnotation
-
-    if not given["service"]:
+    if not options.service:
         raise UsageError(
             "--restore is for the Deployment behind a Service", hint="give --service svc/NAME"
         )
-    cluster = connect(given["namespace"], given["context"])
-    deployment = Service(cluster, given["service"]).deployment()
+    cluster = connect(options.namespace, options.context)
+    deployment = Service(cluster, options.service).deployment()
     if deployment is None:
         raise UsageError(
             "no single Deployment stands behind this Service", hint="look at what it selects"
         )
     note = BackupAnnotation(cluster, deployment.name)
-    held = AutoscalerHold(cluster, deployment)
-    before, names = note.left(), held.adopt()
+    hold = AutoscalerHold(cluster, deployment)
+    before, names = note.left(), hold.adopt()
     if before is not None:
         if names:
-            held.hold(before.replicas)  # at the number of a setting they would take it back at once
+            hold.hold(before.replicas)  # at the number of a setting they would take it back at once
         note.restore(before)
         _say(f"deployment {deployment.name} has its original settings again: {before}")
-    failed = held.release()
+    failed = hold.release()
     for line in failed or [f"{name} scales it again" for name in names]:
         _say(line)
     if before is None and not names:
@@ -156,8 +161,6 @@ def _say(line: str) -> None:
 
 
 def _check_amounts(setting: dict[str, str]) -> None:
-    from scaletest.cluster.capacity import quantity
-
     for name in ("cpu", "memory"):
         amount = quantity(setting.get(name, "1"))
         if not amount.is_finite() or amount <= 0:
@@ -170,32 +173,27 @@ def _check_amounts(setting: dict[str, str]) -> None:
 def _try(
     setting: dict[str, str],
     tuning: Tuning,
-    held: AutoscalerHold | None,
+    hold: AutoscalerHold | None,
     plan: SaturationPlan,
-    given: dict[str, Any],
+    options: SaturateOptions,
     stop: _Stop,
 ) -> TriedSetting:
-    from scaletest.analysis.saturation.tuning import TriedSetting
-    from scaletest.cluster.capacity import quantity
-
     name = ", ".join(f"{key} {value}" for key, value in setting.items())
     echo(f"setting {name}", err=True)
-    cpu, memory = tuning.resources()
-    cpu, memory = (
-        float(quantity(setting.get("cpu", str(cpu)))),
-        float(quantity(setting.get("memory", str(memory)))),
-    )
+    before_cpu, before_memory = tuning.resources()
+    cpu = float(quantity(setting.get("cpu", str(before_cpu))))
+    memory = float(quantity(setting.get("memory", str(before_memory))))
     replicas = int(setting.get("replicas", tuning.replicas))
     base = TriedSetting(setting, None, None, replicas, cpu, memory / GIB)
     try:
-        if held is not None:
-            held.hold(replicas)  # at its old number an autoscaler would take the new pods away
+        if hold is not None:
+            hold.hold(replicas)  # at its old number an autoscaler would take the new pods away
         tuning.apply(setting)
-        tuning.wait(given["ready_timeout"], lambda: bool(stop.why))
+        tuning.wait(options.ready_timeout, lambda: bool(stop.why))
         if stop.why:
             return replace(base, trouble=f"interrupted by {stop.why}")
         with _Sampler(tuning) as sampler:
-            result = _measure(plan, given, stop, name)
+            result = _measure(plan, options, stop, name)
     except ScaletestError as error:
         return replace(base, trouble=error.message)
     used = sampler.mean("memory")
@@ -210,74 +208,52 @@ def _try(
 
 
 def _measure(
-    plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
+    plan: SaturationPlan, options: SaturateOptions, stop: _Stop, name: str
 ) -> SaturationResult:
-    from rich.console import Console
-
-    from scaletest.archive.environment import environment
-    from scaletest.cli.saturate_sql import Database
-    from scaletest.cli.saturate_target import target
-    from scaletest.report.progress import PlainProgress
-    from scaletest.runs.folder import RESULT, RunFolder
-    from scaletest.runs.places import new_path
-    from scaletest.saturation.folder import SaturationFolder
-    from scaletest.saturation.runner import Runner
 
     # autoscalers are held already
-    found = target({**given, "pause_autoscalers": True}, plan)
+    service = replace(options.cluster, pause_autoscalers=True)
+    loaded = target(replace(options, cluster=service), plan)
     folder = SaturationFolder(RunFolder.create(new_path(os.environ)))
     with ExitStack() as stack:
         stack.callback(folder.forget_empty)
         stack.enter_context(folder.files.locked())
-        folder.files.begin(plan, environment(saturate_options.public(sys.argv)))
-        load = found.make(stack)
+        folder.files.begin(plan, environment(public(sys.argv)))
+        load = loaded.make(stack)
         stack.callback(load.close)
-        database = Database({**given, "run_dir": ""}, plan, folder.name, _say)
+        database = Database(options.sql, plan, folder.name, _say)
         stack.callback(database.close)
         stop.runner = Runner(
             plan, load, [folder, database], PlainProgress(Console(stderr=True, highlight=False))
         )
         if stop.why:
             stop.runner.stop(stop.why)
-        found.probe(load)
+        loaded.probe(load)
         result: SaturationResult = stop.runner.run()
         folder.files.write(
             RESULT,
             {
                 **result.to_dict(),
-                "extra": {"lines": [f"setting: {name}"], "replicas": found.replicas},
+                "extra": {"lines": [f"setting: {name}"], "replicas": loaded.replicas},
             },
         )
         stop.lacking = database.finish(folder) or stop.lacking
     return result
 
 
-def _restore(tuning: Tuning, held: AutoscalerHold | None) -> None:
-    if held is not None:
+def _restore(tuning: Tuning, hold: AutoscalerHold | None) -> None:
+    if hold is not None:
         with suppress(ScaletestError):  # said when they are released
-            held.hold(tuning.replicas)  # at the number of a setting they would take it back at once
+            hold.hold(tuning.replicas)  # at the number of a setting they would take it back at once
     for line in tuning.put_back():
         echo(line, err=True)
 
 
-def _show(settings: list[TriedSetting], form: str) -> None:
+def _show(tried: list[TriedSetting], form: str) -> None:
     if form != "table":
-        options.show(
-            {
-                "schema_version": 1,
-                "kind": "tuning",
-                "settings": [tried.to_dict() for tried in settings],
-            },
-            form,
-        )
+        settings_shown = [setting.to_dict() for setting in tried]
+        shared.show({"schema_version": 1, "kind": "tuning", "settings": settings_shown}, form)
         return
-    from scaletest.render.contents import Table
-    from scaletest.render.numbers import NOTHING, percent, seconds, significant
-    from scaletest.render.text_table import aligned
-
-    def share(used: float | None, asked: float) -> str:
-        return percent(used / asked, 0) if used is not None and asked else NOTHING
-
     titles = (
         "setting",
         "saturated at",
@@ -287,17 +263,24 @@ def _show(settings: list[TriedSetting], form: str) -> None:
         "per core",
         "",
     )
-    rows = [
-        (
-            " ".join(f"{key}={value}" for key, value in tried.setting.items()),
-            f"{significant(tried.per_s)}/s" if tried.per_s else NOTHING,
-            seconds(tried.latency_s),
-            share(tried.used_cpu, tried.cpu),
-            share(tried.used_memory, tried.memory),
-            f"{significant(tried.worth)}/s" if tried.worth else NOTHING,
-            ", ".join([*tried.marks, *filter(None, [tried.trouble])]),
-        )
-        for tried in settings
-    ]
+    rows = []
+    for setting in tried:
+        cells = [_setting_text(setting.setting), _rate(setting.per_s), seconds(setting.latency_s)]
+        cells += [_share(setting.used_cpu, setting.cpu)]
+        cells += [_share(setting.used_memory, setting.memory), _rate(setting.worth)]
+        notes = ", ".join([*setting.marks, *filter(None, [setting.trouble])])
+        rows.append((*cells, notes))
     for line in aligned(Table(titles, rows, texts=(6,))):
         echo(line)
+
+
+def _setting_text(setting: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in setting.items())
+
+
+def _rate(per_s: float | None) -> str:
+    return f"{significant(per_s)}/s" if per_s else NOTHING
+
+
+def _share(used: float | None, asked: float) -> str:
+    return percent(used / asked, 0) if used is not None and asked else NOTHING

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import click
 
+from scaletest.model import Plan
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import POLICIES, PRESETS
+from workers.devices import DeviceChooser, DeviceOptions
+from workers.identity import Device
 
-if TYPE_CHECKING:
-    from scaletest.model import Plan
-    from workers.identity import Device
-
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
     try:
-        return tuple(int(one) for one in value.split(",")) if value else ()
+        return tuple(map(int, value.split(","))) if value else ()
     except ValueError:
         raise click.BadParameter(
             f"{value!r} is no list of numbers such as 1,2,4", context, parameter
@@ -28,7 +27,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
 
 
 def options(function: F) -> F:
-    """What says which devices local workers use, and how many share one."""
+    """Add the options that say which devices local workers use, and how many share one."""
     for option in (
         click.option(
             "--device-policy",
@@ -67,20 +66,18 @@ def options(function: F) -> F:
     return function
 
 
-def devices(values: dict[str, Any]) -> int:
+def devices(plan: Plan) -> int:
     """How many devices a plan's workers share; 0 where no slots are leased. Raises NoDevice."""
-    if not values["per_device"] or not (values["device_glob"] or values["preset"]):
+    if not plan.per_device or not (plan.device_glob or plan.preset):
         return 0
-    return len(_found(values["device_glob"], values["preset"]))
+    return len(_devices(plan))
 
 
 def doubts(plan: Plan) -> list[str]:
     """Why a best number of workers per device may be one for no device at all."""
     if not plan.compares:
         return []
-    kinds = Counter(
-        f"{one.vendor} {one.model}".strip() for one in _found(plan.device_glob, plan.preset)
-    )
+    kinds = Counter(f"{device.vendor} {device.model}".strip() for device in _devices(plan))
     if len(kinds) < 2:
         return []
     names = ", ".join(f"{count} {name or 'unknown'}" for name, count in kinds.most_common())
@@ -93,7 +90,7 @@ def same_devices(plan: Plan) -> None:
     """UsageError when there are not as many devices as when the run was begun."""
     if not plan.devices:
         return
-    now = len(_found(plan.device_glob, plan.preset))
+    now = len(_devices(plan))
     if now != plan.devices:
         raise UsageError(
             f"the run was begun with {plan.devices} devices, and there are {now} now",
@@ -101,7 +98,5 @@ def same_devices(plan: Plan) -> None:
         )
 
 
-def _found(pattern: str, preset: str) -> list[Device]:
-    from workers.devices import DeviceChooser, DeviceOptions
-
-    return DeviceChooser(DeviceOptions(pattern, preset=preset)).devices()
+def _devices(plan: Plan) -> list[Device]:
+    return DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset)).devices()

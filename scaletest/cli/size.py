@@ -2,22 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 import click
+import yaml
 
-from scaletest.cli import options, stored
+from scaletest.analysis.sizing import (
+    CapacityDemand,
+    NodeSize,
+    PodSize,
+    Size,
+    alternatives,
+    efficiency,
+)
+from scaletest.cli import options as shared
+from scaletest.cli import stored
 from scaletest.cli.durations import DURATION
 from scaletest.cli.output import echo
+from scaletest.cli.size_cluster import look
+from scaletest.cluster.capacity import quantity
+from scaletest.model import Verdict, VerdictKind
 from scaletest.model.digits import short
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.saturation import KIND as SATURATION
-
-if TYPE_CHECKING:
-    from scaletest.analysis.sizing import CapacityDemand, NodeSize, Size
-    from scaletest.model import Verdict
+from scaletest.render.contents import Table
+from scaletest.render.numbers import seconds
+from scaletest.render.text_table import aligned
 
 GIB = 2.0**30
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOptions:
+    """A load, pods and nodes. Sizes of CPU and memory are Kubernetes quantities."""
+
+    rate: float | None
+    latency: float | None
+    concurrency: float
+    cpu: str
+    memory: str
+    devices: int
+    node_cpu: tuple[str, ...]
+    node_memory: str
+    node_devices: int
+    node_pods: int
+    node_overhead: str
+    node_overhead_memory: str
+    shared_pods: int
+    shared_cpu: str
+    headroom: float
+    spare: int
+    run: str
+    replicas: int
+    deployment: str
+    namespace: str
+    context: str
+    queue: str
+    output: str
 
 
 @click.command("size")
@@ -147,8 +188,9 @@ GIB = 2.0**30
 @click.option(
     "--queue", default="NAME", metavar="Q", help="Queue of the chart whose values are printed."
 )
-@options.output
-def command(**given: Any) -> None:
+@shared.output
+@shared.typed(SizeOptions)
+def command(options: SizeOptions) -> None:
     """Tell how many pods and nodes a request rate needs.
 
     \b
@@ -160,103 +202,94 @@ def command(**given: Any) -> None:
     First the article's formula, which pools CPU over the cluster; then with what short requests
     really reach; then pods placed node by node; then with headroom, and so that a node may be lost.
     """
-    from scaletest.analysis.sizing import alternatives
-
-    demand, nodes, told = _demand(given)
-    found = alternatives(demand, nodes, given["headroom"], given["spare"])
-    chosen = found[0][-1]
-    values = _values(given, demand, chosen)
-    if given["output"] != "table":
-        rows = [
-            {"node_cpu": node.cpu, "sizes": [one.to_dict() for one in sizes]}
-            for node, sizes in zip(nodes, found, strict=True)
-        ]
-        data = {
+    demand, nodes, notes = _demand(options)
+    sizes = alternatives(demand, nodes, options.headroom, options.spare)
+    values = _values(options, demand, sizes[0][-1])
+    if options.output != "table":
+        rows = []
+        for node, node_sizes in zip(nodes, sizes, strict=True):
+            rows.append({"node_cpu": node.cpu, "sizes": [size.to_dict() for size in node_sizes]})
+        document = {
             "schema_version": 1,
             "kind": "size",
             "demand": _facts(demand),
             "alternatives": rows,
-            "notes": told,
+            "notes": notes,
+            "values": values,
         }
-        options.show({**data, "values": values}, given["output"])
+        shared.show(document, options.output)
         return
-    _table(demand, nodes, found, told)
-    import yaml
-
+    _table(demand, nodes, sizes, notes)
     echo("\nvalues of the chart:\n" + yaml.safe_dump(values, sort_keys=False), nl=False)
 
 
-def _demand(given: dict[str, Any]) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
-    """What is wanted, the kinds of node, and what to say about where it comes from."""
-    from scaletest.analysis.sizing import CapacityDemand, NodeSize, PodSize
-    from scaletest.model import VerdictKind
-
-    told: list[str] = []
-    rate, latency_s, per_pod = given["rate"], given["latency"], 0.0
-    cpu, memory = _cores(given["cpu"] or "0.5"), _gib(given["memory"] or "0")
-    nodes = [
-        NodeSize(
-            _cores(size),
-            _gib(given["node_memory"]) if given["node_memory"] else float("inf"),
-            given["node_devices"],
-            given["node_pods"],
-            _cores(given["node_overhead"]),
-            _gib(given["node_overhead_memory"]),
-        )
-        for size in given["node_cpu"] or ("4",)
-    ]
-    if given["deployment"]:
-        from scaletest.cli.size_cluster import look
-
-        live = look(given["deployment"], given["namespace"], given["context"])
-        cpu = cpu if given["cpu"] else live.cpu or cpu
-        memory = memory if given["memory"] else live.memory
-        nodes = nodes if given["node_cpu"] else live.nodes or nodes
-        told += live.told
-    if given["run"]:
-        point, run_latency_s, replicas, verdict = _measured(given)
+def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
+    """The load to carry, the kinds of node, and notes about where that comes from."""
+    cpu, memory, nodes, notes = _pod_and_nodes(options)
+    rate, latency_s, per_pod = options.rate, options.latency, 0.0
+    if options.run:
+        point, run_latency_s, replicas, verdict = _measured(options)
         rate = point if rate is None else rate
         latency_s = run_latency_s if latency_s is None else latency_s
         per_pod = point / replicas
-        told.append(
+        notes.append(
             f"measured: {short(point, 4)} requests/s on {replicas} pods, {short(per_pod, 4)} each"
         )
         if verdict.kind in (VerdictKind.INVALID, VerdictKind.RUNNING):
-            told.append(
+            notes.append(
                 f"that run is {verdict.kind}, and so is what follows from it: {verdict.reason}"
             )
     if rate is None or latency_s is None:
         raise UsageError(
             "size needs --rate and --latency", hint="give both, or --run RUN of a saturation run"
         )
-    pod = PodSize(cpu, memory, given["devices"], given["concurrency"])
-    shared = given["shared_pods"], _cores(given["shared_cpu"])
-    return CapacityDemand(rate, latency_s, pod, nodes[0], *shared, per_pod), nodes, told
+    pod = PodSize(cpu, memory, options.devices, options.concurrency)
+    front_end = options.shared_pods, _cores(options.shared_cpu)
+    return CapacityDemand(rate, latency_s, pod, nodes[0], *front_end, per_pod), nodes, notes
 
 
-def _measured(given: dict[str, Any]) -> tuple[float, float, int, Verdict]:
+def _pod_and_nodes(options: SizeOptions) -> tuple[float, float, list[NodeSize], list[str]]:
+    """CPU and memory of a pod and the kinds of node: those of the options, else of the cluster."""
+    cpu, memory = _cores(options.cpu or "0.5"), _gib(options.memory or "0")
+    node_memory = _gib(options.node_memory) if options.node_memory else float("inf")
+    overhead = _cores(options.node_overhead), _gib(options.node_overhead_memory)
+    nodes = []
+    for size in options.node_cpu or ("4",):
+        limits = node_memory, options.node_devices, options.node_pods
+        nodes.append(NodeSize(_cores(size), *limits, *overhead))
+    if not options.deployment:
+        return cpu, memory, nodes, []
+    live = look(options.deployment, options.namespace, options.context)
+    if not options.cpu and live.cpu:
+        cpu = live.cpu
+    if not options.memory:
+        memory = live.memory
+    if not options.node_cpu and live.nodes:
+        nodes = live.nodes
+    return cpu, memory, nodes, list(live.notes)
+
+
+def _measured(options: SizeOptions) -> tuple[float, float, int, Verdict]:
     """Saturation point, latency, pods and verdict of a stored run; UsageError when it has none."""
-    folder = stored.find(given["run"])
-    found = stored.saturation(folder) if folder.kind == SATURATION else None
-    if found is None or found.result.point is None:
+    folder = stored.find(options.run)
+    run = stored.saturation(folder) if folder.kind == SATURATION else None
+    if run is None or run.result.point is None:
         raise UsageError(
-            f"run {given['run']} has no saturation point", hint="name a run of: scaletest saturate"
+            f"run {options.run} has no saturation point", hint="name a run of: scaletest saturate"
         )
-    result = found.result
-    assert result.point is not None
-    source = result.operating or result.warm
-    latency_s = source.latency.mean if source else None
+    step = run.result.operating or run.result.warm
+    latency_s = step.latency.mean if step else None
     if latency_s is None:
         raise UsageError(
-            f"run {given['run']} has no latency", hint="run it to the end, or give --latency"
+            f"run {options.run} has no latency", hint="run it to the end, or give --latency"
         )
-    said = found.extra.get("replicas")
-    replicas = given["replicas"] or (said if isinstance(said, int) else 0)
+    recorded = run.extra.get("replicas")
+    replicas = options.replicas or (recorded if isinstance(recorded, int) else 0)
     if replicas < 1:
         raise UsageError(
-            f"how many pods served run {given['run']} is not on record", hint="give --replicas N"
+            f"how many pods served run {options.run} is not on record", hint="give --replicas N"
         )
-    return result.point.value, latency_s, replicas, result.verdict
+    return run.result.point.value, latency_s, replicas, run.result.verdict
 
 
 def _cores(text: str) -> float:
@@ -269,8 +302,6 @@ def _gib(text: str) -> float:
 
 def _quantity(text: str) -> float:
     """A Kubernetes quantity; InvalidValue for what is none."""
-    from scaletest.cluster.capacity import quantity
-
     value = float(quantity(text))
     if value < 0 or (value == 0 and text.strip().strip("0").strip(".") != ""):
         raise InvalidValue(
@@ -279,9 +310,7 @@ def _quantity(text: str) -> float:
     return value
 
 
-def _facts(demand: CapacityDemand) -> dict[str, Any]:
-    from scaletest.analysis.sizing import efficiency
-
+def _facts(demand: CapacityDemand) -> dict[str, object]:
     low, high = efficiency(demand.latency_s)
     return {
         "rate_per_s": demand.rate,
@@ -296,55 +325,53 @@ def _facts(demand: CapacityDemand) -> dict[str, Any]:
     }
 
 
-def _values(given: dict[str, Any], demand: CapacityDemand, chosen: Size) -> dict[str, Any]:
-    """What to write into the chart's values for a queue of such pods."""
-    asked: dict[str, Any] = {"cpu": f"{round(1000 * demand.pod.cpu)}m"}
+def _values(options: SizeOptions, demand: CapacityDemand, chosen: Size) -> dict[str, object]:
+    """Values of the chart for a queue of such pods."""
+    asked = {"cpu": f"{round(1000 * demand.pod.cpu)}m"}
     if demand.pod.memory:
         asked["memory"] = f"{round(1024 * demand.pod.memory)}Mi"
     workers = {
         "replicas": chosen.pods,
         "resources": {"requests": asked},
         "autoscaling": {
-            "minReplicas": min(chosen.pods, max(1, round(chosen.pods * given["headroom"]))),
+            "minReplicas": min(chosen.pods, max(1, round(chosen.pods * options.headroom))),
             "maxReplicas": chosen.pods,
         },
     }
-    return {"queues": {given["queue"]: workers}}
+    return {"queues": {options.queue: workers}}
 
 
 def _table(
-    demand: CapacityDemand, nodes: list[NodeSize], found: list[list[Size]], told: list[str]
+    demand: CapacityDemand, nodes: list[NodeSize], sizes: list[list[Size]], notes: list[str]
 ) -> None:
-    from scaletest.render.contents import Table
-    from scaletest.render.numbers import seconds
-    from scaletest.render.text_table import aligned
-
     pod = demand.pod
     more = f", {pod.memory:g} GiB" if pod.memory else ""
-    one = (
-        f"{short(demand.per_pod, 4)}/s each, measured"
-        if demand.per_pod
-        else f"concurrency {pod.concurrency:g}"
-    )
+    rate = f"concurrency {pod.concurrency:g}"
+    if demand.per_pod:
+        rate = f"{short(demand.per_pod, 4)}/s each, measured"
     echo(
         f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more},"
-        f" {one}"
+        f" {rate}"
     )
-    for line in told:
+    for line in notes:
         echo(line)
-    for node, sizes in zip(nodes, found, strict=True):
+    for node, node_sizes in zip(nodes, sizes, strict=True):
         echo(f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:")
         rows = [
             (
                 size.method,
                 str(size.pods),
-                "none" if size.nodes is None else str(size.nodes),
+                _nodes(size),
                 short(size.holds, 4),
                 f"{size.used:.0%}",
                 size.note,
             )
-            for size in sizes
+            for size in node_sizes
         ]
         titles = ("method", "pods", "nodes", "holds/s", "CPU asked", "")
         for line in aligned(Table(titles, rows, texts=(0, 5))):
             echo(line)
+
+
+def _nodes(size: Size) -> str:
+    return "none" if size.nodes is None else str(size.nodes)

@@ -20,12 +20,12 @@ def stopping(stop: Callable[[str], None], *, unwind: bool) -> Iterator[ExitStack
     back.
     """
     names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
-    seen: list[int] = []
+    received: list[int] = []
     stack, closing = ExitStack(), False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
-        if len(seen) == 1:
+        received.append(number)
+        if len(received) == 1:
             stop(names[signal.Signals(number)])
         elif not unwind:
             os._exit(128 + number)

@@ -3,19 +3,64 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import sys
 import uuid
-from typing import Any
+from dataclasses import dataclass
 
 import click
 from click.core import ParameterSource
 
-from scaletest.cli import logs, options
+from scaletest.broker import Queues, connect
+from scaletest.broker.retry import Retrying
+from scaletest.cli import logs
+from scaletest.cli import options as shared
 from scaletest.cli.output import echo
-from scaletest.model.errors import UsageError
+from scaletest.cli.worker_once import once
+from scaletest.model import checks
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.presets import PRESETS
+from scaletest.system.visibility import visibility
+from workers.runtime import Settings
+from workers.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCommandOptions:
+    """The queue to serve, the workload that it runs, and how the worker behaves."""
+
+    queue: str
+    redis_url: str
+    burst: bool
+    once: bool
+    form: str
+    name: str | None
+    time_limit: float
+    device_glob: str
+    preset: str | None
+    per_device: int
+    device_policy: str
+    device_wait: float | None
+    device_index: int | None
+    directory: str
+    null_input: bool
+    null_output: bool
+    ignore_arguments: bool
+    no_causes: bool
+    device_metrics_url: str
+    allow_commands: bool
+    node_env: str
+    pod_env: str
+    kill_grace: float
+    grace: float
+    heartbeat: float
+    max_attempts: int
+    allow_function: tuple[str, ...]
+    no_rq_commands: bool
+    log_messages: bool
+    arguments: tuple[str, ...]
 
 
 @click.command(
@@ -28,7 +73,7 @@ from scaletest.model.presets import PRESETS
 @click.option(
     "--queue", default="sleep", show_default=True, help="The queue to serve; it must be declared."
 )
-@options.redis_url()
+@shared.redis_url()
 @click.option("--burst", is_flag=True, help="Exit when the queue is empty.")
 @click.option(
     "--once",
@@ -96,7 +141,7 @@ from scaletest.model.presets import PRESETS
     "--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's."
 )
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
-@options.device_metrics_url("Read this node's devices also from an exporter of Prometheus metrics.")
+@shared.device_metrics_url("Read this node's devices also from an exporter of Prometheus metrics.")
 @click.option(
     "--allow-commands",
     is_flag=True,
@@ -159,8 +204,8 @@ from scaletest.model.presets import PRESETS
 )
 @click.option("--log-messages", is_flag=True, help="Log every request and reply.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
-@click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> int:
+@shared.typed(WorkerCommandOptions)
+def command(options: WorkerCommandOptions) -> int:
     """Take requests of one queue and run the workload: COMMAND with its arguments, transcode,
     torch, fakedev, or sleep.
 
@@ -174,78 +219,79 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     FILENAME in any argument becomes the path of the device. A request's own arguments are added at
     the end. With --once what COMMAND writes goes to standard error.
     """
-    if given["log_messages"]:
+    if options.log_messages:
         logs.messages()
-    if given["once"]:
-        from scaletest.cli.worker_once import once
-
-        return once(_settings(given), given["form"])
-    if ctx.get_parameter_source("form") is ParameterSource.COMMANDLINE:
+    if options.once:
+        return once(_settings(options), options.form)
+    context = click.get_current_context()
+    if context.get_parameter_source("form") is ParameterSource.COMMANDLINE:
         raise UsageError(
             "--format is for --once",
             hint="add --once; a worker that serves a queue prints no result",
         )
-    return _serve(given, ctx.obj["verbose"])
+    return _serve(options)
 
 
-def _settings(given: dict[str, Any]) -> Any:
-    from workers.runtime import Settings
-
+def _settings(options: WorkerCommandOptions) -> Settings:
     return Settings(
-        command=given["arguments"],
-        time_limit_s=given["time_limit"],
-        device_glob=given["device_glob"],
-        device_index=given["device_index"],
-        preset=given["preset"] or "",
-        device_policy=given["device_policy"],
-        per_device=given["per_device"],
-        directory=given["directory"],
-        null_input=given["null_input"],
-        null_output=given["null_output"],
-        ignore_arguments=given["ignore_arguments"],
-        allow_commands=given["allow_commands"],
-        kill_grace_s=given["kill_grace"],
-        no_causes=given["no_causes"],
-        device_metrics_url=given["device_metrics_url"],
-        node_variable=given["node_env"],
-        pod_variable=given["pod_env"],
+        command=options.arguments,
+        time_limit_s=options.time_limit,
+        device_glob=options.device_glob,
+        device_index=options.device_index,
+        preset=options.preset or "",
+        device_policy=options.device_policy,
+        per_device=options.per_device,
+        directory=options.directory,
+        null_input=options.null_input,
+        null_output=options.null_output,
+        ignore_arguments=options.ignore_arguments,
+        allow_commands=options.allow_commands,
+        kill_grace_s=options.kill_grace,
+        no_causes=options.no_causes,
+        device_metrics_url=options.device_metrics_url,
+        node_variable=options.node_env,
+        pod_variable=options.pod_env,
     )
 
 
-def _serve(given: dict[str, Any], verbose: bool) -> int:
-    from scaletest.broker import Queues, connect
-    from scaletest.broker.retry import Retrying
-    from scaletest.model import checks
-    from scaletest.model.errors import InvalidValue
-    from workers.worker import Worker
+def _serve(options: WorkerCommandOptions) -> int:
 
     # until the worker has its own handlers there is nothing to drain
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    name = given["name"] or f"{_safe(socket.gethostname())}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+    name = options.name or f"{_safe(socket.gethostname())}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     checks.worker_name(name)
-    behaviour = _behaviour(given)
-    settings = _settings(given)
-    redis = connect(given["redis_url"])
+    interval_s = checks.seconds(options.heartbeat, "heartbeat", maximum=600.0, zero=False)
+    attempts = checks.count(options.max_attempts, "max attempts", minimum=1)
+    grace_s = checks.seconds(options.grace, "grace")
+    device_wait_s = options.device_wait
+    if device_wait_s is not None:
+        checks.seconds(device_wait_s, "device wait")
+    settings = _settings(options)
+    redis = connect(options.redis_url)
 
     def make() -> Worker:
-        Queues(redis).require(given["queue"])
+        Queues(redis).require(options.queue)
         return Worker(
-            [given["queue"]],
+            [options.queue],
             name=name,
             connection=redis,
             settings=settings,
-            **behaviour,
+            allow_functions=options.allow_function,
+            interval_s=interval_s,
+            max_attempts=attempts,
+            grace_s=grace_s,
+            log_messages=options.log_messages,
+            rq_commands=not options.no_rq_commands,
+            device_wait_s=device_wait_s,
         )
 
     if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
-        from scaletest.system.visibility import visibility
-
         # `scaletest cluster check` reads it there
         echo(visibility().to_line(), err=True)
     worker = Retrying(f"worker {name}").run(make)
     try:
-        worker.work(burst=given["burst"], logging_level="INFO" if verbose else "WARNING")
+        worker.work(burst=options.burst, logging_level="INFO" if logs.is_verbose() else "WARNING")
     except ValueError as error:
         if "active worker named" not in str(error):
             raise
@@ -255,24 +301,5 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
     return 0
 
 
-def _behaviour(given: dict[str, Any]) -> dict[str, Any]:
-    """How the worker behaves, whatever it runs. InvalidValue for what cannot be."""
-    from scaletest.model import checks
-
-    wait = given["device_wait"]
-    return {
-        "allow_functions": given["allow_function"],
-        "interval_s": checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False),
-        "max_attempts": checks.count(given["max_attempts"], "max attempts", minimum=1),
-        "grace_s": checks.seconds(given["grace"], "grace"),
-        "log_messages": given["log_messages"],
-        "rq_commands": not given["no_rq_commands"],
-        "device_wait_s": None if wait is None else checks.seconds(wait, "device wait"),
-    }
-
-
 def _safe(host: str) -> str:
-    return (
-        "".join(c if c.isalnum() or c in "._-" else "-" for c in host)[:60].lstrip("._-")
-        or "worker"
-    )
+    return re.sub(r"[^\w.-]", "-", host)[:60].lstrip("._-") or "worker"

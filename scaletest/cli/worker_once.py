@@ -7,15 +7,18 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
 
-from scaletest.cli import device_metrics, options
+from scaletest.cli import device_metrics
+from scaletest.cli import options as shared
 from scaletest.cli.output import echo
-
-if TYPE_CHECKING:
-    from scaletest.model import Activity
-    from workers.runtime import Settings
-    from workers.workloads.base import Result
+from scaletest.model import Activity, Outcome
+from scaletest.render.numbers import seconds
+from scaletest.render.units import quantity
+from scaletest.report import activity as report
+from scaletest.system.waiting import Wake
+from workers.runtime import Runtime, Settings
+from workers.workloads.base import Result
 
 FAILED = 5
 # So much beyond our own memory, a program may have used no more than what it began with.
@@ -25,10 +28,6 @@ _WIDTH = 15
 
 def once(settings: Settings, form: str) -> int:
     """Run the workload once as a worker does; print the result. 0, or 5 when it failed."""
-    from scaletest.model import Outcome
-    from scaletest.system.waiting import Wake
-    from workers.runtime import Runtime
-
     arguments: tuple[str, ...] = ()
     if settings.command[:1] == ("bench",):
         # the document of a benchmark is never the worker's own
@@ -43,7 +42,7 @@ def once(settings: Settings, form: str) -> int:
     finally:
         runtime.close()
     if form == "json":
-        options.show(_row(result, run_s), "json")
+        shared.show(_row(result, run_s), "json")
     else:
         for line in _lines(result, run_s, own_memory):
             echo(line)
@@ -51,8 +50,6 @@ def once(settings: Settings, form: str) -> int:
 
 
 def _bench(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
-    from dataclasses import replace
-
     return replace(settings, command=settings.command[:1]), settings.command[1:]
 
 
@@ -60,17 +57,17 @@ def _bench(settings: Settings) -> tuple[Settings, tuple[str, ...]]:
 def _output_to_errors() -> Iterator[None]:
     """Programs' standard output goes to standard error, so that only the result is on it."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    original = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
         sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(original, 1)
+        os.close(original)
 
 
-def _row(result: Result, run_s: float) -> dict[str, Any]:
+def _row(result: Result, run_s: float) -> dict[str, object]:
     """Plain values, named as in a reply."""
     return {
         "outcome": result.outcome.value,
@@ -87,8 +84,6 @@ def _row(result: Result, run_s: float) -> dict[str, Any]:
 
 
 def _lines(result: Result, run_s: float, own_memory: int) -> Iterator[str]:
-    from scaletest.render.numbers import seconds
-
     code = "" if result.exit_code is None else f", exit code {result.exit_code}"
     yield f"{result.outcome.value.replace('_', ' ')} after {seconds(run_s)}{code}"
     if result.error:
@@ -110,10 +105,6 @@ def _lines(result: Result, run_s: float, own_memory: int) -> Iterator[str]:
 
 
 def _activity_lines(activity: Activity, run_s: float, own_memory: int) -> Iterator[str]:
-    from scaletest.render.numbers import seconds
-    from scaletest.render.units import quantity
-    from scaletest.report import activity as report
-
     cores = f", {activity.cpu_s / run_s:.2g} cores" if run_s > 0 else ""
     yield f"{'CPU time':{_WIDTH}}{seconds(activity.cpu_s)}{cores}"
     if activity.memory_bytes:

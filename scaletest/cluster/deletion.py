@@ -12,7 +12,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from scaletest.cluster.pod_annotations import Busy, Missing, Refused
@@ -34,16 +33,20 @@ class Annotator(Protocol):
         """Merge annotations into a pod's."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodWorker:
+class PodWorker(Protocol):
     """A worker in a pod.
 
     started_s: start of its running request, seconds since the epoch; None when idle.
     """
 
-    pod: str
-    busy: bool
-    started_s: float | None = None
+    @property
+    def pod(self) -> str: ...
+
+    @property
+    def busy(self) -> bool: ...
+
+    @property
+    def started_s(self) -> float | None: ...
 
 
 def cost(started_s: float | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
+from scaletest.model.errors import Unreachable
 
 
 class Right(NamedTuple):
@@ -59,6 +60,17 @@ CLASSES = (
         "list", "resource.k8s.io", "deviceclasses", "devices of dynamic resource allocation", True
     ),
 )
+
+
+def refusal(lacking: list[Right], namespace: str) -> Unreachable:
+    """The error of who may not do what must be done."""
+    return Unreachable(
+        f"we may not {', '.join(map(str, lacking))} in namespace {namespace}",
+        hint=(
+            "bind the Role of the chart, or of docs/how-to/kubernetes.md, to this user or service"
+            " account"
+        ),
+    )
 
 
 def missing(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:

@@ -422,8 +422,10 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
     tmp_path: Path,
 ) -> None:
     # given an autoscaler, and pods that are not real: a service on loopback answers in their place
-    from scaletest.cli import saturate_options, saturate_target, saturate_tune
+    from scaletest.cli import saturate_http, saturate_run, saturate_tune
+    from scaletest.cli.options import filled
     from scaletest.cli.saturate import command
+    from scaletest.cli.saturate_options import SaturateOptions
 
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
     about = {"name": "model", "namespace": cluster.namespace}
@@ -473,21 +475,20 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
         "-o",
         "json",
     ]
-    options = command.make_context("saturate", arguments).params
-    plan = saturate_options.plan(options)
+    options = filled(SaturateOptions, command.make_context("saturate", arguments).params)
+    plan = saturate_run.plan_of(options)
     before, states = state(), list[Any]()
     # half a second a request: the tester is not late before a quarter
     with running("--slots", "2", "--seconds", "0.5") as url:
 
-        def observed_target(options: dict[str, Any], plan: Any) -> Any:
+        def observed_target(options: SaturateOptions, plan: Any) -> Any:
             states.append(state())
             if broken and len(states) > 1:
                 raise broken
-            return saturate_target.over_http(
-                options, plan, saturate_target.call(options, plan, url)
-            )
+            http_call = saturate_http.call(options.http, plan, url)
+            return saturate_http.over_http(options, plan, http_call)
 
-        monkeypatch.setattr(saturate_target, "target", observed_target)
+        monkeypatch.setattr(saturate_tune, "target", observed_target)
         for broken in (None, OSError("disk full"), SystemExit(130)):
             states.clear()
             if broken is None:

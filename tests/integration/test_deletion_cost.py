@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues
-from scaletest.cluster.deletion import ANNOTATION, DeletionCosts, PodWorker, cost, costs
+from scaletest.broker.snapshot import WorkerState
+from scaletest.cluster.deletion import ANNOTATION, DeletionCosts, cost, costs
 from scaletest.cluster.pod_annotations import Busy
 from scaletest.model import Request
 from tests.conftest import Gate, call_here, eventually, program, wait_for
@@ -240,11 +241,11 @@ def test_the_deletion_cost_grows_with_the_time_that_a_pod_has_worked() -> None:
     assert 0 < cost(None) < 2**31
     cost_of = costs(
         [
-            PodWorker("a", True, now_s),
-            PodWorker("a", False),
-            PodWorker("b", False),
-            PodWorker("../x", True),
-            PodWorker("", True),
+            WorkerState("w", True, False, "a", started_s=now_s),
+            WorkerState("w", False, False, "a"),
+            WorkerState("w", False, False, "b"),
+            WorkerState("w", True, False, "../x"),
+            WorkerState("w", True, False, ""),
         ]
     )
     assert cost_of == {"a": cost(now_s), "b": 0}

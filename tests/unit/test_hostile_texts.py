@@ -48,7 +48,8 @@ def program(
     redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Program:
     """Runs a command of the program in this process, with a Redis in it."""
-    monkeypatch.setattr("scaletest.broker.connect", lambda *_, **__: redis)
+    for name in ("queue", "client"):
+        monkeypatch.setattr(f"scaletest.cli.{name}.connect", lambda *_, **__: redis)
 
     def call(*arguments: str) -> Done:
         # each command is a process of its own, which says everything once

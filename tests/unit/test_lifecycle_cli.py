@@ -77,7 +77,7 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(tmp_path: Path) -> 
     sampling.enter_context(store.locked("sampler"))
 
     def read_slowly() -> LifecycleResult:
-        partial = result_of(store, {})
+        partial = result_of(store)
         sampling.close()
         return partial
 

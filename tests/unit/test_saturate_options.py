@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cli.saturate_options import public
+from scaletest.cli.saturate_run import public
 
 
 def test_a_command_line_loses_its_secrets() -> None:

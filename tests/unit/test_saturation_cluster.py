@@ -153,7 +153,7 @@ def test_a_second_signal_still_takes_the_agents_job_away(
         asked.append(unwind)
         raise UsageError("enough was seen")
 
-    monkeypatch.setattr("scaletest.cli.saturate.stopping", stopping)
+    monkeypatch.setattr("scaletest.cli.saturate_run.stopping", stopping)
     line = [
         "saturate",
         "--url",

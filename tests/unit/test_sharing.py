@@ -15,9 +15,9 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.steps import summarise
 from scaletest.analysis.throughput import Throughput
 from scaletest.analysis.work_rate import work
-from scaletest.cli.deployment import DeploymentTarget
 from scaletest.cli.main import run as program
 from scaletest.cli.sharing import same_devices
+from scaletest.cli.validate_options import refuse_local
 from scaletest.model import Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
@@ -209,9 +209,8 @@ def test_every_format_shows_workers_per_device(
 
 
 def test_per_device_is_refused_for_deployments_with_the_chart_value_to_set() -> None:
-    target = DeploymentTarget(None, None, {}, (), "q", ())  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="--per-device is for local workers") as refused:
-        target.planned(plan(1, 2))
+        refuse_local(plan(1, 2))
     assert "extraArguments: [--per-device, K]" in refused.value.hint
 
 

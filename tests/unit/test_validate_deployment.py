@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cluster import connection, deployment, discovery, proxy, rights
+from scaletest.cluster import connection, discovery, rights
 from scaletest.cluster.connection import Refused
 from scaletest.cluster.deployment import Autoscaler
 from scaletest.cluster.pod_state import PodState
@@ -120,14 +120,14 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     fake = Played()
     cluster = SimpleNamespace(namespace="bench")
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
-    monkeypatch.setattr(deployment, "Deployment", fake.deployment)
+    monkeypatch.setattr("scaletest.validation.deployment.Deployment", fake.deployment)
     monkeypatch.setattr(discovery, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
         "missing",
         lambda cluster, wanted: [right for right in wanted if right in fake.lacking],
     )
-    monkeypatch.setattr(proxy, "Direct", fake.direct)
+    monkeypatch.setattr("scaletest.validation.deployment.Direct", fake.direct)
     monkeypatch.setenv("SCALETEST_CLIENT_TOKEN", "secret")
     return fake
 

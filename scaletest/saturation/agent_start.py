@@ -1,6 +1,4 @@
-"""Load agents of scaletest saturate: started as processes of this machine or as a Job, and what
-each of them does.
-"""
+"""Load agents are started as processes of this machine or as a Job; and what each of them does."""
 
 from __future__ import annotations
 
@@ -8,84 +6,88 @@ import os
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
-from scaletest.model.errors import AgentLost, UsageError
-
-if TYPE_CHECKING:
-    from scaletest.load.http_call import HttpCall
-    from scaletest.load.level_load import LevelLoad
-    from scaletest.load.payloads import Payloads
-    from scaletest.model.saturation import SaturationPlan
+from scaletest.broker import Client, EmbeddedServer, connect
+from scaletest.broker.rendezvous import Rendezvous
+from scaletest.cluster import connection
+from scaletest.cluster.jobs import AgentJob
+from scaletest.load.http import HttpLoad
+from scaletest.load.http_call import HttpCall
+from scaletest.load.level_load import LevelLoad
+from scaletest.load.payloads import Payloads
+from scaletest.model.errors import AgentLost
+from scaletest.saturation import agents
+from scaletest.saturation.agents import AgentsLoad, described
+from scaletest.saturation.queue import QueueLoad
+from scaletest.system.effort import raise_open_files
+from scaletest.system.guard import Guard
 
 END_S = 15.0
 HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out of memory"
 
 
-def together(
-    given: dict[str, Any], plan: SaturationPlan, wanted: dict[str, Any], stack: ExitStack
-) -> LevelLoad:
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Where so many load agents run: on this machine, or in the pods of a Job of `image`.
+
+    redis_url: where they meet; "" starts a Redis for them. ready_s: so long may they take to come.
+    cpu: what each pod asks for. namespace, context: of the Job.
+    """
+
+    count: int
+    redis_url: str
+    ready_s: float
+    image: str
+    cpu: str
+    namespace: str
+    context: str
+
+
+def start_agents(settings: AgentSettings, wanted: dict[str, Any], stack: ExitStack) -> LevelLoad:
     """The agents as one load. wanted: what each of them does. They end with the stack, even when we
     are killed.
     """
-    from scaletest.broker import EmbeddedServer, connect
-    from scaletest.broker.rendezvous import Rendezvous
-    from scaletest.saturation.agents import AgentsLoad
-
-    url = given["redis_url"] or stack.enter_context(EmbeddedServer()).url
+    url = settings.redis_url or stack.enter_context(EmbeddedServer()).url
     redis = connect(url)
     stack.callback(redis.close)
     rendezvous = Rendezvous(redis, uuid.uuid4().hex[:12])
     rendezvous.open(wanted)
     stack.callback(rendezvous.close)
-    start = _jobs if given["agent_jobs"] else _processes
-    check = start(given, plan, rendezvous.name, url, stack)
-    load = AgentsLoad(rendezvous, plan.agents, check)
-    load.wait(given["ready_timeout"])
+    start = _job if settings.image else _processes
+    check = start(settings, rendezvous.name, url, stack)
+    load = AgentsLoad(rendezvous, settings.count, check)
+    load.wait(settings.ready_s)
     return load
 
 
-def serve(given: dict[str, Any]) -> int:
-    """Be an agent."""
-    from scaletest.broker import connect
-    from scaletest.broker.rendezvous import Rendezvous
-    from scaletest.load.http import HttpLoad
-    from scaletest.saturation import agents
-    from scaletest.system.effort import raise_open_files
+def serve(redis_url: str, name: str) -> None:
+    """Be the agent of that name until its coordinator needs it no more."""
 
-    def make(wanted: dict[str, Any], name: str) -> LevelLoad:
+    def make(wanted: dict[str, Any], agent: str) -> LevelLoad:
         if "queue" in wanted:
-            return queue_load(given["redis_url"], wanted, name)
+            return queue_load(redis_url, wanted, agent)
         call, payloads = agents.understood(wanted)
         raise_open_files(call.connections + 64)
-        return HttpLoad(call, payloads, agent=name)
+        return HttpLoad(call, payloads, agent=agent)
 
-    if not given["redis_url"]:
-        raise UsageError(
-            "an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL"
-        )
-    redis = connect(given["redis_url"])
+    redis = connect(redis_url)
     try:
-        agents.serve(Rendezvous(redis, given["agent"]), make)
+        agents.serve(Rendezvous(redis, name), make)
     finally:
         redis.close()
-    return 0
 
 
-def over_http(call: HttpCall, payloads: Payloads, agents: int) -> dict[str, Any]:
+def http_work(call: HttpCall, payloads: Payloads, agents: int) -> dict[str, Any]:
     """What each of so many agents does to a service: the same, with its part of the connections."""
-    from dataclasses import replace
-
-    from scaletest.saturation.agents import described
-
     return described(replace(call, connections=max(1, -(-call.connections // agents))), payloads)
 
 
 def queue_load(url: str, wanted: dict[str, Any], agent: str = "") -> LevelLoad:
     """The load of a queue, with a client of its own in each step."""
-    from scaletest.broker import Client, connect
-    from scaletest.saturation.queue import QueueLoad
 
     def client() -> Client:
         return Client(connect(url), patience_s=60.0)
@@ -95,11 +97,9 @@ def queue_load(url: str, wanted: dict[str, Any], agent: str = "") -> LevelLoad:
 
 
 def _processes(
-    given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stack: ExitStack
-) -> Any:
+    settings: AgentSettings, name: str, url: str, stack: ExitStack
+) -> Callable[[], None]:
     """Agents on this machine. Gives what raises when one of them ended by itself."""
-    from scaletest.system.guard import Guard
-
     guard = Guard("KILL")
     stack.callback(guard.close)
     line = [sys.executable, "-m", "scaletest", "saturate", "--agent", name]
@@ -112,7 +112,7 @@ def _processes(
             env=environment,
             start_new_session=True,
         )
-        for _ in range(plan.agents)
+        for _ in range(settings.count)
     ]
     stack.callback(_end, started)
 
@@ -141,15 +141,10 @@ def _end(started: list[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def _jobs(
-    given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stack: ExitStack
-) -> Any:
+def _job(settings: AgentSettings, name: str, url: str, stack: ExitStack) -> Callable[[], None]:
     """Agents as the pods of a Job, which is deleted with the stack."""
-    from scaletest.cluster.connection import connect
-    from scaletest.cluster.jobs import AgentJob
-
-    cluster = connect(given["namespace"], given["context"])
-    job = AgentJob(cluster, name, given["agent_jobs"], plan.agents, url, given["agent_cpu"])
+    cluster = connection.connect(settings.namespace, settings.context)
+    job = AgentJob(cluster, name, settings.image, settings.count, url, settings.cpu)
     stack.callback(job.delete)
     job.create()
     return job.check

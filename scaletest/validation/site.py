@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from scaletest.broker import Client, Queues, connect
+from scaletest.broker import Client, Queues, Redis, connect
 from scaletest.broker.retry import Retrying
 from scaletest.broker.samples import SampleReader
-from scaletest.cli.sharing import same_devices
 from scaletest.load import ClosedLoop
 from scaletest.model import Background, Plan
 from scaletest.validation.local import LocalBackend, WorkerOptions
@@ -22,18 +21,20 @@ REDIS_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class LocalSite:
     """A Redis, a log for workers, and the runner that takes the records.
 
+    check_devices: raises when the devices of a plan are not there any more.
     no_causes: local workers do not sample where requests spend their time.
     device_metrics_url: of an exporter that tells them of devices.
     """
 
     url: str
-    redis: Any
+    redis: Redis
     log: Path
     runner: ValidationRunner
     stack: ExitStack
+    check_devices: Callable[[Plan], None]
     no_causes: bool = False
     device_metrics_url: str = ""
 
@@ -42,7 +43,7 @@ class Site:
         return None if self.no_causes else SampleReader(self.redis, queue).read
 
     def set_up(
-        self, queue: str, what: Background, plan: Plan | None = None
+        self, queue: str, background: Background, plan: Plan | None = None
     ) -> tuple[LocalBackend, ClosedLoop]:
         """Declare a queue of the run's own, and make its backend and its load; neither has begun
         yet.
@@ -53,9 +54,11 @@ class Site:
         patient = Retrying("validate", patience_s=REDIS_PATIENCE_S)
         client = self.stack.enter_context(Client(connect(self.url), patience_s=REDIS_PATIENCE_S))
         queues.remove_abandoned()
-        queues.add(queue, note=f"validate {what.workload}", owner=client.name)
+        queues.add(queue, note=f"validate {background.workload}", owner=client.name)
         self.stack.callback(patient.run, lambda: queues.remove(queue))
-        options = WorkerOptions(self.url, queue, what.command, what.device_glob, what.time_limit_s)
+        options = WorkerOptions(
+            self.url, queue, background.command, background.device_glob, background.time_limit_s
+        )
         options = replace(
             options, no_causes=self.no_causes, device_metrics_url=self.device_metrics_url
         )
@@ -68,15 +71,15 @@ class Site:
             options,
             self.log,
             lambda: patient.run(lambda: queues.state(queue).workers),
-            lambda: same_devices(plan) if plan else None,
+            lambda: self.check_devices(plan) if plan else None,
         )
         self.stack.callback(backend.close)
         load = ClosedLoop(
             client,
             queue,
             self.runner.record,
-            arguments=() if what.command else (repr(what.seconds),),
-            time_limit_s=what.time_limit_s,
+            arguments=() if background.command else (repr(background.seconds),),
+            time_limit_s=background.time_limit_s,
         )
         self.stack.callback(load.close)
         return backend, load
