@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scaletest.model.errors import UsageError
+from scaletest.model.nearest import nearest
 from scaletest.runs.folder import COMMON, RunFolder
 from scaletest.runs.registry import RUNS, TYPES, run_type
 
@@ -94,4 +95,8 @@ def find(name: str, environment: Mapping[str, str]) -> RunFolder:
         raise UsageError(
             f"{name!r} fits {len(matching)} runs: {names}", hint="give more of the name"
         )
-    raise UsageError(f"there is no run {name!r}", hint="see: scaletest runs list")
+    near = nearest(name, [run.name for run in known])
+    raise UsageError(
+        f"there is no run {name!r}",
+        hint=f"did you mean {near}?" if near else "see: scaletest runs list",
+    )

@@ -170,7 +170,6 @@ PLANS = {
         "seconds": 1.0,
         "queue": "q",
         "command": ["echo", QUIET],
-        "kind": EVIL,
     },
     "benchmark": {
         "kind": "benchmark",
@@ -182,6 +181,17 @@ PLANS = {
     },
     "saturation": {"kind": "saturation", "target": EVIL, "client_name": EVIL},
 }
+
+
+def test_a_run_of_an_unknown_type_is_not_imported_and_its_type_sends_no_escape_codes(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    plan = {"schema_version": 1, **PLANS["validation"], "kind": EVIL}
+    file = archive(tmp_path / "run.tar.gz", "theirs", {"plan.json": plan})
+    refused = program("runs", "import", str(file))
+    assert refused.code == 2
+    assert "there is no run type" in refused.err and "\x1b" not in refused.err
 
 
 @pytest.mark.parametrize("kind", PLANS)
