@@ -76,6 +76,9 @@ def rows(
     run: str, client: str, step: SaturationStep, samples: Sequence[Attempt]
 ) -> list[tuple[Any, ...]]:
     """The table's rows of a step. client: the name for samples of no agent."""
+    agents = {attempt.agent for attempt in samples}
+    clients = {agent: f"{client}-{agent}" for agent in agents}
+    clients[""] = client
     began_s = datetime.fromisoformat(step.began).timestamp() if step.began else 0.0
     return [
         (
@@ -84,23 +87,23 @@ def rows(
             str(step.phase),
             str(step.load),
             step.level,
-            f"{client}-{one.agent}" if one.agent else client,
-            began_s + one.ended_s,
-            one.latency_s,
-            int(one.ok),
-            "" if one.ok else one.outcome,
+            clients[attempt.agent],
+            began_s + attempt.ended_s,
+            attempt.latency_s,
+            int(attempt.ok),
+            "" if attempt.ok else attempt.outcome,
             *(
-                one.request,
-                one.attempt,
-                one.due_s,
-                one.sent_s,
-                one.ended_s,
-                one.size,
-                one.server_s,
-                one.pod,
+                attempt.request,
+                attempt.attempt,
+                attempt.due_s,
+                attempt.sent_s,
+                attempt.ended_s,
+                attempt.size,
+                attempt.server_s,
+                attempt.pod,
             ),
         )
-        for one in samples
+        for attempt in samples
     ]
 
 

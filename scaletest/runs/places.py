@@ -68,19 +68,24 @@ def opened(path: Path) -> RunFolder | None:
     return None
 
 
+def _at(path: str) -> RunFolder | None:
+    """The run of that path; None where no run lies there."""
+    try:
+        Path(path).stat()
+    except PermissionError as error:
+        raise UsageError(
+            f"{path} cannot be looked into: {error.strerror}", hint="look at its folders' rights"
+        ) from error
+    except OSError:
+        return None  # no path then, but perhaps a name
+    return opened(Path(path))
+
+
 def find(name: str, environment: Mapping[str, str]) -> RunFolder:
     """The run of that path or name; LAST is the newest, and the end of a name suffices when only
     one ends so.
     """
-    try:
-        Path(name).stat()
-    except PermissionError as error:
-        raise UsageError(
-            f"{name} cannot be looked into: {error.strerror}", hint="look at its folders' rights"
-        ) from error
-    except OSError:
-        pass  # no path then, but perhaps a name
-    if (run := opened(Path(name))) is not None:
+    if (run := _at(name)) is not None:
         return run
     known = runs(default_root(environment))
     if name == "LAST" and known:
