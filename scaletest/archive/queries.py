@@ -79,32 +79,31 @@ def rows(
     agents = {attempt.agent for attempt in samples}
     clients = {agent: f"{client}-{agent}" for agent in agents}
     clients[""] = client
+    return [_row(run, clients[attempt.agent], step, attempt) for attempt in samples]
+
+
+def _row(run: str, client: str, step: SaturationStep, attempt: Attempt) -> tuple[Any, ...]:
     began_s = datetime.fromisoformat(step.began).timestamp() if step.began else 0.0
-    return [
-        (
-            run,
-            step.number,
-            str(step.phase),
-            str(step.load),
-            step.level,
-            clients[attempt.agent],
-            began_s + attempt.ended_s,
-            attempt.latency_s,
-            int(attempt.ok),
-            "" if attempt.ok else attempt.outcome,
-            *(
-                attempt.request,
-                attempt.attempt,
-                attempt.due_s,
-                attempt.sent_s,
-                attempt.ended_s,
-                attempt.size,
-                attempt.server_s,
-                attempt.pod,
-            ),
-        )
-        for attempt in samples
-    ]
+    return (
+        run,
+        step.number,
+        str(step.phase),
+        str(step.load),
+        step.level,
+        client,
+        began_s + attempt.ended_s,
+        attempt.latency_s,
+        int(attempt.ok),
+        "" if attempt.ok else attempt.outcome,
+        attempt.request,
+        attempt.attempt,
+        attempt.due_s,
+        attempt.sent_s,
+        attempt.ended_s,
+        attempt.size,
+        attempt.server_s,
+        attempt.pod,
+    )
 
 
 def answers(
