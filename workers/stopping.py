@@ -49,15 +49,18 @@ class StopState:
 
     def begin(self) -> None:
         """Begin the grace period, which ends with a signal to this process."""
+        self._began_s = time.monotonic()  # first, since a copy of the signal may come in between
         self.request()
         self.begun.set()
-        self._began_s = time.monotonic()
         self._grace = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
         self._grace.daemon = True
         self._grace.start()
 
     def force(self) -> bool:
         """End the workload at the second signal; False when it is a copy of the first."""
+        if not self.requested:  # RQ replaces its handler before it calls the one of the first
+            self.request()
+            return False
         if time.monotonic() - self._began_s < min(SAME_SIGNAL_S, self._grace_s):
             return False
         self.forced = True

@@ -47,9 +47,7 @@ DEFAULT_GRACE_S = 30.0
 
 
 class Worker(SimpleWorker):
-    """Serves one queue. `settings` and the rest default to SCALETEST_WORKER_* variables, for `rq
-    worker -w`.
-    """
+    """Serves one queue. `settings` default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
 
     # Made by `bootstrap`, for a worker of one queue.
     _retrying: Retrying

@@ -115,7 +115,6 @@ class Heartbeat:
         # What Redis has as their version while it holds what was sent: a namesake writes another,
         # and older data of Redis have an older one.
         self._version = ""
-        self._versions = (f"{call_nonce()}:{number}" for number in itertools.count())
         self._reaps = False
         self._running: RunningRequest | None = None
         self._closing = threading.Event()
@@ -292,7 +291,7 @@ class Heartbeat:
     ) -> Any:
         before = self._version
         if changed:
-            self._version = next(self._versions)
+            self._version = call_nonce()
         return script("beat")(
             self._client,
             [

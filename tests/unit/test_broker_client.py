@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -228,3 +229,19 @@ def test_queues_of_dead_runs_are_removed(client: Client, queues: Queues) -> None
     queues.add("orphan", owner="nobody")
     assert queues.remove_abandoned() == ["orphan"]
     assert queues.names() == ["mine", "q"]
+
+
+@pytest.mark.parametrize("key", [keys.ended, keys.slots])
+def test_a_foreign_key_in_place_of_the_counts_costs_no_reply_and_no_worker(
+    client: Client, redis: VirtualRedis, key: Callable[[str], str]
+) -> None:
+    # given a value of another type where ended requests are counted
+    client.submit([Request(client.new_id(), "q") for _ in range(2)])
+    redis.delete(key("q"))
+    redis.rpush(key("q"), "foreign")
+    # when a worker ends a request, expect its reply, and the next request for the worker
+    lane = lane_of(redis)
+    first = lane.cycle(None)
+    assert isinstance(first, Taken)
+    assert isinstance(lane.cycle(done(first)), Taken)
+    assert redis.xlen(keys.replies(client.name)) == 1

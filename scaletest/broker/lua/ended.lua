@@ -9,10 +9,12 @@
 local function count_ended(key, places, outcome, wait, run, waited, ran, reply)
   local slot = math.floor(clock[1] / 10)
   local ii = string.sub(100 + slot % 64, 2)
-  local row = redis.call('BITFIELD', key,
+  -- a foreign value in place of these rows costs the count, and no worker its life
+  local row = redis.pcall('BITFIELD', key,
     'INCRBY', 'i64', outcome, '1', 'INCRBY', 'i64', wait, '1', 'INCRBY', 'i64', run, '1',
     'INCRBY', 'i64', '#2' .. ii, '1', 'INCRBY', 'i64', '#3' .. ii, ran, 'GET', 'i64', '#1' .. ii,
     'GET', 'i64', '#4' .. ii, 'GET', 'i64', '#5' .. ii, 'GET', 'i64', '#6' .. ii)
+  if row.err then return end
   local of, longest_wait, longest_run, longest = row[6], row[7], row[8], row[9]
   waited, ran = tonumber(waited), tonumber(ran)
   if of == slot and waited <= longest_wait and ran <= longest_run and waited + ran <= longest then
@@ -20,11 +22,11 @@ local function count_ended(key, places, outcome, wait, run, waited, ran, reply)
   end
   if of ~= slot then
     longest_wait, longest_run, longest = 0, -1, 0
-    redis.call('BITFIELD', key,
+    redis.pcall('BITFIELD', key,
       'SET', 'i64', '#1' .. ii, slot, 'SET', 'i64', '#2' .. ii, '1',
       'SET', 'i64', '#3' .. ii, ran)
   end
-  redis.call('BITFIELD', key, 'SET', 'i64', '#4' .. ii, math.max(waited, longest_wait),
+  redis.pcall('BITFIELD', key, 'SET', 'i64', '#4' .. ii, math.max(waited, longest_wait),
     'SET', 'i64', '#5' .. ii, math.max(ran, longest_run),
     'SET', 'i64', '#6' .. ii, math.max(waited + ran, longest))
   if ran <= longest_run then return end
@@ -33,5 +35,5 @@ local function count_ended(key, places, outcome, wait, run, waited, ran, reply)
   local node, pod = fields.node, fields.pod
   local function short(text) return type(text) == 'string' and string.sub(text, 1, 100) or '' end
   local text = slot .. '\n' .. short(node) .. '\n' .. short(pod)
-  redis.call('HSET', places, 'at' .. slot % 64, text .. string.rep('\n', 65 - #text))
+  redis.pcall('HSET', places, 'at' .. slot % 64, text .. string.rep('\n', 65 - #text))
 end
