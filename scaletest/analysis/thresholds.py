@@ -28,6 +28,7 @@ from scaletest.analysis.estimate import Estimate, finite
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
 from scaletest.analysis.scaling import MeasuredThroughput, scaling
 from scaletest.analysis.steps import Step
+from scaletest.analysis.stopping import Stop
 from scaletest.analysis.verdict_order import Ground, Rank
 from scaletest.model import Plan, VerdictKind
 from scaletest.model.digits import short
@@ -205,6 +206,8 @@ def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Measu
     metric = threshold.metric
     if metric == "failures":
         return _failures(threshold, [step])
+    if any(sample.measurement.stop == Stop.ENDED for sample in step.samples):
+        return _Measure(None, "the measurement was cut short", "run it to the end")
     if metric == "drift":
         return _drift(step)
     kind, _, name = metric.partition(".")
@@ -215,9 +218,14 @@ def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Measu
         return _percentile(times, name)
     before = {"efficiency": steps[0], "ratio": _before(step, steps)}.get(metric)
     for used in (step, before):
-        if used is not None and not used.sound:
-            at = workers_text(used.workers)
+        if used is None:
+            continue
+        at = workers_text(used.workers)
+        if not used.sound:
             return _Measure(None, f"{at}: not steady, or too few requests to tell")
+        # a change of the machine cancels in a ratio only with the way down
+        if used.mirrored and len(used.samples) < 2 and metric != "throughput":
+            return _Measure(None, f"{at}: the way down was not measured", "run it to the end")
     return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[metric](
         step, steps
     )

@@ -18,6 +18,7 @@ from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
 from scaletest.model.saturation import KIND as SATURATION
 from scaletest.report import formats
+from scaletest.runs.registry import type_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -59,7 +60,7 @@ def spared(folder: RunFolder, *targets: Path | None) -> None:
 
 def report(folder: RunFolder) -> Report:
     """The report of a run of any type, judged anew unless it is still measured."""
-    kind = folder.kind
+    kind = type_of(folder).name
     if kind == SATURATION:
         from scaletest.report.saturation.report import saturation_report
 

@@ -18,7 +18,7 @@ from scaletest.analysis.percentiles import Distribution, Percentile, samples_nee
 from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.steps import Step
 from scaletest.analysis.throughput import Throughput
-from scaletest.model import Plan, VerdictKind
+from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.render.numbers import (
     NOTHING,
     between,
@@ -63,6 +63,13 @@ def command_line(environment: Mapping[str, Any]) -> str:
         return ""
     program, *arguments = map(str, typed)
     return shlex.join([Path(program).name, *arguments])
+
+
+def warnings(verdict: Verdict, interrupted: str, lines: Sequence[str]) -> list[str]:
+    """The warnings of a run; first that it was interrupted, where the verdict does not say so."""
+    if not interrupted or interrupted in verdict.reason or verdict.kind is VerdictKind.RUNNING:
+        return list(lines)
+    return [f"interrupted: {interrupted}; the verdict rests on what was measured before", *lines]
 
 
 def wanted(result: Evaluation) -> str:

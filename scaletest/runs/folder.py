@@ -204,9 +204,9 @@ class RunFolder:
         return self.path / f".{name}.new", (self.path / name).with_suffix(".new")
 
     def begin(self, plan: AnyPlan, environment: Mapping[str, Any]) -> None:
-        """Write plan and environment."""
-        self.write(self.layout.plan, plan.to_dict())
+        """Write environment and plan; with the plan the folder holds a run."""
         self.write(ENVIRONMENT, environment)
+        self.write(self.layout.plan, plan.to_dict())
 
     def read(self, name: str) -> dict[str, Any]:
         """A file of JSON, {} when it is not there; UsageError or InvalidValue when it cannot be

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -95,3 +96,14 @@ def test_the_suffix_of_the_file_chooses_the_format(
     chosen: str | None, output: str, expected: str
 ) -> None:
     assert formats.chosen(chosen, Path(output)) == expected
+
+
+@pytest.mark.parametrize("form", ["html", "md", "text"])
+def test_a_fail_of_an_interrupted_run_says_that_it_was_interrupted(
+    tmp_path: Path, form: str
+) -> None:
+    run = runs.make("fail", tmp_path)
+    run = replace(run, result=replace(run.result, interrupted="SIGTERM"))
+    assert "interrupted: SIGTERM; the verdict rests on" in formats.render(
+        validation_report(run), form
+    )

@@ -221,3 +221,23 @@ def test_too_many_failed_requests_refute_a_run_although_a_worker_seems_to_have_s
     tolerant = replace(plan, tolerate_failures=30)
     verdict = evaluate_validation(tolerant, measurements, rows, random.Random(1)).verdict
     assert (verdict.kind, "finished nothing" in verdict.reason) == ("INVALID", True), verdict
+
+
+def one_way(thresholds: tuple[str, ...], stop: str = "precise") -> Verdict:
+    """A mirrored run that was interrupted after its way up, whose second step is not faster."""
+    rows = {(1, 0): step_of(1, 1.0, 60), (2, 0): step_of(2, 2.0, 60)}
+    measurements = [Measurement(1, requests=60), Measurement(2, requests=120, stop=stop)]
+    plan = Plan(limit=2, scale=1.8, order="mirrored", thresholds=thresholds)
+    return evaluate_validation(
+        plan, measurements, rows, random.Random(1), interrupted="SIGTERM"
+    ).verdict
+
+
+@pytest.mark.parametrize("threshold", ["ratio(2)>=1.8", "efficiency(2)>=0.9"])
+def test_the_way_up_alone_refutes_no_threshold_that_compares_steps(threshold: str) -> None:
+    assert one_way((threshold,)).kind is VerdictKind.INVALID
+
+
+def test_a_measurement_that_was_cut_short_refutes_no_threshold() -> None:
+    assert one_way(("run.p50(2)<=1s",)).kind is VerdictKind.FAIL
+    assert one_way(("run.p50(2)<=1s",), stop="ended early").kind is VerdictKind.INVALID

@@ -86,9 +86,9 @@ def _late(course: SaturationSequence, point: Estimate | None) -> Ground | None:
 def _swept(course: SaturationSequence) -> Ground | None:
     """Refuted where a level of an unfinished sweep did not hold, and all of them should.
 
-    Where nothing succeeded the service may be gone, which is no fault of the level.
+    Where the service is gone, the levels before may have failed because it was about to end.
     """
-    if course.plan.mode != Mode.SWEEP or course.plan.wanted or course.strayed:
+    if course.plan.mode != Mode.SWEEP or course.plan.wanted or course.strayed or course.gone:
         return None
     for step in searched(course):
         if step.saturated and step.success and not step.tester:

@@ -42,7 +42,7 @@ def _head(run: SaturationRun) -> Head:
         began=str(run.environment.get("began", "")),
         elapsed_s=result.elapsed_s,
         facts=facts(run),
-        warnings=result.warnings,
+        warnings=common.warnings(result.verdict, result.interrupted, result.warnings),
         command_line=common.command_line(run.environment),
         following=f"scaletest size --run {name}" if result.point else page,
         environment=run.environment,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from scaletest.analysis.saturation.step import Assessed, level_text
 from scaletest.render.contents import Block, Table, Text
 from scaletest.render.numbers import percent
+from scaletest.report import words as common
 from scaletest.report.saturation import words
 from scaletest.report.saturation.run import SaturationRun
 
@@ -22,7 +23,13 @@ def summary(run: SaturationRun) -> list[Block]:
         Text(words.error_lines(result), label="errors", most=MOST_ERRORS, rest="step with errors"),
         Text(words.told(result)),
         Text(settings, most=MOST_LINES),
-        Text(result.warnings, "warning", label="warning", most=MOST_WARNINGS, rest="warning"),
+        Text(
+            common.warnings(result.verdict, result.interrupted, result.warnings),
+            "warning",
+            label="warning",
+            most=MOST_WARNINGS,
+            rest="warning",
+        ),
     ]
 
 

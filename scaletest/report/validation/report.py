@@ -41,7 +41,7 @@ def _head(run: Run) -> Head:
         began=str(run.environment.get("began", "")),
         elapsed_s=result.elapsed_s,
         facts=facts(run),
-        warnings=result.warnings,
+        warnings=words.warnings(result.verdict, result.interrupted, result.warnings),
         thresholds=[
             ThresholdLine(threshold.kind, threshold.text, threshold.reason)
             for threshold in result.thresholds

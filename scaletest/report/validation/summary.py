@@ -27,7 +27,13 @@ def summary(run: Run) -> list[Block]:
     return [
         *(_table(result) if result.steps else []),
         *(Text([line], label=name) for name, line in laws.items() if line),
-        Text(result.warnings, "warning", label="warning", most=MOST_WARNINGS, rest="warning"),
+        Text(
+            words.warnings(result.verdict, result.interrupted, result.warnings),
+            "warning",
+            label="warning",
+            most=MOST_WARNINGS,
+            rest="warning",
+        ),
         Text(_errors(run), most=MOST_ERRORS, rest="kind of failure"),
         Text(_thresholds(run), label="threshold", most=MOST_THRESHOLDS, rest="threshold"),
         Text([resources] if resources else [], label="resources", optional=True),
