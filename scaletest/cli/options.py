@@ -112,17 +112,21 @@ def show(data: Mapping[str, object] | Sequence[object], form: str) -> None:
         echo(text, nl=False)
 
 
+def is_typed(name: str) -> bool:
+    """Whether the parameter of that name stands on the command line of the running command."""
+    context = click.get_current_context()
+    # an argument of no words counts as given for some versions of click
+    return (
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        and context.params[name] != ()
+    )
+
+
 def refuse_beside(option: str, allowed: set[str]) -> None:
     """UsageError when an option outside `allowed` was typed beside `option`."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
+    for parameter in click.get_current_context().command.params:
         name = parameter.name or ""
-        # an argument of no words counts as given for some versions of click
-        typed = (
-            context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-            and context.params[name] != ()
-        )
-        if typed and name not in allowed:
+        if is_typed(name) and name not in allowed:
             is_option = isinstance(parameter, click.Option)
             label = max(parameter.opts, key=len) if is_option else "a command"
             raise UsageError(

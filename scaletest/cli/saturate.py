@@ -42,7 +42,7 @@ def command(options: SaturateOptions) -> int:
         return saturate_run.serve_agent(options)
     if options.restore:
         return saturate_tune.restore(options.cluster)
-    options = saturate_run.with_address(options)
+    options = saturate_run.with_address(options, url_typed=shared.is_typed("url"))
     plan = saturate_run.plan_of(options)
     if options.dry_run:
         saturate_run.show_plan(plan, options)

@@ -51,12 +51,20 @@ from scaletest.system.listeners import is_here, servers
 _SECRETS = ("--header", "-H")
 
 
-def with_address(options: SaturateOptions) -> SaturateOptions:
-    """The options with an only argument as the URL when no target is named."""
-    has_target = options.url or options.cluster.service or options.queue
-    if len(options.arguments) != 1 or has_target:
+def with_address(options: SaturateOptions, *, url_typed: bool) -> SaturateOptions:
+    """The options with an only argument as the URL, which comes before that of a file or variable.
+
+    url_typed: whether --url stands on the command line too, which cannot both be meant.
+    """
+    if len(options.arguments) != 1 or options.queue:
         return options
-    return replace(options, url=options.arguments[0], arguments=())
+    address = options.arguments[0]
+    for option, is_given in (("--url", url_typed), ("--service", options.cluster.service)):
+        if is_given:
+            raise UsageError(
+                f"{address!r:.80} and {option} are two targets", hint="leave one of them out"
+            )
+    return replace(options, url=address, arguments=())
 
 
 def plan_of(options: SaturateOptions) -> SaturationPlan:

@@ -80,12 +80,15 @@ def report(folder: RunFolder) -> Report:
 
 
 def show(report: Report) -> None:
-    """Print the summary of a run on standard output."""
+    """Print the summary of a run on standard output, in the width of the terminal if it is one."""
     from rich.console import Console
 
     from scaletest.report.formats import text
 
-    text.show(report, Console(highlight=False))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=text.WIDTH)
+    text.show(report, console)
 
 
 def deliver(report: Report, form: str | None, output: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
@@ -14,6 +17,9 @@ from scaletest.cli.validate_options import ValidateOptions
 from scaletest.model import Plan
 from scaletest.model.errors import UsageError
 from scaletest.model.plan import MIRRORED, ORDERS
+
+# What workers run without a program.
+WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
 
 
 @click.command("validate")
@@ -166,14 +172,11 @@ def command(options: ValidateOptions) -> int:
 
     where = options.deployment.deployment
     has_place = options.local or options.redis_url or where or options.dry_run
-    if options.command and not has_place:
+    if options.command and not has_place and _is_workload(options.command[0]):
         echo("the workers run on this machine, as with --local", err=True)
         options = replace(options, local=True)
     elif not has_place:
-        raise UsageError(
-            "validate needs to know where to run",
-            hint="add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine",
-        )
+        raise UsageError("validate needs to know where to run", hint=_place_hint(options.command))
     if options.resume:
         return validate_run.resume(options)
     count = _no_devices if where else sharing.devices
@@ -185,6 +188,17 @@ def command(options: ValidateOptions) -> int:
         validate_run.show_plan(plan, options.output)
         return 0
     return validate_run.start(plan, options)
+
+
+def _is_workload(program: str) -> bool:
+    """Whether workers of this machine can run it."""
+    return program in WORKLOADS or shutil.which(program) is not None
+
+
+def _place_hint(command: Sequence[str]) -> str:
+    if command and Path(command[0]).is_file():
+        return f"for a plan file: -f {command[0]}; for a program: --local -- ./{command[0]}"
+    return "add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine"
 
 
 def _no_devices(plan: Plan) -> int:

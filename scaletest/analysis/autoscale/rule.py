@@ -133,7 +133,7 @@ def parse(text: str) -> Rule:
     rule = replace(RULES[checks.one_of(name, RULES, "rule")], name=text)
     for part in filter(None, changes.split(",")):
         key, _, setting = part.partition("=")
-        checks.one_of(key, CHANGES, "change of a rule")
+        checks.one_of(key, CHANGES, f"change of rule {name}")
         try:
             rule = CHANGES[key](rule, setting)
         except ValueError as error:

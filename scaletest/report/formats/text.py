@@ -26,9 +26,10 @@ COLOURS = {
     VerdictKind.RUNNING: "cyan",
 }
 STYLES = {"soft": "dim", "warning": "yellow"}
-WIDTH = 100
+WIDTH = 160
 MOST_LINES = 24
-LONGEST_TITLE = 64
+# A longer heading cuts the title.
+LONGEST_HEADING, LONGEST_TITLE = 160, 64
 
 
 def render(report: Report) -> str:
@@ -69,8 +70,11 @@ def show(report: Report, console: Console) -> None:
 def heading(head: Head) -> str:
     """What was run, where, what was asked, and how long it took, in one line."""
     took = [duration(head.elapsed_s)] if head.elapsed_s else []
-    parts = [clean(head.title, LONGEST_TITLE), head.machine, *head.conditions, *took]
-    return " · ".join(part for part in parts if part)
+    others = [part for part in (head.machine, *head.conditions, *took) if part]
+    line = " · ".join([clean(head.title), *others])
+    if len(line) > LONGEST_HEADING:
+        line = " · ".join([clean(head.title, LONGEST_TITLE), *others])
+    return line
 
 
 def verdict_line(verdict: Verdict) -> Styled:
