@@ -189,7 +189,7 @@ def _value(text: str, schema: Schema) -> object:
 
 def _list(text: str, schema: Schema) -> object:
     if text.startswith("["):
-        return reader.read(text, f"--set {text}", _HINT)
+        return reader.read(text, f"--set {text}", "write a YAML list, as in [1, 2]")
     if schema["items"]["type"] == "integer":
         return list(map(int, text.replace(",", " ").split()))
     return shlex.split(text)

@@ -103,7 +103,8 @@ def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = F
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
         # PyYAML does not check what a tag such as !!int or !!timestamp stands before
         problem = str(error).partition("\n")[0]
-    raise InvalidValue(f"{name} is not valid YAML{place}: {problem}", hint=hint)
+    remedy = "leave one of the two out" if problem and problem.endswith("stands twice") else hint
+    raise InvalidValue(f"{name} is not valid YAML{place}: {problem}", hint=remedy)
 
 
 def _parsed(text: str, quoted: bool) -> list[Any]:
