@@ -13,18 +13,15 @@ from dataclasses import dataclass
 import click
 from click.core import ParameterSource
 
-from scaletest.broker import Queues, connect
-from scaletest.broker.retry import Retrying
 from scaletest.cli import logs
 from scaletest.cli import options as shared
 from scaletest.cli.output import echo
 from scaletest.cli.worker_once import once
 from scaletest.model import checks
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 from scaletest.system.visibility import visibility
 from workers.runtime import Settings
-from workers.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +252,6 @@ def _settings(options: WorkerCommandOptions) -> Settings:
 
 
 def _serve(options: WorkerCommandOptions) -> int:
-
     # until the worker has its own handlers there is nothing to drain
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
@@ -268,36 +264,27 @@ def _serve(options: WorkerCommandOptions) -> int:
     if device_wait_s is not None:
         checks.seconds(device_wait_s, "device wait")
     settings = _settings(options)
-    redis = connect(options.redis_url)
-
-    def make() -> Worker:
-        Queues(redis).require(options.queue)
-        return Worker(
-            [options.queue],
-            name=name,
-            connection=redis,
-            settings=settings,
-            allow_functions=options.allow_function,
-            interval_s=interval_s,
-            max_attempts=attempts,
-            grace_s=grace_s,
-            log_messages=options.log_messages,
-            rq_commands=not options.no_rq_commands,
-            device_wait_s=device_wait_s,
-        )
-
     if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
         # `scaletest cluster check` reads it there
         echo(visibility().to_line(), err=True)
-    worker = Retrying(f"worker {name}").run(make)
-    try:
-        worker.work(burst=options.burst, logging_level="INFO" if logs.is_verbose() else "WARNING")
-    except ValueError as error:
-        if "active worker named" not in str(error):
-            raise
-        raise InvalidValue(
-            f"a worker named {name} lives already", hint="give another --name"
-        ) from error
+    # imports RQ and redis, which neither --help nor --once needs
+    from workers.serving import serve
+
+    serve(
+        options.queue,
+        options.redis_url,
+        name,
+        settings,
+        allow_functions=options.allow_function,
+        interval_s=interval_s,
+        max_attempts=attempts,
+        grace_s=grace_s,
+        device_wait_s=device_wait_s,
+        log_messages=options.log_messages,
+        rq_commands=not options.no_rq_commands,
+        burst=options.burst,
+        logging_level="INFO" if logs.is_verbose() else "WARNING",
+    )
     return 0
 
 
