@@ -14,11 +14,11 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from scaletest.model.attempt import Attempt
 from scaletest.model.saturation import SaturationStep
+from scaletest.model.times import epoch
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS scaletest_samples (
@@ -83,7 +83,7 @@ def rows(
 
 
 def _row(run: str, client: str, step: SaturationStep, attempt: Attempt) -> tuple[Any, ...]:
-    began_s = datetime.fromisoformat(step.began).timestamp() if step.began else 0.0
+    began_s = epoch(step.began) or 0.0
     return (
         run,
         step.number,

@@ -130,6 +130,8 @@ class BenchmarkResult:
             stored["failure"] = Failure(stored.get("failure", ""))
             for activity in stored.get("activities", {}).values():
                 Activity.from_dict(activity)
+            headlines = stored.get("headlines", {})
+            stored["headlines"] = {name: float(headlines[name]) for name in headlines}
             stored |= {
                 name: tuple(map(str, stored[name])) for name in ("lines", "notes") if name in stored
             }

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
+# The end of the year 9999, in seconds since the epoch: no date is later.
+LATEST_S = 253402300799
 # A pod's milestones in the order in which a pod passes them.
 POD_MILESTONES = (
     "created",
@@ -89,6 +91,9 @@ class Stamp(NamedTuple):
         if not isinstance(data, dict):
             raise InvalidValue("a stamp is not a JSON object")
         times = wire.take(data, "a stamp", dict.fromkeys(cls._fields, (int, float)))
+        for name, time_s in times.items():
+            if not 0 <= time_s <= LATEST_S:
+                raise InvalidValue(f"{name} of a stamp is no time: {time_s!r:.40}")
         return cls(**{name: float(time_s) for name, time_s in times.items()})
 
 

@@ -14,9 +14,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from scaletest.archive.queries import rows
 from scaletest.broker import Queues, keys
 from scaletest.cli.main import run
+from scaletest.kinds.benchmark import BenchmarkResult
+from scaletest.model.attempt import Attempt
 from scaletest.model.checks import printable
+from scaletest.model.errors import InvalidValue
+from scaletest.model.lifecycle import Stamp
+from scaletest.model.saturation import SaturationStep
 from tests.unit.virtual_redis import VirtualRedis
 
 # The title of the window, colours, clear, an eight-bit control sequence, right to left, another
@@ -231,3 +237,13 @@ def test_a_foreign_run_sends_no_escape_codes_to_the_terminal(
         texts += [done.out, done.err]
     assert sum("WORD" in text for text in texts) > 1
     assert obeyed(*texts) == []
+
+
+def test_values_that_nobody_measured_are_refused_when_they_are_read() -> None:
+    with pytest.raises(InvalidValue, match="watch_s of a stamp is no time"):
+        Stamp.from_dict({"watch_s": 1e30})
+    with pytest.raises(InvalidValue, match="result cannot be read"):
+        BenchmarkResult.from_dict({"name": "n", "phase": "Completed", "headlines": {"x": "fast"}})
+    step = SaturationStep(0, "ramp", "open", 1.0, 1.0, 1, began="yesterday")
+    sample = Attempt(0, 1, True, 0.0, 0.0, 0.0, 0.1, "ok")
+    assert rows("run", "client", step, [sample])[0][6] == pytest.approx(0.1)
