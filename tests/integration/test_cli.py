@@ -52,7 +52,11 @@ def test_a_run_measures_each_step_and_keeps_every_record(tmp_path: Path) -> None
     check_verdict(code, result)
     assert [step["workers"] for step in result["steps"]] == [1, 2]
     alone, together = (float(step["throughput_per_s"]) for step in result["steps"])
-    assert result["steps"][1]["ratio"]["value"] == pytest.approx(together / alone)
+    ratio = result["steps"][1]["ratio"]
+    if ratio is None:  # a busy machine left no sound pair of steps
+        assert code == 4
+    else:
+        assert ratio["value"] == pytest.approx(together / alone)
     # and the run is on disk, every record readable
     run = tmp_path / "run"
     assert json.loads((run / "result.json").read_text())["verdict"] == result["verdict"]
@@ -146,7 +150,7 @@ def test_a_signal_drains_reports_and_leaves_nothing(tmp_path: Path, number: int)
     assert process.returncode == 4
     result = json.loads(out)
     assert result["verdict"]["kind"] == "INVALID"
-    assert "interrupted" in result["verdict"]["reason"]
+    assert result["interrupted"]
     # the step of one worker was measured whole before the signal
     assert result["steps"][0]["workers"] == 1
     queue = json.loads((run / "plan.json").read_text())["queue"]
