@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from scaletest.analysis.autoscale import arrivals
+from scaletest.analysis.autoscale import simulation
 from scaletest.analysis.autoscale.rule import parse
 from scaletest.analysis.autoscale.simulation import SimulationSetting, simulate
 from scaletest.report.autoscaling import chart, scales
@@ -18,8 +18,8 @@ COMPLAINT, REMEDY = "waiting-fast", "desired:window=300"
 def charts() -> tuple[str, str]:
     """Draw two SVGs on one scale: half an hour of two requests a minute, four minutes each."""
     chance = random.Random(1)
-    played = arrivals.pattern(
-        "poisson", chance, arrivals.runs_of(chance, 240.0, 0.3), 2 / 60, 1800.0
+    played = simulation.pattern(
+        "poisson", chance, simulation.runs_of(chance, 240.0, 0.3), 2 / 60, 1800.0
     )
     results = [
         simulate(played, parse(rule), SimulationSetting(), random.Random(1))

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from scaletest.kinds import crd
+from scaletest.kinds import document_schemas
 
 CHART = Path(__file__).parents[1] / "charts" / "scaletest"
 REDIS = CHART / "charts" / "redis"
@@ -192,7 +192,7 @@ def crds() -> str:
 
     They stay when a release is deleted: benchmarks would be deleted too.
     """
-    definitions = crd.definitions()
+    definitions = document_schemas.definitions()
     for definition in definitions:
         definition["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
     return yaml.safe_dump_all(definitions, sort_keys=False, explicit_start=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,14 +12,14 @@ import click
 from hack import chart
 from hack.autoscale import charts
 from hack.dashboard import dashboard
-from scaletest.cli.main import COMMANDS, cli
+from scaletest.cli.main import LazyGroup, cli
 from scaletest.compat import intel
 from scaletest.exporter import metrics
-from scaletest.exporter.buckets import BOUNDS
-from scaletest.kinds import json_schema
+from scaletest.exporter.metrics import BOUNDS
+from scaletest.kinds import document_schemas
 from scaletest.kinds.benchmark_set import SetSpec
-from scaletest.kinds.common import CommonSpec
 from scaletest.kinds.fields import FieldRule, as_yaml, fields_of
+from scaletest.kinds.kind import CommonSpec
 from scaletest.kinds.registry import KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -54,16 +55,20 @@ def cli_page() -> str:
 
 def walk() -> list[tuple[tuple[str, ...], click.Command]]:
     """List all commands, depth first."""
-    commands: list[tuple[tuple[str, ...], click.Command]] = [(("scaletest",), cli)]
-    for name in COMMANDS:
-        command = cli.get_command(click.Context(cli), name)
+    return [(("scaletest",), cli), *below(("scaletest",), cli)]
+
+
+def below(
+    path: tuple[str, ...], group: click.Group
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """List the commands of a group, each with those below it, in the order of their help."""
+    context = click.Context(group)
+    for name in group.table if isinstance(group, LazyGroup) else group.commands:
+        command = group.get_command(context, name)
         assert command is not None
-        commands.append((("scaletest", name), command))
+        yield (*path, name), command
         if isinstance(command, click.Group):
-            commands += [
-                (("scaletest", name, sub), command.commands[sub]) for sub in command.commands
-            ]
-    return commands
+            yield from below((*path, name), command)
 
 
 def metrics_page() -> str:
@@ -188,7 +193,7 @@ PAGES = {
     CLI_PAGE: cli_page,
     BENCHMARKS_PAGE: benchmarks_page,
     ROOT / "docs" / "reference" / "benchmark.schema.json": lambda: (
-        json.dumps(json_schema.schema(), indent=2) + "\n"
+        json.dumps(document_schemas.schema(), indent=2) + "\n"
     ),
     METRICS_PAGE: metrics_page,
     ROOT / "charts" / "scaletest" / "dashboards" / "scaletest.json": dashboard,

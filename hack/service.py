@@ -19,7 +19,7 @@ import random
 import sys
 from collections.abc import Callable
 
-from scaletest.load.timers import new_loop
+from scaletest.load.http import new_loop
 
 
 class Slots:

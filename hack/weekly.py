@@ -48,7 +48,7 @@ PARTS = {
             "scaletest/analysis/causes.py",
             "scaletest/analysis/evidence.py",
             "scaletest/system/sampler.py",
-            "scaletest/system/throttling.py",
+            "scaletest/system/control_groups.py",
             "tests/cluster/real/test_causes.py",
         ),
         (*PLANE, *REAL_NODE, "helm4"),
@@ -83,7 +83,7 @@ PARTS = {
         (
             "hack/kubernetes/controllers.py",
             "hack/tools/jobset",
-            "scaletest/lifecycle/joins.py",
+            "scaletest/lifecycle/milestones.py",
             "scaletest/lifecycle/kinds.py",
             "scaletest/lifecycle/templates/jobset.yaml",
             "tests/cluster/test_lifecycle_controllers.py",
@@ -142,7 +142,7 @@ PARTS = {
         (
             "hack/kubernetes/controllers.py",
             "hack/tools/training-operator",
-            "scaletest/lifecycle/joins.py",
+            "scaletest/lifecycle/milestones.py",
             "scaletest/lifecycle/kinds.py",
             "scaletest/lifecycle/templates/pytorchjob.yaml",
             "tests/cluster/test_lifecycle_controllers.py",

@@ -1,26 +1,237 @@
-"""From a pattern to one device for this worker. The pattern is matched for every request, since
-devices come and go.
+"""From a pattern to one device for this worker, what it is, and what to do when there is none.
 
-With leases a worker holds one slot of one device, so that workers of a node spread over its devices
-as the policy says, across pods that know nothing of each other. Without leases (one run by hand, a
-stock RQ worker, an index) the index decides.
+The pattern is matched for every request, since devices come and go. With leases a worker holds one
+slot of one device, so that workers of a node spread over its devices as the policy says, across
+pods that know nothing of each other. Without leases (one run by hand, a stock RQ worker, an index)
+the index decides.
+
+A device is identified by PCI address, vendor and model, as far as the system knows: by sysfs and,
+for NVIDIA's driver, which shows nothing there, by procfs; their roots are parameters. No device is
+opened for it.
 """
 
 from __future__ import annotations
 
+import errno
 import glob
+import grp
 import os
+import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import Preset, preset
-from workers import device_faults as faults
-from workers.identity import PROCFS, SYSFS, Device, identify
+from scaletest.system import proc
+
+if TYPE_CHECKING:
+    from scaletest.broker.devices import DeviceLeases, Slot
+
+
+class NoneFree(NoDevice):
+    """All slots are leased."""
+
+
+def gone(path: str) -> str:
+    """The error text when the device has disappeared; "" while it exists."""
+    return "" if Path(path).exists() else f"the device {path} went away during the run"
+
+
+def nothing(pattern: str, kind: Preset | None, others: dict[str, str]) -> NoDevice:
+    """The error when nothing matches the pattern. others: devices of other vendors that match."""
+    resource = kind.resources[0] if kind else "the device plugin's resource"
+    text = f"no device matches {pattern!r} on this node"
+    if others and kind:
+        text += (
+            f" for the preset {kind.name} (there are:"
+            f" {', '.join(f'{k} of {v}' for k, v in others.items())})"
+        )
+    return NoDevice(
+        text,
+        hint=(
+            f"in a pod request {resource}, in a container give it with --device, else check the"
+            " driver"
+        ),
+    )
+
+
+def none_free(devices: int, per_device: int) -> NoneFree:
+    """The error when every slot is leased."""
+    slots = devices * per_device
+    return NoneFree(
+        f"no device is free: {slots} of {slots} slots of {devices}"
+        f" device{'s' if devices > 1 else ''} are leased",
+        hint=(
+            f"share a device among more workers with --per-device {per_device + 1}, or start fewer"
+            " workers"
+        ),
+    )
+
+
+def check_open(path: str, kind: Preset | None = None) -> None:
+    """Raise NoDevice when a device cannot be opened, as in containers; skips ordinary files."""
+    try:
+        if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
+            return
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EPERM:
+            raise NoDevice(
+                f"this container may not open {path}: its device rules forbid it",
+                hint=(
+                    "let the runtime add it: request the device plugin's resource, or docker run"
+                    " --device"
+                ),
+            ) from error
+        if error.errno == errno.EACCES:
+            raise denied(path, kind) from error
+        if error.errno in (errno.ENXIO, errno.ENODEV):
+            raise NoDevice(
+                f"there is no device behind {path}", hint="check that its driver is loaded"
+            ) from error
+
+
+def denied(path: str, kind: Preset | None = None) -> NoDevice:
+    """The error when a file's mode denies access. kind: preset with usual names of the group."""
+    return NoDevice(
+        f"permission denied on {path}",
+        hint=_permission(path, " or ".join(kind.groups) if kind else ""),
+    )
+
+
+def _group_of(path: str) -> int:
+    return os.stat(path).st_gid  # noqa: PTH116
+
+
+def _permission(path: str, usual: str) -> str:
+    try:
+        number = _group_of(path)
+        name = grp.getgrgid(number).gr_name
+    except KeyError:
+        name = f"no name here, {usual} on most nodes" if usual else "no name here"
+    except OSError:
+        return f"add this user to the group that owns it{f', usually {usual}' if usual else ''}"
+    if number == 0:
+        # nobody should join root's group for this; on nodes without udev devices belong to it
+        return (
+            f"its group is root: let udev on the node give it to {usual or 'a group of its own'},"
+            " or let the container runtime set the owner (device_ownership_from_security_context)"
+        )
+    return (
+        f"add this user to the group that owns it, {number} ({name}); in a pod:"
+        f" securityContext.supplementalGroups: [{number}], or let the container runtime set the"
+        " owner (device_ownership_from_security_context)"
+    )
+
+
+SYSFS = Path("/sys")
+PROCFS = Path("/proc")
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_VENDORS = {
+    "0x8086": "Intel",
+    "0x10de": "NVIDIA",
+    "0x1002": "AMD",
+    "0x144d": "Samsung",
+    "0x15b3": "Mellanox",
+}
+_ROW = re.compile(r"^\s*([^:\n]*?)\s*:[^\S\n]*(.*?)\s*$", re.MULTILINE)
+# Where drivers write a name for people, below the device's or the PCI function's folder.
+_MODEL_FILES = ("device/model", "product_name", "label")
+_ATTRIBUTE_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device. Text is empty where the system does not know.
+
+    id: PCI address, else device number as major:minor, else the path of an ordinary file.
+    vendor_id: as sysfs writes it, 0x8086. unique: the name by which the vendor's own libraries know
+    this one device.
+    """
+
+    path: str
+    id: str
+    pci: str = ""
+    vendor_id: str = ""
+    vendor: str = ""
+    model: str = ""
+    unique: str = ""
+
+    def info(self) -> dict[str, str]:
+        """Fields of a reply that describe the device, besides its path."""
+        row = {"id": self.id, "pci": self.pci, "vendor": self.vendor, "model": self.model}
+        return {name: value for name, value in row.items() if value}
+
+
+def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
+    """The device behind a node. Raises OSError when there is no such file."""
+    state = os.stat(path)  # noqa: PTH116
+    if not stat.S_ISCHR(state.st_mode) and not stat.S_ISBLK(state.st_mode):
+        return Device(path, os.path.realpath(path))
+    return by_number(
+        path,
+        f"{os.major(state.st_rdev)}:{os.minor(state.st_rdev)}",
+        sysfs,
+        procfs,
+        "block" if stat.S_ISBLK(state.st_mode) else "char",
+    )
+
+
+def by_number(
+    path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char"
+) -> Device:
+    """The device with this number, as major:minor."""
+    folder = (sysfs / "dev" / kind / number).resolve()
+    function = next(
+        (parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None
+    )
+    if function is None:
+        return _of_nvidia(path, number, sysfs, procfs)
+    vendor_id = _read(function / "vendor")
+    files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
+    numbers = f"{vendor_id}:{_read(function / 'device')}".replace("0x", "")
+    model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
+    unique = _read(function / "unique_id")
+    return Device(
+        path,
+        function.name,
+        function.name,
+        vendor_id,
+        _VENDORS.get(vendor_id, ""),
+        model,
+        f"GPU-{unique}" if unique else "",
+    )
+
+
+def _of_nvidia(path: str, number: str, sysfs: Path, procfs: Path) -> Device:
+    """Identify by the minor number in NVIDIA's driver; an unlisted device keeps its number."""
+    major, minor = number.split(":")
+    if major == "195":
+        for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
+            row = dict(_ROW.findall(proc.text_of(file)))
+            if row.get("Device Minor") == minor:
+                pci, uuid = file.parent.name.lower(), row.get("GPU UUID", "")
+                # a GPU that was never used shows question marks
+                return Device(
+                    path,
+                    pci,
+                    pci,
+                    _read(sysfs / "bus/pci/devices" / pci / "vendor") or "0x10de",
+                    "NVIDIA",
+                    row.get("Model", ""),
+                    "" if "?" in uuid else uuid,
+                )
+    return Device(path, number)
+
+
+def _read(file: Path) -> str:
+    return proc.text_of(file)[:_ATTRIBUTE_CHARACTERS].strip()
+
 
 # The environment variable that tells a program its device's path.
 DEVICE_VARIABLE = "SCALETEST_DEVICE"
@@ -37,29 +248,6 @@ class Policy(StrEnum):
     def preference(self) -> int:
         """The broker's number of the policy: first free 0, least used -1, most used 1."""
         return {Policy.FIRST: 0, Policy.BALANCED: -1, Policy.PACKED: 1}[self]
-
-
-class LeasedSlot(Protocol):
-    """A leased slot."""
-
-    @property
-    def device(self) -> str:
-        """The device's id."""
-
-    @property
-    def number(self) -> int:
-        """The slot's number, from 0."""
-
-
-class Leases(Protocol):
-    """The broker's leases of device slots."""
-
-    @property
-    def slot(self) -> LeasedSlot | None:
-        """The slot that this worker surely holds now."""
-
-    def claim(self, devices: list[str], per_device: int, preference: int) -> LeasedSlot | None:
-        """Lease a free slot, or keep the one held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +311,15 @@ class DeviceChooser:
         # whether this worker uses a device at all; read once for every request
         self.wanted = bool(options.glob)
         self._known: dict[tuple[str, int, int], Device] = {}
-        self._leases: Leases | None = None
-        self._leased: tuple[Chosen, LeasedSlot] | None = None
+        self._leases: DeviceLeases | None = None
+        self._leased: tuple[Chosen, Slot] | None = None
 
     @property
     def leasing(self) -> bool:
         """Whether it wants a slot of its own."""
         return self.wanted and self._options.index is None
 
-    def attach(self, leases: Leases, wait: Callable[[], bool] = bool) -> Chosen:
+    def attach(self, leases: DeviceLeases, wait: Callable[[], bool] = bool) -> Chosen:
         """Lease slots from now on, the first one at once. wait: called while none is free; whether
         to go on waiting.
 
@@ -139,7 +327,7 @@ class DeviceChooser:
         """
         self._leases = leases
         chosen = self.wait_for_slot(wait)
-        faults.check_open(chosen.device.path, self._options.kind)
+        check_open(chosen.device.path, self._options.kind)
         return chosen
 
     def wait_for_slot(self, wait: Callable[[], bool]) -> Chosen:
@@ -147,12 +335,11 @@ class DeviceChooser:
         while True:
             try:
                 chosen = self.choose()
-            except faults.NoneFree:
+                assert chosen is not None
+                return chosen
+            except NoneFree:
                 if not wait():
                     raise
-                continue
-            assert chosen is not None
-            return chosen
 
     def devices(self) -> list[Device]:
         """All devices that match now, each once, by path. Raises NoDevice when there is none."""
@@ -168,7 +355,7 @@ class DeviceChooser:
             else:
                 devices.setdefault(device.id, device)
         if not devices:
-            raise faults.nothing(self._options.glob, self._options.kind, others)
+            raise nothing(self._options.glob, self._options.kind, others)
         return list(devices.values())
 
     def paths(self) -> dict[str, str]:
@@ -199,7 +386,7 @@ class DeviceChooser:
             Policy(self._options.policy).preference,
         )
         if claimed is None:
-            raise faults.none_free(len(devices), self._options.per_device)
+            raise none_free(len(devices), self._options.per_device)
         index = next(at for at, device in enumerate(devices) if device.id == claimed.device)
         chosen = Chosen(devices[index], index, claimed.number)
         self._leased = (chosen, claimed)
@@ -219,7 +406,7 @@ class DeviceChooser:
 
     def _usable(self, chosen: Chosen) -> Chosen:
         if not os.access(chosen.device.path, os.R_OK | os.W_OK):
-            raise faults.denied(chosen.device.path, self._options.kind)
+            raise denied(chosen.device.path, self._options.kind)
         return chosen
 
     def _identify(self, path: str) -> Device | None:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.retry import Retrying
+from scaletest.broker.connection import Retrying
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue
-from scaletest.system.waiting import Wake
-from workers.device_faults import NoneFree
+from scaletest.system.children import Wake
+from workers.devices import NoneFree
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
 

@@ -1,37 +1,151 @@
-"""The worker's hot path: it takes requests from the fast lane, runs them, and delivers their
-outcomes with the next call.
+"""The worker's hot path: takes requests from the fast lane, runs them, and delivers their replies.
 
-It ends for a job that RQ's own code must run, and is entered again after it.
+An outcome is delivered with the next call. The loop ends for a job that RQ's own code must run, and
+is entered again after it.
+
+A worker whose requests fail at once attracts load, because it is always free. So a circuit breaker
+slows it down. After FAILURES quick failures in a row the worker waits before it takes the next
+request, twice as long each time, and is suspect until one succeeds. The breaker is pure: no clock,
+no Redis; the worker acts on what it reads there.
+
+A worker's slot of a device is leased before the worker is registered, and claimed again when lost.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Callable
 
 from rq import SimpleWorker
 from rq.job import Job
 
 from scaletest.broker import jobs
-from scaletest.broker.connection import transient
-from scaletest.broker.fast_lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paused, Taken
+from scaletest.broker.connection import Redis, Retrying, transient
+from scaletest.broker.devices import DeviceLeases
+from scaletest.broker.fast_lane import Answer, Done, FastLane, NothingTaken, Taken
 from scaletest.broker.heartbeat import Heartbeat
-from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket
-from workers import registration
-from workers.breaker import Breaker
-from workers.device_faults import NoneFree
-from workers.leasing import Leasing
+from workers import rq_jobs
+from workers.devices import DeviceChooser, NoneFree
 from workers.rq_jobs import RqJobRunner
 from workers.runtime import Runtime
 from workers.stopping import StopState
 from workers.workloads.base import Interrupted, Result
 
+FAILURES = 5
+FIRST_DELAY_S = 0.1
+LONGEST_DELAY_S = 5.0
+# A longer failure keeps the worker as busy as work would, so it attracts no requests.
+QUICK_S = 1.0
+# Reasons that a broken worker or device causes; a broken request (its limit, its data) says nothing
+# about the worker.
+_WORKER_REASONS = {Reason.EXIT, Reason.SIGNAL, Reason.NO_BINARY, Reason.NO_DEVICE}
+
+
+class Breaker:
+    """Counts quick failures in a row."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    @property
+    def suspect(self) -> bool:
+        """Whether an operator should check this worker."""
+        return self._failures >= FAILURES
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds to wait before the next request; 0 for a worker that is not suspect."""
+        if not self.suspect:
+            return 0.0
+        return float(min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** min(16, self._failures - FAILURES)))
+
+    def note(self, result: Result, run_s: float) -> bool:
+        """Record how a run ended; whether `suspect` changed."""
+        before = self.suspect
+        if result.outcome is Outcome.SUCCEEDED:
+            self._failures = 0
+        elif result.reason in _WORKER_REASONS and run_s < QUICK_S:
+            self._failures += 1
+        return self.suspect != before
+
+
 logger = logging.getLogger("scaletest.worker")
+
+# How long a worker waits for a free slot: a dead worker's lease ends within two intervals, and the
+# rest is for an outage of Redis, during which it does not run. And how often it looks.
+WAIT_INTERVALS = 4.5
+LOOK_S = 0.5
+
+
+class Leasing:
+    """Keeps one slot for one worker."""
+
+    def __init__(
+        self,
+        redis: Redis,
+        worker: str,
+        node: str,
+        devices: DeviceChooser,
+        *,
+        interval_s: float,
+        wait_s: float | None,
+        retrying: Retrying,
+        pause: Callable[[float], bool],
+    ) -> None:
+        """pause: waits so many seconds; whether to stop waiting for good."""
+        self._worker = worker
+        self._devices = devices
+        self._wait_s = WAIT_INTERVALS * interval_s if wait_s is None else wait_s
+        self._look_s = min(LOOK_S, interval_s / 4)
+        self._pause = pause
+        self._leases = DeviceLeases(
+            redis,
+            node,
+            worker,
+            interval_s=interval_s,
+            nonce=uuid.uuid4().hex[:12],
+            retrying=retrying,
+        )
+
+    def begin(self) -> None:
+        """Lease the first slot. Raises NoDevice when none becomes free in time."""
+        chosen = self._devices.attach(self._leases, self._waiting())
+        logger.info("worker %s: device %s, slot %s", self._worker, chosen.device.path, chosen.slot)
+
+    def again(self) -> None:
+        """Get a slot, where the former one was lost. NoDevice when none becomes free in time."""
+        self._devices.wait_for_slot(self._waiting())
+
+    def renew(self) -> None:
+        """Extend the lease; called with every heartbeat."""
+        if not self._leases.renew():
+            logger.warning("worker %s lost its device's slot and waits for another", self._worker)
+
+    def close(self) -> None:
+        """Give the slot back."""
+        self._leases.close()
+
+    def _waiting(self) -> Callable[[], bool]:
+        began, logged = time.monotonic(), False
+
+        def wait() -> bool:
+            nonlocal logged
+            left = began + self._wait_s - time.monotonic()
+            if left > 0 and not logged:
+                logger.warning(
+                    "worker %s: no device is free, waiting %.0f s for one", self._worker, left
+                )
+                logged = True
+            return left > 0 and not self._pause(min(self._look_s, left))
+
+        return wait
+
 
 # While its queue is paused a worker looks again this often.
 PAUSE_LOOK_S = 0.5
@@ -109,7 +223,9 @@ class FastLoop:
                 elif (job := self._rq_jobs.fetch(taken)) is not None:
                     return job
                 idle_since = time.monotonic()
-            elif taken is not OVERDUE and self._is_over(taken, idle_since, max_idle_time):
+            elif taken is not NothingTaken.OVERDUE and self._is_over(
+                taken, idle_since, max_idle_time
+            ):
                 return None
             if self._worker.should_run_maintenance_tasks:
                 self._worker.run_maintenance_tasks()  # type: ignore[no-untyped-call]
@@ -123,7 +239,7 @@ class FastLoop:
         """
         self._worker.connection.connection_pool.disconnect(inuse_connections=False)
 
-    def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | Overdue | None:
+    def _cycle(self, done: Done | None, block_s: float) -> Answer:
         """Make one call to Redis: deliver, and take unless the worker is stopping.
 
         Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may
@@ -140,7 +256,7 @@ class FastLoop:
                 take=not self._stopping.requested and not self._has_enough(),
                 block_s=block_s,
             )
-            if taken is OVERDUE:
+            if taken is NothingTaken.OVERDUE:
                 self._retrying.run(self._heartbeat.start)
             return taken
         except Exception as error:
@@ -152,14 +268,14 @@ class FastLoop:
         return self._max_jobs is not None and self.begun >= self._max_jobs
 
     def _is_over(
-        self, taken: Paused | Overdue | None, idle_since: float, max_idle_time: int | None
+        self, taken: NothingTaken | None, idle_since: float, max_idle_time: int | None
     ) -> bool:
         """Whether the loop ends now that nothing was taken. Waits a little while the queue is
         paused.
         """
         if self._stopping.requested or self._burst or self._has_enough():
             return True
-        if taken is PAUSED:
+        if taken is NothingTaken.PAUSED:
             return self._stopping.begun.wait(PAUSE_LOOK_S)
         return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
 
@@ -227,7 +343,7 @@ class FastLoop:
 
     def _note(self, result: Result, run_s: float, reply: str) -> None:
         """Count a request as RQ's worker does, and publish whether this worker became suspect."""
-        registration.count(self._worker, result.outcome is Outcome.SUCCEEDED, run_s)
+        rq_jobs.count(self._worker, result.outcome is Outcome.SUCCEEDED, run_s)
         if self._log_messages:
             logger.info("reply %s", cut(reply, 1000))
         if self._breaker.note(result, run_s):

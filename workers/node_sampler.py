@@ -17,7 +17,7 @@ from collections.abc import Callable
 from scaletest.broker.samples import SamplerLease
 from scaletest.model import NodeSample
 from scaletest.model.checks import cut
-from scaletest.model.node_sample import MAX_RESOURCES
+from scaletest.model.measurement import MAX_RESOURCES
 from scaletest.system.node import NodeReader
 
 logger = logging.getLogger("scaletest.worker")
@@ -43,7 +43,7 @@ class NodeSampler:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """begun: how many requests this worker has begun. devices: reads the devices, as
-        `model.node_sample` has them.
+        `model.measurement` has them.
 
         A reader that fails is logged once and not called again.
         """
@@ -99,13 +99,11 @@ class NodeSampler:
         before, self._read_at = self._read_at, self._clock()
         resources, sources = self._read()
         if before is not None:
-            self._lease.offer(self._sample(self._read_at - before, resources, sources))
-
-    def _sample(self, interval_s: float, resources: Resources, sources: Sources) -> NodeSample:
-        """Sample the first resources: those of the node, then devices up to the limit."""
-        included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
-        named = {name: source for name, source in sources.items() if name in included}
-        return NodeSample(self._lease.node, self._lease.worker, 0.0, interval_s, included, named)
+            # the first resources: those of the node, then devices up to the limit
+            included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
+            named = {name: source for name, source in sources.items() if name in included}
+            lease, interval_s = self._lease, self._read_at - before
+            lease.offer(NodeSample(lease.node, lease.worker, 0.0, interval_s, included, named))
 
     def _read(self) -> tuple[Resources, Sources]:
         resources: Resources = {}
@@ -115,9 +113,10 @@ class NodeSampler:
                 read, named = reader()
             except Exception as error:
                 self._readers.remove(reader)
-                text = f"{type(error).__name__}: {cut(str(error), 200)}"
                 logger.warning(
-                    "one reader of this node's resources failed and is not used again: %s", text
+                    "one reader of this node's resources failed and is not used again: %s: %s",
+                    type(error).__name__,
+                    cut(str(error), 200),
                 )
                 continue
             resources.update(read)

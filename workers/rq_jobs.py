@@ -1,16 +1,22 @@
-"""Jobs that RQ's own code must run: results to keep, callbacks, retries, dependencies, foreign
-functions.
+"""Jobs that RQ's own code must run, which of them a worker may execute, and what RQ's tools show.
 
-The fast lane takes them and holds them under the same lease; RQ then leaves in Redis what RQ
+The fast lane takes these jobs and holds them under the same lease; RQ then leaves in Redis what RQ
 leaves. A job is fetched here, refused when its function is not allowed, and counted when RQ is
 done. Nothing is ever unpickled.
+
+A worker may execute its own functions, and those that the operator allowed by prefix (none by
+default). A queue is an open door: whoever can write to Redis can name any function. So everything
+that RQ would import and call for a job is checked, callbacks and methods included.
+
+RQ's tools show of a worker the fields that its heartbeat writes into RQ's hash of the worker.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from rq import SimpleWorker
 from rq.job import Job
@@ -19,10 +25,74 @@ from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import transient
 from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.jobs import FUNCTION
 from scaletest.model import Outcome
 from scaletest.model.checks import cut
-from workers import admission, entry, registration
+from workers import entry
 from workers.runtime import Runtime
+
+
+def count(worker: SimpleWorker, succeeded: bool, run_s: float) -> None:
+    """Count an execution in the figures that heartbeats tell, which are the only ones written."""
+    worker.total_working_time += run_s
+    if succeeded:
+        worker.successful_job_count += 1
+    else:
+        worker.failed_job_count += 1
+
+
+def details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | float]:
+    """Fields of the hash by name, as RQ writes them; node and pod are ours."""
+    return {
+        "successful_job_count": worker.successful_job_count,
+        "failed_job_count": worker.failed_job_count,
+        "total_working_time": round(worker.total_working_time, 6),
+        "hostname": worker.hostname or "",
+        "queues": worker.queues[0].name,
+        "pid": worker.pid or 0,
+        "birth": f"{worker.birth_date:%Y-%m-%dT%H:%M:%S.%fZ}" if worker.birth_date else "",
+        "version": worker.version,
+        "python_version": worker.python_version,
+        "ip_address": worker.ip_address,
+        "node": runtime.node,
+        "pod": runtime.pod,
+    }
+
+
+VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
+_CALLBACKS = ("_success_callback_name", "_failure_callback_name", "_stopped_callback_name")
+
+
+def prefixes(options: Sequence[str] | None, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The allowed prefixes: from the options, else the words of the environment variable."""
+    names = environment.get(VARIABLE, "").replace(",", " ").split() if options is None else options
+    return tuple(name.strip().rstrip(".") for name in names if name.strip())
+
+
+def refusal(job: Job, allowed: Sequence[str]) -> str:
+    """Why this job must not be executed; "" when it may. RQ's errors for unreadable data."""
+    if job.instance is not None:
+        return "it calls a method of an object, which this worker never does"
+    if job.func_name == FUNCTION and job.webhooks:
+        job.webhooks = []  # requests of ours have none: somebody else wrote them
+    callbacks = (getattr(job, name, None) for name in _CALLBACKS)
+    for name in (job.func_name, *filter(None, callbacks)):
+        if name != FUNCTION and not _is_allowed(name, allowed):
+            return (
+                f"function {cut(str(name), 100)!r} is not allowed here (allow it with"
+                f" --allow-function or {VARIABLE})"
+            )
+    values, options = cast(tuple[Any, Any], (job.args, job.kwargs))
+    if not isinstance(values, list | tuple) or not isinstance(options, dict):
+        return "its arguments are not a list, or its keyword arguments not an object"
+    return ""
+
+
+def _is_allowed(name: Any, allowed: Sequence[str]) -> bool:
+    return isinstance(name, str) and any(
+        name == prefix or name.startswith(prefix + ".") for prefix in allowed
+    )
+
 
 logger = logging.getLogger("scaletest.worker")
 
@@ -64,16 +134,20 @@ class RqJobRunner:
         never executed.
         """
         worker = self._worker
-        queue = worker.queues[0].name
         taken_job = TakenJob(
-            taken.id, queue, worker.name, taken.attempt, "", taken.enqueued_us, taken.started_us
+            taken.id,
+            worker.queues[0].name,
+            worker.name,
+            taken.attempt,
+            enqueued_us=taken.enqueued_us,
+            started_us=taken.started_us,
         )
         self.count += 1
         try:
             job = worker.job_class.fetch(
                 taken.id, connection=worker.connection, serializer=worker.serializer
             )
-            refusal = admission.refusal(job, self._allowed)
+            reason = refusal(job, self._allowed)
         except Exception as error:
             if transient(error):
                 logger.warning(
@@ -83,10 +157,10 @@ class RqJobRunner:
                 )
                 self._put_back(taken)
                 return None
-            refusal = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
-        if refusal:
-            logger.error("worker %s refuses job %s: %s", worker.name, taken.id, refusal)
-            self._accounting.poison(taken_job, refusal)
+            reason = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
+        if reason:
+            logger.error("worker %s refuses job %s: %s", worker.name, taken.id, reason)
+            self._accounting.poison(taken_job, reason)
             return None
         self.running = entry.Current(self._runtime, self._accounting, taken_job)
         job.redis_server_version = worker.get_redis_server_version()  # type: ignore[no-untyped-call]
@@ -100,7 +174,7 @@ class RqJobRunner:
         try:
             if self._execute(current, execute) and not current.put_back:
                 run_s = time.monotonic() - began
-                registration.count(self._worker, current.ok, run_s)
+                count(self._worker, current.ok, run_s)
                 if not current.settled:
                     self._settle(current, run_s)
         finally:
@@ -117,9 +191,10 @@ class RqJobRunner:
         except Exception as error:
             if not transient(error):
                 raise
-            name, job = self._worker.name, current.taken_job.id
             logger.warning(
-                "worker %s: Redis went away at the end of job %s: it will be run again", name, job
+                "worker %s: Redis went away at the end of job %s: it will be run again",
+                self._worker.name,
+                current.taken_job.id,
             )
             return False
         finally:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 import os
+import resource
+import shlex
 import socket
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue, NoDevice
-from scaletest.model.request import effective_limit
-from scaletest.system.devices.reader import DeviceReader
+from scaletest.model.record import effective_limit
+from scaletest.model.texts import SECONDS, in_base_units
+from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
-from workers.device_faults import NoneFree, gone
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
-from workers.workloads.base import SUCCEEDED, Interrupt, Result, Workload
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy, gone
+from workers.workloads.base import SUCCEEDED, Result, Workload, failed
 from workers.workloads.bench import BenchWorkload
-from workers.workloads.command import Command
+from workers.workloads.command import DEFAULT_KILL_GRACE_S, Command, Program, ProgramOptions
 from workers.workloads.fakedev import FakeDevice
-from workers.workloads.program import DEFAULT_KILL_GRACE_S, Program, ProgramOptions
 from workers.workloads.sleep import Sleep
 from workers.workloads.torch import TorchWorkload
 from workers.workloads.transcode import TranscodeWorkload
@@ -41,7 +43,7 @@ class Settings:
     allow_commands: let a benchmark's document decide what runs on this node.
     no_causes: do not sample where programs spend their time.
     device_metrics_url: an exporter that has metrics of this node's devices.
-    node_variable, pod_variable: names of the environment variables that hold node and pod name.
+    node_env, pod_env: names of the environment variables that hold node and pod name.
     """
 
     command: tuple[str, ...] = ()
@@ -59,8 +61,8 @@ class Settings:
     kill_grace_s: float = DEFAULT_KILL_GRACE_S
     no_causes: bool = False
     device_metrics_url: str = ""
-    node_variable: str = ""
-    pod_variable: str = ""
+    node_env: str = ""
+    pod_env: str = ""
 
     def __post_init__(self) -> None:
         checks.arguments(self.command, 65536)
@@ -80,25 +82,22 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
         """Settings of a stock worker from SCALETEST_WORKER_<OPTION>; COMMAND in shell syntax."""
-        import shlex
 
         def text(name: str) -> str:
             return environment.get(VARIABLE_PREFIX + name, "")
 
-        def number(name: str, default: float) -> float:
-            try:
-                return float(text(name) or default)
-            except ValueError as error:
-                raise InvalidValue(
-                    f"{VARIABLE_PREFIX}{name} is {text(name)!r}, not a number"
-                ) from error
+        def number(name: str, default: float, units: Mapping[str, float] | None = None) -> float:
+            value = in_base_units(text(name) or str(default), {"": 1.0, **(units or {})})
+            if value is None:
+                raise InvalidValue(f"{VARIABLE_PREFIX}{name} is {text(name)!r}, not a number")
+            return value
 
         def flag(name: str) -> bool:
             return text(name).lower() in ("1", "true", "yes", "on")
 
         return cls(
             command=tuple(shlex.split(text("COMMAND"))),
-            time_limit_s=number("TIME_LIMIT", 0.0),
+            time_limit_s=number("TIME_LIMIT", 0.0, SECONDS),
             device_glob=text("DEVICE_GLOB"),
             device_index=int(number("DEVICE_INDEX", 0)) if text("DEVICE_INDEX") else None,
             preset=text("PRESET"),
@@ -109,25 +108,81 @@ class Settings:
             null_output=flag("NULL_OUTPUT"),
             ignore_arguments=flag("IGNORE_ARGUMENTS"),
             allow_commands=flag("ALLOW_COMMANDS"),
-            kill_grace_s=number("KILL_GRACE", DEFAULT_KILL_GRACE_S),
+            kill_grace_s=number("KILL_GRACE", DEFAULT_KILL_GRACE_S, SECONDS),
             no_causes=flag("NO_CAUSES"),
             device_metrics_url=text("DEVICE_METRICS_URL"),
-            node_variable=text("NODE_ENV"),
-            pod_variable=text("POD_ENV"),
+            node_env=text("NODE_ENV"),
+            pod_env=text("POD_ENV"),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a worker serves its queue. Times in seconds.
+
+    name: None for a new one. device_wait_s: how long to wait for a free slot of a device; None for
+    some heartbeats.
+    """
+
+    queue: str
+    redis_url: str
+    name: str | None
+    burst: bool
+    allow_function: tuple[str, ...]
+    heartbeat_s: float
+    max_attempts: int
+    grace_s: float
+    device_wait_s: float | None
+    log_messages: bool
+    no_rq_commands: bool
+
+    def __post_init__(self) -> None:
+        if self.name:
+            checks.worker_name(self.name)
+        checks.seconds(self.heartbeat_s, "heartbeat", maximum=600.0, zero=False)
+        checks.count(self.max_attempts, "max attempts", minimum=1)
+        checks.seconds(self.grace_s, "grace")
+        checks.seconds(self.device_wait_s or 0.0, "device wait")
+
+
+@dataclass(frozen=True, slots=True)
+class SingleRun:
+    """A run without Redis. own_memory: the most bytes that this process had before it."""
+
+    result: Result
+    run_s: float
+    own_memory: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, named as in a reply."""
+        result = self.result
+        return {
+            "outcome": result.outcome.value,
+            "reason": result.reason.value,
+            "exit_code": result.exit_code,
+            "error": result.error,
+            "run_s": self.run_s,
+            "timeout_s": result.timeout_s,
+            "device": result.device,
+            "device_info": result.device_info,
+            "figures": result.figures,
+            "activity": result.activity.to_dict() if result.activity else None,
+        }
 
 
 class Runtime:
     """The workload of one worker, and the names of its node and pod."""
 
     def __init__(
-        self, settings: Settings, interrupt: Interrupt, environment: Mapping[str, str] | None = None
+        self, settings: Settings, interrupt: Wake, environment: Mapping[str, str] | None = None
     ) -> None:
         names = os.environ if environment is None else environment
         self.settings = settings
-        self.node = names.get(settings.node_variable, "") or socket.gethostname()
-        self.pod = names.get(settings.pod_variable, "") or socket.gethostname()
+        self.node = names.get(settings.node_env, "") or socket.gethostname()
+        self.pod = names.get(settings.pod_env, "") or socket.gethostname()
         self.devices = DeviceChooser(settings.devices)
+        # a benchmark is its argument
+        self._takes_arguments = not settings.ignore_arguments or settings.command[:1] == ("bench",)
         self._workload = self._make_workload(interrupt)
 
     def run(self, arguments: tuple[str, ...], limit_s: float) -> tuple[Result, float]:
@@ -140,22 +195,18 @@ class Runtime:
         limit = effective_limit(self.settings.time_limit_s, limit_s)
         try:
             chosen = self.devices.choose() if self.devices.wanted else None
-            result = self._workload.run(arguments, limit, chosen)
+            own = arguments if self._takes_arguments else ()
+            result = self._workload.run(own, limit, chosen)
             if chosen is not None:
                 result = _on_device(result, chosen)
         except NoneFree:
             raise
         except NoDevice as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            result = Result(Outcome.FAILED, Reason.NO_DEVICE, error=f"{error.message}{hint}")
+            result = failed(error, Reason.NO_DEVICE)
         except (ValueError, OSError) as error:
             # A workload that breaks is a failed request with its text, never a dead worker.
             result = Result(Outcome.FAILED, Reason.EXIT, error=f"{type(error).__name__}: {error}")
         return result, time.monotonic() - began
-
-    def device_reader(self, tell: Callable[[str, str], None]) -> DeviceReader:
-        """Reads the devices of this node, under replies' names. tell: called once per error."""
-        return DeviceReader(tell, self.settings.device_metrics_url, self.devices.paths)
 
     def close(self) -> None:
         """Close the workload."""
@@ -194,49 +245,36 @@ class Runtime:
             row["device_info"] = result.device_info
             # a figure that a tool printed as nan or inf is unknown
             row["figures"] = {
-                name: figure for name, figure in result.figures.items() if _is_known(figure)
+                name: figure
+                for name, figure in result.figures.items()
+                if not isinstance(figure, float) or math.isfinite(figure)
             }
             if result.activity is not None:
                 row["activity"] = result.activity.to_dict()
         return wire.dump(row), wait_s
 
-    def _make_workload(self, interrupt: Interrupt) -> Workload:
+    def _make_workload(self, interrupt: Wake) -> Workload:
         settings, devices = self.settings, self.devices
-        command, ignore = settings.command, settings.ignore_arguments
+        kind, *words = settings.command or ("sleep",)
+        options = tuple(words)
         sampler = None if settings.no_causes else RequestSampler()
-        if not command or command[0] == "sleep":
-            return Sleep(command[1:], interrupt, sampler, ignore_arguments=ignore)
-        if command[0] == "fakedev":
-            return FakeDevice(
-                command[1:],
-                interrupt,
-                sampler,
-                node=self.node,
-                pod=self.pod,
-                ignore_arguments=ignore,
-            )
-        if command[0] == "torch":
-            grace_s = settings.kill_grace_s
-            return TorchWorkload(
-                command[1:], interrupt, devices, grace_s, sampler, ignore_arguments=ignore
-            )
-        options = ProgramOptions(
+        if kind == "sleep":
+            return Sleep(options, interrupt, sampler)
+        if kind == "fakedev":
+            return FakeDevice(options, interrupt, sampler, node=self.node, pod=self.pod)
+        if kind == "torch":
+            return TorchWorkload(options, interrupt, devices, settings.kill_grace_s, sampler)
+        program_options = ProgramOptions(
             settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s
         )
-        program = Program(options, interrupt, sampler)
-        if command[0] == "bench":
+        program = Program(program_options, interrupt, sampler)
+        if kind == "bench":
             return BenchWorkload(
                 program, allow_commands=settings.allow_commands, no_causes=settings.no_causes
             )
-        if command[0] == "transcode":
-            return TranscodeWorkload(
-                command[1:], program, devices, settings.directory, ignore_arguments=ignore
-            )
-        return Command(command, program, devices, ignore_arguments=ignore)
-
-
-def _is_known(figure: float | int | str) -> bool:
-    return not isinstance(figure, float) or math.isfinite(figure)
+        if kind == "transcode":
+            return TranscodeWorkload(options, program, devices, settings.directory)
+        return Command(settings.command, program, devices)
 
 
 def _on_device(result: Result, chosen: Chosen) -> Result:
@@ -245,3 +283,24 @@ def _on_device(result: Result, chosen: Chosen) -> Result:
     if result.outcome is Outcome.FAILED and (text := gone(path)):
         result = replace(result, reason=Reason.NO_DEVICE, error=f"{text}: {result.error}")
     return replace(result, device=path, device_info=chosen.info())
+
+
+def run_once(settings: Settings) -> SingleRun:
+    """Run the workload once as a worker does, with its standard output on standard error."""
+    arguments: tuple[str, ...] = ()
+    if settings.command[:1] == ("bench",):
+        # the document of a benchmark is never the worker's own
+        settings, arguments = replace(settings, command=("bench",)), settings.command[1:]
+    own_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    runtime = Runtime(settings, Wake())
+    sys.stdout.flush()
+    original = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        result, run_s = runtime.run(arguments, 0.0)
+    finally:
+        sys.stdout.flush()
+        os.dup2(original, 1)
+        os.close(original)
+        runtime.close()
+    return SingleRun(result, run_s, own_memory)

@@ -56,8 +56,7 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The sum of both ways."""
-        total: Tensor = torch.relu(self.body(x) + self.around(x))
-        return total
+        return torch.relu(self.body(x) + self.around(x))
 
 
 def _convolution(before: int, after: int, side: int, stride: int) -> list[nn.Module]:
@@ -106,8 +105,7 @@ class Layer(nn.Module):
         )
         x = x + self.out(attended.transpose(1, 2).reshape(batch, tokens, WIDTH))
         y = self.norms[1](x)
-        output: Tensor = x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
-        return output
+        return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
 
 
 def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
@@ -136,8 +134,7 @@ class Llama(nn.Module):
         x = self.embedding(tokens)
         for layer in self.layers:
             x = layer(x, (self.cosine, self.sine))
-        scores: Tensor = self.head(self.norm(x)[:, -1])
-        return scores
+        return self.head(self.norm(x)[:, -1])
 
 
 class Product(nn.Module):
@@ -164,8 +161,7 @@ def build(name: str, side: int) -> nn.Module:
         "llama": lambda: Llama(side),
         "matmul": lambda: Product(side),
     }
-    model: nn.Module = builders[name]()
-    return model
+    return builders[name]()
 
 
 def sample(name: str, batch: int, side: int) -> Tensor:

@@ -1,19 +1,30 @@
-"""The worker: an RQ worker whose hot path is the broker's fast lane. Also `rq worker -w
-workers.worker.Worker`.
+"""The worker: an RQ worker whose hot path is the broker's fast lane.
+
+It can also be started by `rq worker -w workers.worker.Worker`.
 
 Requests that want a reply run in the fast lane, one round trip each. Every other job of the queue
 (results to keep, callbacks, retries, dependencies, foreign functions) is taken under the same lease
 and then run by RQ's own code, so that it leaves in Redis what RQ would leave. With several queues
 RQ's loop runs unchanged, without fast lane and lease. A job's function is executed only when it is
 ours or starts with an allowed prefix. Nothing is ever unpickled.
+
+In a Redis outage what RQ does beside its jobs is put off instead of ending the worker. This is
+right only for what RQ repeats anyway. What a job itself tells Redis is never put off: the fast lane
+and the runner of RQ's jobs retry it. A worker that is started from the command line also waits for
+a Redis that still has to come up.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
-from collections.abc import Sequence
+import socket
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from types import FrameType
@@ -25,21 +36,92 @@ from rq.job import Job
 from rq.queue import Queue
 from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
+from scaletest.broker import Queues, connect
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Redis, transient, twin
+from scaletest.broker.connection import Redis, Retrying, transient, twin
 from scaletest.broker.fast_lane import FastLane, Taken
-from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Heartbeat, patience_s
-from scaletest.broker.retry import Retrying
+from scaletest.broker.heartbeat import (
+    DEFAULT_INTERVAL_S,
+    MAX_ATTEMPTS,
+    Heartbeat,
+    RunningRequest,
+    patience_s,
+)
 from scaletest.broker.samples import SamplerLease
 from scaletest.model.errors import InvalidValue
-from workers import admission, outage
-from workers.fast_loop import FastLoop
-from workers.leasing import Leasing
+from scaletest.system.devices.reader import DeviceReader
+from workers import rq_jobs
+from workers.fast_loop import FastLoop, Leasing
 from workers.node_sampler import NodeSampler
-from workers.registration import details
-from workers.rq_jobs import RqJobRunner
-from workers.runtime import Runtime, Settings
+from workers.rq_jobs import RqJobRunner, details
+from workers.runtime import Runtime, Serving, Settings
 from workers.stopping import StopState
+
+PUBSUB_RETRY_S = 2.0
+# How long a stopping worker waits for the thread that reads RQ's commands.
+CHANNEL_S = 1.0
+# How long RQ's last commands may wait for an answer. What they would remove expires with the
+# worker's deadline too.
+LAST_COMMANDS_S = 5.0
+LAST_COMMANDS_SILENT_S = 2.0
+
+
+class OutageGuard:
+    """Decides which errors of RQ's own code a worker survives.
+
+    active: whether the fast lane is open; only then it knows that Redis is away, and retries.
+    leaving: set when the worker ends.
+    """
+
+    def __init__(self) -> None:
+        self.active = False
+        self.leaving = threading.Event()
+
+    @contextmanager
+    def excuse(self, repeated: bool = True) -> Iterator[None]:
+        """Drop transient errors while active. repeated: whether RQ does this again by itself, else
+        keep them.
+        """
+        try:
+            yield
+        except Exception as error:
+            if not (self.active and repeated and transient(error)):
+                raise
+
+    def handle_channel_error(self, error: Exception, thread: PubSubWorkerThread) -> bool:
+        """Handle an error of the channel for RQ's commands; False when RQ's own handler must do so.
+
+        The channel reconnects by itself, and the fast lane has logged the outage. This wait is all
+        that separates two tries, also while a stopping worker finishes a request.
+        """
+        if not self.leaving.is_set() and (not self.active or not transient(error)):
+            return False
+        if self.leaving.wait(PUBSUB_RETRY_S):
+            thread.stop()
+        return True
+
+
+@contextmanager
+def last_commands(worker: SimpleWorker, lane: FastLane | None) -> Iterator[None]:
+    """Let a stopping worker's last RQ commands wait only briefly, if it had a lane; end its thread
+    for commands.
+    """
+    usual = worker.connection
+    if lane is not None:
+        # more briefly when Redis has not answered the lane's last call
+        worker.connection = twin(
+            usual, LAST_COMMANDS_SILENT_S if lane.in_doubt else LAST_COMMANDS_S
+        )
+    try:
+        yield
+    finally:
+        thread: Any = worker.pubsub_thread
+        if thread is not None:
+            thread.stop()
+        if lane is not None:
+            worker.connection.connection_pool.disconnect()
+            worker.connection = usual
+
 
 logger = logging.getLogger("scaletest.worker")
 
@@ -82,9 +164,9 @@ class Worker(SimpleWorker):
         for queue in self.queues:
             queue.serializer = JSONSerializer
         self._rq_commands = rq_commands
-        self._outage = outage.OutageGuard()
+        self._outage = OutageGuard()
         self._settings = settings
-        self._allowed = admission.prefixes(allow_functions, os.environ)
+        self._allowed = rq_jobs.prefixes(allow_functions, os.environ)
         self._interval_s = interval_s
         self._max_attempts = max_attempts
         self._stopping = StopState(self, grace_s)
@@ -147,31 +229,29 @@ class Worker(SimpleWorker):
             self._heartbeat.start()
 
         self._retrying.run(start)
-        runtime, accounting, heartbeat = self._runtime, self._accounting, self._heartbeat
         self._rq_jobs = RqJobRunner(
             self,
-            runtime,
-            accounting,
-            heartbeat,
+            self._runtime,
+            self._accounting,
+            self._heartbeat,
             self._allowed,
             put_back=self._put_back,
             forget_stop=self._stopping.forget_job,
         )
-        self._open_lane(queue)
+        self._open_lane(queue, self._rq_jobs)
         self._outage.active = True
         if self._sampler:
             self._sampler.start()
         self._booting = False
 
-    def _open_lane(self, queue: str) -> None:
-        assert self._rq_jobs is not None
+    def _open_lane(self, queue: str, rq_jobs: RqJobRunner) -> None:
         self._lane = FastLane(self.connection, self.name, queue, self._interval_s, self._retrying)
         self._loop = FastLoop(
             self,
             self._lane,
             self._runtime,
             self._heartbeat,
-            self._rq_jobs,
+            rq_jobs,
             self._stopping,
             retrying=self._retrying,
             leasing=self._leasing,
@@ -180,7 +260,7 @@ class Worker(SimpleWorker):
             max_jobs=self._max_jobs,
             log_messages=self._log_messages,
         )
-        self._heartbeat.watch_lane(self._lane)
+        self._heartbeat.lane = self._lane
 
     def teardown(self) -> None:
         """End our parts, then RQ's. An absent Redis raises nothing: leases and deadlines expire by
@@ -198,7 +278,7 @@ class Worker(SimpleWorker):
             self._lane = None
             self._outage.active = False
         try:
-            with outage.last_commands(self, lane):
+            with last_commands(self, lane):
                 super().teardown()  # type: ignore[no-untyped-call]
             if self._leasing is not None:
                 self._leasing.close()
@@ -239,8 +319,11 @@ class Worker(SimpleWorker):
         if self._runtime.settings.no_causes:
             return None
         sampling = SamplerLease(queue, self._runtime.node, self.name)
-        devices = self._runtime.device_reader(
-            lambda _, text: logger.warning("worker %s: %s", self.name, text)
+        # under the names that replies use
+        devices = DeviceReader(
+            lambda _, text: logger.warning("worker %s: %s", self.name, text),
+            self._runtime.settings.device_metrics_url,
+            self._runtime.devices.paths,
         )
         self._sampler = NodeSampler(sampling, begun=self._begun, devices=devices.read)
         return sampling
@@ -293,16 +376,20 @@ class Worker(SimpleWorker):
             return True
         return self._stopping.requested and (self._loop is None or self._loop.idle)
 
+    def _running(self) -> RunningRequest | None:
+        """The request of the fast lane that runs now."""
+        return self._heartbeat.running if self._lane is not None else None
+
     def get_current_job_id(self) -> str | None:
         """The running job's id, for RQ's stop command; also of a request in the fast lane."""
-        running = self._heartbeat.running if self._lane is not None else None
+        running = self._running()
         return running.id if running is not None else super().get_current_job_id()
 
     def request_stop_execution(self, execution_id: str) -> None:
         """Stop an execution, for the thread that reads RQ's commands. In the fast lane its id is
         the attempt.
         """
-        running = self._heartbeat.running if self._lane is not None else None
+        running = self._running()
         if running is None or running.slow or str(running.attempt) != execution_id:
             super().request_stop_execution(execution_id)
             return
@@ -313,7 +400,7 @@ class Worker(SimpleWorker):
         """End the running workload (RQ's name for it), unless it has just ended or is none of
         ours.
         """
-        running = self._heartbeat.running if self._lane is not None else None
+        running = self._running()
         if running is not None and running.id == self._stopping.job:
             self._stopping.interrupt.set()
 
@@ -354,8 +441,18 @@ class Worker(SimpleWorker):
             super().subscribe()  # type: ignore[no-untyped-call]
 
     def unsubscribe(self) -> None:
-        """End the thread for commands, which closes RQ's channel."""
-        outage.end_commands(self.pubsub_thread, self.pubsub)
+        """End the thread that reads RQ's commands; it closes its channel.
+
+        RQ closes the channel as well. When the thread is late, both close it at once and one of
+        them fails.
+        """
+        thread: Any = self.pubsub_thread
+        if thread is None or self.pubsub is None:
+            return
+        # first the flag: otherwise the answer wakes the thread and it waits for the next command
+        thread.stop()
+        self.pubsub.unsubscribe()  # type: ignore[no-untyped-call]
+        thread.join(timeout=CHANNEL_S)
 
     def _pubsub_exception_handler(
         self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread
@@ -415,3 +512,39 @@ class Worker(SimpleWorker):
             self._crash = error
             raise
         return None if job is None else (job, self.queues[0])
+
+
+def serve(serving: Serving, settings: Settings, logging_level: str) -> None:
+    """Work until a signal ends it; with `burst` until the queue is empty.
+
+    UndeclaredQueue, or InvalidValue when a worker of that name lives.
+    """
+    redis = connect(serving.redis_url)
+    host = re.sub(r"[^\w.-]", "-", socket.gethostname())[:60].lstrip("._-") or "worker"
+    name = serving.name or f"{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+    def make() -> Worker:
+        Queues(redis).require(serving.queue)
+        return Worker(
+            [serving.queue],
+            name=name,
+            connection=redis,
+            settings=settings,
+            allow_functions=serving.allow_function,
+            interval_s=serving.heartbeat_s,
+            max_attempts=serving.max_attempts,
+            grace_s=serving.grace_s,
+            log_messages=serving.log_messages,
+            rq_commands=not serving.no_rq_commands,
+            device_wait_s=serving.device_wait_s,
+        )
+
+    worker = Retrying(f"worker {name}").run(make)
+    try:
+        worker.work(burst=serving.burst, logging_level=logging_level)
+    except ValueError as error:
+        if "active worker named" not in str(error):
+            raise
+        raise InvalidValue(
+            f"a worker named {name} lives already", hint="give another --name"
+        ) from error

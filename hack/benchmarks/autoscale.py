@@ -7,7 +7,7 @@ import random
 import time
 from dataclasses import replace
 
-from scaletest.analysis.autoscale import arrivals
+from scaletest.analysis.autoscale import simulation
 from scaletest.analysis.autoscale.rule import RULES
 from scaletest.analysis.autoscale.simulation import SimulationSetting, simulate
 
@@ -16,8 +16,8 @@ DAY_S = 86_400.0
 
 def main() -> None:
     chance = random.Random(1)
-    played = arrivals.pattern(
-        "wave", chance, arrivals.runs_of(chance, 200.0, 0.5), 100_000 / DAY_S, DAY_S
+    played = simulation.pattern(
+        "wave", chance, simulation.runs_of(chance, 200.0, 0.5), 100_000 / DAY_S, DAY_S
     )
     rows = {}
     for name, rule in RULES.items():

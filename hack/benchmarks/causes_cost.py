@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.student_t import t95
+from scaletest.analysis.estimate import t95
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.load.closed import ClosedLoop
+from scaletest.load.loops import ClosedLoop
 from scaletest.model import Record
 from scaletest.system.proc import TICKS_PER_S
 

@@ -23,9 +23,9 @@ from typing import Any
 
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
 from hack.benchmarks.causes_programs import TRUTH, python
-from scaletest.analysis.completions import ends_of, progress, span
 from scaletest.analysis.request_time import repeats_of
 from scaletest.analysis.steps import Step, summarise
+from scaletest.analysis.throughput import ends_of, progress, span
 from scaletest.model import Reply
 from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import StoredValidation, ValidationFolder
@@ -243,7 +243,7 @@ def _command_waits(path: Path) -> _CommandWaits:
 def _validate(injected: Injected, folder: Path) -> Row:
     """The result of a validation in `folder`/run."""
     options = ["--local", "--limit", str(WORKERS), "--step-time", str(injected.step_s)]
-    options += [*injected.options, "--run-dir", str(folder / "run"), "-o", "json"]
+    options += [*injected.options, "--run-dir", str(folder / "run"), "--format", "json"]
     line = [*injected.client, "validate", *options, "--", *injected.command]
     if injected.join:
         line = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', injected.join, *line]

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from hack.benchmarks.causes_injectors import INJECTORS, NONE, Injected, Unsuitable
 from scaletest.model.activity import Activity, State
-from scaletest.system.waiting import Wake
+from scaletest.system.children import Wake
 
 
 def measure(

@@ -35,8 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.growth import SEED
-from scaletest.analysis.law import fit
-from scaletest.analysis.law_interval import law_interval
+from scaletest.analysis.law import fit, law_interval
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.broker.devices import device_leases
 from scaletest.load import ClosedLoop
@@ -369,7 +368,7 @@ def transcode(options: argparse.Namespace) -> dict[str, Any]:
             f"{options.max_step:g}",
             "--run-dir",
             f"{folder}/run",
-            "-o",
+            "--format",
             "json",
             "--",
             *workload,

@@ -57,7 +57,7 @@ def run(number: int, order: str) -> dict[str, object]:
         ]
         environment = {**os.environ, "SCALETEST_FAKEDEV": f"{folder}/fakedev"}
         done = subprocess.run(
-            [*line, "-o", "json", "--", *work],
+            [*line, "--format", "json", "--", *work],
             capture_output=True,
             text=True,
             env=environment,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scaletest.broker import keys
-from scaletest.model import ended
-from scaletest.model.time_slots import RING
+from scaletest.model import queue_counts
+from scaletest.model.queue_counts import RING
 
 SLOT_S, ENDED_A_SLOT = 10, 7
 OUTCOMES, BUCKETS = 0, 1000
@@ -22,7 +22,7 @@ def fill_ended(redis: Any, queues: Iterable[str], buckets: Mapping[int, int]) ->
     """
     now_slot = int(time.time()) // SLOT_S
     packed, slots = ended_row(buckets, now_slot), arrivals(now_slot)
-    assert ended.read(packed).wait == ended.read(packed).run == dict(buckets)
+    assert queue_counts.read(packed).wait == queue_counts.read(packed).run == dict(buckets)
     pipe = redis.pipeline(transaction=False)
     for queue in queues:
         pipe.set(keys.ended(queue), packed)
@@ -31,7 +31,7 @@ def fill_ended(redis: Any, queues: Iterable[str], buckets: Mapping[int, int]) ->
 
 
 def ended_row(buckets: Mapping[int, int], now_slot: int) -> bytes:
-    """The row of model/ended.py."""
+    """The row of model/queue_counts.py."""
     numbers = [0] * (BUCKETS + 2 * (max(buckets) + 1))
     numbers[OUTCOMES] = sum(buckets.values())
     for bucket, count in buckets.items():

@@ -104,7 +104,7 @@ def measure(name: str) -> Report:
             "--local",
             "--run-dir",
             f"{folder}/run",
-            "-o",
+            "--format",
             "json",
         ]
         line += ["--device-glob", f"{folder}/device*"] if case.devices else []

@@ -15,10 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.student_t import t95
-from scaletest.model.attempt import Attempt
-from scaletest.model.saturation import SaturationStep
+from scaletest.analysis.estimate import Estimate, t95
+from scaletest.model.saturation import Attempt, SaturationStep
 from scaletest.runs.folder import RunFolder
 from scaletest.saturation.folder import SaturationFolder
 
@@ -49,7 +47,7 @@ def line(*arguments: str) -> list[str]:
         "-m",
         "scaletest",
         "saturate",
-        "-o",
+        "--format",
         "json",
         "--progress",
         "plain",

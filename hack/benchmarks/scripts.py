@@ -29,10 +29,9 @@ from typing import Any
 from hack.benchmarks.ended_rows import fill_ended
 from hack.benchmarks.saturation import report
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
+from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import FastLane
-from scaletest.broker.heartbeat import Heartbeat
-from scaletest.broker.reaper import Watcher, reap
-from scaletest.broker.retry import Retrying
+from scaletest.broker.heartbeat import Heartbeat, Watcher, reap
 from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request

@@ -17,10 +17,9 @@ from typing import Any
 import hiredis
 
 from scaletest.broker import keys
+from scaletest.broker.connection import CONNECTIONS_A_WORKER, Retrying
 from scaletest.broker.fast_lane import Done, FastLane, Taken
 from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, SOONEST_LOOK_S, Heartbeat
-from scaletest.broker.memory import CONNECTIONS_A_WORKER
-from scaletest.broker.retry import Retrying
 from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
 

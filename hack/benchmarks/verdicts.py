@@ -32,14 +32,10 @@ from hack.benchmarks.machine_time import (
     ramped,
     run_times,
 )
-from scaletest.analysis.completions import span
-from scaletest.analysis.doubling import StepPart, doubling, run_course, together
+from scaletest.analysis.doubling import MachineTrend, StepPart, doubling, run_course, together
 from scaletest.analysis.drift import beyond_noise, drift
-from scaletest.analysis.machine_trend import MachineTrend
-from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair
-from scaletest.analysis.stopping import Stopping, trimmed
-from scaletest.analysis.tails import tail, usual
-from scaletest.analysis.throughput import Throughput, throughput
+from scaletest.analysis.stopping import Stopping, Turn, first_pair, further_pair, trimmed
+from scaletest.analysis.throughput import Throughput, span, tail, throughput, usual
 from scaletest.model import Plan
 
 # Two parts of 100 requests a worker, or of as many after a ramp.

@@ -35,8 +35,8 @@ from hack.benchmarks.simulated_workers import (
     script_of,
 )
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.broker.connection import CONNECTIONS_A_WORKER
 from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, LEASE_INTERVALS
-from scaletest.broker.memory import CONNECTIONS_A_WORKER
 from scaletest.broker.scripts import script
 from scaletest.model import Request
 

@@ -120,7 +120,7 @@ def validate_1_8(site: BarCluster) -> dict[str, Any]:
         "--scale",
         "1.9",
     ]
-    line += ["-o", "json", "--run-dir", str(folder / "run")]
+    line += ["--format", "json", "--run-dir", str(folder / "run")]
     environment = {**os.environ, "KUBECONFIG": str(config)}
     done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
     report = (

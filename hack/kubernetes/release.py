@@ -95,7 +95,7 @@ class Release:
     def declared(self) -> bool:
         """Check whether the queue is declared, so that requests can be submitted."""
         done = self._scaletest(
-            "queue", "list", "-o", "json", "--redis-url", self.redis_url("client")
+            "queue", "list", "--format", "json", "--redis-url", self.redis_url("client")
         )
         return not done.returncode and any(
             queue["name"] == QUEUE for queue in json.loads(done.stdout)

@@ -15,7 +15,7 @@ import rq.serializers
 import rq.worker
 import rq.worker.worker_classes
 
-from workers.admission import VARIABLE
+from workers.rq_jobs import VARIABLE
 from workers.worker import Worker
 
 # RQ's tests flush the Redis on the default port, so they are sent to another port.

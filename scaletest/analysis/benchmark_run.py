@@ -1,21 +1,87 @@
-"""A run of benchmarks, judged: what was measured for each permutation, over its repetitions."""
+"""A run of benchmarks, judged by its thresholds, and compared with another run.
+
+A run meets its thresholds by the mean over repetitions at each permutation: PASS when the
+whole 95 % interval of the mean meets one, FAIL when none of it does, else INVALID. A single
+repetition has no interval: its value decides, and the reason says so. Of several permutations the
+worst counts.
+
+Two runs are compared by permutation and headline. What has no better side is not compared.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from scaletest.analysis.benchmark_thresholds import MeasuredPermutation, judge_thresholds
-from scaletest.analysis.repetitions import gathered, summarise
-from scaletest.analysis.thresholds import ThresholdResult, ground_of
+from scaletest.analysis.comparison import Contrast, Difference, differences
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.measure import exactly
+from scaletest.analysis.repetitions import Summary, gathered, summarise
+from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
+from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan, place_of
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
-from scaletest.kinds.plan import KIND, BenchmarkPlan
 from scaletest.model import Verdict, wire
+from scaletest.model.verdict import Threshold
 from scaletest.render.numbers import plural
+from scaletest.render.text import clean
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPermutation:
+    """One permutation. name: its values as text. good, failed: its benchmarks with a result, and
+    without.
+
+    summaries: by headline. absent: headlines that it cannot have, with the reason.
+    """
+
+    number: int
+    name: str
+    values: Mapping[str, Any]
+    good: int
+    failed: int
+    summaries: Mapping[str, Summary]
+    absent: Mapping[str, str]
+
+
+def judge_thresholds(
+    thresholds: Sequence[Threshold], permutations: Sequence[MeasuredPermutation]
+) -> tuple[ThresholdResult, ...]:
+    """One result a threshold."""
+    results = []
+    for threshold in thresholds:
+        relevant = [each for each in permutations if threshold.about(place_of(each.values))]
+        results.append(judge(threshold, [_measured(threshold.measure, each) for each in relevant]))
+    return tuple(results)
+
+
+def _measured(name: str, permutation: MeasuredPermutation) -> Measured:
+    """A number of a permutation; a single repetition has no interval, and its value decides."""
+    place, summary = clean(permutation.name, 60), permutation.summaries.get(name)
+    if summary is None:
+        return Measured(None, *_missing(name, permutation), place=place)
+    remedy = "measure more --repetitions"
+    if summary.count == 1:
+        remark = " (one repetition, no interval)"
+        return Measured(exactly(summary.mean), remedy=remedy, place=place, remark=remark)
+    # nothing that is measured here is below 0
+    low, high = max(0.0, summary.mean - summary.half_width), summary.mean + summary.half_width
+    return Measured(Estimate(summary.mean, low, high), remedy=remedy, place=place)
+
+
+def _missing(name: str, measured: MeasuredPermutation) -> tuple[str, str]:
+    """Why there is no such number, and what to do about it."""
+    if name in measured.absent:
+        remedy = "leave the threshold out, or name the permutations that have the number"
+        return measured.absent[name], remedy
+    if measured.good:
+        remedy = "leave the threshold out, or use another version of the tool"
+        return f"the tool did not report {name}", remedy
+    return "not measured", "run it to the end"
+
 
 Pairs = Sequence[tuple[Benchmark, BenchmarkResult]]
 
@@ -38,6 +104,10 @@ class BenchmarkRun:
     name: str = ""
     folder: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
+
+    def while_running(self) -> Self:
+        """A copy without a verdict, since more is still coming."""
+        return replace(self, verdict=self.verdict.while_running())
 
     @property
     def counted(self) -> Pairs:
@@ -164,7 +234,7 @@ def _verdict(
         met += f", {plural(len(thresholds), 'threshold')} met"
     return decide(
         [
-            _missing(pairs, result),
+            _missing_results(pairs, result),
             _first(failed, Rank.REFUTED, f"of {plan.counted} failed"),
             ground_of(thresholds, Rank.REFUTED),
             _first(unmeasured, Rank.OPEN, f"of {plan.counted} could not be measured"),
@@ -175,7 +245,7 @@ def _verdict(
     )
 
 
-def _missing(pairs: Pairs, result: Mapping[str, Any]) -> Ground | None:
+def _missing_results(pairs: Pairs, result: Mapping[str, Any]) -> Ground | None:
     """Not the subject where fewer benchmarks are on record than had ended when the run did."""
     counts = [result.get(name) for name in ("succeeded", "failed")]
     ended = sum(count for count in counts if isinstance(count, int))
@@ -208,3 +278,30 @@ def _why(ended: BenchmarkResult) -> str:
     """
     spoken = [line for line in ended.lines if any(map(str.isalpha, line))]
     return ": ".join((ended.name, ended.message, *spoken[-1:]))
+
+
+def contrast(base: BenchmarkRun, candidate: BenchmarkRun) -> Contrast:
+    """In what the specs of benchmarks of one name differ, and which permutations one run alone
+    has measured.
+    """
+    ours, theirs = _specs(base.plan), _specs(candidate.plan)
+    differing: list[Difference] = []
+    for name in ours.keys() & theirs.keys():
+        specs = differences(ours[name], theirs[name], {*ours[name], *theirs[name]}, set())
+        differing += [replace(each, field=f"{each.field} of {name}") for each in specs]
+    names = [_measured_names(run) for run in (base, candidate)]
+    return Contrast(differing, sorted(names[0] ^ names[1]))
+
+
+def _specs(plan: BenchmarkPlan) -> dict[str, dict[str, Any]]:
+    return {_name(plan, each): each.document()["spec"] for each in plan.benchmarks}
+
+
+def _name(plan: BenchmarkPlan, benchmark: Benchmark) -> str:
+    """Its kind and its permutation."""
+    values = plan.permutations[benchmark.permutation]
+    return f"{benchmark.kind.name} {permutation_text(values)}".strip()
+
+
+def _measured_names(run: BenchmarkRun) -> set[str]:
+    return {_name(run.plan, benchmark) for benchmark, ended in run.counted if ended.ok}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.model import State
+from scaletest.render.numbers import plural
 
 # The time between two requests, in which a worker has nothing to do.
 GAP = "gap"
@@ -93,21 +94,13 @@ def seconds_text(seconds: float) -> str:
 
 def workers_text(count: int) -> str:
     """1 worker, 2 workers."""
-    if count == 1:
-        return "1 worker"
-    return f"{count} workers"
+    return plural(count, "worker")
 
 
 def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
     """The sentence of a cause. named: its object, "" for none. added_s: growth of a cycle in s."""
-    on = ""
-    if named:
-        on = f" ({named})"
+    on = f" ({named})" if named else ""
     return (
-        f"{PLACE_TEXTS[place].phrase}{on}, {_percent(share)} of the added {seconds_text(added_s)}"
+        f"{PLACE_TEXTS[place].phrase}{on}, {share.value:.0%} [{100.0 * share.low:.0f},"
+        f" {100.0 * share.high:.0f}] of the added {seconds_text(added_s)}"
     )
-
-
-def _percent(share: Estimate) -> str:
-    """A share with its interval."""
-    return f"{share.value:.0%} [{100.0 * share.low:.0f}, {100.0 * share.high:.0f}]"

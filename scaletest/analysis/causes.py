@@ -34,29 +34,121 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
-from scaletest.analysis.cause import (
-    ALONE,
-    AS_WANTED,
-    NOTHING_GREW,
-    Cause,
-    Causes,
-    StepTime,
-)
 from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, PLACES, cause_sentence, seconds_text
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.growth import UNSEEN
-from scaletest.analysis.law_interval import Chance
+from scaletest.analysis.law import Chance
 from scaletest.analysis.request_time import (
     CPU_S,
     THROTTLED_S,
     RequestTime,
+    SlowMember,
     repeats_of,
     request_time,
+    slow_member,
 )
-from scaletest.analysis.slow_member import SlowMember, slow_member
 from scaletest.analysis.steps import Rows, Step
 from scaletest.model import State, VerdictKind
+from scaletest.model.declared import Count, Positive, Written, choice
+
+# A state with a smaller share does not explain the growth alone.
+MAIN_SHARE = 0.5
+NOTHING_GREW = "nothing grew by more than chance explains"
+AS_WANTED = "nothing grew more than is wanted"
+ALONE = "one step does not show what grows"
+# Headlines of runs without a cause to look for.
+NO_CAUSE = (NOTHING_GREW, AS_WANTED, ALONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause(Written):
+    """One place where requests spend added time."""
+
+    state: Annotated[str, choice(PLACE_TEXTS), 'a State or "gap".']
+    share: Annotated[Estimate, "part of the growth of a request's time"]
+    grown_s: Annotated[Estimate, "seconds a request"]
+    before_s: Annotated[float, "seconds a request in the first of the two steps"]
+    after_s: Annotated[float, "seconds a request in the two steps."]
+    object: Annotated[
+        str, "path, address or device that most of the added time was spent on; empty for none"
+    ]
+    sentence: str
+    remedy: Annotated[str, "what to try"]
+    evidence: Annotated[
+        tuple[str, ...], "use of the nodes' resources in these steps, the most relevant first"
+    ] = ()
+    confirmed: Annotated[
+        bool | None, "whether the resources confirm it; null where none was measured"
+    ] = None
+
+    @property
+    def label(self) -> str:
+        """The name in tables."""
+        return PLACE_TEXTS[self.state].label
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime(Written):
+    """Mean seconds of a step's requests by place; places without any are left out."""
+
+    workers: Positive
+    per_device: Annotated[Count, "workers on each device, in a run that compares that; else 0"]
+    seconds: Annotated[
+        Mapping[str, float], "mean seconds of a request by state, and in the gap before it"
+    ]
+
+    @property
+    def level(self) -> int:
+        """The variable of the scaling law in this run: workers, or workers on each device."""
+        return self.per_device or self.workers
+
+
+@dataclass(frozen=True, slots=True)
+class Causes(Written):
+    """Growth between two steps of a run, and its causes."""
+
+    description = "what keeps throughput from growing; null where no requests were sampled"
+
+    before: Annotated[Positive, "workers of the step from which the time of a request grew"]
+    after: Annotated[
+        Positive, "workers of the step to which it grew; the same where only one step was measured"
+    ]
+    causes: Annotated[tuple[Cause, ...], "the largest share first"]
+    grown_s: Annotated[
+        Estimate, "by how much the time of a request grew, the gap before it included"
+    ]
+    observed: Annotated[float, "the part of the growth that was observed"]
+    covered: Annotated[float, "the part of the requests whose states were sampled"]
+    headline: Annotated[str, "why no cause is named; empty when one is"]
+    slow: Annotated[
+        SlowMember | None, "the only worker, device or node whose requests became slower"
+    ]
+    times: Annotated[tuple[StepTime, ...], "where the requests of every step spent their time"]
+
+    @property
+    def sentence(self) -> Annotated[str, "the cause in one line; empty when nothing grew"]:
+        """The causes in a few words; "" when nothing grew."""
+        if self.headline in NO_CAUSE:
+            return ""
+        beginning, parts = "Cause", [self.headline]
+        if not self.headline:
+            first, *others = self.causes
+            beginning, parts = "Cause:", [first.sentence, *first.evidence[:1]]
+            if others and first.share.value < MAIN_SHARE:
+                parts.append(others[0].sentence)
+        if self.slow:
+            parts.append(self.slow.sentence)
+        return f"{beginning} {'; '.join(parts)}"
+
+    @property
+    def remedy(self) -> str:
+        """The remedy; "" when no cause is named."""
+        if self.slow:
+            return self.slow.remedy
+        return "" if self.headline else self.causes[0].remedy
+
 
 DRAWS = 300
 # Standard errors by which a cycle grows at least before a cause is looked for: one linear run in
@@ -115,9 +207,10 @@ class _Grown:
 
     def estimate(self, figure: Callable[[Seconds], float]) -> Estimate:
         """A figure of the growth with the middle 95 % of the figures of the resamples."""
-        low, high = _ends([figure(drawn) for drawn in self.draws])
+        figures = [figure(drawn) for drawn in self.draws]
+        ends = statistics.quantiles(figures, n=40, method="inclusive")
         middle = figure(self.growth)
-        return Estimate(middle, min(middle, low), max(middle, high))
+        return Estimate(middle, min(middle, ends[0]), max(middle, ends[-1]))
 
     @property
     def certain(self) -> bool:
@@ -149,15 +242,24 @@ def attribute(
     known = [step for step in steps if step.workers in times and times[step.workers].cycles]
     if not known:
         return None
-    pair = failed
-    if failed is None and len(known) > 1:
-        pair = known[0], known[-1]
+    pair = (known[0], known[-1]) if failed is None and len(known) > 1 else failed
+    times_by_step = tuple(_step_time(times[step.workers]) for step in known)
     if pair is None:
-        return _alone(times[known[0].workers])
+        alone = times[known[0].workers]
+        return Causes(
+            before=alone.workers,
+            after=alone.workers,
+            causes=(),
+            grown_s=Estimate(0.0, 0.0, 0.0),
+            observed=1.0,
+            covered=alone.covered,
+            headline=ALONE,
+            slow=None,
+            times=times_by_step,
+        )
     times_of_pair = _times_of(pair, times)
     if times_of_pair is None:
         return None
-    times_by_step = tuple(_step_time(times[step.workers]) for step in known)
     as_wanted = failed is None and not missed and _as_wanted(steps)
     grown = _grown(*times_of_pair, chance, throttled or {})
     return _explained(grown, times_by_step, as_wanted=as_wanted)
@@ -185,30 +287,13 @@ def _explained(grown: _Grown, rows: tuple[StepTime, ...], *, as_wanted: bool) ->
         return _result(grown, rows, headline=NOTHING_GREW)
     causes = _ranked(grown)
     more_than_gaps = sum(grown.growth.values()) > 2.0 * grown.growth[GAP]
-    slow = None
-    if more_than_gaps:
-        slow = slow_member(grown.before, grown.after)
+    slow = slow_member(grown.before, grown.after) if more_than_gaps else None
     return _result(grown, rows, causes, _unknown(grown, causes), slow)
-
-
-def _alone(time: RequestTime) -> Causes:
-    """The result for the only step whose requests report where they spend their time."""
-    return Causes(
-        before=time.workers,
-        after=time.workers,
-        causes=(),
-        grown_s=Estimate(0.0, 0.0, 0.0),
-        observed=1.0,
-        covered=time.covered,
-        headline=ALONE,
-        slow=None,
-        times=(_step_time(time),),
-    )
 
 
 def _as_wanted(steps: Sequence[Step]) -> bool:
     """Whether every doubling reaches the ratio that is wanted."""
-    ratios = [step.ratio for _, step in itertools.pairwise(steps)]
+    ratios = [step.ratio for step in steps[1:]]
     return all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
 
 
@@ -356,16 +441,8 @@ def _within_periods(time: Seconds, throttled: float | None) -> Seconds:
     }
 
 
-def _ends(drawn: Sequence[float]) -> tuple[float, float]:
-    """The ends of the middle 95 %."""
-    ends = statistics.quantiles(drawn, n=40, method="inclusive")
-    return ends[0], ends[-1]
-
-
 def _part(part: float, whole: float) -> float:
-    if whole <= 0:
-        return 0.0
-    return part / whole
+    return part / whole if whole > 0 else 0.0
 
 
 def _cause(grown: _Grown, place: str, share: Estimate) -> Cause:
@@ -390,6 +467,4 @@ def _object(grown: _Grown, place: str) -> str:
             if wait.state == place and wait.object:
                 added[wait.object] += sign * wait.seconds / len(time.cycles)
     name = max(added, key=lambda each: added[each], default="")
-    if added.get(name, 0.0) > MOST_OF_GROWTH * grown.growth[place]:
-        return name
-    return ""
+    return name if added.get(name, 0.0) > MOST_OF_GROWTH * grown.growth[place] else ""

@@ -1,11 +1,25 @@
-"""The ratio of two steps that may each be measured in parts: on the way up, down, and again.
+"""The ratio of two steps, also of steps that are measured in parts: up, down, and again.
+
+The interval of a ratio is built on the logarithm, where the errors of the two throughputs add:
+half-width of ln r = sqrt(rel(a)^2 + rel(b)^2), rel being half-width over rate. It is the 90 %
+interval: each of its ends is wrong in at most 5 of 100 runs, and a verdict rests on one end only
+(two one-sided tests, Schuirmann 1987).
+
+How the machine changed along a run that measures its steps on the way up and on the way down.
+
+The two measurements of a step lie the farther apart the fewer workers it has, all around the middle
+of the run. So a change by the same part every second makes the logarithm of down over up
+proportional to the time between, and cancels in the mean of both; a jump makes it the same for all
+steps around it, and does not cancel. A trend counts only where the straight line fits and the best
+jump does not: chi square of the line within chance (1 %), and that of the jump larger by six, a
+likelihood ratio of 20 (Burnham and Anderson 2002 call that "considerably less support").
 
 Each part of a step has one of the other beside it. The parts of a pair are equally long and equally
 far from the middle of the run, so a steady change along the run cancels in their mean. Any other
 change shows as a ratio on the way up that differs from the one on the way down. The truth may then
 be either, so the interval reaches to both.
 
-Slow requests count by how often they come, see `tails`.
+Slow requests count by how often they come, see `throughput`.
 """
 
 from __future__ import annotations
@@ -14,15 +28,170 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Annotated
 
-from scaletest.analysis import tails
-from scaletest.analysis.machine_trend import MachineTrend, UpAndDown
-from scaletest.analysis.machine_trend import machine_trend as course_of
-from scaletest.analysis.ratio import ONE_SIDED, Ratio, around, family, power, ratio
-from scaletest.analysis.student_t import t95
-from scaletest.analysis.tails import Tail
-from scaletest.analysis.throughput import Throughput
-from scaletest.model import Plan
+from scaletest.analysis.estimate import chi_square_limit, t95
+from scaletest.analysis.throughput import Tail, Throughput, joined_tails, slowdowns
+from scaletest.model import Plan, VerdictKind
+from scaletest.model.declared import Unbounded, Written, called, choice
+from scaletest.model.verdict import JUDGEMENTS
+
+# 1.645 / 1.960: from the half-width of a two-sided 95 % interval to that of a 90 % one.
+ONE_SIDED = 0.839
+ERROR = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Written):
+    """Throughput over that of the step before, its 90 % interval, and the ratio that was wanted."""
+
+    value: Annotated[float, "throughput over that of the step before"]
+    low: Annotated[Unbounded, "of the 90 % interval"]
+    high: Unbounded
+    wanted: float
+    most: Annotated[Unbounded, "upper bound for all doublings together, on which FAIL rests"]
+    up: Annotated[float | None, "the ratio on the way up; null where the run is not mirrored"] = (
+        None
+    )
+    down: Annotated[float | None, "the ratio on the way down"] = None
+    widened_by: Annotated[
+        str,
+        choice(("", WAYS, SLOW_REQUESTS)),
+        "what widens the interval, besides the variation of requests",
+    ] = ""
+
+    @property
+    def kind(self) -> Annotated[VerdictKind, choice(JUDGEMENTS), called("verdict")]:
+        """The verdict of this ratio alone: PASS when all of the interval is high enough."""
+        if self.low >= self.wanted:
+            return VerdictKind.PASS
+        if self.most < self.wanted:
+            return VerdictKind.FAIL
+        return VerdictKind.INVALID
+
+
+def ratio(
+    before: tuple[int, Throughput],
+    after: tuple[int, Throughput],
+    scale: float,
+    wider: float = ONE_SIDED,
+    doublings: int = 1,
+) -> Ratio | None:
+    """The ratio of (workers, throughput) pairs; None without a throughput on either side.
+
+    scale: wanted per doubling; for a step that is no doubling the wanted ratio is scale^log2(N2 /
+    N1). wider: factor on the half-width, from two-sided 95 % to the confidence wanted. doublings:
+    of the whole run.
+    """
+    workers, base = before
+    more, rate = after
+    if base.per_s <= 0 or rate.per_s <= 0:
+        return None
+    quotient = rate.per_s / base.per_s
+    spread = wider * math.hypot(base.relative, rate.relative)
+    return around(
+        math.log(quotient), spread, spread, scale ** math.log2(more / workers), family(doublings)
+    )
+
+
+def around(log_ratio: float, below: float, above: float, wanted: float, more: float) -> Ratio:
+    """The ratio with that logarithm; infinite widths are bounds of 0 and infinity.
+
+    below, above: half-widths of the logarithm. more: see `family`.
+    """
+    return Ratio(
+        math.exp(log_ratio),
+        math.exp(log_ratio - below),
+        power(log_ratio + above),
+        wanted,
+        power(log_ratio + more * above),
+    )
+
+
+def power(exponent: float) -> float:
+    """e to the power of the exponent; infinity where that is too large."""
+    return math.exp(exponent) if exponent < 700.0 else math.inf
+
+
+def family(doublings: int) -> float:
+    """By how much a bound that is wrong in 5 % widens when it may be wrong in 5 % / doublings."""
+    return NormalDist().inv_cdf(1.0 - ERROR / max(1, doublings)) / NormalDist().inv_cdf(1.0 - ERROR)
+
+
+FEWEST_STEPS = 3
+LESS_SUPPORT = 6.0
+# Two measurements of one step differ by this relative standard deviation without a cause.
+NUISANCE = 0.001
+LINE_ERROR, SHAKEN_ERROR = 0.01, 0.20
+
+
+@dataclass(frozen=True, slots=True)
+class UpAndDown:
+    """One step measured on the way up and on the way down.
+
+    seconds: from the middle of the one to that of the other. change: logarithm of the throughput on
+    the way down over that on the way up; error: its standard error.
+    """
+
+    seconds: float
+    change: float
+    error: float
+
+    @property
+    def weight(self) -> float:
+        """One over the variance."""
+        return 1.0 / (self.error**2 + NUISANCE**2)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineTrend:
+    """How the machine changed along a run.
+
+    per_s: its steady relative change per second, as a logarithm; 0 where none is certain. shaken:
+    by which factor the ways differ more than the scatter of requests explains, to widen errors; 1
+    where chance explains it. One number for all steps (Birge 1932), since few steps know little
+    each.
+    """
+
+    per_s: float = 0.0
+    shaken: float = 1.0
+
+
+def machine_trend(both_ways: Sequence[UpAndDown]) -> MachineTrend:
+    """The trend by the two ways of all steps together."""
+    steps = [step for step in both_ways if math.isfinite(step.error) and step.seconds > 0]
+    per_s, freedom = _trend(steps), len(steps) - 1
+    # a steady change cancels, whether or not it is certain that it was steady
+    misfit = _fit(steps, [step.seconds for step in steps])[1]
+    if freedom < 1 or misfit <= chi_square_limit(freedom, SHAKEN_ERROR):
+        return MachineTrend(per_s)
+    return MachineTrend(per_s, math.sqrt(misfit / freedom))
+
+
+def _trend(steps: Sequence[UpAndDown]) -> float:
+    """The steady change; 0 where there is none, or it may have been a jump."""
+    if len(steps) < FEWEST_STEPS:
+        return 0.0
+    gaps = [step.seconds for step in steps]
+    slope, misfit = _fit(steps, gaps)
+
+    def jump(least: float) -> float:
+        return _fit(steps, [float(gap >= least) for gap in gaps])[1]
+
+    line_fits = misfit <= chi_square_limit(len(steps) - 1, LINE_ERROR)
+    return slope if line_fits and min(map(jump, gaps)) - misfit >= LESS_SUPPORT else 0.0
+
+
+def _fit(steps: Sequence[UpAndDown], pattern: Sequence[float]) -> tuple[float, float]:
+    """The factor on the pattern that is closest to the changes, and chi square of what remains."""
+    pairs = list(zip(steps, pattern, strict=True))
+    below = sum(step.weight * part**2 for step, part in pairs)
+    factor = 0.0
+    if below:
+        factor = sum(step.weight * part * step.change for step, part in pairs) / below
+    return factor, sum(step.weight * (step.change - factor * part) ** 2 for step, part in pairs)
+
 
 _NORMAL = t95(math.inf)
 STEADY = MachineTrend()
@@ -61,7 +230,7 @@ class StepPart:
         rate, count = self.throughput, self.throughput.completions - self.workers
         known = rate.enough and count > 0 and math.isfinite(rate.relative)
         if known:
-            return rate.relative * math.sqrt(count) / t95(max(1, rate.freedom))
+            return rate.error * math.sqrt(count)
         return None
 
 
@@ -80,10 +249,8 @@ def together(parts: Sequence[StepPart]) -> Throughput:
     if not all(math.isfinite(rate.half_width) for rate in rates):
         return Throughput(per_s, math.inf, completions, 0, enough)
     freedom = sum(rate.freedom for rate in rates)
-    pooled = sum(rate.freedom * weight * _error(rate) ** 2 for weight, rate in weighted)
-    error = 0.0
-    if freedom:
-        error = math.sqrt(pooled / freedom)
+    pooled = sum(rate.freedom * weight * rate.error**2 for weight, rate in weighted)
+    error = math.sqrt(pooled / freedom) if freedom else 0.0
     return Throughput(per_s, t95(max(1, freedom)) * error * per_s, completions, freedom, enough)
 
 
@@ -93,11 +260,6 @@ def _weights(seconds: Sequence[float]) -> list[float]:
     if whole > 0:
         return [each / whole for each in seconds]
     return [1.0 / len(seconds)] * len(seconds)
-
-
-def _error(rate: Throughput) -> float:
-    """The relative standard error of a throughput."""
-    return rate.relative / t95(max(1, rate.freedom))
 
 
 def doubling(
@@ -123,9 +285,8 @@ def doubling(
     more = family(len(plan.steps) - 1)
     with_tails = _with_tails(plain, pairs, wider, narrower, more)
     both = _with_both_ways(with_tails, pairs, course.per_s, more)
-    if course.shaken > 1.0 and both.up is not None:
-        return replace(both, widened_by=WAYS)
-    return both
+    shaken = course.shaken > 1.0 and both.up is not None
+    return replace(both, widened_by=WAYS) if shaken else both
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +320,10 @@ class _Pair:
 
     def way(self, down: bool) -> _Pair:
         """The parts of it that were measured in one direction."""
-        first = [part for part in self.first if part.down is down]
-        second = [part for part in self.second if part.down is down]
-        return _Pair(first, second)
+        return _Pair(
+            [part for part in self.first if part.down is down],
+            [part for part in self.second if part.down is down],
+        )
 
 
 def _pairs(before: Sequence[StepPart], after: Sequence[StepPart]) -> list[_Pair]:
@@ -185,9 +347,7 @@ def _plain(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
             return None
         ratios.append(pair_ratio)
     if len(ratios) < 2:
-        if ratios:
-            return ratios[0]
-        return None
+        return next(iter(ratios), None)
     whole = sum(pair.weight for pair in pairs)
     log_ratio, spread = 0.0, 0.0
     for pair, pair_ratio in zip(pairs, ratios, strict=True):
@@ -209,21 +369,17 @@ def judged(parts: Sequence[StepPart]) -> list[StepPart]:
 
 def run_course(steps: Sequence[Sequence[StepPart]]) -> MachineTrend:
     """How the machine changed along the run, by both ways of each step and its judged parts."""
-    both_ways = []
-    for parts in steps:
-        step = _up_and_down([part for part in judged(parts) if part.sound])
-        if step:
-            both_ways.append(step)
-    return course_of(both_ways)
+    return machine_trend(list(filter(None, map(_up_and_down, steps))))
 
 
 def _up_and_down(parts: Sequence[StepPart]) -> UpAndDown | None:
-    """The change of a step from its way up to its way down; None without both.
+    """The change of a step from its way up to its way down, by its judged parts; None without both.
 
     By its usual requests where some were slow.
     """
-    up_parts = [part for part in parts if not part.down]
-    down_parts = [part for part in parts if part.down]
+    sound = [part for part in judged(parts) if part.sound]
+    up_parts = [part for part in sound if not part.down]
+    down_parts = [part for part in sound if part.down]
     if not up_parts or not down_parts:
         return None
     seconds = _middle(down_parts) - _middle(up_parts)
@@ -236,13 +392,13 @@ def _up_and_down(parts: Sequence[StepPart]) -> UpAndDown | None:
     first, second = together(up_parts), together(down_parts)
     if first.per_s <= 0 or second.per_s <= 0:
         return None
-    error = math.hypot(_error(first), _error(second))
+    error = math.hypot(first.error, second.error)
     return UpAndDown(seconds, math.log(second.per_s / first.per_s), error)
 
 
 def _tail(parts: Iterable[StepPart]) -> Tail:
     """The slow requests of several parts together."""
-    return tails.joined([part.tail for part in parts])
+    return joined_tails([part.tail for part in parts])
 
 
 def _middle(parts: Sequence[StepPart]) -> float:
@@ -262,7 +418,7 @@ def _with_tails(
     tail = _tail(itertools.chain.from_iterable(pair.second for pair in pairs))
     if not (base.slow or tail.slow) or not base.usual or not tail.usual:
         return plain
-    slowed, slowed_more = tails.slowdowns(base, tail, wider * _NORMAL)
+    slowed, slowed_more = slowdowns(base, tail, wider * _NORMAL)
     usual = math.log(second / tail.usual_s * base.usual_s / first)
     log_ratio = usual + slowed.value - slowed_more.value
     errors = [wider * t95(max(1, each.usual - 1)) * each.error for each in (base, tail)]
@@ -290,9 +446,7 @@ def _with_both_ways(whole: Ratio, pairs: Sequence[_Pair], per_s: float, more: fl
     gap = abs(down - up - explained) / 2.0
     log_ratio = math.log(whole.value)
     low, high = math.exp(log_ratio - gap), power(log_ratio + gap)
-    widened_by = whole.widened_by
-    if low < whole.low or high > whole.high:
-        widened_by = WAYS
+    widened_by = WAYS if low < whole.low or high > whole.high else whole.widened_by
     return replace(
         whole,
         low=min(whole.low, low),
@@ -318,6 +472,4 @@ def _log_ratio(pair: _Pair, slow: bool) -> float:
             first, second = pair.first[0].workers, pair.second[0].workers
             return math.log(second / more.usual_s * base.usual_s / first)
     base_rate, rate = together(pair.first).per_s, together(pair.second).per_s
-    if rate > 0 and base_rate > 0:
-        return math.log(rate / base_rate)
-    return 0.0
+    return math.log(rate / base_rate) if rate > 0 and base_rate > 0 else 0.0

@@ -1,87 +1,163 @@
-"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike."""
+"""The whole evaluation of a run's records as one value; pure, so stored runs are judged alike.
+
+Failed requests are grouped by common traits, so that a thousand failures read as three lines. No
+verdict depends on the figures of the load beside a validation.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, ClassVar
 
-from scaletest.analysis import failures
-from scaletest.analysis.background import BackgroundStep, summarise_background
-from scaletest.analysis.busy_machine import busy_before
-from scaletest.analysis.cause import Causes
-from scaletest.analysis.causes import attribute
-from scaletest.analysis.device_sharing import Sharing, sharing
+from scaletest.analysis.causes import Causes, attribute
 from scaletest.analysis.evidence import supported
-from scaletest.analysis.failures import FailureGroup
-from scaletest.analysis.growth import Growth, growth
-from scaletest.analysis.interference import Interference, interferences
-from scaletest.analysis.judge import failed_doubling, judge
-from scaletest.analysis.law import Choice
-from scaletest.analysis.law_interval import Chance
+from scaletest.analysis.growth import Growth, Sharing, growth, sharing
+from scaletest.analysis.interference import Interference, busy_before, interferences
+from scaletest.analysis.judge import changed_evenly, failed_doubling, judge, warnings
+from scaletest.analysis.law import Chance, Choice
+from scaletest.analysis.percentiles import Distribution, summary
 from scaletest.analysis.resources import StepResources, began, resources
-from scaletest.analysis.run_warnings import changed_evenly, warnings
-from scaletest.analysis.steps import Rows, Step, course_of, summarise
+from scaletest.analysis.steps import Rows, Step, course_of, failed, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
-from scaletest.model import Measurement, NodeSample, Plan, Record, Verdict, VerdictKind
-from scaletest.model.wire import SCHEMA_VERSION
+from scaletest.analysis.throughput import Throughput, ends_of, throughput
+from scaletest.model import Background, Measurement, NodeSample, Plan, Record, Verdict, VerdictKind
+from scaletest.model.declared import VERSIONED, Count, Positive, Written, called, flat
+
+MOST_GROUPS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """The result of a validation. elapsed_s: wall seconds of the whole run.
+class FailureGroup(Written):
+    """Requests that failed alike."""
 
-    trend_per_s: by which part of its speed the machine changed every second of a mirrored run; 0
-    where none is certain. causes: what limits it; None where no request reports where its time
-    went. resources: of the steps that have samples of nodes; disturbed: disturbances of the run, by
-    these. noticed: warnings from before the run.
+    outcome: str
+    reason: str
+    exit_code: int | None
+    error: str
+    node: str
+    device: str
+    count: Positive
+    first_s: Annotated[float, "when the first of them ended, on Redis's clock; 0 when none began"]
+    last_s: Annotated[float, "Redis seconds of the first and the last failure, 0 when none began."]
+
+
+def group(records: Iterable[Record]) -> list[FailureGroup]:
+    """Groups by outcome, reason, exit code, error, node and device; largest first, at most 100."""
+    times_by_key: dict[tuple[str, str, int | None, str, str, str], list[float]] = {}
+    for record in records:
+        reply = record.reply
+        if not record.ok:
+            key = (
+                reply.outcome.value,
+                reply.reason.value,
+                reply.exit_code,
+                reply.error,
+                reply.node,
+                reply.device,
+            )
+            times_by_key.setdefault(key, []).append(reply.ended_s)
+    groups = [
+        FailureGroup(outcome, reason, code, error, node, device, len(times), min(times), max(times))
+        for (outcome, reason, code, error, node, device), times in times_by_key.items()
+    ]
+    return sorted(groups, key=lambda group: (-group.count, group.error))[:MOST_GROUPS]
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundStep(Written):
+    """One background queue during one measurement of a step. Times of successful requests in
+    seconds.
     """
 
-    plan: Plan
-    steps: list[Step]
-    growth: Growth
-    thresholds: tuple[ThresholdResult, ...]
-    failures: list[FailureGroup]
-    background: list[BackgroundStep]
-    warnings: list[str]
+    name: str
+    workers: Annotated[Positive, "of the validated queue"]
+    repeat: Annotated[Count, "as in the steps"]
+    throughput: Annotated[Throughput, flat()]
+    failures: Count
+    wait: Annotated[Distribution, called("wait_s"), "from enqueued to started"]
+    run: Annotated[Distribution, called("run_s"), "run time"]
+
+
+def queue_of(plan: Plan, background: Background) -> str:
+    """The queue of a background load: the queue of the run and its name."""
+    return f"{plan.queue}-{background.name}"
+
+
+def summarise_background(
+    plan: Plan, measurements: Sequence[Measurement], records: Sequence[Record]
+) -> list[BackgroundStep]:
+    """One BackgroundStep for every background queue and measurement, in the order of both."""
+    steps = []
+    for background in plan.background:
+        queue = queue_of(plan, background)
+        for measurement in measurements:
+            own = [
+                record
+                for record in records
+                if record.queue == queue and (record.step, record.repeat) == measurement.key
+            ]
+            good = [record for record in own if record.ok]
+            steps.append(
+                BackgroundStep(
+                    name=background.name,
+                    workers=measurement.workers,
+                    repeat=measurement.repeat,
+                    throughput=throughput(ends_of(own), background.workers),
+                    failures=sum(failed(record) for record in own),
+                    wait=summary(record.reply.wait_s for record in good),
+                    run=summary(record.reply.run_s for record in good),
+                )
+            )
+    return steps
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation(Written):
+    """The result of a validation."""
+
+    constants: ClassVar = {**VERSIONED, "kind": "validation"}
+
+    plan: Annotated[Plan, "the plan of the run"]
+    steps: Annotated[list[Step], "one step for every number of workers that was measured"]
+    growth: Annotated[Growth, flat()]
+    thresholds: Annotated[
+        tuple[ThresholdResult, ...], "further conditions of a PASS, in the plan's order"
+    ]
+    failures: Annotated[
+        list[FailureGroup], "failed requests that have all of this in common, most first"
+    ]
+    background: Annotated[
+        list[BackgroundStep], "the plan's other queues, in every measurement of a step"
+    ]
+    warnings: Annotated[list[str], "remarks that do not change the verdict"]
     verdict: Verdict
-    interrupted: str
-    elapsed_s: float
-    sharing: Sharing | None = None
-    trend_per_s: float = 0.0
-    causes: Causes | None = None
-    resources: Sequence[StepResources] = ()
-    disturbed: Sequence[Interference] = ()
-    noticed: Sequence[str] = ()
+    interrupted: Annotated[str, "what ended the run early; empty when nothing did"]
+    elapsed_s: Annotated[float, "wall seconds of the whole run"]
+    sharing: Annotated[
+        Sharing | None, "null unless the run compares numbers of workers per device"
+    ] = None
+    trend_per_s: Annotated[
+        float, "relative change of the machine's speed per second, in a mirrored run"
+    ] = 0.0
+    causes: Annotated[
+        Causes | None, "what keeps throughput from growing; null where no requests were sampled"
+    ] = None
+    resources: Annotated[
+        Sequence[StepResources], "use of the nodes while a step was measured; empty without samples"
+    ] = ()
+    disturbed: Annotated[
+        Sequence[Interference],
+        called("interference"),
+        "disturbances of the run from outside, in the order of time",
+    ] = ()
+    noticed: Annotated[Sequence[str], "the warnings from before the run"] = ()
 
     @property
     def law(self) -> Choice | None:
         """The law of growth; None for fewer than four steps."""
         return self.growth.choice
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, schema version 1."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "validation",
-            "plan": self.plan.to_dict(),
-            "steps": [step.to_dict() for step in self.steps],
-            **self.growth.to_dict(),
-            "sharing": self.sharing.to_dict() if self.sharing else None,
-            "thresholds": [threshold.to_dict() for threshold in self.thresholds],
-            "failures": [group.to_dict() for group in self.failures],
-            "background": [step.to_dict() for step in self.background],
-            "warnings": self.warnings,
-            "noticed": list(self.noticed),
-            "verdict": self.verdict.to_dict(),
-            "interrupted": self.interrupted,
-            "elapsed_s": self.elapsed_s,
-            "trend_per_s": self.trend_per_s,
-            "causes": self.causes.to_dict() if self.causes else None,
-            "resources": [step.to_dict() for step in self.resources],
-            "interference": [spell.to_dict() for spell in self.disturbed],
-        }
 
 
 def evaluate(
@@ -124,7 +200,7 @@ def evaluate(
         steps=steps,
         growth=grown,
         thresholds=thresholds,
-        failures=failures.group(itertools.chain.from_iterable(records.values())),
+        failures=group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
         warnings=[
             *before,

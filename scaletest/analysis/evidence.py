@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from scaletest.analysis.cause import Cause, Causes
 from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, cause_sentence, seconds_text
-from scaletest.analysis.node_text import cores_text, differing, on_node
-from scaletest.analysis.resources import NodeResource, StepResources
+from scaletest.analysis.causes import Cause, Causes
+from scaletest.analysis.resources import NodeResource, StepResources, cores_text, differing, on_node
 from scaletest.model import State
-from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
+from scaletest.model.measurement import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
 
 # A resource is full from the first part of its time on, and has room below the second.
 FULL, ROOM = 0.9, 0.5
@@ -62,18 +62,12 @@ class ComparedResources:
 
     def was(self, figure: Callable[[StepResources], float | None]) -> float | None:
         """A figure of the first step."""
-        if self.before:
-            return figure(self.before)
-        return None
+        return figure(self.before) if self.before else None
 
     def earlier(self, kind: str, place: NodeResource) -> float | None:
         """The part of the time in which a disk or a device was busy in the first step."""
-        same = None
-        if self.before:
-            same = self.before.place(kind, place.node, place.name)
-        if same:
-            return same.figures.get("busy")
-        return None
+        same = self.before.place(kind, place.node, place.name) if self.before else None
+        return same.figures.get("busy") if same else None
 
 
 def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None:
@@ -136,14 +130,13 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
     pressure = after.highest(PRESSURE, "cpu_some")
     rest = [*_others(after), *_steal(pair), *_pressure(pair, "cpu_some"), *differing(after.nodes)]
     if not cores or busy is None:
-        return Evidence(tuple(rest), _pressed(pressure))
+        return Evidence(tuple(rest), _confirmed(_pressed(pressure)))
     taken = (busy + stolen) / cores
+    line = _busy_line(pair, busy, cores)
     if taken < ROOM and not _one_full(after):
-        line = f"only {cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
         remedy = "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit"
-        return Evidence((line, *rest), False, remedy)
-    line = f"{cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
-    full = True if taken >= FULL or _one_full(after) else _pressed(pressure)
+        return Evidence((f"only {line}", *rest), False, remedy)
+    full = _confirmed(taken >= FULL or _one_full(after) or _pressed(pressure))
     own = after.requests_cpu
     if own is not None and own < busy - own and _others(after):
         others, *rest = rest
@@ -152,35 +145,25 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
 
 
 def _throttled(pair: ComparedResources, _: str) -> Evidence:
-    limit, part = (
-        pair.after.highest(CONTAINER, "cpu_limit"),
-        pair.after.highest(CONTAINER, "throttled_periods"),
+    part, limit, used = (
+        pair.after.highest(CONTAINER, name)
+        for name in ("throttled_periods", "cpu_limit", "cpu_used")
     )
-    used = pair.after.highest(CONTAINER, "cpu_used")
     if part is None:
         return Evidence()
-    bound = "" if limit is None else f"limit is {_cores(limit)}, "
-    lines = [
-        f"the container's {bound}throttled in {part:.0%} of its"
-        f" periods{_before(pair, _periods, _share)}"
-    ]
-    if not bound:
-        lines = [
-            f"the container is throttled in {part:.0%} of its"
-            f" periods{_before(pair, _periods, _share)}"
-        ]
+    container = " is" if limit is None else f"'s limit is {_cores(limit)},"
+    before = _before(pair.was(lambda step: step.highest(CONTAINER, "throttled_periods")))
+    lines = [f"the container{container} throttled in {part:.0%} of its periods{before}"]
     lines += [] if used is None else [f"it uses {_cores(used)}"]
-    return Evidence(tuple(lines), _between(part, THROTTLED, UNTHROTTLED))
+    return Evidence(tuple(lines), _confirmed(part >= THROTTLED, part < UNTHROTTLED))
 
 
 def _disk(pair: ComparedResources, _: str) -> Evidence:
     disk, pressure = pair.after.busiest(DISK), pair.after.highest(PRESSURE, "io_some")
     rest = _pressure(pair, "io_some")
     if disk is None:
-        return Evidence(tuple(rest), _pressed(pressure))
-    busy = disk.figures["busy"]
-    was = pair.earlier(DISK, disk)
-    earlier = "" if was is None else f" ({was:.0%} before)"
+        return Evidence(tuple(rest), _confirmed(_pressed(pressure)))
+    busy, earlier = disk.figures["busy"], _before(pair.earlier(DISK, disk))
     place = f"{disk.name}{on_node(disk.node, pair.after)}"
     moved = [
         f"{_bytes(disk.figures[name])} {name}"
@@ -195,16 +178,14 @@ def _disk(pair: ComparedResources, _: str) -> Evidence:
         return Evidence(
             (line, *rest), False, "look for a network file system, or a lock of the file system"
         )
-    full = True if busy >= DISK_FULL else _pressed(pressure)
-    return Evidence((f"{place} is busy for {busy:.0%} of the time{earlier}", *rest), full or None)
+    full = _confirmed(busy >= DISK_FULL or _pressed(pressure))
+    return Evidence((f"{place} is busy for {busy:.0%} of the time{earlier}", *rest), full)
 
 
 def _memory(pair: ComparedResources, _: str) -> Evidence:
     after = pair.after
-    pressure, reclaims = (
-        after.highest(PRESSURE, "memory_some"),
-        after.highest(CONTAINER, "reclaims"),
-    )
+    pressure = after.highest(PRESSURE, "memory_some")
+    reclaims = after.highest(CONTAINER, "reclaims")
     swap = [after.highest(MEMORY, name) for name in ("swap_in", "swap_out")]
     lines = _pressure(pair, "memory_some")
     if reclaims:
@@ -214,9 +195,9 @@ def _memory(pair: ComparedResources, _: str) -> Evidence:
     if any(swap):
         lines.append(f"swap: {_bytes(swap[0] or 0.0)} in, {_bytes(swap[1] or 0.0)} out")
     lines += _used_memory(after)
-    signs = [pressure is not None and pressure >= PRESSED, bool(reclaims), any(swap)]
     calm = pressure is not None and pressure < UNPRESSED and reclaims == 0 and swap == [0.0, 0.0]
-    return Evidence(tuple(lines), True if any(signs) else _no(calm))
+    busy = _pressed(pressure) or bool(reclaims) or any(swap)
+    return Evidence(tuple(lines), _confirmed(busy, calm))
 
 
 def _used_memory(step: StepResources) -> list[str]:
@@ -231,9 +212,7 @@ def _network(pair: ComparedResources, _: str) -> Evidence:
 
     Nothing of the peer is measured.
     """
-    links = []
-    for link in pair.after.places(NETWORK):
-        links += [(link, rate, speed) for rate, speed in _link(link)]
+    links = list(chain.from_iterable(map(_ways, pair.after.places(NETWORK))))
     if not links:
         return Evidence()
     place, rate, speed = max(links, key=lambda link: link[1] / link[2])
@@ -253,26 +232,20 @@ def _device(pair: ComparedResources, named: str) -> Evidence:
     places = pair.after.places(DEVICE)
     own = [place for place in places if place.name == named] or places
     busy = [place for place in own if "busy" in place.figures]
-    slow: list[str] = []
-    for place in own:
-        slow += _slow_device(place, places, pair.after)
+    slow = list(chain.from_iterable(_slow_device(place, places, pair.after) for place in own))
     if not busy:
-        return Evidence(tuple(slow), True if slow else None, SLOW_REMEDY if slow else "")
+        return Evidence(tuple(slow), _confirmed(bool(slow)), SLOW_REMEDY if slow else "")
     device = max(busy, key=lambda place: place.figures["busy"])
-    part, was = device.figures["busy"], pair.earlier(DEVICE, device)
-    earlier = "" if was is None else f" ({was:.0%} before)"
+    part, earlier = device.figures["busy"], _before(pair.earlier(DEVICE, device))
+    only = "only " if part < ROOM and not slow else ""
     where = f"{device.name}{on_node(device.node, pair.after)}"
+    line = f"{where} is busy for {only}{part:.0%} of the time{earlier}"
     if slow:
-        return Evidence(
-            (*slow, f"{where} is busy for {part:.0%} of the time{earlier}"), True, SLOW_REMEDY
-        )
-    if part < ROOM:
-        line = f"{where} is busy for only {part:.0%} of the time{earlier}"
-        return Evidence(
-            (line,), False, "look for a lock in its driver, and for copies to and from the device"
-        )
-    line = f"{where} is busy for {part:.0%} of the time{earlier}"
-    return Evidence((line, *_device_memory(device)), True if part >= FULL else None)
+        return Evidence((*slow, line), True, SLOW_REMEDY)
+    if only:
+        remedy = "look for a lock in its driver, and for copies to and from the device"
+        return Evidence((line,), False, remedy)
+    return Evidence((line, *_device_memory(device)), _confirmed(part >= FULL))
 
 
 SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
@@ -313,10 +286,8 @@ def _device_memory(device: NodeResource) -> list[str]:
 
 def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
     """Why equal work may need more CPU seconds: slower clocks, or cores taken by a hypervisor."""
-    clock, was = (
-        pair.after.lowest(CPU, "frequency"),
-        pair.was(lambda step: step.lowest(CPU, "frequency")),
-    )
+    clock = pair.after.lowest(CPU, "frequency")
+    was = pair.was(lambda step: step.lowest(CPU, "frequency"))
     stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
     heat = pair.after.highest(CPU, "heat_throttled")
     lines, signs = [], []
@@ -336,7 +307,7 @@ def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
         return Evidence(tuple(lines), True, signs[0])
     busy = pair.after.cores_busy
     if cores and busy is not None:
-        lines.append(f"{cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}")
+        lines.append(_busy_line(pair, busy, cores))
     if clock is not None and stolen is not None:
         lines.append(
             "clocks and steal did not change: caches, memory bandwidth or hyper-threads are left"
@@ -349,8 +320,7 @@ def _gap(pair: ComparedResources, _: str) -> Evidence:
     cores, busy = pair.after.cores, pair.after.cores_busy
     if not cores or busy is None:
         return Evidence()
-    line = f"{cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
-    return Evidence((line,), True if busy >= FULL * cores else None)
+    return Evidence((_busy_line(pair, busy, cores),), _confirmed(busy >= FULL * cores))
 
 
 EVIDENCE: dict[str, Callable[[ComparedResources, str], Evidence]] = {
@@ -383,25 +353,24 @@ def _one_full(step: StepResources) -> bool:
     """Whether all cores of one of the nodes are busy, which makes its requests wait."""
     for node in step.nodes:
         busy, cores = node.cores_busy, node.value(CPU, "cores")
-        if busy is not None and cores:
-            stolen = node.value(CPU, "steal") or 0.0
-            if busy + stolen >= FULL * cores:
-                return True
+        stolen = node.value(CPU, "steal") or 0.0
+        if busy is not None and cores and busy + stolen >= FULL * cores:
+            return True
     return False
 
 
-def _link(place: NodeResource) -> list[tuple[float, float]]:
-    """The bytes/s of a network each way, with its speed; nothing where the speed is unknown."""
+def _ways(place: NodeResource) -> list[tuple[NodeResource, float, float]]:
+    """A network with its bytes/s each way, and its speed; nothing where the speed is unknown."""
     speed = place.figures.get("speed")
     ways = (place.figures.get(name) for name in ("received", "sent"))
-    return [(rate, speed) for rate in ways if rate is not None and speed]
+    return [(place, rate, speed) for rate in ways if rate is not None and speed]
 
 
 def _steal(pair: ComparedResources) -> list[str]:
     stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
     if stolen is None or not cores or stolen < STOLEN * cores:
         return []
-    was = _before(pair, lambda step: step.total(CPU, "steal"), _decimal)
+    was = _before(pair.was(lambda step: step.total(CPU, "steal")), ".1f")
     return [f"the hypervisor takes {cores_text(stolen, cores)}{was}"]
 
 
@@ -417,62 +386,33 @@ def _pressure(pair: ComparedResources, figure: str) -> list[str]:
     part = pair.after.highest(PRESSURE, figure)
     if part is None:
         return []
-    return [
-        f"pressure {part:.0%}{_before(pair, lambda step: step.highest(PRESSURE, figure), _share)}"
-    ]
+    return [f"pressure {part:.0%}{_before(pair.was(lambda step: step.highest(PRESSURE, figure)))}"]
 
 
-def _pressed(pressure: float | None) -> bool | None:
-    """True for high pressure. Low pressure alone is not evidence against a resource: None."""
-    if pressure is not None and pressure >= PRESSED:
+def _pressed(pressure: float | None) -> bool:
+    """Whether pressure is high. Low pressure alone is not evidence against a resource."""
+    return pressure is not None and pressure >= PRESSED
+
+
+def _confirmed(busy: bool, idle: bool = False) -> bool | None:
+    """Whether a cause is confirmed: True for a busy resource, False for an idle one, else None."""
+    if busy:
         return True
-    return None
+    return False if idle else None
 
 
-def _between(part: float, yes: float, no: float) -> bool | None:
-    if part >= yes:
-        return True
-    return _no(part < no)
+def _busy_line(pair: ComparedResources, busy: float, cores: float) -> str:
+    was = pair.was(lambda step: step.cores_busy)
+    return f"{cores_text(busy, cores)} are busy{_before(was, '.1f')}"
 
 
-def _no(contradicted: bool) -> bool | None:
-    if contradicted:
-        return False
-    return None
-
-
-def _before(
-    pair: ComparedResources,
-    figure: Callable[[StepResources], float | None],
-    text: Callable[[float], str],
-) -> str:
-    """The figure in the first step, in brackets; "" where it is unknown."""
-    was = pair.was(figure)
-    if was is None:
-        return ""
-    return f" ({text(was)} before)"
-
-
-def _cores_busy(step: StepResources) -> float | None:
-    return step.cores_busy
-
-
-def _periods(step: StepResources) -> float | None:
-    return step.highest(CONTAINER, "throttled_periods")
-
-
-def _decimal(figure: float) -> str:
-    return f"{figure:.1f}"
-
-
-def _share(part: float) -> str:
-    return f"{part:.0%}"
+def _before(was: float | None, form: str = ".0%") -> str:
+    """A figure of the first step, in brackets; "" where it is unknown."""
+    return "" if was is None else f" ({was:{form}} before)"
 
 
 def _cores(count: float) -> str:
-    if count == 1:
-        return "1 core"
-    return f"{count:.3g} cores"
+    return "1 core" if count == 1 else f"{count:.3g} cores"
 
 
 def _bytes(per_s: float) -> str:

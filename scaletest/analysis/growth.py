@@ -1,22 +1,56 @@
-"""Growth of throughput with the workers: law, intervals, peak, knees and serial fraction."""
+"""Growth of throughput with the workers, and how many workers should share one device.
+
+How many workers should share one device? The least number that is not worse than the best one.
+
+The step with the highest throughput leads. Another is worse when the interval of its throughput
+over the leader's lies below 1. Each of the m - 1 comparisons may be wrong in 5 % / (m - 1) of all
+runs (Bonferroni). The best number is the least that is not worse: with fewer workers a device has
+memory left, and each request is done sooner. A number may be not worse only since it was measured
+too imprecisely, so all such numbers are named, and where the best might do less than 90 % of what
+another does, nothing is decided.
+
+The intervals are two-sided, so that all of them hold together in 95 %, and the leader may lead by
+chance: of two equal numbers either may be called worse. The least number that truly does most is
+kept in 97.5 % of all runs.
+
+A step with failed requests beyond the plan's tolerance, or one that may not be judged, is no
+candidate.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
-from scaletest.analysis.doubling import StepPart, judged
-from scaletest.analysis.knee import Knee, knees
-from scaletest.analysis.law import Choice, Point, choose
-from scaletest.analysis.law_coefficients import coefficients
-from scaletest.analysis.law_interval import Chance, LawInterval, law_interval
-from scaletest.analysis.law_requirements import MissingPoints, lacking
-from scaletest.analysis.peak import Peak, find_peak
-from scaletest.analysis.scaling import MeasuredThroughput, Scaled, scaling
-from scaletest.analysis.serial_fraction import SerialTrend, serial_trend
+from scaletest.analysis.cause_text import workers_text
+from scaletest.analysis.estimate import Estimate, t95, t_quantile, welch, within
+from scaletest.analysis.law import (
+    Chance,
+    Choice,
+    LawInterval,
+    MissingPoints,
+    Point,
+    choose,
+    coefficients,
+    lacking,
+    law_interval,
+)
+from scaletest.analysis.scaling import (
+    Knee,
+    MeasuredThroughput,
+    Peak,
+    Scaled,
+    SerialTrend,
+    find_peak,
+    knees,
+    scaling,
+    serial_trend,
+)
 from scaletest.analysis.steps import Step
-from scaletest.analysis.student_t import t95
+from scaletest.model import Plan
+from scaletest.model.declared import INNER, Positive, Written, called, flat
 
 _NORMAL = t95(1e9)
 # Steps of one run differ by this relative standard deviation for reasons that no interval within a
@@ -27,38 +61,45 @@ SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
-    """How throughput grows.
+class DescribedLaw:
+    """The law of a run with its intervals."""
 
-    choice: the law, None where there are too few steps for two laws; lacking: the points that the
-    other laws need. coefficients: (low, value, high) of contention and coherency, also where
-    another law was chosen.
-    """
+    choice: Annotated[Choice, flat()]
+    intervals: LawInterval | None
 
-    choice: Choice | None
-    interval: LawInterval | None
-    lacking: dict[str, MissingPoints]
+
+@dataclass(frozen=True, slots=True)
+class Growth(Written):
+    """How throughput grows."""
+
+    choice: Annotated[
+        Choice | None, INNER, "the law, None where there are too few steps for two laws"
+    ]
+    interval: Annotated[LawInterval | None, INNER]
+    lacking: Annotated[dict[str, MissingPoints], INNER, "the points that the other laws need."]
     peak: Peak
-    knees: tuple[Knee, ...]
+    knees: Annotated[tuple[Knee, ...], "where more workers bring less, by three definitions"]
     scaling: list[Scaled]
-    serial: SerialTrend
-    coefficients: dict[str, tuple[float, float, float]]
+    serial: Annotated[SerialTrend, called("serial_fraction")]
+    coefficients: Annotated[
+        dict[str, tuple[float, float, float]],
+        INNER,
+        "(low, value, high) of contention and coherency, also where another law was chosen.",
+    ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        law = None
-        if self.choice:
-            law = {**self.choice.to_dict(), "intervals": None}
-            if self.interval:
-                law["intervals"] = self.interval.to_dict()
-        return {
-            "law": law,
-            "lacking": {name: lack.remedy for name, lack in self.lacking.items()},
-            "peak": self.peak.to_dict(),
-            "knees": [knee.to_dict() for knee in self.knees],
-            "scaling": [step.to_dict() for step in self.scaling],
-            "serial_fraction": self.serial.to_dict(),
-        }
+    @property
+    def law(self) -> Annotated[DescribedLaw | None, ""]:
+        """The law with its intervals."""
+        return DescribedLaw(self.choice, self.interval) if self.choice else None
+
+    @property
+    def remedies(
+        self,
+    ) -> Annotated[
+        dict[str, str], called("lacking"), "by law: measurements that are missing to fit it"
+    ]:
+        """The measurements that are missing to fit each of the other laws."""
+        return {name: missing.remedy for name, missing in self.lacking.items()}
 
 
 def growth(steps: Sequence[Step], chance: Chance) -> Growth:
@@ -102,10 +143,111 @@ def _points(steps: Sequence[Step]) -> tuple[list[Point], list[float]]:
     """Points (workers, requests/s) for a law, and the relative half-width of each."""
     points, widths = [], []
     for step in steps:
-        parts: Sequence[StepPart] = step.parts
-        if step.mirrored:
-            parts = judged(parts)
-        for part in parts:
+        for part in step.judged_parts:
             points.append((float(step.level), part.throughput.per_s))
             widths.append(part.throughput.relative)
     return points, widths
+
+
+FAMILY_ERROR = 0.05
+# Share of throughput that the best number may lose against another, by the intervals' ends.
+MOST_LOST = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Written):
+    """One number of workers on each device."""
+
+    per_device: Positive
+    relative: Annotated[
+        Estimate | None, "throughput over that of the leader; the intervals hold together at 95 %"
+    ]
+    worse: Annotated[bool, "whether the interval lies below 1"]
+    excluded: Annotated[str, "why it is no candidate; empty when it is one"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing(Written):
+    """The best number of workers on each device."""
+
+    description = "null unless the run compares numbers of workers per device"
+
+    devices: Positive
+    best: Annotated[
+        Positive | None, "the least number of workers per device that is not worse than the leader"
+    ]
+    leader: Annotated[Positive | None, "the number with the highest throughput"]
+    equals: Annotated[tuple[int, ...], "all that do not differ from the leader beyond chance"]
+    candidates: tuple[Candidate, ...]
+    sentence: str
+
+    @property
+    def vague(self) -> str:
+        """Why the best number is too uncertain to rely on; "" when it is not, or there is none."""
+        for candidate in self.candidates:
+            relative = candidate.relative
+            if not relative or candidate.per_device not in self.equals:
+                continue
+            too_low = candidate.per_device == self.best and relative.low < 1 - MOST_LOST
+            if too_low or relative.high > 1 / (1 - MOST_LOST):
+                between = f"between {relative.low:.0%} and {relative.high:.0%}"
+                return (
+                    f"{candidate.per_device} workers on each device do {between} of what"
+                    f" {self.leader} do, which is too imprecise to call a number best"
+                )
+        return ""
+
+
+def sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
+    """The best number of workers per device; None for a run that compares no such numbers."""
+    if not plan.compares:
+        return None
+    reasons = {step.per_device: _excluded(plan, step) for step in steps}
+    candidates = {number: Candidate(number, None, False, why) for number, why in reasons.items()}
+    able = [step for step in steps if not reasons[step.per_device]]
+    if not able:
+        sentence = "no step may be judged, so no number is best"
+        return Sharing(plan.devices, None, None, (), tuple(candidates.values()), sentence)
+    leader = max(able, key=lambda step: step.throughput.per_s)
+    candidates |= {step.per_device: _compared(step, leader, len(able) - 1) for step in able}
+    rows = tuple(candidates.values())
+    equals = tuple(row.per_device for row in rows if not (row.worse or row.excluded))
+    sentence = _sentence(equals, leader, plan)
+    return Sharing(plan.devices, equals[0], leader.per_device, equals, rows, sentence)
+
+
+def _excluded(plan: Plan, step: Step) -> str:
+    if step.failures > plan.tolerate_failures:
+        memory = f", {step.memory_hits} at the memory limit" if step.memory_hits else ""
+        return f"{step.failures} requests failed{memory}"
+    if step.sound:
+        return ""
+    return "not steady, or too few requests to tell"
+
+
+def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
+    """A candidate by the ratio of its throughput to the leader's. comparisons: of the whole run."""
+    if step is leader:
+        return Candidate(step.per_device, Estimate(1.0, 1.0, 1.0), False)
+    errors = [_error(step), _error(leader)]
+    freedom = welch(errors, [step.throughput.freedom, leader.throughput.freedom])
+    spread = t_quantile(1 - FAMILY_ERROR / (2 * comparisons), freedom) * math.hypot(*errors)
+    estimate = within(step.throughput.per_s / leader.throughput.per_s, spread)
+    return Candidate(step.per_device, estimate, estimate.high < 1.0)
+
+
+def _error(step: Step) -> float:
+    """Relative standard error of a step's throughput, with what one run alone cannot show."""
+    return math.hypot(step.throughput.error, 0.0 if step.between else UNSEEN)
+
+
+def _sentence(equals: Sequence[int], leader: Step, plan: Plan) -> str:
+    best = f"{workers_text(equals[0])} on each device"
+    if len(equals) == 1:
+        return f"{best}: every other number does less"
+    others = ", ".join(map(str, equals[1:]))
+    sharper = "more --repeats" if plan.repeats > 1 else f"--precision {plan.precision / 2:g}"
+    most = "it did most"
+    if leader.per_device != equals[0]:
+        most = f"most was measured with {leader.per_device}"
+    return f"{best}: {most}, but {others} may do as much ({sharper} would separate them)"

@@ -1,4 +1,11 @@
-"""Disturbances of a run from outside, by the samples of its nodes: their kind, place and time.
+"""Disturbances from outside, before and during a run, by the samples of its nodes.
+
+Before a run: whether a machine is busy: other programs, pressure, steal and heat distort a run.
+
+A figure counts when every sample before the first request shows it, since programs that start take
+a core for a moment.
+
+During a run:
 
 Other programs: the cores that are busy beyond the CPU time that the requests themselves used. A
 request reports its CPU seconds as a whole, not when it used them, so only cores beyond the CPU time
@@ -10,17 +17,107 @@ only cores beyond the usual number of the same measurement count.
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
-from scaletest.analysis.node_text import clock_text, cores_text
+from scaletest.analysis.resources import clock_text, cores_text, samples_by_node
 from scaletest.analysis.steps import Rows, Step
 from scaletest.model import Record, Reply
-from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
+from scaletest.model.declared import Written, choice
+from scaletest.model.measurement import CPU, DEVICE, PRESSURE, NodeSample
+
+# Parts of the cores that other programs may use, or a hypervisor take, without a warning.
+BUSY_PART, STOLEN_PART = 0.25, 0.05
+# Threads that run or wait for a core over cores, in the last minute.
+LOAD = 1.0
+# Part of the time in which some thread waits for a CPU; less happens on machines that are not busy.
+CPU_PRESSED = 0.2
+# Pressures that count even without other signs, with their names in texts and limits. Workers that
+# start read files and wait for some of them.
+PRESSED = {"memory_some": ("memory", 0.25), "io_some": ("disks", 0.5)}
+# A single sample may lie where a worker starts.
+LEAST_SAMPLES = 2
+REMEDY = "end the other programs there, or wait for them"
+Resources = Mapping[str, Mapping[str, float]]
+
+
+def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[str]:
+    """A warning that names what kept a machine busy; none for an idle one.
+
+    Readers see it during the run and after it.
+
+    resources: as in a sample, of about a second before the load; own_cores: cores that the tester
+    itself used of them. where: "" for this machine, else such as " on node-a".
+    """
+    cpu, pressure = resources.get(CPU, {}), resources.get(PRESSURE, {})
+    signs = _cpu_signs(cpu, pressure, own_cores)
+    if cpu.get("heat_throttled"):
+        signs.append(f"heat lowered a CPU's clock {cpu['heat_throttled']:.1f} times a second")
+    signs += [
+        f"the pressure on {name} was {pressure[figure]:.0%}"
+        for figure, (name, most) in PRESSED.items()
+        if pressure.get(figure, 0.0) >= most
+    ]
+    for resource, figures in resources.items():
+        kind, _, name = resource.partition(":")
+        if kind == DEVICE and figures.get("throttled"):
+            signs.append(f"heat, power or another limit lowered the clock of {name}")
+    return [f"before the run{where}, {', '.join(signs)}: {REMEDY}"] if signs else []
+
+
+def _cpu_signs(
+    cpu: Mapping[str, float], pressure: Mapping[str, float], own_cores: float
+) -> list[str]:
+    """Signs of other programs and of a hypervisor on the cores; none where cores are unknown."""
+    cores = cpu.get("cores", 0.0)
+    if cores <= 0:
+        return []
+    signs = []
+    foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
+    if foreign >= BUSY_PART * cores:
+        signs.append(f"other programs used {cores_text(foreign, cores)}")
+        if (
+            pressure.get("cpu_some", 0.0) >= CPU_PRESSED
+        ):  # alone it may come from workers that start
+            signs.append(f"the pressure on CPUs was {pressure['cpu_some']:.0%}")
+        if cpu.get("load", 0.0) >= LOAD * cores:  # alone it may come from a program that has ended
+            signs.append(f"the load of the minute before it was {cpu['load']:.1f}")
+    if cpu.get("steal", 0.0) >= STOLEN_PART * cores:
+        signs.append(f"the hypervisor took {cores_text(cpu['steal'], cores)}")
+    return signs
+
+
+def busy_before(samples: Sequence[NodeSample], began_s: float) -> list[str]:
+    """A warning for each node that was busy in every sample before the first request.
+
+    began_s: when the first request started.
+    """
+    before = samples_by_node(sample for sample in samples if sample.at_s <= began_s)
+    lines = []
+    for node, own in sorted(before.items()):
+        if len(own) >= LEAST_SAMPLES:
+            lines += busy(_least(own), where=f" on {node}")
+    return lines
+
+
+def _least(samples: Sequence[NodeSample]) -> dict[str, dict[str, float]]:
+    """The lowest reading of each figure that all samples have; cores do not vary."""
+    least: dict[str, dict[str, float]] = {}
+    for resource, figures in samples[0].resources.items():
+        own = [sample.resources.get(resource, {}) for sample in samples]
+        shared = set(figures).intersection(*own)
+        least[resource] = {figure: _lowest(own, figure) for figure in figures if figure in shared}
+    return least
+
+
+def _lowest(own: Sequence[Mapping[str, float]], figure: str) -> float:
+    return min(figures[figure] for figures in own)
+
 
 # Cores that other programs use: part of all cores, and number of cores, from which they disturb.
 FOREIGN_PART, FOREIGN_CORES = 0.15, 0.25
@@ -35,22 +132,19 @@ SHORTEST_S = 1.5
 LEAST_SPAN_S = 2.0
 RUNS_IN_SPAN = 4.0
 MOST_SPELLS = 8
+KINDS = ("other programs", "steal", "pressure", "heat", "clock", "device")
 
 
 @dataclass(frozen=True, slots=True)
-class Interference:
-    """One disturbance.
+class Interference(Written):
+    """One disturbance."""
 
-    kind: other programs, steal, pressure, heat, clock, device. begin_s, end_s: on Redis's clock.
-    cost: the part of the node that it took, for ranking.
-    """
-
-    kind: str
+    kind: Annotated[str, choice(KINDS), "other programs, steal, pressure, heat, clock, device."]
     node: str
-    begin_s: float
-    end_s: float
-    cost: float
-    text: str
+    begin_s: Annotated[float, "on Redis's clock, as in records"]
+    end_s: Annotated[float, "on Redis's clock."]
+    cost: Annotated[float, "how much of the node it took, a part of 1"]
+    text: Annotated[str, "the disturbance with its figure"]
 
     @property
     def weight(self) -> float:
@@ -58,13 +152,9 @@ class Interference:
         return self.cost * (self.end_s - self.begin_s)
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Annotated[str, "the disturbance with its figure and time"]:
         """A sentence with its time and its figure."""
         return f"from {clock_text(self.begin_s)} to {clock_text(self.end_s)} UTC {self.text}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**asdict(self), "sentence": self.sentence}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +172,23 @@ def interferences(
     steps: Sequence[Step], records: Rows, samples: Sequence[NodeSample]
 ) -> list[Interference]:
     """The disturbances of a run, in the order of time; the costliest where there are too many."""
-    by_node: dict[str, list[NodeSample]] = defaultdict(list)
-    for sample in sorted(samples, key=lambda sample: sample.at_s):
-        by_node[sample.node].append(sample)
-    several = len(by_node) > 1
+    by_node = samples_by_node(samples)
     spells: list[Interference] = []
     for step in steps:
         for measured in step.samples:
             rows = records.get(measured.measurement.key, ())
             last_s = max((record.reply.ended_s for record in rows), default=0.0)
             for node, own in by_node.items():
-                inside = _inside(own, measured.began_s, last_s)
+                began_s = measured.began_s
+                inside = [each for each in own if began_s < _begin(each) and each.at_s < last_s]
                 served = [
                     record for record in rows if record.reply.node == node and record.reply.ended_s
                 ]
                 if served and len(inside) > 1:
-                    where = ""
-                    if several:
-                        where = f" on {node}"
+                    where = f" on {node}" if len(by_node) > 1 else ""
                     spells += _of_node(node, where, inside, served, step.overhead_share)
     costliest = sorted(spells, key=lambda spell: -spell.weight)[:MOST_SPELLS]
     return sorted(costliest, key=lambda spell: spell.begin_s)
-
-
-def _inside(samples: Sequence[NodeSample], begin_s: float, end_s: float) -> list[NodeSample]:
-    """The samples whose whole interval lies in that time."""
-    return [sample for sample in samples if begin_s < _begin(sample) and sample.at_s < end_s]
 
 
 def between(spells: Sequence[Interference], begin_s: float, end_s: float) -> Interference | None:
@@ -177,9 +258,7 @@ def _median(samples: Sequence[NodeSample], resource: str, figure: str) -> float:
     """The usual value of a figure; 0 where no sample has it."""
     readings = [sample.value(resource, figure) for sample in samples]
     known = [reading for reading in readings if reading is not None]
-    if not known:
-        return 0.0
-    return statistics.median(known)
+    return statistics.median(known) if known else 0.0
 
 
 def _foreign(
@@ -221,7 +300,8 @@ def _spans(
         for sample in samples
         if sample.interval_s > 0 and sample.value(CPU, "user") is not None
     ]
-    used_s = [0.0, *itertools.accumulate(_busy_s(sample) for sample in known)]
+    busy_s = (_cores_busy(sample) * sample.interval_s for sample in known)
+    used_s = [0.0, *itertools.accumulate(busy_s)]
     whole_s = [0.0, *itertools.accumulate(sample.interval_s for sample in known)]
     last = 0
     for first, sample in enumerate(known):
@@ -237,11 +317,9 @@ def _begin(sample: NodeSample) -> float:
     return sample.at_s - sample.interval_s
 
 
-def _busy_s(sample: NodeSample) -> float:
-    """CPU seconds of all programs and the kernel in a sample's interval."""
-    return (
-        (sample.value(CPU, "user") or 0.0) + (sample.value(CPU, "system") or 0.0)
-    ) * sample.interval_s
+def _cores_busy(sample: NodeSample) -> float:
+    """Cores of all programs and the kernel."""
+    return (sample.value(CPU, "user") or 0.0) + (sample.value(CPU, "system") or 0.0)
 
 
 class _OwnCpu:
@@ -249,11 +327,9 @@ class _OwnCpu:
 
     def __init__(self, rows: Sequence[Record], rates: Mapping[str, float]) -> None:
         """rates: cores that a request uses, by worker, for requests that do not say it."""
-        used_s = [_cpu_s(record.reply, rates) for record in rows]
-        starts = [record.reply.started_s for record in rows]
-        ends = [record.reply.ended_s for record in rows]
-        self._starts = _Sums(list(zip(starts, used_s, strict=True)))
-        self._ends = _Sums(list(zip(ends, used_s, strict=True)))
+        used = [(record.reply, _cpu_s(record.reply, rates)) for record in rows]
+        self._starts = _Sums((reply.started_s, cpu_s) for reply, cpu_s in used)
+        self._ends = _Sums((reply.ended_s, cpu_s) for reply, cpu_s in used)
 
     def between(self, begin_s: float, end_s: float) -> tuple[float, float]:
         """The fewest and the most cores that requests can have used then."""
@@ -267,7 +343,7 @@ class _OwnCpu:
 class _Sums:
     """Amounts at times, added up."""
 
-    def __init__(self, amounts: Sequence[tuple[float, float]]) -> None:
+    def __init__(self, amounts: Iterable[tuple[float, float]]) -> None:
         ordered = sorted(amounts)
         self._times = [at_s for at_s, _ in ordered]
         self._sums = [0.0, *itertools.accumulate(amount for _, amount in ordered)]
@@ -285,12 +361,8 @@ def _cpu_rates(rows: Sequence[Record]) -> dict[str, float]:
         if record.reply.activity is not None:
             cpu_s[record.reply.worker] += record.reply.activity.cpu_s
             run_s[record.reply.worker] += record.reply.run_s
-    rates = {}
-    for worker, seconds in run_s.items():
-        rates[worker] = 0.0
-        if seconds > 0:
-            rates[worker] = cpu_s[worker] / seconds
-    return rates
+    # requests that took no time used no core
+    return {worker: cpu_s[worker] / (seconds or math.inf) for worker, seconds in run_s.items()}
 
 
 def _cpu_s(reply: Reply, rates: Mapping[str, float]) -> float:

@@ -1,4 +1,6 @@
-"""The verdict of a validation. Pure: the same steps give the same verdict anywhere.
+"""The verdict of a validation and its warnings. Pure: the same steps give the same verdict.
+
+Warnings decide nothing: one line each, with what to do.
 
 A step that was not steady, or has too few requests, can neither pass nor fail a doubling. Too many
 failed requests refute a run although a worker seems to have stopped, or the client to be late: a
@@ -9,33 +11,152 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
-from scaletest.analysis.cause import Causes
 from scaletest.analysis.cause_text import workers_text
-from scaletest.analysis.device_sharing import Sharing
-from scaletest.analysis.doubling import SLOW_REQUESTS, WAYS
-from scaletest.analysis.interference import Interference
-from scaletest.analysis.ratio import Ratio
-from scaletest.analysis.run_warnings import (
-    CHANGES,
-    MOST_OVERHEAD,
-    MOST_TOO_GOOD,
-    disturbance_of,
-    too_good,
-)
+from scaletest.analysis.causes import Causes
+from scaletest.analysis.doubling import SLOW_REQUESTS, WAYS, Ratio
+from scaletest.analysis.growth import Sharing
+from scaletest.analysis.interference import Interference, between
 from scaletest.analysis.steps import MeasuredStep, Step
 from scaletest.analysis.stopping import Stop
-from scaletest.analysis.tails import SLOW
 from scaletest.analysis.thresholds import ThresholdResult, ground_of
-from scaletest.analysis.throughput import least_per_worker, least_total
+from scaletest.analysis.throughput import SLOW, least_per_worker, least_total
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Plan, Verdict, VerdictKind
+
+# Parts of a request's time that the tester may cost: above them a warning, or no verdict.
+WARN_OVERHEAD = 0.02
+MOST_OVERHEAD = 0.10
+# Multiples of the ideal ratio. Above the first it may be a cache or an error of measurement, above
+# the second the workers were not alike.
+WARN_TOO_GOOD, MOST_TOO_GOOD = 1.02, 1.1
+# A group that did this many times as much as another is worth a warning, if the difference exceeds
+# chance (three standard deviations of a count).
+WARN_UNFAIR = 1.25
+# What may slow a machine down for a while, where no samples of its resources say more.
+CHANGES = "thermal throttling, frequency scaling, other programs on the machine"
+POSSIBLE_CAUSES = f"possible causes: {CHANGES}"
+# A machine whose speed changes by less than this part a second changes no visible result.
+LEAST_TREND_PER_S = 0.0001
+
+
+def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> list[str]:
+    """Warnings that decide nothing, one line each, with what to do.
+
+    disturbed: what disturbed the run, in the order of time.
+    """
+    lines = [
+        f"{line}; compare run times by worker and device" for line in too_good(steps, WARN_TOO_GOOD)
+    ]
+    for step in steps:
+        at = workers_text(step.workers)
+        if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
+            overhead = f"the tester costs {step.overhead_share:.0%} of a request's time"
+            lines.append(f"{at}: {overhead}; use longer requests")
+        for measured in step.samples:
+            lines += _unsteady(at, measured, disturbed)
+        lines += _unfair(at, step)
+    return lines + _disturbances(disturbed, "; ".join(lines))
+
+
+def _unfair(at: str, step: Step) -> list[str]:
+    """Warnings about workers, pods, nodes or devices that did very unequal shares of a step."""
+    lines = []
+    for group, fairness in step.fairness.items():
+        most, least = fairness.shares[0], fairness.shares[-1]
+        beyond_chance = most.amount - least.amount > 3.0 * math.sqrt(most.amount)
+        if fairness.ratio > WARN_UNFAIR and beyond_chance:
+            lines.append(
+                f"{at}: {group} {most.name} did {fairness.ratio:.1f} times as much as {least.name};"
+                " compare their run times"
+            )
+    return lines
+
+
+def _disturbances(disturbed: Sequence[Interference], warned: str) -> list[str]:
+    """A line for each kind of disturbance on a node: the costliest, and how many more there were.
+
+    warned: the warnings so far, which name some of them already.
+    """
+    by_kind: dict[tuple[str, str], list[Interference]] = defaultdict(list)
+    for spell in disturbed:
+        by_kind[spell.kind, spell.node].append(spell)
+    lines = []
+    for spells in by_kind.values():
+        worst = max(spells, key=lambda spell: spell.weight)
+        if worst.sentence in warned:
+            continue
+        often = f", and {len(spells) - 1} more times"
+        more = {1: "", 2: ", and once more"}.get(len(spells), often)
+        lines.append(worst.sentence + more)
+    return lines
+
+
+def changed_evenly(trend_per_s: float) -> list[str]:
+    """A warning about a machine whose speed changed steadily, which does not distort the ratios.
+
+    trend_per_s: the logarithm of the relative change in one second.
+    """
+    if abs(trend_per_s) < LEAST_TREND_PER_S:
+        return []
+    way = "slowed down" if trend_per_s < 0 else "sped up"
+    return [
+        f"the machine {way} steadily by {abs(math.expm1(trend_per_s)):.2%} a second; the ratios are"
+        " not affected, since steps were measured on the way up and on the way down"
+    ]
+
+
+def too_good(steps: Sequence[Step], limit: float) -> list[str]:
+    """Lines about ratios of more than `limit` times the ideal.
+
+    Then something slowed the step before down, which hides what the workers share.
+    """
+    return [
+        f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than the"
+        " added workers can explain, so something slowed down the step with"
+        f" {workers_text(before.workers)}"
+        for before, step in itertools.pairwise(steps)
+        if step.ratio and step.ratio.low > limit * step.workers / before.workers
+    ]
+
+
+def _unsteady(at: str, sample: MeasuredStep, disturbed: Sequence[Interference]) -> list[str]:
+    """Warnings about a lasting change or short dips of the throughput within one measured step."""
+    drift, warm_s = sample.drift, sample.warmup_s
+    disturbance = disturbance_of([sample], disturbed)
+    lines = []
+    if drift.shift:
+        way = "fell" if drift.shift < 0 else "rose"
+        lines.append(
+            f"{at}: throughput {way} by {abs(drift.shift):.1%} after "
+            f"{warm_s + drift.shift_at_s:.0f} s; {disturbance or POSSIBLE_CAUSES}"
+        )
+    if drift.dips:
+        at_s, depth = min(drift.dips, key=lambda dip: dip[1])
+        lines.append(
+            f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; "
+            f"{disturbance or 'check what else ran at that time'}"
+        )
+    return lines
+
+
+def disturbance_of(samples: Sequence[MeasuredStep], disturbed: Sequence[Interference]) -> str:
+    """What disturbed these measurements most, with its time; "" where nothing is known."""
+    spells = [
+        between(disturbed, sample.began_s, sample.began_s + sample.measurement.measured_s)
+        for sample in samples
+    ]
+    worst = max(filter(None, spells), key=lambda spell: spell.cost, default=None)
+    return worst.sentence if worst else ""
+
 
 RESUME = "continue it where it ended: --resume"
 # Requests in flight by the records over those that the client kept in flight. Below this range the
 # client left workers idle; above it there are records of requests that were never in flight.
 LITTLE = (0.90, 1.05)
+UNLIKE_REMEDY = "compare run times by worker and device, and measure with --repeats 3"
 # A smaller share of slow requests needs no mention.
 NEGLIGIBLE = 0.001
 
@@ -59,6 +180,8 @@ def judge(
     doubt = Rank.OPEN if failures else Rank.NOT_THE_SUBJECT
     stopped = Ground(Rank.OPEN, f"interrupted: {interrupted}", RESUME) if interrupted else None
     best = shared.sentence if shared else ""
+    # a base that was too slow makes every ratio good, whatever workers share
+    unlike = too_good(steps, MOST_TOO_GOOD)
     return decide(
         [
             _lost(steps),
@@ -71,7 +194,7 @@ def judge(
             _cut_short(steps),
             _missing(plan, steps, disturbed),
             _undecided(plan, steps, shared, disturbed),
-            _unlike(steps),
+            Ground(Rank.OPEN, unlike[0], UNLIKE_REMEDY) if unlike else None,
             ground_of(thresholds, Rank.OPEN),
             Ground(Rank.MET, _passed(plan, steps, thresholds, best)),
         ]
@@ -83,9 +206,7 @@ def _failures(plan: Plan, steps: Sequence[Step]) -> Ground | None:
     failures = sum(step.failures for step in steps)
     if failures <= plan.tolerate_failures:
         return None
-    suspects: set[str] = set()
-    for step in steps:
-        suspects.update(step.suspects)
+    suspects = set[str]().union(*(step.suspects for step in steps))
     blame = ""
     if suspects:
         blame = f"; suspect: {', '.join(sorted(suspects))}, which failed all of their requests"
@@ -232,9 +353,7 @@ def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference
 
 def _doubtful(step: Step) -> Sequence[MeasuredStep]:
     """The measurements of a step that may not be judged; none of a sound one."""
-    if step.sound:
-        return ()
-    return step.samples
+    return () if step.sound else step.samples
 
 
 def _too_few(plan: Plan, step: Step) -> str:
@@ -295,9 +414,7 @@ def _changed(at: str, ratio: Ratio, disturbance: str) -> Ground:
 
     disturbance: what disturbed the two steps, "" where that is unknown.
     """
-    cure = f"find what changed ({CHANGES})"
-    if disturbance:
-        cure = f"{disturbance}: end that"
+    cure = f"{disturbance}: end that" if disturbance else f"find what changed ({CHANGES})"
     return Ground(
         Rank.OPEN,
         f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down, so the"
@@ -313,17 +430,6 @@ def _slow(before: Step, step: Step) -> str:
         for measured in (before, step)
     ]
     return f"{' and '.join(counts)} took more than {SLOW:g} times as long as usual, which"
-
-
-def _unlike(steps: Sequence[Step]) -> Ground | None:
-    """Open where a base was too slow, since that makes every ratio good, whatever workers
-    share.
-    """
-    lines = too_good(steps, MOST_TOO_GOOD)
-    remedy = "compare run times by worker and device, and measure with --repeats 3"
-    if lines:
-        return Ground(Rank.OPEN, lines[0], remedy)
-    return None
 
 
 def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
@@ -353,9 +459,7 @@ def _complete(plan: Plan, steps: Sequence[Step]) -> bool:
     """Whether all steps were measured as often as planned, and every way up has its way down."""
     samples = itertools.chain.from_iterable(step.samples for step in steps)
     measured = {sample.measurement.key for sample in samples}
-    repeats = plan.repeats
-    if plan.mirrored:
-        repeats = plan.parts
+    repeats = plan.parts if plan.mirrored else plan.repeats
     wanted = set(itertools.product(plan.steps, range(repeats)))
     if plan.mirrored:
         wanted |= {(workers, repeat + 1) for workers, repeat in measured if repeat % 2 == 0}

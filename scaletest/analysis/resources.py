@@ -1,4 +1,6 @@
-"""Use of the nodes' resources while a step was measured: means of the samples, energy by counters.
+"""Use of the nodes' resources while a step was measured, and the texts about these figures.
+
+Use is means of the samples, energy comes from counters.
 
 The time of a step is the one behind its throughput: of every measurement that counts, from the
 first completion of all workers to the last. Nodes are those that served it. A figure that was not
@@ -9,17 +11,19 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Annotated
 
 from scaletest.analysis.cause_text import workers_text
-from scaletest.analysis.measured_window import MeasuredWindow, windows_of
-from scaletest.analysis.node_energy import ENERGY_J, Energy, energies
+from scaletest.analysis.node_energy import ENERGY_J, Energy, MeasuredWindow, energies, windows_of
 from scaletest.analysis.steps import Rows, Step
 from scaletest.model import Reply
-from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, NodeSample
+from scaletest.model.declared import INNER, Count, Positive, Written
+from scaletest.model.measurement import CONTAINER, CPU, DEVICE, NodeSample
 
 # A sample lies in a step when more than this part of its interval lies there; less where the rest
 # is between two measurements of the step that follow each other.
@@ -28,60 +32,45 @@ Figures = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeUse:
-    """One node in one step.
+class NodeUse(Written):
+    """One node in one step."""
 
-    samples: how many lie in its time. resources: as in samples, each figure's mean; energy: by
-    device name. requests_cpu: cores that the requests themselves used; None where they do not
-    report it. devices: those that requests ran on. sources: where resources were read, by resource.
-    """
-
-    node: str
-    samples: int
-    resources: Mapping[str, Figures]
-    energy: Mapping[str, Energy] = field(default_factory=dict)
-    requests_cpu: float | None = None
-    devices: frozenset[str] = frozenset()
-    sources: Mapping[str, str] = field(default_factory=dict)
+    node: Annotated[str, "its name in replies"]
+    samples: Annotated[Positive, "samples within the step"]
+    resources: Annotated[
+        Mapping[str, Figures],
+        "means by resource and figure; kinds: cpu, memory, pressure, container, disk, "
+        "network, device",
+    ]
+    energy: Annotated[Mapping[str, Energy], "by the device's name"] = field(default_factory=dict)
+    requests_cpu: Annotated[float | None, "cores that the requests themselves used"] = None
+    devices: Annotated[frozenset[str], INNER, "those that requests ran on."] = frozenset()
+    sources: Annotated[Mapping[str, str], "where the figures of a device were read"] = field(
+        default_factory=dict
+    )
 
     def value(self, resource: str, figure: str) -> float | None:
         """The mean of one figure; None when it was not read."""
         return self.resources.get(resource, {}).get(figure)
 
     @property
-    def cores_busy(self) -> float | None:
+    def cores_busy(self) -> Annotated[float | None, "cores that run programs or the kernel"]:
         """Cores that run programs or the kernel."""
         parts = [self.value(CPU, name) for name in ("user", "system")]
         known = [part for part in parts if part is not None]
-        if known:
-            return math.fsum(known)
-        return None
+        return math.fsum(known) if known else None
 
     def of_kind(self, kind: str) -> dict[str, Figures]:
         """The figures of every resource of a kind, by the resource's own name: "sda"."""
-        own = {}
-        for resource, figures in self.resources.items():
-            prefix, _, name = resource.partition(":")
-            if prefix == kind:
-                own[name] = figures
-        return own
+        labels = {resource: resource.partition(":") for resource in self.resources}
+        return {
+            name: self.resources[label] for label, (own, _, name) in labels.items() if own == kind
+        }
 
     def used_devices(self) -> dict[str, Figures]:
         """The devices that requests ran on; all of the node where requests name no sampled one."""
         devices = self.of_kind(DEVICE)
         return {name: devices[name] for name in devices if name in self.devices} or devices
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "node": self.node,
-            "samples": self.samples,
-            "resources": {name: dict(figures) for name, figures in self.resources.items()},
-            "energy": {name: energy.to_dict() for name, energy in self.energy.items()},
-            "cores_busy": self.cores_busy,
-            "requests_cpu": self.requests_cpu,
-            "sources": dict(self.sources),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +83,13 @@ class NodeResource:
 
 
 @dataclass(frozen=True, slots=True)
-class StepResources:
-    """The nodes that served one step. work: means of each request: frames, samples, bytes."""
+class StepResources(Written):
+    """The nodes that served one step."""
 
-    workers: int
-    per_device: int
+    workers: Positive
+    per_device: Annotated[Count, "workers on each device, in a run that compares that; else 0"]
     nodes: tuple[NodeUse, ...]
-    work: Figures
+    work: Annotated[Figures, INNER, "means of each request: frames, samples, bytes."]
 
     def total(self, resource: str, figure: str) -> float | None:
         """The sum of a figure over all nodes; None where one of them lacks it."""
@@ -120,12 +109,12 @@ class StepResources:
         return [known for known in figures if known is not None]
 
     @property
-    def cores(self) -> float | None:
+    def cores(self) -> Annotated[float | None, "of all nodes that served the step"]:
         """Cores of all nodes."""
         return self.total(CPU, "cores")
 
     @property
-    def cores_busy(self) -> float | None:
+    def cores_busy(self) -> Annotated[float | None, ""]:
         """Busy cores of all nodes; None where one of them does not report it."""
         return _sum([node.cores_busy for node in self.nodes])
 
@@ -140,18 +129,14 @@ class StepResources:
 
         None where one of them does not report it.
         """
-        throttled = _sum([node.value(CONTAINER, "throttled_periods") for node in self.nodes])
-        if throttled is None:
-            return None
-        return throttled / len(self.nodes)
+        throttled = self.total(CONTAINER, "throttled_periods")
+        return None if throttled is None else throttled / len(self.nodes)
 
     def places(self, kind: str) -> list[NodeResource]:
         """Every disk or network, or every device that requests ran on."""
         places = []
         for node in self.nodes:
-            resources = node.of_kind(kind)
-            if kind == DEVICE:
-                resources = node.used_devices()
+            resources = node.used_devices() if kind == DEVICE else node.of_kind(kind)
             places += [
                 NodeResource(node.node, name, figures) for name, figures in resources.items()
             ]
@@ -174,7 +159,9 @@ class StepResources:
         return sum(len(node.devices & set(node.of_kind(DEVICE))) for node in self.nodes)
 
     @property
-    def joules_per_request(self) -> float | None:
+    def joules_per_request(
+        self,
+    ) -> Annotated[float | None, "of all devices that requests ran on; null where one is unknown"]:
         """Joules of all devices that requests ran on, for each request.
 
         None where one of them has no number.
@@ -185,12 +172,12 @@ class StepResources:
             if not wanted <= node.energy.keys():
                 return None
             parts += [node.energy[name].per_request_j for name in wanted]
-        if parts:
-            return math.fsum(parts)
-        return None
+        return math.fsum(parts) if parts else None
 
     @property
-    def joules_per_unit(self) -> dict[str, float]:
+    def joules_per_unit(
+        self,
+    ) -> Annotated[dict[str, float], "by unit of work: joules per frame, sample or byte"]:
         """Joules a unit of work, by the name of the figure: a frame, a sample, a byte."""
         joules = self.joules_per_request
         if joules is None:
@@ -203,33 +190,20 @@ class StepResources:
         energies = itertools.chain.from_iterable(node.energy.values() for node in self.nodes)
         return ", ".join(dict.fromkeys(energy.source for energy in energies if energy.source))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "workers": self.workers,
-            "per_device": self.per_device,
-            "cores": self.cores,
-            "cores_busy": self.cores_busy,
-            "joules_per_request": self.joules_per_request,
-            "joules_per_unit": self.joules_per_unit,
-            "nodes": [node.to_dict() for node in self.nodes],
-        }
-
 
 def resources(
     steps: Sequence[Step], records: Rows, samples: Sequence[NodeSample]
 ) -> tuple[list[StepResources], list[str]]:
     """The resources of every step that has samples, and warnings about unusable counters."""
-    by_node: dict[str, list[NodeSample]] = defaultdict(list)
-    for sample in sorted(samples, key=lambda sample: sample.at_s):
-        by_node[sample.node].append(sample)
+    by_node = samples_by_node(samples)
     first_s = began(records)
     used: list[StepResources] = []
     warnings: list[str] = []
     for step in steps:
         windows = windows_of(step, records)
+        rows = itertools.chain.from_iterable(window.rows for window in windows)
         nodes = []
-        for name in sorted(_serving_nodes(windows) & by_node.keys()):
+        for name in sorted({record.reply.node for record in rows} & by_node.keys()):
             node, lines = _node_use(name, by_node[name], windows, first_s)
             if node.samples:
                 nodes.append(node)
@@ -239,18 +213,18 @@ def resources(
     return used, warnings
 
 
-def _serving_nodes(windows: Sequence[MeasuredWindow]) -> set[str]:
-    """The nodes that requests of these times ran on."""
-    records = itertools.chain.from_iterable(window.rows for window in windows)
-    return {record.reply.node for record in records}
+def samples_by_node(samples: Iterable[NodeSample]) -> dict[str, list[NodeSample]]:
+    """The samples of each node in the order of time."""
+    by_node: dict[str, list[NodeSample]] = defaultdict(list)
+    for sample in sorted(samples, key=lambda sample: sample.at_s):
+        by_node[sample.node].append(sample)
+    return by_node
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
     """The sum; None where one is missing, or all."""
     known = [figure for figure in values if figure is not None]
-    if known and len(known) == len(values):
-        return math.fsum(known)
-    return None
+    return math.fsum(known) if known and len(known) == len(values) else None
 
 
 def began(records: Rows) -> float:
@@ -298,10 +272,9 @@ def _inside_windows(
     workers ran requests. Others also tell of the time between two steps, in which workers start,
     so they say nothing of the step.
     """
-    inside = _covered(samples, windows)
-    if inside:
-        return inside
-    return _covered(samples, [window.with_first_requests for window in windows])
+    return _covered(samples, windows) or _covered(
+        samples, [replace(window, begin_s=window.at_work_s) for window in windows]
+    )
 
 
 def _covered(
@@ -325,13 +298,12 @@ def _includes(windows: Sequence[MeasuredWindow], instant_s: float) -> bool:
 
 def _means(weighted: Sequence[tuple[NodeSample, float]]) -> dict[str, dict[str, float]]:
     """The mean of each figure over the samples that have it, weighted with their seconds."""
-    sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    sums: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for sample, weight in weighted:
         for resource, figures in sample.resources.items():
             for figure, value in figures.items():
-                sum_and_weight = sums[resource, figure]
-                sum_and_weight[0] += weight * value
-                sum_and_weight[1] += weight
+                total, whole = sums[resource, figure]
+                sums[resource, figure] = total + weight * value, whole + weight
     means: dict[str, dict[str, float]] = defaultdict(dict)
     for (resource, figure), (total, weight) in sums.items():
         if figure != ENERGY_J:
@@ -414,3 +386,43 @@ def _requests_cpu(node: str, windows: Sequence[MeasuredWindow]) -> float | None:
         return None
     used_s = [cpu_s[worker] * ran_s[worker] / reported_s[worker] for worker in ran_s]
     return math.fsum(used_s) / whole_s
+
+
+# A node differs where this part more, or less, of its cores is busy than on the others.
+DIFFERS = 0.25
+
+
+def cores_text(busy: float, cores: float) -> str:
+    """Busy cores, as in "2.0 of 2 cores"."""
+    return f"{busy:.1f} of {cores:g} cores"
+
+
+def clock_text(at_s: float) -> str:
+    """A time of Redis's clock in UTC, as in "12:03:10"."""
+    try:
+        return f"{datetime.fromtimestamp(at_s, UTC):%H:%M:%S}"
+    except (OverflowError, ValueError, OSError):
+        return "an unknown time"
+
+
+def on_node(node: str, step: StepResources) -> str:
+    """The node in a sentence, such as " on node-a"; "" where there is only one."""
+    return f" on {node}" if len(step.nodes) > 1 else ""
+
+
+def differing(nodes: Sequence[NodeUse]) -> list[str]:
+    """A line about each node with more, or less, busy cores than the others."""
+    used = {}
+    for node in nodes:
+        busy, cores = node.cores_busy, node.value(CPU, "cores")
+        if busy is not None and cores:
+            used[node.node] = (busy, cores)
+    lines = []
+    for name, (busy, cores) in used.items():
+        others = [other / whole for node, (other, whole) in used.items() if node != name]
+        if not others:
+            continue
+        usual = statistics.median(others)
+        if abs(busy / cores - usual) >= DIFFERS:
+            lines.append(f"{name}: {cores_text(busy, cores)} are busy, {usual:.0%} elsewhere")
+    return lines

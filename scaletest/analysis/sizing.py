@@ -20,10 +20,13 @@ ML's formula adds a target utilisation, here `headroom`: replicas = rate x laten
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
+from scaletest.model.declared import Written, called
 from scaletest.model.errors import InvalidValue
 
 NODE_OVERHEAD_CPU = 0.7
@@ -89,33 +92,51 @@ class CapacityDemand:
     shared_cpu: float = SHARED_CPU
     per_pod: float = 0.0
 
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """One alternative.
-
-    method: how it was determined. holds: requests a second of so many pods, by the same method; at
-    70 %: operate. nodes: None when such a pod fits on no such node. used: part of the nodes' CPU
-    that pods ask for.
-    """
-
-    method: str
-    pods: int
-    nodes: int | None
-    holds: float
-    used: float
-    note: str = ""
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
+        low, high = efficiency(self.latency_s)
         return {
-            "method": self.method,
-            "pods": self.pods,
-            "nodes": self.nodes,
-            "holds_per_s": self.holds,
-            "cpu_used": self.used,
-            "note": self.note,
+            "rate_per_s": self.rate,
+            "latency_s": self.latency_s,
+            "concurrency": self.pod.concurrency,
+            "cpu": self.pod.cpu,
+            "memory_gib": self.pod.memory,
+            "devices": self.pod.devices,
+            "per_pod_per_s": self.per_pod or None,
+            "efficiency_low": low,
+            "efficiency_high": high,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Size(Written):
+    """One alternative."""
+
+    method: Annotated[str, "how it was determined."]
+    pods: int
+    nodes: Annotated[int | None, "None when such a pod fits on no such node."]
+    holds: Annotated[
+        float,
+        called("holds_per_s"),
+        "requests a second of so many pods, by the same method; at 70 %: operate.",
+    ]
+    used: Annotated[float, called("cpu_used"), "part of the nodes' CPU that pods ask for."]
+    note: str = ""
+
+
+def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
+    """Values of the chart for a queue of so many pods."""
+    asked = {"cpu": f"{round(1000 * pod.cpu)}m"}
+    if pod.memory:
+        asked["memory"] = f"{round(1024 * pod.memory)}Mi"
+    return {
+        "replicas": pods,
+        "resources": {"requests": asked},
+        "autoscaling": {
+            "minReplicas": min(pods, max(1, round(pods * headroom))),
+            "maxReplicas": pods,
+        },
+    }
 
 
 def efficiency(latency_s: float) -> tuple[float, float]:
@@ -142,11 +163,6 @@ def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
     return max(1, math.ceil((pods * demand.pod.cpu + _shared(demand)) / left - _ROUNDING))
 
 
-def available_cpu(demand: CapacityDemand, nodes: int) -> float:
-    """Cores that the formula leaves for our pods on so many nodes."""
-    return (demand.node.cpu - demand.node.overhead_cpu) * nodes - _shared(demand)
-
-
 def fitting(demand: CapacityDemand, nodes: int) -> int:
     """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do
     not fit.
@@ -154,9 +170,7 @@ def fitting(demand: CapacityDemand, nodes: int) -> int:
     Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
     """
     each, more = divmod(demand.shared_pods, nodes)
-    with_more: int | None = 0
-    if more:
-        with_more = _beside(demand, each + 1)
+    with_more: int | None = _beside(demand, each + 1) if more else 0
     with_each = _beside(demand, each)
     if with_each is None or with_more is None:
         return 0
@@ -167,18 +181,13 @@ def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | Non
     """The fewest nodes for shared pods and ours, also after losing `spare`; None when none fit."""
     if not _fits(demand.pod, demand.node.free):
         return None
-    low, high = 1, 1
-    while fitting(demand, high) < pods:
-        high *= 2
-        if high > MOST_NODES:
+    enough = 1
+    while fitting(demand, enough) < pods:
+        enough *= 2
+        if enough > MOST_NODES:
             return None
-    while low < high:
-        middle = (low + high) // 2
-        if fitting(demand, middle) >= pods:
-            high = middle
-        else:
-            low = middle + 1
-    return low + spare
+    nodes = range(1, enough)
+    return 1 + bisect_left(nodes, pods, key=partial(fitting, demand)) + spare
 
 
 def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
@@ -239,9 +248,7 @@ def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
     if not nodes:
         return ""
     room = fitting(demand, nodes)
-    if room < pods:
-        return f"only {room} of these pods fit on {nodes} nodes"
-    return ""
+    return f"only {room} of these pods fit on {nodes} nodes" if room < pods else ""
 
 
 def alternatives(

@@ -1,4 +1,11 @@
-"""The figures of every step from its records: throughput, ratio, times, fairness, and faults."""
+"""The figures of every step from its records: throughput, ratio, times, fairness, and faults.
+
+How evenly the throughput of a step is shared out between workers, nodes or devices.
+
+Amounts are completions or rates of groups that had the same chance: count in one window, and pass a
+group that did nothing as 0, since one that is absent would not count. Jain's index (Jain, Chiu,
+Hawe 1984) is (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has everything.
+"""
 
 from __future__ import annotations
 
@@ -6,58 +13,119 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Annotated
 
-from scaletest.analysis.completions import Ends, ends_of, span
-from scaletest.analysis.doubling import STEADY, StepPart, doubling, judged, run_course, together
+from scaletest.analysis.doubling import (
+    STEADY,
+    MachineTrend,
+    Ratio,
+    StepPart,
+    doubling,
+    judged,
+    ratio,
+    run_course,
+    together,
+)
 from scaletest.analysis.drift import Drift, beyond_noise, drift
-from scaletest.analysis.estimate import finite
-from scaletest.analysis.fairness import Fairness, fairness
-from scaletest.analysis.machine_trend import MachineTrend
+from scaletest.analysis.estimate import t95
 from scaletest.analysis.percentiles import Distribution, summary
-from scaletest.analysis.ratio import Ratio, ratio
-from scaletest.analysis.stall import Stall, stall
 from scaletest.analysis.stopping import Stop, trimmed
-from scaletest.analysis.student_t import t95
-from scaletest.analysis.tails import Tail, tail, usual
-from scaletest.analysis.tails import joined as joined_tails
-from scaletest.analysis.throughput import Throughput, throughput
-from scaletest.analysis.work_rate import MEMORY_HITS, Work, hits, work
+from scaletest.analysis.throughput import (
+    Ends,
+    Stall,
+    Tail,
+    Throughput,
+    Work,
+    ends_of,
+    hits,
+    joined_tails,
+    span,
+    stall,
+    tail,
+    throughput,
+    usual,
+    work,
+)
 from scaletest.model import Measurement, Plan, Record
-from scaletest.model.reply import Outcome
+from scaletest.model.declared import (
+    INNER,
+    Count,
+    Positive,
+    Unbounded,
+    Written,
+    called,
+    choice,
+    flat,
+)
+from scaletest.model.record import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShare(Written):
+    """One group: its amount, and its part of the whole, from 0 to 1."""
+
+    name: str
+    amount: float
+    share: Annotated[float, "part of the whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness(Written):
+    """Shares, largest first."""
+
+    shares: Annotated[tuple[GroupShare, ...], called("groups"), "most first"]
+    ratio: Annotated[Unbounded, "largest over smallest"]
+    jain: Annotated[float, "Jain's index, 1 when all are equal"]
+
+
+def fairness(amounts: Mapping[str, float]) -> Fairness | None:
+    """The shares of groups by name; None when there is no group or none of them did anything."""
+    total = sum(amounts.values())
+    if total <= 0:
+        return None
+    ordered = sorted(amounts.items(), key=lambda group: (-group[1], group[0]))
+    most, least = ordered[0][1], ordered[-1][1]
+    shares = tuple(GroupShare(name, amount, amount / total) for name, amount in ordered)
+    return Fairness(
+        shares=shares,
+        ratio=most / least if least > 0 else math.inf,
+        jain=1 / (len(shares) * sum(group.share**2 for group in shares)),
+    )
+
 
 # (workers, repeat) -> records
 Rows = Mapping[tuple[int, int], Sequence[Record]]
 GROUPS = ("worker", "pod", "node", "device")
 # From this many repeats on, the interval is the one between them.
 REPEATS_FOR_INTERVAL = 3
+# What the interval of a step covers.
+BETWEEN_REPEATS, WITHIN_RUN = "between repeats", "within the run"
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredStep:
-    """A step, measured once. Times in s; warmup_s counts from the first submission.
+class MeasuredStep(Written):
+    """A step, measured once. Times in s; warmup_s counts from the first submission."""
 
-    middle_s: the middle of the measurement on the clock of Redis. settled: whether the warm-up
-    ended in time. little: requests in flight by the records / requests kept in flight, which is 1
-    when all of them are on record and the client kept up (Little's law for closed load); None for
-    less than 20 completions. counted: records behind the throughput. lost: records that were
-    written and are not there, below 0 when there are too many. stall: the worker that stopped
-    meanwhile. tail: its slow requests.
-    """
-
-    measurement: Measurement
-    throughput: Throughput
-    warmup_s: float
-    settled: bool
+    measurement: Annotated[Measurement, flat("repeat", "scale_s", "measured_s", "stop")]
+    throughput: Annotated[Throughput, flat()]
+    warmup_s: Annotated[float, "beginning that does not count"]
+    settled: Annotated[bool, "whether the warm-up ended in time"]
     drift: Drift
-    little: float | None
-    began_s: float
-    counted: Sequence[Record]
-    lost: int = 0
-    stall: Stall | None = None
-    tail: Tail = field(default_factory=lambda: tail({}))
-    middle_s: float = 0.0
+    little: Annotated[
+        float | None, "throughput x time in the system / requests in flight; 1 by Little's law"
+    ]
+    began_s: Annotated[float, INNER]
+    counted: Annotated[Sequence[Record], INNER, "records behind the throughput."]
+    lost: Annotated[
+        int, INNER, "records that were written and are not there, below 0 when there are too many."
+    ] = 0
+    stall: Annotated[Stall | None, INNER, "the worker that stopped meanwhile."] = None
+    tail: Annotated[Tail, flat("slow"), "its slow requests."] = field(
+        default_factory=lambda: tail({})
+    )
+    middle_s: Annotated[float, INNER, "the middle of the measurement on the clock of Redis."] = 0.0
 
     @property
     def sound(self) -> bool:
@@ -89,55 +157,85 @@ class MeasuredStep:
         """Whether it was measured to its end, and all records of it are there."""
         return self.measurement.stop != Stop.ENDED and not self.lost
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "repeat": self.measurement.repeat,
-            **rate_dict(self.throughput),
-            "scale_s": self.measurement.scale_s,
-            "measured_s": self.measurement.measured_s,
-            "stop": self.measurement.stop,
-            "warmup_s": self.warmup_s,
-            "settled": self.settled,
-            "drift": {**asdict(self.drift), "dips": [list(dip) for dip in self.drift.dips]},
-            "little": self.little,
-            "slow": self.tail.slow,
-        }
+
+@dataclass(frozen=True, slots=True)
+class WorkRate:
+    """Work a second: frames, samples or bytes."""
+
+    per_s: Unbounded
+    half_width_per_s: Annotated[Unbounded, "of the 95 % interval"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One number of workers, all repeats together. Times are of successful requests, in seconds.
+class Step(Written):
+    """One number of workers, all repeats together. Times are of successful requests, in seconds."""
 
-    between: whether the interval is the one between repeats; else it is the one within them.
-    fairness: by worker, pod, node and device, where there is more than one; completions per worker.
-    per_device: how many workers shared each device, in a run that compares that; else 0.
-    work: amounts that requests report, per second, by the name of the figure, such as frames.
-    memory_hits: requests that reached the limit of a device's memory.
-    mirrored: whether it is measured up and down, so that a sound pair of measurements is enough.
-    """
-
-    workers: int
-    throughput: Throughput
-    between: bool
-    samples: tuple[MeasuredStep, ...]
+    workers: Annotated[Positive, "workers, and requests in flight"]
+    throughput: Annotated[Throughput, flat()]
+    between: Annotated[
+        bool,
+        INNER,
+        "whether the interval is the one between repeats; else it is the one within them.",
+    ]
+    samples: Annotated[
+        tuple[MeasuredStep, ...], called("repeats"), "one for every measurement of the step"
+    ]
     ratio: Ratio | None
-    efficiency: float | None
-    failures: int
-    wait: Distribution
-    run: Distribution
-    overhead_s: float
-    suspects: tuple[str, ...]
-    fairness: Mapping[str, Fairness]
-    per_device: int = 0
-    work: Mapping[str, Throughput] = field(default_factory=dict)
-    memory_hits: int = 0
-    mirrored: bool = False
+    efficiency: Annotated[float | None, "throughput over that of as many single workers"]
+    failures: Annotated[Count, "requests that failed for a reason of their own"]
+    wait: Annotated[Distribution, called("wait_s"), "from enqueued to started, successful requests"]
+    run: Annotated[Distribution, called("run_s"), "run time of successful requests"]
+    overhead_s: Annotated[float, "mean time that the tester itself added to a request"]
+    suspects: Annotated[tuple[str, ...], "workers that failed all of at least five requests"]
+    fairness: Annotated[
+        Mapping[str, Fairness], "by worker, node and device, where there is more than one"
+    ]
+    per_device: Annotated[Count, "workers on each device, in a run that compares that; else 0"] = 0
+    work: Annotated[
+        Mapping[str, Throughput],
+        INNER,
+        "amounts that requests report, per second, by the name of the figure, such as frames.",
+    ] = field(default_factory=dict)
+    memory_hits: Annotated[
+        Count, called("memory_limit_hits"), "requests that met the limit of a device's memory"
+    ] = 0
+    mirrored: Annotated[
+        bool,
+        INNER,
+        "whether it is measured up and down, so that a sound pair of measurements is enough.",
+    ] = False
+
+    @property
+    def interval(
+        self,
+    ) -> Annotated[
+        str,
+        choice((BETWEEN_REPEATS, WITHIN_RUN)),
+        "variation that the interval of the rate covers",
+    ]:
+        """Variation that the interval of the rate covers."""
+        return BETWEEN_REPEATS if self.between else WITHIN_RUN
+
+    @property
+    def work_rates(
+        self,
+    ) -> Annotated[
+        Mapping[str, WorkRate],
+        called("work"),
+        "work that requests report, per second: frames, samples, bytes",
+    ]:
+        """Work a second by the name of the figure."""
+        return {name: WorkRate(rate.per_s, rate.half_width) for name, rate in self.work.items()}
 
     @property
     def parts(self) -> tuple[StepPart, ...]:
         """Its measurements, as ratios need them."""
-        return tuple(sample.part for sample in self.samples)
+        return tuple(_parts(self.samples))
+
+    @property
+    def judged_parts(self) -> Sequence[StepPart]:
+        """The measurements that its throughput uses."""
+        return judged(self.parts) if self.mirrored else self.parts
 
     @property
     def tail(self) -> Tail:
@@ -155,9 +253,7 @@ class Step:
 
         Of a mirrored step, every part that its throughput uses.
         """
-        parts: Sequence[StepPart] = self.parts
-        if self.mirrored:
-            parts = judged(parts)
+        parts = self.judged_parts
         return bool(parts) and self.throughput.enough and all(part.sound for part in parts)
 
     @property
@@ -171,39 +267,12 @@ class Step:
         return self.run.mean or 0.0
 
     @property
-    def overhead_share(self) -> float:
+    def overhead_share(
+        self,
+    ) -> Annotated[float, "the overhead as a part of the request's whole time"]:
         """The part of a request's total time that the tester itself cost."""
         total = self.wait_s + self.run_s + self.overhead_s
-        if total > 0:
-            return self.overhead_s / total
-        return 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is infinite or missing is null."""
-        work = {}
-        for name, rate in self.work.items():
-            work[name] = {
-                "per_s": finite(rate.per_s),
-                "half_width_per_s": finite(rate.half_width),
-            }
-        return {
-            "workers": self.workers,
-            **rate_dict(self.throughput),
-            "interval": "between repeats" if self.between else "within the run",
-            "repeats": [sample.to_dict() for sample in self.samples],
-            "ratio": self.ratio.to_dict() if self.ratio else None,
-            "efficiency": self.efficiency,
-            "failures": self.failures,
-            "wait_s": self.wait.to_dict(),
-            "run_s": self.run.to_dict(),
-            "overhead_s": self.overhead_s,
-            "overhead_share": self.overhead_share,
-            "suspects": list(self.suspects),
-            "fairness": {name: shares.to_dict() for name, shares in self.fairness.items()},
-            "per_device": self.per_device,
-            "work": work,
-            MEMORY_HITS: self.memory_hits,
-        }
+        return self.overhead_s / total if total > 0 else 0.0
 
 
 def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) -> list[Step]:
@@ -216,10 +285,8 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
         course = course_of(plan, samples)
     steps: list[Step] = []
     for own in samples:
-        own_records: list[Record] = []
-        for sample in own:
-            own_records += records.get(sample.measurement.key, ())
-        steps.append(_step(plan, own, own_records, steps, course))
+        own_records = chain.from_iterable(records.get(each.measurement.key, ()) for each in own)
+        steps.append(_step(plan, own, list(own_records), steps, course))
     return steps
 
 
@@ -227,25 +294,24 @@ def course_of(plan: Plan, samples: Iterable[Sequence[MeasuredStep]]) -> MachineT
     """How the machine's speed changed along a mirrored run; steady for any other run."""
     if not plan.mirrored:
         return STEADY
-    parts = []
-    for own in samples:
-        parts.append([sample.part for sample in own])
-    return run_course(parts)
+    return run_course(list(map(_parts, samples)))
+
+
+def _parts(samples: Iterable[MeasuredStep]) -> list[StepPart]:
+    """The measurements of a step, as ratios need them."""
+    return [sample.part for sample in samples]
 
 
 def _samples(
     plan: Plan, measurements: Sequence[Measurement], records: Rows, per_s: float = 0.0
 ) -> list[tuple[MeasuredStep, ...]]:
     """The measurements of every step that has any, summarised."""
-    by_step = []
-    for workers in plan.steps:
-        own = [measurement for measurement in measurements if measurement.workers == workers]
-        if own:
-            summaries = (
-                measured_step(plan, each, records.get(each.key, ()), per_s) for each in own
-            )
-            by_step.append(tuple(summaries))
-    return by_step
+
+    def samples_of(workers: int) -> tuple[MeasuredStep, ...]:
+        own = (each for each in measurements if each.workers == workers)
+        return tuple(measured_step(plan, each, records.get(each.key, ()), per_s) for each in own)
+
+    return list(filter(None, map(samples_of, plan.steps)))
 
 
 def measured_step(
@@ -263,12 +329,8 @@ def measured_step(
     little = None
     if rate.enough and len(counted) >= 20:
         little = _in_flight(rows, first, last) / measurement.workers
-    warmup_s = 0.0
-    if warm.cut_s and began_s:
-        warmup_s = max(0.0, warm.cut_s - began_s)
-    lost = 0
-    if measurement.requests is not None:
-        lost = measurement.requests - len(rows)
+    warmup_s = max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0
+    lost = measurement.requests - len(rows) if measurement.requests is not None else 0
     return MeasuredStep(
         measurement,
         rate,
@@ -291,9 +353,7 @@ def _drift(plan: Plan, ends: Ends, rate: Throughput, per_s: float) -> Drift:
         return Drift()
     # a slow request is a dip, and no lasting change
     within = replace(drift(usual(ends), per_s), dips=drift(ends, per_s).dips)
-    if plan.mirrored:
-        return beyond_noise(within, rate.relative)
-    return within
+    return beyond_noise(within, rate.relative) if plan.mirrored else within
 
 
 def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:
@@ -314,28 +374,21 @@ def _step(
 ) -> Step:
     """One step from all its measurements and records. before: the steps with fewer workers."""
     workers = samples[0].measurement.workers
-    parts = [sample.part for sample in samples]
     rate = _throughput(plan, samples)
     succeeded = [record for record in records if record.ok]
-    overhead_s = 0.0
-    if succeeded:
-        overhead_s = statistics.fmean([record.overhead_s for record in succeeded])
-    counted: list[Record] = []
-    for sample in samples:
-        counted += sample.counted
     return Step(
         workers=workers,
         throughput=rate,
         between=not plan.mirrored and len(samples) >= REPEATS_FOR_INTERVAL,
         samples=samples,
-        ratio=_ratio(plan, before, parts, rate, course),
+        ratio=_ratio(plan, before, _parts(samples), rate, course),
         efficiency=_efficiency(workers, rate, before),
         failures=sum(failed(record) for record in records),
         wait=summary(record.reply.wait_s for record in succeeded),
         run=summary(record.reply.run_s for record in succeeded),
-        overhead_s=overhead_s,
+        overhead_s=summary(record.overhead_s for record in succeeded).mean or 0.0,
         suspects=suspects(records),
-        fairness=_fairness(counted),
+        fairness=_fairness(list(chain.from_iterable(sample.counted for sample in samples))),
         per_device=plan.share(workers) if plan.compares else 0,
         work=_work(plan, samples),
         memory_hits=hits(records),
@@ -346,15 +399,13 @@ def _step(
 def _throughput(plan: Plan, samples: Sequence[MeasuredStep]) -> Throughput:
     """The throughput of all measurements of a step together."""
     if plan.mirrored:
-        return together(judged([sample.part for sample in samples]))
+        return together(judged(_parts(samples)))
     return joined([sample.throughput for sample in samples])
 
 
 def _efficiency(workers: int, rate: Throughput, before: Sequence[Step]) -> float | None:
     """Throughput per worker over that of the first step; None where the first has none."""
-    base = rate.per_s / workers
-    if before:
-        base = before[0].throughput.per_s / before[0].workers
+    base = before[0].throughput.per_s / before[0].workers if before else rate.per_s / workers
     if base <= 0:
         return None
     return rate.per_s / (workers * base)
@@ -363,8 +414,7 @@ def _efficiency(workers: int, rate: Throughput, before: Sequence[Step]) -> float
 def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
     """The figures of all measurements of a step, joined as its throughput is, so they agree."""
     if plan.mirrored:
-        parts = [sample.part for sample in samples]
-        counted = {part.repeat for part in judged(parts)}
+        counted = {part.repeat for part in judged(_parts(samples))}
         samples = [sample for sample in samples if sample.measurement.repeat in counted]
     reported: list[Work] = [work(sample.throughput, sample.counted) for sample in samples]
     shared = set(reported[0]).intersection(*reported)
@@ -443,12 +493,8 @@ def _fairness(records: Sequence[Record]) -> dict[str, Fairness]:
     So three workers on two devices are fair. Repeats have workers of their own, so workers and pods
     count in the first repeat only; nodes and devices count in all.
     """
-    by_group = {}
-    for group in GROUPS:
-        shares = _shares(group, records)
-        if shares:
-            by_group[group] = shares
-    return by_group
+    by_group = {group: _shares(group, records) for group in GROUPS}
+    return {group: shares for group, shares in by_group.items() if shares}
 
 
 def _shares(group: str, records: Sequence[Record]) -> Fairness | None:
@@ -465,13 +511,3 @@ def _shares(group: str, records: Sequence[Record]) -> Fairness | None:
     if len(counts) < 2:
         return None
     return fairness({name: count / len(workers[name]) for name, count in counts.items()})
-
-
-def rate_dict(rate: Throughput) -> dict[str, Any]:
-    """A throughput as plain values for JSON."""
-    return {
-        "throughput_per_s": finite(rate.per_s),
-        "half_width_per_s": finite(rate.half_width),
-        "completions": rate.completions,
-        "enough": rate.enough,
-    }

@@ -1,4 +1,6 @@
-"""When a step has been measured enough. Pure: it gets the completions and the time, and decides.
+"""When a step has been measured enough, which part comes next, and how long a run takes.
+
+Pure: it gets the completions and the time, and decides.
 
 Checking again and again until an interval is narrow, or a ratio clear, makes both look better than
 they are. Four rules limit that: checks come only when a fifth more was completed than at the last
@@ -11,6 +13,20 @@ A step of a mirrored run is measured in two parts, on the way up and on the way 
 when twice as much of the same would suffice; the second is as long as the first. The requests in
 flight when a part ends still finish and count, so a part of steady requests ends when these will
 make it precise.
+
+The order of the measurements of a mirrored run: up and down, and again for undecided doublings.
+
+Every pair of ways is symmetric: the same steps, equally long, in the opposite order. A further pair
+is as long as all before it together, so that few are needed, and has only the steps of the
+doublings that are still open.
+
+Forecast of a run: how long its steps take, and how narrow their intervals will be.
+
+A step whose run times have the coefficient of variation c needs n = (1.96 c / precision)^2 cycles
+of all its workers, never less than 8 completions in all and 3 a worker, never less than the
+shortest nor more than the longest step. This is an upper bound: a step also ends when its doubling
+is decided. Every step of a mirrored run has two parts, each with half of that; where these decide
+nothing further parts follow, up to the longest time of the run.
 """
 
 from __future__ import annotations
@@ -18,29 +34,40 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain, pairwise
+from typing import Annotated
 
-from scaletest.analysis.completions import Ends, after
-from scaletest.analysis.doubling import StepPart, doubling
-from scaletest.analysis.drift import TREND_EFFECT, rising
-from scaletest.analysis.ratio import Ratio
-from scaletest.analysis.student_t import spread_bound, t95
-from scaletest.analysis.tails import Tail, tail, usual
+from scaletest.analysis.doubling import (
+    MachineTrend,
+    StepPart,
+    doubling,
+    run_course,
+    together,
+)
+from scaletest.analysis.drift import TREND_EFFECT, Warmup, agreed, cut, rising
+from scaletest.analysis.estimate import spread_bound, t95
 from scaletest.analysis.threshold_requirements import requirements_of
 from scaletest.analysis.throughput import (
     MIN_COMPLETIONS_PER_WORKER,
+    Ends,
+    Tail,
     Throughput,
+    after,
     completed,
     cycles,
+    least_each,
     least_per_worker,
     least_total,
     relative_spread,
+    tail,
     throughput,
+    usual,
 )
-from scaletest.analysis.warmup import Warmup, agreed, cut
 from scaletest.model import Plan, VerdictKind
+from scaletest.model.declared import Written
 
 # Shorter steps would be at the mercy of one scheduling delay, however many requests they hold.
 SHORTEST_STEP_S = 2.0
@@ -129,6 +156,11 @@ class Stopping:
         """The factor on the width of an interval from the parts that are still to be measured."""
         return 1.0 / math.sqrt(self.plan.parts)
 
+    @property
+    def _least(self) -> tuple[int, int]:
+        """The completions that suffice for this measurement: of all workers, and of each."""
+        return least_total(self.plan.parts), least_per_worker(self.plan.parts)
+
     def look(
         self, completions: int, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]
     ) -> Stop | None:
@@ -138,9 +170,7 @@ class Stopping:
         """
         plan = self.plan
         if elapsed_s >= self.longest_s and not self._warms_up(elapsed_s, ends):
-            if plan.step_s:
-                return Stop.FIXED
-            return Stop.LONGEST
+            return Stop.FIXED if plan.step_s else Stop.LONGEST
         if plan.step_s or completions < self.next_look:
             return None
         if self.length_s:
@@ -165,9 +195,7 @@ class Stopping:
             self.next_look = max(completions + 1, math.ceil(completions * LOOK_GROWTH))
             stop = self._judge(warm)
         if stop and plan.warmup_s is None:
-            self.warm_at_s = 0.0
-            if warm.share:
-                self.warm_at_s = warm.cut_s
+            self.warm_at_s = warm.cut_s if warm.share else 0.0
         return stop
 
     def _warms_up(self, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> bool:
@@ -187,11 +215,9 @@ class Stopping:
         """Stop after the mirror image's length, but not before requests in flight are enough."""
         if elapsed_s < self.length_s:
             return None
-        parts = self.plan.parts
-        least = least_per_worker(parts) - 1
-        if completed(ends()[0], self.workers, least_total(parts) - self.workers, least):
-            return Stop.MIRRORED
-        return None
+        total, each = self._least
+        enough = completed(ends()[0], self.workers, total - self.workers, each - 1)
+        return Stop.MIRRORED if enough else None
 
     def _began_steadily(self, warm: Warmup, began_s: float) -> bool:
         """Whether first requests took as long as later ones, or there is enough to show a warm-up.
@@ -204,14 +230,11 @@ class Stopping:
             return True
         first = [times[0] - began_s for times in warm.ends.values() if times]
         later = list(itertools.chain.from_iterable(map(cycles, warm.ends.values())))
-        usual_s = 0.0
-        if later:
-            usual_s = statistics.fmean(later)
-        elif self.before:
-            usual_s = self.before.tail.usual_s
-        if not first or usual_s <= 0:
+        if not later and self.before:
+            later = [self.before.tail.usual_s]
+        if not first or not any(later):
             return False
-        return abs(statistics.fmean(first) / usual_s - 1.0) <= TREND_EFFECT
+        return abs(statistics.fmean(first) / statistics.fmean(later) - 1.0) <= TREND_EFFECT
 
     def _foreseen(self, warm: Warmup, elapsed_s: float, shortest_s: float) -> Stop | None:
         """Stop when the requests in flight will make it precise, if they scatter as before."""
@@ -228,16 +251,14 @@ class Stopping:
         if spread is None or count < 2:
             return None
         relative = t95(count - 1) * spread / math.sqrt(count)
-        if relative * self._narrower <= self.plan.precision:
-            return Stop.PRECISE
-        return None
+        return Stop.PRECISE if relative * self._narrower <= self.plan.precision else None
 
     def _about_to_suffice(self, ends: Ends) -> bool:
         """Whether completions suffice only with the requests in flight.
 
         With enough already the scatter is known well enough to be checked itself.
         """
-        total, each = least_total(self.plan.parts), least_per_worker(self.plan.parts)
+        total, each = self._least
         if completed(ends, self.workers, total, each):
             return False
         return completed(ends, self.workers, total - self.workers, each - 1)
@@ -259,9 +280,7 @@ class Stopping:
     def _judge(self, warm: Warmup) -> Stop | None:
         parts = self.plan.parts
         rate = throughput(warm.ends, self.workers, parts=parts, cautious=True)
-        self.rate = None
-        if rate.enough:
-            self.rate = rate
+        self.rate = rate if rate.enough else None
         required = requirements_of(self.plan, self.workers)
         if not rate.enough or parts * rate.completions < required.requests:
             return None
@@ -271,9 +290,7 @@ class Stopping:
         if relative <= self.plan.precision:
             return Stop.PRECISE
         early = not required.precise and relative <= ROUGH
-        if early and self._decided(rate, tail(warm.ends)):
-            return Stop.DECIDED
-        return None
+        return Stop.DECIDED if early and self._decided(rate, tail(warm.ends)) else None
 
     def _decided(self, rate: Throughput, slow: Tail) -> bool:
         if self.before is None or not self.before.throughput.enough:
@@ -283,8 +300,148 @@ class Stopping:
         ratio = doubling([self.before], [own], self.plan, wider=WIDER, narrower=narrower)
         if ratio is None or ratio.kind is VerdictKind.INVALID:
             return False
-        return self.last or self._narrower * rate.relative <= BASE_SHARE * _margin(ratio)
+        margin = abs(math.log(ratio.value / ratio.wanted))
+        return self.last or self._narrower * rate.relative <= BASE_SHARE * margin
 
 
-def _margin(ratio: Ratio) -> float:
-    return abs(math.log(ratio.value / ratio.wanted))
+# A further pair is not begun when only this part of its time is left.
+LEAST_PART = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A measurement to come: workers, repeat, and how many seconds.
+
+    length_s: 0 on the first way up, which lasts as long as it takes.
+    """
+
+    workers: int
+    repeat: int
+    length_s: float = 0.0
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Workers and repeat, the key of its records."""
+        return self.workers, self.repeat
+
+
+def way(repeat: int) -> str:
+    """The name of a measurement: "way up" or "way down", and its pair beyond the first."""
+    direction = "way down" if repeat % 2 else "way up"
+    return f"{direction}, pair {repeat // 2 + 1}" if repeat > 1 else direction
+
+
+def first_pair(plan: Plan) -> list[Turn]:
+    """Every step up, then every step down, as long as on the way up."""
+    up = [Turn(workers, 0) for workers in plan.steps]
+    return up + [Turn(turn.workers, 1) for turn in reversed(up)]
+
+
+def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
+    """The next pair after these steps; empty when all is decided or time is up.
+
+    Other steps may use the time that a step has left, so that the run is never longer than all
+    steps may be.
+    """
+    if plan.step_s or plan.compares:
+        return []
+    course = run_course(steps)
+    if _fails(plan, steps, course):
+        return []
+    spent = {parts[0].workers: _seconds(parts) for parts in steps}
+    lengths = _lengths(plan, steps, course, spent)
+    left = plan.longest_s * len(steps) - sum(spent.values())
+    wanted = plan.parts * sum(lengths.values())
+    if wanted <= 0 or left < LEAST_PART * wanted:
+        return []
+    shorter = min(1.0, left / wanted)
+    repeat = 1 + max(part.repeat for part in chain.from_iterable(steps))
+    open_steps = [workers for workers in plan.steps if workers in lengths]
+    up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in open_steps]
+    return up + [Turn(turn.workers, repeat + 1, turn.length_s) for turn in reversed(up)]
+
+
+def _fails(plan: Plan, steps: Sequence[Sequence[StepPart]], course: MachineTrend) -> bool:
+    """Whether a doubling fails, which decides the run."""
+    ratios = [doubling(first, second, plan, course=course) for first, second in pairwise(steps)]
+    return any(ratio and ratio.kind is VerdictKind.FAIL for ratio in ratios)
+
+
+def _seconds(parts: Sequence[StepPart]) -> float:
+    return sum(part.seconds for part in parts)
+
+
+def _lengths(
+    plan: Plan,
+    steps: Sequence[Sequence[StepPart]],
+    course: MachineTrend,
+    spent: Mapping[int, float],
+) -> dict[int, float]:
+    """Seconds of each way of the next pair, for the steps of open doublings.
+
+    Each as long as the shorter step of the doubling was measured so far.
+    """
+    lengths: dict[int, float] = {}
+    for first, second in pairwise(steps):
+        if _open(plan, first, second, course):
+            pair = (first[0].workers, second[0].workers)
+            length = min(spent[workers] for workers in pair)
+            for workers in pair:
+                lengths[workers] = max(length, lengths.get(workers, 0.0))
+    return lengths
+
+
+def _open(
+    plan: Plan, first: Sequence[StepPart], second: Sequence[StepPart], course: MachineTrend
+) -> bool:
+    """Whether measuring again may decide this doubling: it is undecided and still imprecise."""
+    ratio = doubling(first, second, plan, wider=WIDER, course=course)
+    if ratio is None:
+        return True
+    if ratio.kind is not VerdictKind.INVALID:
+        return False
+    if ratio.widened_by:
+        return True
+    return max(together(first).relative, together(second).relative) > plan.precision
+
+
+# Starting a worker process, and noticing that it serves.
+START_S = 0.3
+STEADY, SCATTERED = 0.005, 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationForecast(Written):
+    """The forecast of a run."""
+
+    spread: Annotated[float, "relative standard deviation of run times."]
+    seconds: Annotated[float, "of the whole run."]
+    half_widths: Annotated[tuple[float, ...], "relative, by step."]
+
+
+def forecast(plan: Plan, spread: float) -> ValidationForecast:
+    """Duration and interval widths of `plan` if run times scatter by `spread` at ideal scaling."""
+    total, widths, running = 0.0, [], 0
+    for workers in plan.steps:
+        part_s = _part_s(plan, workers, spread)
+        cycles = max(1.0, plan.parts * workers * (part_s / max(plan.seconds, 1e-3) - 1))
+        widths.append(1.96 * spread / math.sqrt(cycles))
+        total += plan.parts * (part_s + plan.seconds) + START_S * max(0, workers - running)
+        running = workers
+    return ValidationForecast(spread, total * plan.repeats, tuple(widths))
+
+
+def longest_s(plan: Plan) -> float:
+    """Seconds under load that a run takes at most, unless parts warm up longer than planned."""
+    warmed_again_s = (plan.parts - 1) * (plan.warmup_s or 0.0)
+    step_s = plan.parts * plan.fixed_part_s if plan.step_s else plan.longest_s + warmed_again_s
+    return step_s * len(plan.steps) * plan.repeats
+
+
+def _part_s(plan: Plan, workers: int, spread: float) -> float:
+    """Seconds of load of one part of a step; each worker's first request only starts its cycle."""
+    if plan.step_s:
+        return plan.fixed_part_s
+    needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers / plan.parts) + 1
+    seconds = (plan.warmup_s or 0.0) + max(least_each(workers, plan.parts), needed) * plan.seconds
+    return min(plan.longest_part_s, max(SHORTEST_STEP_S / plan.parts, seconds))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from scaletest.analysis.drift import BATCHES
 from scaletest.analysis.percentiles import samples_needed
 from scaletest.model import Plan
-from scaletest.model.threshold import PERCENTILES, Threshold, parse
+from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class StepRequirements:
 
 def requirements_of(plan: Plan, workers: int) -> StepRequirements:
     """The requirements of the thresholds for the step with that many workers."""
-    thresholds = [parse(text, plan.steps) for text in plan.thresholds]
+    thresholds = [parse_of_steps(text, plan.steps) for text in plan.thresholds]
     concerning = [each for each in thresholds if _concerns(each, plan, workers)]
     return StepRequirements(
         requests=max((_requests(each, plan, workers) for each in concerning), default=0),
@@ -39,9 +39,9 @@ def _concerns(threshold: Threshold, plan: Plan, workers: int) -> bool:
     """Whether a threshold uses the step: by name, by naming none, or as the base of its ratio."""
     if threshold.workers is None or threshold.workers == workers:
         return True
-    if threshold.metric == "ratio":
+    if threshold.measure == "ratio":
         return plan.steps[max(0, plan.steps.index(threshold.workers) - 1)] == workers
-    return threshold.metric == "efficiency" and workers == plan.steps[0]
+    return threshold.measure == "efficiency" and workers == plan.steps[0]
 
 
 def _requests(threshold: Threshold, plan: Plan, workers: int) -> int:
@@ -50,13 +50,13 @@ def _requests(threshold: Threshold, plan: Plan, workers: int) -> int:
 
     Whether a step drifted is asked of each of its parts.
     """
-    if threshold.metric == "drift":
+    if threshold.measure == "drift":
         return 2 * BATCHES * workers * plan.parts
-    quantile = PERCENTILES.get(threshold.metric.partition(".")[2])
+    quantile = PERCENTILES.get(threshold.measure.partition(".")[2])
     if quantile:
         return 2 * samples_needed(quantile)
     return 0
 
 
 def _is_rate(threshold: Threshold) -> bool:
-    return threshold.metric in ("ratio", "efficiency", "throughput", "contention", "coherency")
+    return threshold.measure in ("ratio", "efficiency", "throughput", "contention", "coherency")

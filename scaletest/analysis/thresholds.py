@@ -1,7 +1,7 @@
-"""Whether thresholds hold.
+"""Whether thresholds hold: by one rule for every type of run; and those of a validation.
 
-Each is PASS when its whole interval meets it, FAIL when none of it does, else INVALID. The
-intervals:
+Each is PASS when the whole interval of its measure meets it, FAIL when none of it does, else
+INVALID. Of several places that it is about, the worst counts. The intervals of a validation:
 
     ratio                          of the step's ratio (90 %, one-sided 95 % at the end that counts)
     efficiency, throughput         95 %, from the two throughputs by the log delta method, or the
@@ -12,27 +12,31 @@ intervals:
     drift                          the shift within a step, 0 when it is not significant; no
                                    interval
 
-Without N a threshold holds when it holds at every step, and the worst step is shown.
+Those of ratios are not the ones of its measures, and a step may have no value for several reasons,
+each with a remedy of its own: so a validation says itself what was measured at each step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 from scaletest.analysis.cause_text import workers_text
-from scaletest.analysis.completions import ends_of
 from scaletest.analysis.drift import BATCHES
-from scaletest.analysis.estimate import Estimate, finite
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.measure import Measure, exactly, place_text
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
 from scaletest.analysis.scaling import MeasuredThroughput, scaling
 from scaletest.analysis.steps import Step
 from scaletest.analysis.stopping import Stop
+from scaletest.analysis.throughput import ends_of
 from scaletest.analysis.verdict_order import Ground, Rank
 from scaletest.model import Plan, VerdictKind
-from scaletest.model.digits import short
-from scaletest.model.threshold import METRICS, PERCENTILES, Threshold, parse
+from scaletest.model.declared import Positive, Unbounded, Written, choice
+from scaletest.model.texts import short
+from scaletest.model.verdict import JUDGEMENTS, PERCENTILES, Threshold, parse_of_steps
+from scaletest.render.numbers import quantity
 
 # The worst first; among equals the first step counts.
 _ORDER = (VerdictKind.FAIL, VerdictKind.INVALID, VerdictKind.PASS)
@@ -40,42 +44,108 @@ _ORDER = (VerdictKind.FAIL, VerdictKind.INVALID, VerdictKind.PASS)
 _LONGER = "measure longer, with --step-time or a smaller --precision, or more often, with --repeats"
 # Remedy for a bound that is refuted.
 LIMITED = "find what limits it there, or set another threshold"
+# Base units whose values have a prefix of their own, whatever the unit of the bound.
+PREFIXED = ("bit/s", "B/s", "B")
+# A narrow interval is shown with up to so many digits more than usual.
+_MORE_DIGITS = 3
 # coefficient -> (low, value, high)
 Coefficients = Mapping[str, tuple[float, float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdResult:
-    """One threshold: the measured value in base units with its interval, and what follows.
+class ThresholdResult(Written):
+    """One threshold: the measured value in base units with its interval, and what follows."""
 
-    workers: the step that decided it; None for the whole run. value, low, high: None when there are
-    no data. reason: in words, with the threshold's unit. remedy: what to do about FAIL or INVALID.
-    """
-
-    text: str
-    kind: VerdictKind
-    reason: str
-    remedy: str = ""
-    workers: int | None = None
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is infinite or missing is null."""
-        document = {**asdict(self), "kind": str(self.kind)}
-        for name in ("value", "low", "high"):
-            document[name] = finite(document[name]) if document[name] is not None else None
-        return document
+    text: Annotated[str, "as in efficiency(8)>=0.8"]
+    kind: Annotated[VerdictKind, choice(JUDGEMENTS)]
+    reason: Annotated[str, "what was measured, in the threshold's unit"]
+    remedy: Annotated[str, "what to do"] = ""
+    workers: Annotated[Positive | None, "step that decided it, of a validation"] = None
+    value: Annotated[Unbounded | None, "in base units"] = None
+    low: Annotated[Unbounded | None, "of its interval"] = None
+    high: Annotated[Unbounded | None, "None when there are no data."] = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Measure:
-    """A measured value with its interval, or why there is none."""
+class Measured:
+    """What was measured at one place that a threshold is about, or why it was not.
+
+    missing: why there is no estimate. remedy: what to do about that, or about an undecided one.
+    refuted: what to do about one that is refuted. place: in words, "" where nobody needs to be
+    told. workers: the step; None for another place. remark: what must be known of the estimate.
+    """
 
     estimate: Estimate | None
     missing: str = ""
     remedy: str = _LONGER
+    refuted: str = LIMITED
+    place: str = ""
+    workers: int | None = None
+    remark: str = ""
+
+
+def judge(threshold: Threshold, places: Sequence[Measured]) -> ThresholdResult:
+    """Whether a threshold holds at all the places that it is about; the worst of them counts."""
+    sign = 1.0 if threshold.operator.startswith(">") else -1.0
+    return min(
+        (_judge(threshold, measured) for measured in places),
+        key=lambda result: (_ORDER.index(result.kind), sign * (result.value or 0.0)),
+    )
+
+
+def judge_measures(
+    thresholds: Sequence[Threshold], measures: Sequence[Measure]
+) -> tuple[ThresholdResult, ...]:
+    """Whether thresholds hold of these measures, which are told apart by name and place."""
+    missing = Measured(None, "not measured", "run it to the end")
+    results = []
+    for threshold in thresholds:
+        places = [
+            Measured(measure.estimate, place=place_text(measure.where))
+            for measure in measures
+            if measure.name == threshold.measure and threshold.about(measure.place)
+        ]
+        results.append(judge(threshold, places or [missing]))
+    return tuple(results)
+
+
+def _judge(threshold: Threshold, measured: Measured) -> ThresholdResult:
+    """PASS where all of the interval meets it, FAIL where none of it does, else INVALID."""
+    text, estimate = str(threshold), measured.estimate
+    at = f"{measured.place}: " if measured.place else ""
+    if estimate is None:
+        return ThresholdResult(
+            text, VerdictKind.INVALID, at + measured.missing, measured.remedy, measured.workers
+        )
+    ends = [threshold.holds(end) for end in (estimate.low, estimate.value, estimate.high)]
+    kind, remedy = VerdictKind.INVALID, measured.remedy
+    if all(ends):
+        kind, remedy = VerdictKind.PASS, ""
+    elif not any(ends):
+        kind, remedy = VerdictKind.FAIL, measured.refuted
+    reason = at + _shown(threshold, estimate) + measured.remark
+    return ThresholdResult(
+        text, kind, reason, remedy, measured.workers, estimate.value, estimate.low, estimate.high
+    )
+
+
+def _shown(threshold: Threshold, estimate: Estimate) -> str:
+    """The value in the threshold's unit, and its interval when it has one, with so many digits that
+    they can be told apart.
+    """
+    ends = (estimate.value, estimate.low, estimate.high)
+    rows = [_numbers(threshold, ends, more) for more in range(_MORE_DIGITS + 1)]
+    apart = (row for row in rows if len(set(row)) == len(set(ends)))
+    value, low, high = next(apart, rows[0])
+    unit = f" {threshold.unit}" if threshold.unit and threshold.base not in PREFIXED else ""
+    return f"{value}{unit}" if low == high else f"{value}{unit} [{low}, {high}]"
+
+
+def _numbers(threshold: Threshold, ends: Sequence[float], more: int) -> list[str]:
+    """Numbers as text. more: digits beyond the usual ones."""
+    if threshold.base in PREFIXED:
+        return [quantity(end, threshold.base, 4 + more) for end in ends]
+    return [short(end / threshold.factor, 3 + more) for end in ends]
 
 
 def evaluate_thresholds(
@@ -86,7 +156,7 @@ def evaluate_thresholds(
     coefficients: of the fitted law, (low, value, high) for contention and coherency; None when no
     law was fitted.
     """
-    thresholds = [parse(text, plan.steps) for text in plan.thresholds]
+    thresholds = [parse_of_steps(text, plan.steps) for text in plan.thresholds]
     return tuple(_evaluate(each, plan, steps, coefficients or {}) for each in thresholds)
 
 
@@ -110,123 +180,56 @@ def ground_of(results: Sequence[ThresholdResult], rank: Rank) -> Ground | None:
 def _evaluate(
     threshold: Threshold, plan: Plan, steps: Sequence[Step], coefficients: Coefficients
 ) -> ThresholdResult:
-    if threshold.metric in ("contention", "coherency"):
-        return _judge(threshold, _coefficient(threshold.metric, coefficients), None)
-    if threshold.metric == "failures" and threshold.workers is None:
-        return _judge(threshold, _run_failures(threshold, plan, steps), None)
+    if threshold.measure in ("contention", "coherency"):
+        return judge(threshold, [_coefficient(threshold.measure, coefficients)])
+    if threshold.measure == "failures" and threshold.workers is None:
+        return judge(threshold, [_run_failures(threshold, plan, steps)])
     wanted = _all_steps(threshold, plan)
     if threshold.workers is not None:
         wanted = [threshold.workers]
     by_workers = {step.workers: step for step in steps}
-    results = []
+    places = []
     for workers in wanted:
         step = by_workers.get(workers)
-        measure = _Measure(None, "not measured", "run it to the end")
+        measured = Measured(None, "not measured", "run it to the end")
         if step:
-            measure = _measured(threshold, step, steps)
-        results.append(_judge(threshold, measure, workers))
-    if _mixed(results):
-        return min(results, key=lambda result: _ORDER.index(result.kind))
-    return _worst(threshold, results)
+            measured = _measured(threshold, step, steps)
+        place = workers_text(workers) if threshold.workers is None else ""
+        places.append(replace(measured, workers=workers, place=place))
+    return judge(threshold, places)
 
 
 def _all_steps(threshold: Threshold, plan: Plan) -> Sequence[int]:
-    if threshold.metric == "ratio" and len(plan.steps) > 1:
+    if threshold.measure == "ratio" and len(plan.steps) > 1:
         return plan.steps[1:]
     return plan.steps
 
 
-def _mixed(results: Sequence[ThresholdResult]) -> bool:
-    return len({result.kind for result in results}) > 1 or any(
-        result.value is None for result in results
-    )
-
-
-def _worst(threshold: Threshold, results: Sequence[ThresholdResult]) -> ThresholdResult:
-    """The result nearest to, or farthest beyond, the bound; all are of one kind and have values."""
-    sign = -1.0
-    if threshold.operator.startswith(">"):
-        sign = 1.0
-    return min(results, key=lambda result: sign * (result.value or 0.0))
-
-
-def _judge(threshold: Threshold, measure: _Measure, workers: int | None) -> ThresholdResult:
-    at = ""
-    if workers is not None and threshold.workers is None:
-        at = f"{workers_text(workers)}: "
-    text, estimate = str(threshold), measure.estimate
-    if estimate is None:
-        return ThresholdResult(
-            text, VerdictKind.INVALID, at + measure.missing, measure.remedy, workers
-        )
-    return judge_interval(
-        text, threshold.holds, estimate, at + _shown(threshold, estimate), measure.remedy, workers
-    )
-
-
-def judge_interval(
-    text: str,
-    holds: Callable[[float], bool],
-    estimate: Estimate,
-    reason: str,
-    undecided: str,
-    workers: int | None = None,
-    refuted: str = LIMITED,
-) -> ThresholdResult:
-    """Whether all of an interval meets a threshold, or none of it.
-
-    undecided, refuted: the remedy where only a part of it does, or none.
-    """
-    ends = [holds(end) for end in (estimate.low, estimate.value, estimate.high)]
-    kind, remedy = VerdictKind.INVALID, undecided
-    if all(ends):
-        kind, remedy = VerdictKind.PASS, ""
-    elif not any(ends):
-        kind, remedy = VerdictKind.FAIL, refuted
-    return ThresholdResult(
-        text, kind, reason, remedy, workers, estimate.value, estimate.low, estimate.high
-    )
-
-
-def _shown(threshold: Threshold, estimate: Estimate) -> str:
-    """The value in the threshold's unit, and its interval when it has one."""
-    factor = METRICS[threshold.metric].units[threshold.unit]
-    value, low, high = (
-        short(end / factor) for end in (estimate.value, estimate.low, estimate.high)
-    )
-    unit = ""
-    if threshold.unit:
-        unit = f" {threshold.unit}"
-    if low == high:
-        return f"{value}{unit}"
-    return f"{value}{unit} [{low}, {high}]"
-
-
-def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Measure:
-    metric = threshold.metric
-    if metric == "failures":
+def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measured:
+    measure = threshold.measure
+    if measure == "failures":
         return _failures(threshold, [step])
     if any(sample.measurement.stop == Stop.ENDED for sample in step.samples):
-        return _Measure(None, "the measurement was cut short", "run it to the end")
-    if metric == "drift":
+        return Measured(None, "the measurement was cut short", "run it to the end")
+    if measure == "drift":
         return _drift(step)
-    kind, _, name = metric.partition(".")
+    kind, _, name = measure.partition(".")
     if name:
         times = step.run
         if kind == "wait":
             times = step.wait
         return _percentile(times, name)
-    before = {"efficiency": steps[0], "ratio": _before(step, steps)}.get(metric)
+    before = {"efficiency": steps[0], "ratio": _before(step, steps)}.get(measure)
     for used in (step, before):
         if used is None:
             continue
         at = workers_text(used.workers)
         if not used.sound:
-            return _Measure(None, f"{at}: not steady, or too few requests to tell")
+            return Measured(None, f"{at}: not steady, or too few requests to tell")
         # a change of the machine cancels in a ratio only with the way down
-        if used.mirrored and len(used.samples) < 2 and metric != "throughput":
-            return _Measure(None, f"{at}: the way down was not measured", "run it to the end")
-    return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[metric](
+        if used.mirrored and len(used.samples) < 2 and measure != "throughput":
+            return Measured(None, f"{at}: the way down was not measured", "run it to the end")
+    return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[measure](
         step, steps
     )
 
@@ -238,14 +241,14 @@ def _before(step: Step, steps: Sequence[Step]) -> Step | None:
     return None
 
 
-def _throughput(step: Step, steps: Sequence[Step]) -> _Measure:
+def _throughput(step: Step, steps: Sequence[Step]) -> Measured:
     rate = step.throughput
-    return _Measure(
+    return Measured(
         Estimate(rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width)
     )
 
 
-def _efficiency(step: Step, steps: Sequence[Step]) -> _Measure:
+def _efficiency(step: Step, steps: Sequence[Step]) -> Measured:
     compared = [steps[0]]
     if step is not steps[0]:
         compared.append(step)
@@ -255,55 +258,55 @@ def _efficiency(step: Step, steps: Sequence[Step]) -> _Measure:
     ]
     for scaled in scaling(rates):
         if scaled.workers == step.workers:
-            return _Measure(scaled.efficiency)
-    return _Measure(None, "there is no throughput to compare with")
+            return Measured(scaled.efficiency)
+    return Measured(None, "there is no throughput to compare with")
 
 
-def _ratio(step: Step, steps: Sequence[Step]) -> _Measure:
+def _ratio(step: Step, steps: Sequence[Step]) -> Measured:
     ratio = step.ratio
     if ratio is None:
-        return _Measure(
+        return Measured(
             None,
             "there is no step before it with a throughput",
             "name a later step, or raise --limit",
         )
-    return _Measure(Estimate(ratio.value, ratio.low, ratio.high))
+    return Measured(Estimate(ratio.value, ratio.low, ratio.high))
 
 
-def _percentile(times: Distribution, name: str) -> _Measure:
+def _percentile(times: Distribution, name: str) -> Measured:
     percentile: Percentile | None = getattr(times, name.replace(".", "_"))
     needed = samples_needed(PERCENTILES[name])
     if percentile is not None:
         if percentile.low is not None and percentile.high is not None:
-            return _Measure(Estimate(percentile.value, percentile.low, percentile.high))
+            return Measured(Estimate(percentile.value, percentile.low, percentile.high))
         # with fewer than twice the requests that the value itself needs there may be no interval
         needed *= 2
-    return _Measure(None, f"{name} needs {needed} requests, there are {times.count}")
+    return Measured(None, f"{name} needs {needed} requests, there are {times.count}")
 
 
-def _drift(step: Step) -> _Measure:
+def _drift(step: Step) -> Measured:
     least = min(
         min(map(len, ends_of(measured.counted).values()), default=0) for measured in step.samples
     )
     if least < 2 * BATCHES:
-        return _Measure(
+        return Measured(
             None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
         )
     shift = max(abs(measured.drift.shift) for measured in step.samples)
-    return _Measure(Estimate(shift, shift, shift))
+    return Measured(exactly(shift))
 
 
-def _failures(threshold: Threshold, steps: Iterable[Step]) -> _Measure:
+def _failures(threshold: Threshold, steps: Iterable[Step]) -> Measured:
     rows = list(steps)
     failed = sum(step.failures for step in rows)
     ended = failed + sum(step.run.count for step in rows)
     if threshold.share and not ended:
-        return _Measure(None, "no request ended")
+        return Measured(None, "no request ended")
     failures = failed / ended if threshold.share else float(failed)
-    return _Measure(Estimate(failures, failures, failures))
+    return Measured(exactly(failures))
 
 
-def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> _Measure:
+def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> Measured:
     """The failures of the whole run; while steps are missing only a refuted bound counts."""
     failures = _failures(threshold, steps)
     if (
@@ -311,16 +314,16 @@ def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> _M
         and threshold.holds(failures.estimate.value)
         and {step.workers for step in steps} != {*plan.steps}
     ):
-        return _Measure(None, "not every step was measured", "run it to the end")
+        return Measured(None, "not every step was measured", "run it to the end")
     return failures
 
 
-def _coefficient(name: str, coefficients: Coefficients) -> _Measure:
+def _coefficient(name: str, coefficients: Coefficients) -> Measured:
     if name not in coefficients:
-        return _Measure(
+        return Measured(
             None,
             "no scaling law could be fitted",
             "measure 4 steps or more: raise --limit or --repeats",
         )
     low, value, high = coefficients[name]
-    return _Measure(Estimate(value, low, high))
+    return Measured(Estimate(value, low, high))

@@ -1,9 +1,17 @@
-"""Throughput with an interval that stays honest for few, correlated and shared fluctuations.
+"""Throughput from completions, with an interval that stays honest, and workers that stalled.
 
-The rate is the progress (see `completions`) in the time that all workers share. Its variance is
-built from the cycles of each worker, c(i) = e(i+1) - e(i): a renewal process makes k = T / m cycles
-in T with variance k s^2 / m^2. Three corrections follow, each for an effect that made the plain
-interval too narrow (figures: docs/performance.md):
+Completions are progress in time: between two of its completions a worker progresses evenly.
+
+Progress has two virtues over counting completions in a window. It is not quantised: workers in
+lockstep that finish a request every 30 s progress by exactly T / 30 in T seconds, wherever the
+window begins. And it is unbiased for any distribution of run times: the part of a cycle that lies
+before an instant is evenly distributed, so the loss at one end of the window equals the gain at the
+other.
+
+The rate is that progress in the time that all workers share. Its variance is built from the cycles
+of each worker, c(i) = e(i+1) - e(i): a renewal process makes k = T / m cycles in T with variance k
+s^2 / m^2. Three corrections follow, each for an effect that made the plain interval too narrow
+(figures: docs/performance.md):
 
 1. Cycles of one worker follow each other alike. The lag-1 correlation, pooled over workers and
    freed of its small-sample bias (Marriott and Pope 1954), inflates the variance as for a
@@ -13,6 +21,39 @@ interval too narrow (figures: docs/performance.md):
 3. Workers fluctuate together (heat, a shared disk). When the sum of all scatters more than its
    parts explain, by twice the standard error of such a ratio, the interval comes from the sum:
    batch means, corrected for correlation likewise.
+
+A worker that stopped while it was measured: its device or node was lost, or its workload hangs.
+
+Throughput is counted in the time that all workers share, which ends with the first worker's last
+completion. Workers that go on to the end leave about a cycle after that. One that stopped hides all
+that came later, and the throughput is that of a system that no longer exists. So its silence must
+not pass as the end of a step.
+
+Amounts that requests report, per second: frames of transcodes, samples of training, bytes moved.
+
+Work per second is requests per second times the mean work of the requests that are counted there,
+so both rest on the same completions after the same warm-up, and a request that reports none has
+done none. The relative errors of the two add in squares; requests of equal work add nothing to the
+error of the throughput.
+
+Rare slow requests: their number, their part in the mean, and how well both are known.
+
+A request is slow that takes more than three times as long as its worker's requests usually do
+(their median). The mean time between completions is then
+
+    E = b (1 + p s)    b: mean of the usual ones, p: share of slow ones, s: their added time, in
+                       units of b
+
+A mean of few values says little of a rare event, and its standard error even less: where one
+request in 50 takes 20 times as long, half of all steps of 35 requests hold none of them and look
+precise. So b has the interval of a mean, and p that of a count: Wilson's score interval with
+continuity correction (Newcombe 1998, Statistics in Medicine 17, 857, method 4), which is close to
+the exact one. Steps that are compared share s, unless the slow requests of one are significantly
+longer (Mann and Whitney, 1 %): then each step has its own.
+
+The two intervals of a sum are joined by the method of variance estimates recovery (Zou and Donner
+2008, Statistics in Medicine 27, 1693), which needs no symmetry. A kind of request that no step has
+shown cannot be excluded: `unseen_share` says how frequent it may be.
 """
 
 from __future__ import annotations
@@ -20,12 +61,76 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
-from scaletest.analysis.completions import Ends, progress, rates, span
-from scaletest.analysis.student_t import t95
+from scaletest.analysis.estimate import Estimate, t95
+from scaletest.analysis.percentiles import mann_whitney
+from scaletest.model import Record
+from scaletest.model.declared import INNER, Count, Unbounded, Written, called
+
+# The clock of Redis counts microseconds: completions that are closer together have no rate.
+RESOLUTION_S = 1e-6
+# worker -> when it finished its successful requests, in Redis seconds, ascending
+Ends = Mapping[str, Sequence[float]]
+
+
+def ends_of(records: Iterable[Record]) -> dict[str, list[float]]:
+    """The successful completions of each worker."""
+    ends: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        if record.ok:
+            ends[record.reply.worker].append(record.reply.ended_s)
+    return {worker: sorted(times) for worker, times in ends.items()}
+
+
+def after(ends: Ends, cut_s: float) -> dict[str, Sequence[float]]:
+    """The completions at or after `cut_s`; the first of each worker starts its first cycle."""
+    return {worker: times[bisect_left(times, cut_s) :] for worker, times in ends.items()}
+
+
+def span(ends: Ends) -> tuple[float, float]:
+    """Where every worker's progress is known: from the latest first completion to the earliest last
+    one, in s.
+
+    (0, 0) when there is no such time.
+    """
+    full = [times for times in ends.values() if times]
+    if not full:
+        return 0.0, 0.0
+    first, last = max(times[0] for times in full), min(times[-1] for times in full)
+    return (first, last) if last - first > RESOLUTION_S else (0.0, 0.0)
+
+
+def progress(ends: Ends, edges: Sequence[float]) -> list[float]:
+    """Requests done between neighbouring edges, with fractions; edges ascend inside the span."""
+    done = [0.0] * len(edges)
+    for times in ends.values():
+        done = [total + _at(times, edge) for total, edge in zip(done, edges, strict=True)]
+    return cycles(done)
+
+
+def rates(ends: Ends, first: float, last: float, bins: int) -> list[float]:
+    """Throughput in `bins` equal parts of the time from `first` to `last`, in requests/s."""
+    width = (last - first) / bins
+    edges = [first + index * width for index in range(bins)] + [last]
+    return [done / width for done in progress(ends, edges)]
+
+
+def _at(times: Sequence[float], instant: float) -> float:
+    """How many cycles a worker had done at `instant`."""
+    index = bisect_right(times, instant)
+    if index == 0:
+        return 0.0
+    if index == len(times):
+        return index - 1.0
+    before, behind = times[index - 1], times[index]
+    return index - 1 + (instant - before) / (behind - before)
+
 
 MIN_COMPLETIONS = 8
 MIN_COMPLETIONS_PER_WORKER = 3
@@ -36,20 +141,18 @@ LEAST_BATCHES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Throughput:
-    """Requests per second with the half-width of its 95 % interval.
+class Throughput(Written):
+    """Requests per second with the half-width of its 95 % interval."""
 
-    completions: successful requests counted, the first of each worker included.
-    freedom: degrees of freedom behind the interval.
-    enough: whether there are 8 completions in all and 3 of every worker; below that the rate is no
-    evidence. Where a step is measured in two parts, each part needs half of that.
-    """
-
-    per_s: float
-    half_width: float
-    completions: int
-    freedom: int
-    enough: bool
+    per_s: Annotated[Unbounded, called("throughput_per_s"), "requests per second"]
+    half_width: Annotated[
+        Unbounded,
+        called("half_width_per_s"),
+        "half of the 95 % interval; null without enough completions",
+    ]
+    completions: Annotated[Count, "successful requests counted"]
+    freedom: Annotated[int, INNER, "degrees of freedom behind the interval."]
+    enough: Annotated[bool, "whether there are completions enough for the rate to be evidence"]
 
     @property
     def relative(self) -> float:
@@ -57,6 +160,11 @@ class Throughput:
         if self.per_s > 0:
             return self.half_width / self.per_s
         return math.inf
+
+    @property
+    def error(self) -> float:
+        """The relative standard error."""
+        return self.relative / t95(max(1, self.freedom))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +221,7 @@ def least_each(workers: int, parts: int = 1) -> int:
 
 
 def cycles(times: Sequence[float]) -> list[float]:
-    """The times between a worker's completions, in s."""
+    """The differences of neighbours: the times between a worker's completions, in s."""
     return [later - earlier for earlier, later in pairwise(times)]
 
 
@@ -131,9 +239,9 @@ def error_of_mean(series: Sequence[Sequence[float]]) -> float:
     return math.sqrt(statistics.variance(all_cycles) / len(all_cycles) * inflation)
 
 
-def _deviations(cycles_s: Sequence[float]) -> list[float]:
-    mean = statistics.fmean(cycles_s)
-    return [cycle - mean for cycle in cycles_s]
+def _deviations(series: Sequence[float]) -> list[float]:
+    mean = statistics.fmean(series)
+    return [number - mean for number in series]
 
 
 def _all_cycles(ends: Ends) -> list[float]:
@@ -144,12 +252,9 @@ def _all_cycles(ends: Ends) -> list[float]:
 def relative_spread(ends: Ends) -> float | None:
     """The standard deviation of all cycles over their mean; None for fewer than two."""
     seconds = _all_cycles(ends)
-    mean = 0.0
-    if seconds:
-        mean = statistics.fmean(seconds)
-    if len(seconds) > 1 and mean > 0:
-        return statistics.stdev(seconds) / mean
-    return None
+    if len(seconds) < 2 or not any(seconds):
+        return None
+    return statistics.stdev(seconds) / statistics.fmean(seconds)
 
 
 def _rough(ends: Ends) -> float:
@@ -184,9 +289,7 @@ def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estim
     if each >= FEW_CYCLES or len(done) < 4:
         return inner
     outer = _Estimate(statistics.stdev(done) * math.sqrt(len(done)) / long, len(done) - 1)
-    if inner.error >= outer.error:
-        return inner
-    return outer
+    return max(inner, outer, key=lambda estimate: estimate.error)
 
 
 def _of_all(ends: Ends, first: float, last: float) -> _Estimate:
@@ -206,16 +309,13 @@ def _in_common(ends: Ends, first: float, last: float, own: _Estimate) -> _Estima
     parts = [rates({"": times}, first, last, batches) for times in ends.values()]
     whole = [sum(part) for part in zip(*parts, strict=True)]
     apart = sum(map(statistics.variance, parts))
-    excess = 1.0
-    if apart > 0:
-        excess = statistics.variance(whole) / apart
+    excess = statistics.variance(whole) / apart if apart > 0 else 1.0
     if excess <= 1.0 + 2.0 * math.sqrt(2.0 / (batches - 1)):
         return own
     scaled = _Estimate(own.error * math.sqrt(excess), batches - 1)
     if batches < LEAST_BATCHES:
         return scaled
-    mean = statistics.fmean(whole)
-    correlation = _correlation([[candidate - mean for candidate in whole]])
+    correlation = _correlation([_deviations(whole)])
     spread = statistics.stdev(whole) / math.sqrt(batches)
     joint = _Estimate(
         spread * math.sqrt(_inflation(correlation, batches)), (batches - 1) * _left(correlation)
@@ -232,10 +332,8 @@ def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) 
     """
     products, squares = 0.0, 0.0
     for own in deviations:
-        for before, behind in pairwise(own):
-            products += before * behind
-        for deviation in own:
-            squares += deviation * deviation * (len(own) - 1) / len(own)
+        products += sum(before * behind for before, behind in pairwise(own))
+        squares += sum(deviation**2 for deviation in own) * (len(own) - 1) / len(own)
     if squares <= 0:
         return 0.0
     raw = products / squares
@@ -263,3 +361,223 @@ def _inflation(correlation: float, count: float) -> float:
 def _left(correlation: float) -> float:
     """The part of the degrees of freedom that correlated values are worth."""
     return (1 - correlation) / (1 + correlation)
+
+
+# In units of the longest cycle. With exponential run times and n cycles, a worker is silent for so
+# long at the end of a step with probability n^-3.
+LONGEST_CYCLES = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """The worker that was silent longest at the end of a step, and for how long, in seconds."""
+
+    worker: str
+    silent_s: float
+
+
+def stall(ends: Ends) -> Stall | None:
+    """The worker that stopped; None when all went on to the end of the step."""
+    all_cycles = _all_cycles(ends)
+    if len(ends) < 2 or not all_cycles or not all(ends.values()):
+        return None
+    worker = min(ends, key=lambda name: ends[name][-1])
+    silent_s = max(times[-1] for times in ends.values()) - ends[worker][-1]
+    if silent_s > LONGEST_CYCLES * max(all_cycles):
+        return Stall(worker, silent_s)
+    return None
+
+
+# Figures that are amounts of work, so that adding them up over requests makes sense.
+FIGURES = ("frames", "samples", "bytes")
+MEMORY_HITS = "memory_limit_hits"
+
+Work = Mapping[str, Throughput]
+
+
+def work(rate: Throughput, counted: Sequence[Record]) -> Work:
+    """Work per second of every figure that a counted request reports, with its 95 % interval."""
+    rates = {}
+    for name in FIGURES:
+        amounts = [_number(record.reply.figures.get(name)) for record in counted]
+        if any(amounts):
+            rates[name] = _times(rate, [amount or 0.0 for amount in amounts])
+    return rates
+
+
+def hits(rows: Sequence[Record]) -> int:
+    """How many requests reached the limit of a device's memory, whether they failed or not."""
+    return sum(bool(_number(record.reply.figures.get(MEMORY_HITS))) for record in rows)
+
+
+def _times(rate: Throughput, amounts: Sequence[float]) -> Throughput:
+    mean = statistics.fmean(amounts)
+    error = math.inf
+    if len(amounts) > 1:
+        error = (
+            t95(len(amounts) - 1) * statistics.stdev(amounts, mean) / mean / math.sqrt(len(amounts))
+        )
+    per_s = rate.per_s * mean
+    return Throughput(
+        per_s, per_s * math.hypot(rate.relative, error), rate.completions, rate.freedom, rate.enough
+    )
+
+
+def _number(value: object) -> float | None:
+    """A figure as a number. Figures come from programs: text and negative amounts give None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if value > 0 else None
+
+
+SLOW = 3.0
+# A worker with fewer cycles borrows the median of all workers.
+OWN_MEDIAN = 5
+# Slow requests of two steps differ when chance makes such a difference in one of a hundred cases.
+DIFFERENT = 0.01
+# A cycle of more usual requests than this was a standstill; a list of them would take memory.
+MOST_FILLED = 10_000
+_NORMAL = t95(math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The slow requests of one step, or of parts of it.
+
+    usual: cycles that were not slow. usual_s: their mean length in s. error: relative standard
+    error of that mean. excess: of every slow cycle how much longer it was than usual_s, in units of
+    usual_s.
+    """
+
+    usual: int
+    usual_s: float
+    error: float
+    excess: tuple[float, ...]
+
+    @property
+    def slow(
+        self,
+    ) -> Annotated[Count, "requests that took more than three times as long as usual"]:
+        """How many were slow."""
+        return len(self.excess)
+
+    @property
+    def count(self) -> int:
+        """How many there were in all."""
+        return self.usual + self.slow
+
+    @property
+    def share(self) -> float:
+        """The part that was slow."""
+        return self.slow / self.count if self.count else 0.0
+
+    def unseen_share(self) -> float:
+        """The largest share of a sort of request that did not occur, wrong in 5 % of cases."""
+        return 1.0 - math.pow(0.05, 1.0 / self.count) if self.count else 1.0
+
+
+def tail(ends: Ends) -> Tail:
+    """The slow requests among these completions."""
+    limits = _limits(ends)
+    usual_cycles: list[list[float]] = []
+    slow: list[float] = []
+    for worker, limit in limits.items():
+        own = cycles(ends[worker])
+        usual_cycles.append([cycle for cycle in own if cycle <= limit])
+        slow += [cycle for cycle in own if cycle > limit]
+    flat = list(itertools.chain.from_iterable(usual_cycles))
+    mean = statistics.fmean(flat) if flat else 0.0
+    if mean <= 0:
+        return Tail(0, 0.0, math.inf, ())
+    excess = tuple(cycle / mean - 1.0 for cycle in slow)
+    return Tail(len(flat), mean, error_of_mean(usual_cycles) / mean, excess)
+
+
+def usual(ends: Ends) -> Ends:
+    """The completions as if slow cycles had been usual ones.
+
+    For tests whether a step changes along its time. Where nothing is slow these are `ends`.
+    """
+    limits = _limits(ends)
+    if not any(max(cycles(ends[worker])) > limit for worker, limit in limits.items()):
+        return ends
+    usual_s = tail(ends).usual_s
+    return {worker: _filled(ends[worker], limits.get(worker, math.inf), usual_s) for worker in ends}
+
+
+def _filled(times: Sequence[float], limit: float, usual_s: float) -> list[float]:
+    """Completions of one worker with usual ones, evenly spaced, in the place of each slow cycle."""
+    filled = list(times[:1])
+    for cycle, end in zip(cycles(times), times[1:], strict=True):
+        slow = cycle > limit and usual_s > 0
+        count = round(min(MOST_FILLED, max(1.0, cycle / usual_s))) if slow else 1
+        begin = filled[-1]
+        filled += [begin + (end - begin) * index / count for index in range(1, count)]
+        filled.append(end)
+    return filled
+
+
+def _limits(ends: Ends) -> dict[str, float]:
+    """The length in s from which a cycle is slow, of every worker that has one."""
+    series = {worker: cycles(times) for worker, times in ends.items() if len(times) > 1}
+    if not series:
+        return {}
+    median = statistics.median(itertools.chain.from_iterable(series.values()))
+    limits = {}
+    for worker, own in series.items():
+        own_median = statistics.median(own) if len(own) >= OWN_MEDIAN else median
+        limits[worker] = SLOW * own_median
+    return limits
+
+
+def joined_tails(tails: Sequence[Tail]) -> Tail:
+    """The slow requests of several parts of one step together."""
+    count = sum(part.usual for part in tails)
+    if not count:
+        return Tail(0, 0.0, math.inf, ())
+    mean = sum(part.usual * part.usual_s for part in tails) / count
+    errors = (part.usual * part.usual_s * part.error for part in tails if part.usual)
+    excess = tuple(itertools.chain.from_iterable(part.excess for part in tails))
+    return Tail(count, mean, math.hypot(*errors) / (count * mean), excess)
+
+
+def slowdowns(first: Tail, second: Tail, z: float) -> tuple[Estimate, Estimate]:
+    """By how much the slow requests of two steps lengthen their means: logarithms of 1 + p s, with
+    bounds.
+
+    z: quantile of the normal distribution for each bound.
+    """
+    sizes = first.excess + second.excess
+    if not sizes:
+        return Estimate(0.0, 0.0, 0.0), Estimate(0.0, 0.0, 0.0)
+    test = mann_whitney(first.excess, second.excess)
+    if test and test.p < DIFFERENT:
+        return _slowdown(first, first.excess, z, own=True), _slowdown(
+            second, second.excess, z, own=True
+        )
+    return _slowdown(first, sizes, z), _slowdown(second, sizes, z)
+
+
+def _slowdown(tail_: Tail, sizes: Sequence[float], z: float, own: bool = False) -> Estimate:
+    size = statistics.fmean(sizes)
+    low, high = share_bounds(tail_.slow, tail_.count, z)
+    log_slowdown = math.log1p(tail_.share * size)
+    below, above = log_slowdown - math.log1p(low * size), math.log1p(high * size) - log_slowdown
+    if own and len(sizes) > 1:
+        part = tail_.share * size / (1.0 + tail_.share * size)
+        size_error = z * part * statistics.stdev(sizes) / (size * math.sqrt(len(sizes)))
+        below, above = math.hypot(below, size_error), math.hypot(above, size_error)
+    return Estimate(log_slowdown, log_slowdown - below, log_slowdown + above)
+
+
+def share_bounds(count: int, total: int, z: float) -> tuple[float, float]:
+    """Bounds of a share, from `count` in `total`: Wilson's with continuity correction."""
+    if total <= 0:
+        return 0.0, 1.0
+    share, square = count / total, z * z
+    below = 4.0 * share * (total * (1.0 - share) + 1.0) + square - 2.0 - 1.0 / total
+    above = 4.0 * share * (total * (1.0 - share) - 1.0) + square + 2.0 - 1.0 / total
+    middle, width = 2.0 * total * share + square, 2.0 * (total + square)
+    low = (middle - 1.0 - z * math.sqrt(max(0.0, below))) / width if count else 0.0
+    high = (middle + 1.0 + z * math.sqrt(max(0.0, above))) / width if count < total else 1.0
+    return max(0.0, low), min(1.0, high)

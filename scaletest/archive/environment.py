@@ -1,4 +1,8 @@
-"""Where and with what a run was made: what a reader needs to make it again, without secrets."""
+"""Where and with what a run was made: what a reader needs to make it again, without secrets.
+
+Folders and files of a run are made here too, such that only their owner may read them: command
+lines and outputs may hold secrets.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,26 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from scaletest import __version__
-from scaletest.model.secrets import masked
-from scaletest.model.wire import SCHEMA_VERSION
+from scaletest.model.measurement import Environment
+from scaletest.model.texts import masked
+
+_FLAGS = {"a": os.O_APPEND, "w": os.O_TRUNC, "x": os.O_EXCL}
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for its owner only, parents as usual; an existing one keeps its mode."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def open_private(path: Path, mode: str, **options: Any) -> IO[Any]:
+    """Open for writing as `open` does; new files are for their owner only, old keep their mode."""
+    return os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | _FLAGS[mode[0]], 0o600), mode, **options
+    )
+
 
 PACKAGES = ("redis", "hiredis", "rq")
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -22,18 +41,17 @@ CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocks
 
 def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str, Any]:
     """Versions, machine and command line; passwords in URLs are masked."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "scaletest": __version__,
-        "began": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command_line": list(map(masked, command_line)),
-        "host": socket.gethostname(),
-        "python": sys.version.split()[0],
+    return Environment(
+        scaletest=__version__,
+        began=datetime.now(UTC).isoformat(timespec="seconds"),
+        command_line=list(map(masked, command_line)),
+        host=socket.gethostname(),
+        python=sys.version.split()[0],
         **machine(),
-        "clock_source": _text(CLOCK_SOURCE),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "devices": _devices(device_glob),
-    }
+        clock_source=_text(CLOCK_SOURCE),
+        packages={name: _version(name) for name in PACKAGES},
+        devices=_devices(device_glob),
+    ).to_dict()
 
 
 def machine() -> dict[str, Any]:

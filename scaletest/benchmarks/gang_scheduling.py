@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.cluster_objects import ClusterObjects
 from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.pod_status import seconds
+from scaletest.benchmarks.pod_status import conditions, holds, seconds
 from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.documents import JOBS, Resource
+from scaletest.cluster.objects import JOBS, Documents, Resource
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.common import JOBSET, KUEUE, NO_GANG, VOLCANO
+from scaletest.kinds.kind import JOBSET, KUEUE, NO_GANG, VOLCANO
 from scaletest.model.errors import Unreachable, UsageError
 
 JOBSETS = Resource("JobSet", "/apis/jobset.x-k8s.io/v1alpha2", "jobsets", True)
@@ -77,7 +76,7 @@ def absent(benchmark: Benchmark, reason: str) -> UsageError:
     )
 
 
-def check(benchmark: Benchmark, objects: ClusterObjects, namespace: str) -> None:
+def check(benchmark: Benchmark, objects: Documents, namespace: str) -> None:
     """Raises UsageError without the queue of the spec: Kueue would wait for it without end."""
     if benchmark.spec.gang != KUEUE:
         return
@@ -112,66 +111,47 @@ def manifests_of(
     return [(JOBSETS, _job_set(benchmark, jobs, owner))]
 
 
-def admission(benchmark: Benchmark, objects: ClusterObjects, namespace: str) -> Admission:
+def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admission:
     """Read from the object that holds the parts together whether they are admitted."""
     resource = holder(benchmark)
     assert resource is not None
     document = objects.find(resource, namespace, benchmark.name)
     if document is None:
         return Admission(0.0, f"the {resource.kind} was deleted by somebody")
-    conditions = {condition["type"]: condition for condition in _conditions(document)}
+    known, since = conditions(document), document["metadata"]["creationTimestamp"]
     if benchmark.spec.gang == VOLCANO:
-        return _scheduled(document, conditions)
-    if document["spec"].get("suspend"):
+        is_running = document.get("status", {}).get("phase") == "Running"
+        if not is_running and not holds(document, "Scheduled"):
+            message = f"waits until Volcano has room for all {document['spec']['minMember']} pods"
+            reason = known.get("Unschedulable", {}).get("message", "")
+            return Admission(0.0, f"{message}: {reason}" if reason else message)
+    elif document["spec"].get("suspend"):
         return Admission(0.0, _suspended(benchmark, objects, namespace, document))
-    resumed = conditions.get("Suspended", {})
-    return Admission(
-        seconds(resumed.get("lastTransitionTime") or document["metadata"]["creationTimestamp"])
-    )
+    decisive = known.get("Scheduled" if benchmark.spec.gang == VOLCANO else "Suspended", {})
+    return Admission(seconds(decisive.get("lastTransitionTime") or since))
 
 
-def _conditions(document: Document) -> list[Document]:
-    return list(document.get("status", {}).get("conditions") or ())
-
-
-def _suspended(
-    benchmark: Benchmark, objects: ClusterObjects, namespace: str, job_set: Document
-) -> str:
+def _suspended(benchmark: Benchmark, objects: Documents, namespace: str, job_set: Document) -> str:
     queue = f" in queue {benchmark.spec.queue_name}" if benchmark.spec.queue_name else ""
     reason = _kueue_reason(objects, namespace, job_set) if benchmark.spec.gang == KUEUE else ""
     message = f"waits{queue} until all parts are admitted"
     return f"{message}: {reason}" if reason else message
 
 
-def _kueue_reason(objects: ClusterObjects, namespace: str, job_set: Document) -> str:
+def _kueue_reason(objects: Documents, namespace: str, job_set: Document) -> str:
     """Return Kueue's reason for not admitting a JobSet; "" when it is not known."""
+    selector = f"{JOB_UID}={job_set['metadata']['uid']}"
     for resource in WORKLOADS:
         try:
-            reservations = objects.list(
-                resource, namespace, f"{JOB_UID}={job_set['metadata']['uid']}"
-            )
+            reservations = objects.list(resource, namespace, selector)
         except Busy:
             raise
         except (Missing, Refused, Unreachable):
             continue
-        for reservation in reservations:
-            for condition in _conditions(reservation):
-                if condition["type"] == "QuotaReserved":
-                    return str(condition.get("message", ""))
-        return ""
+        decisions = [conditions(reservation).get("QuotaReserved") for reservation in reservations]
+        first = next(filter(None, decisions), {})
+        return str(first.get("message", ""))
     return ""
-
-
-def _scheduled(group: Document, conditions: Mapping[str, Document]) -> Admission:
-    """Read whether the pods of a PodGroup have nodes: it is Running, or Scheduled."""
-    scheduled = conditions.get("Scheduled", {})
-    if scheduled.get("status") == "True" or group.get("status", {}).get("phase") == "Running":
-        return Admission(
-            seconds(scheduled.get("lastTransitionTime") or group["metadata"]["creationTimestamp"])
-        )
-    message = f"waits until Volcano has room for all {group['spec']['minMember']} pods"
-    reason = conditions.get("Unschedulable", {}).get("message", "")
-    return Admission(0.0, f"{message}: {reason}" if reason else message)
 
 
 def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:

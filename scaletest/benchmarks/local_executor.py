@@ -18,21 +18,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaletest.archive.private import make_folder
-from scaletest.benchmarks import machine, namespaces, programs
-from scaletest.benchmarks.executor import Node, PhaseListener
-from scaletest.benchmarks.processes import Process, Processes
+from scaletest.archive.environment import make_folder
+from scaletest.benchmarks import namespaces, programs
+from scaletest.benchmarks.processes import Processes
+from scaletest.benchmarks.runner import Node, PhaseListener
 from scaletest.kinds import network as networks
 from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.common import DIFFERENT_NODES
 from scaletest.kinds.kind import (
+    DIFFERENT_NODES,
     BenchmarkFailed,
     ExecutionSite,
     Failure,
-    Part,
     PartAddress,
-    Task,
     ToolOutput,
 )
 from scaletest.model.errors import UsageError
@@ -72,34 +70,27 @@ class LocalExecutor:
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raises UsageError for a benchmark that needs more than this machine."""
-        spec = benchmark.spec
+        name, spec, several = benchmark.name, benchmark.spec, _several(benchmark)
         if spec.network_name:
             raise UsageError(
-                f"{benchmark.name}: there is no Multus network {spec.network_name} here",
+                f"{name}: there is no Multus network {spec.network_name} here",
                 hint="use a cluster",
             )
-        self._refuse_mtu_or_placement(benchmark)
-        known = [node.name for node in self.nodes()]
-        for name in spec.nodes:
-            if name not in known:
-                raise UsageError(
-                    f"{benchmark.name}: there is no node {name} here",
-                    hint=f"there are {', '.join(known)}",
-                )
-
-    def _refuse_mtu_or_placement(self, benchmark: Benchmark) -> None:
-        spec, several = benchmark.spec, _several(benchmark)
         needs_namespaces = spec.mtu is not None or spec.placement == DIFFERENT_NODES
         if several and needs_namespaces and not self._namespaces:
             raise UsageError(
-                f"{benchmark.name}: no network namespaces can be created here",
-                hint=namespaces.NEEDED,
+                f"{name}: no network namespaces can be created here", hint=namespaces.NEEDED
             )
         if not several and spec.mtu is not None:
             raise UsageError(
-                f"{benchmark.name}: all parts are on one node, where no interface with an MTU is"
-                " used",
+                f"{name}: all parts are on one node, where no interface with an MTU is used",
                 hint="leave mtu out, or use another placement",
+            )
+        known = [node.name for node in self.nodes()]
+        if unknown := [node for node in spec.nodes if node not in known]:
+            raise UsageError(
+                f"{name}: there is no node {unknown[0]} here",
+                hint=f"there are {', '.join(known)}",
             )
 
     def nodes(self) -> Sequence[Node]:
@@ -124,16 +115,10 @@ class LocalExecutor:
                 prefix="scaletest-", dir=self._scratch, ignore_cleanup_errors=True
             ) as folder:
                 ended = run.measure(Path(folder))
-        except BenchmarkFailed as error:
-            ended = _failed(benchmark, error.failure, error.message, error.lines, error.remedy)
-        except UsageError as error:
-            ended = _failed(benchmark, Failure.REFUSED, error.message, remedy=error.hint)
-        except OSError as error:
-            ended = _failed(
-                benchmark, Failure.EXIT, f"{error.filename or 'a file'}: {error.strerror or error}"
-            )
+        except (BenchmarkFailed, UsageError, OSError) as error:
+            ended = benchmark.failed_by(error)
         on_phase(ended.phase)
-        return _stamped(ended, benchmark, began, self._clock())
+        return replace(ended, started_s=began, finished_s=self._clock())
 
 
 class _Run:
@@ -168,21 +153,27 @@ class _Run:
         make_folder(logs)
         network = self._network()
         until = time.monotonic() + benchmark.limit_s
-        environment = {**self._environment, "TMPDIR": str(folder), "LC_ALL": "C"}
-        processes = Processes(logs, until, environment, self._sampler)
+        processes = Processes(
+            logs, until, {**self._environment, "TMPDIR": str(folder), "LC_ALL": "C"}, self._sampler
+        )
         try:
-            site = self._site(network, folder, paths)
-            output = self._run_parts(site, processes, network, folder)
+            output = self._run_parts(self._site(network, folder, paths), processes, network, folder)
             self._on_phase(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)
-            route, facts = self._route(network), machine.facts(benchmark)
+            enter, peer = self._measuring_end(network)
+            route = namespaces.route(enter, peer) if peer else None
+            facts = programs.facts(benchmark)
             if route:
-                facts["card"] = machine.card(self._measuring_end(network)[0], route.interface)
+                facts["card"] = programs.card(enter, route.interface)
         finally:
             processes.close()
             network.close()
         if route:
             networks.check(benchmark.spec, route, measured.remote)
+        notes = (*measured.notes, *benchmark.kind.notes)
+        if _several(benchmark) and not self._isolated and not benchmark.spec.host_network:
+            reason = "no network namespaces can be created here"
+            notes += (f"over the loopback interface, since {reason}; {namespaces.NEEDED}",)
         return BenchmarkResult(
             benchmark.name,
             BenchmarkPhase.COMPLETED,
@@ -190,7 +181,7 @@ class _Run:
             measured.result,
             route.to_dict() if route else {},
             facts,
-            notes=(*measured.notes, *benchmark.kind.notes, *self._notes()),
+            notes=notes,
             activities=self._activities(processes),
         )
 
@@ -208,19 +199,19 @@ class _Run:
         kind, spec = self._benchmark.kind, self._benchmark.spec
         memory, available = kind.memory_bytes(spec), _memory()
         if memory > available:
-            message = (
+            raise BenchmarkFailed(
+                Failure.REFUSED,
                 f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
-                f" {available / 1e9:.3g} GB are available"
+                f" {available / 1e9:.3g} GB are available",
+                remedy="choose a smaller size",
             )
-            raise BenchmarkFailed(Failure.REFUSED, message, remedy="choose a smaller size")
         scratch, free = kind.scratch_bytes(spec), shutil.disk_usage(folder).free
         if scratch > free:
-            message = (
-                f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
-                f"and {folder.parent} has {free / 1e9:.3g} GB free"
-            )
             raise BenchmarkFailed(
-                Failure.REFUSED, message, remedy="choose a smaller size, or another --scratch"
+                Failure.REFUSED,
+                f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
+                f"and {folder.parent} has {free / 1e9:.3g} GB free",
+                remedy="choose a smaller size, or another --scratch",
             )
 
     def _network(self) -> namespaces.Network:
@@ -231,91 +222,45 @@ class _Run:
             max(part.node for part in self._parts) + 1, spec.mtu, spec.ip_family
         )
 
-    def _notes(self) -> list[str]:
-        if (
-            _several(self._benchmark)
-            and not self._isolated
-            and not self._benchmark.spec.host_network
-        ):
-            reason = "no network namespaces can be created here"
-            return [f"over the loopback interface, since {reason}; {namespaces.NEEDED}"]
-        return []
-
     def _site(
         self, network: namespaces.Network, folder: Path, paths: Mapping[str, str]
     ) -> ExecutionSite:
         peers: dict[str, list[PartAddress]] = defaultdict(list)
+        lines = ["#!/bin/sh", "host=$1; shift", 'case "$host" in']
         for part in self._parts:
             own = folder / f"{part.role}-{part.index}"
             own.mkdir()
-            peers[part.role].append(
-                PartAddress(
-                    part.role,
-                    part.index,
-                    network.host(part.node),
-                    network.address(part.node),
-                    str(own),
-                )
-            )
+            host, address = network.host(part.node), network.address(part.node)
+            peers[part.role].append(PartAddress(part.role, part.index, host, address, str(own)))
+            enter = shlex.join(network.enter(part.node))
+            lines.append(f'  {host}) exec {enter} /bin/sh -c "$*" ;;')
         agent = folder / _AGENT
-        lines = [
-            f"  {network.host(part.node)}) exec {shlex.join(network.enter(part.node))} /bin/sh -c"
-            ' "$*" ;;'
-            for part in self._parts
-        ]
-        agent.write_text(
-            '#!/bin/sh\nhost=$1; shift\ncase "$host" in\n' + "\n".join(lines) + "\nesac\nexit 1\n",
-            "utf-8",
-        )
+        agent.write_text("\n".join([*lines, "esac", "exit 1", ""]), "utf-8")
         agent.chmod(0o755)
         return ExecutionSite(peers, str(agent), (sys.executable,), paths)
 
     def _run_parts(
         self, site: ExecutionSite, processes: Processes, network: namespaces.Network, folder: Path
     ) -> ToolOutput:
-        """Start the servers one by one until each is ready, then run the measuring part."""
+        """Start the servers one by one until each is ready, then run the measuring part.
+
+        Raises BenchmarkFailed with the output of a server that made the measuring part fail.
+        """
         kind = self._benchmark.kind
+        nodes = {(part.role, part.index): part.node for part in self._parts}
         for task in kind.tasks(self._benchmark.spec, site):
-            process = self._start(task, processes, network, folder)
-            if task.role == kind.measures:
-                self._on_phase(BenchmarkPhase.RUNNING)
-                output = processes.finish(process)
-                self._blame(output, processes)
-                return output
-            processes.wait_ready(process, task)
-        raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")
-
-    def _start(
-        self, task: Task, processes: Processes, network: namespaces.Network, folder: Path
-    ) -> Process:
-        name = f"{task.role}-{task.index}"
-        own, part = folder / name, self._part(task)
-        for path, text in task.files.items():
-            (own / path).parent.mkdir(parents=True, exist_ok=True)
-            (own / path).write_text(text, "utf-8")
-        enter = network.enter(part.node)
-        for argv in task.before:
-            done = processes.finish(
-                processes.start(f"{name}-before", [*enter, *argv], own, task.environment)
-            )
-            parsing.ended_well(done, argv[0])
-        return processes.start(name, [*enter, *task.argv], own, task.environment)
-
-    def _blame(self, output: ToolOutput, processes: Processes) -> None:
-        """Raises BenchmarkFailed with the output of a server that made the measuring part fail."""
-        if output.exit_code:
-            for server in processes.dead():
+            name, enter = f"{task.role}-{task.index}", network.enter(nodes[task.role, task.index])
+            processes.prepare(name, task, folder / name, enter)
+            process = processes.start(name, (*enter, *task.argv), folder / name, task.environment)
+            if task.role != kind.measures:
+                processes.wait_ready(process, task)
+                continue
+            self._on_phase(BenchmarkPhase.RUNNING)
+            output = processes.finish(process)
+            for server in processes.dead() if output.exit_code else ():
                 parsing.ended_well(server.output(), server.program)
-
-    def _part(self, task: Task) -> Part:
-        return next(
-            part for part in self._parts if (part.role, part.index) == (task.role, task.index)
-        )
-
-    def _route(self, network: namespaces.Network) -> networks.Network | None:
-        """Ask the kernel for interface, family and MTU between the measuring part and its peer."""
-        enter, peer = self._measuring_end(network)
-        return namespaces.route(enter, peer) if peer else None
+            return output
+        raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")
 
     def _measuring_end(self, network: namespaces.Network) -> tuple[Sequence[str], str]:
         """Return the measuring node's command prefix, and a peer's address; "" without a peer."""
@@ -336,32 +281,3 @@ def _memory() -> float:
 
 def _several(benchmark: Benchmark) -> bool:
     return len({part.node for part in benchmark.kind.layout(benchmark.spec)}) > 1
-
-
-def _failed(
-    benchmark: Benchmark,
-    failure: Failure,
-    message: str,
-    lines: Sequence[str] = (),
-    remedy: str = "",
-) -> BenchmarkResult:
-    return BenchmarkResult(
-        benchmark.name,
-        BenchmarkPhase.FAILED,
-        failure=failure,
-        message=message,
-        lines=tuple(lines),
-        remedy=remedy,
-    )
-
-
-def _stamped(
-    ended: BenchmarkResult, benchmark: Benchmark, began: float, finished: float
-) -> BenchmarkResult:
-    return replace(
-        ended,
-        started_s=began,
-        finished_s=finished,
-        permutation=benchmark.permutation,
-        repetition=benchmark.repetition,
-    )

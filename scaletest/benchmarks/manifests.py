@@ -14,8 +14,7 @@ from typing import Any
 
 from scaletest.benchmarks import ssh
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, PodOverrides
-from scaletest.kinds.kind import Kind, Part, PartAddress
+from scaletest.kinds.kind import DIFFERENT_NODES, SAME_NODE, Kind, Part, PartAddress, PodOverrides
 from scaletest.kinds.registry import GROUP
 
 # Pods of an earlier benchmark of the same name may still exist: the uid tells them apart.
@@ -84,18 +83,16 @@ def meta(benchmark: Benchmark, name: str, owner: Document) -> Document:
 def peers_map(benchmark: Benchmark, owner: Document) -> Document:
     """Build the ConfigMap of the peers, before their addresses are known."""
     document = json.dumps(benchmark.document())
-    metadata = meta(benchmark, name_of(benchmark, "peers"), owner)
-    return {"metadata": metadata, "data": {DOCUMENT: document, HOSTS: hosts([])}}
+    return {
+        "metadata": meta(benchmark, name_of(benchmark, "peers"), owner),
+        "data": {DOCUMENT: document, HOSTS: hosts([])},
+    }
 
 
 def hosts(peers: Sequence[PartAddress]) -> str:
     """Write a hosts file with these peers."""
-    lines = [
-        "127.0.0.1 localhost",
-        "::1 localhost",
-        *(f"{peer.address} {peer.host}" for peer in peers),
-    ]
-    return "\n".join(lines) + "\n"
+    others = "".join(f"{peer.address} {peer.host}\n" for peer in peers)
+    return f"127.0.0.1 localhost\n::1 localhost\n{others}"
 
 
 def service(benchmark: Benchmark, owner: Document) -> Document:
@@ -112,8 +109,12 @@ def service(benchmark: Benchmark, owner: Document) -> Document:
 
 def secret(benchmark: Benchmark, owner: Document) -> Document:
     """Build a Secret with a new SSH key, with which the parts start processes on each other."""
-    metadata = meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner)
-    return {"metadata": metadata, "type": "Opaque", "immutable": True, "data": ssh.pair()}
+    return {
+        "metadata": meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner),
+        "type": "Opaque",
+        "immutable": True,
+        "data": ssh.pair(),
+    }
 
 
 def claim(benchmark: Benchmark, owner: Document) -> Document | None:
@@ -121,17 +122,14 @@ def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     template = getattr(benchmark.spec, "volume_claim_template", None)
     if not template or "ReadWriteMany" not in template.get("accessModes", ()):
         return None
-    return {
-        "metadata": meta(benchmark, name_of(benchmark, "scratch"), owner),
-        "spec": dict(template),
-    }
+    metadata = meta(benchmark, name_of(benchmark, "scratch"), owner)
+    return {"metadata": metadata, "spec": dict(template)}
 
 
 def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str) -> Document:
     """Build the Indexed Job of one role. image: unless the spec names one."""
     role, count = parts[0].role, len(parts)
-    measuring = role == benchmark.kind.measures
-    pod = _pod(benchmark, role, parts, image, measuring)
+    pod = _pod(benchmark, role, parts, image, role == benchmark.kind.measures)
     if ssh.wanted(benchmark.kind):
         ssh.mounted(pod, ssh.secret_name(benchmark.name, owner["uid"]))
     return {
@@ -164,11 +162,8 @@ def _pod_meta(benchmark: Benchmark, role: str, owner: Document) -> Document:
 
 def _pod_settings(benchmark: Benchmark, role: str) -> list[PodOverrides]:
     """List the spec's settings for all pods, then those for the pods of the role."""
-    settings = [benchmark.spec.pods]
-    of_role = getattr(benchmark.spec, role, None)
-    if isinstance(of_role, PodOverrides):
-        settings.append(of_role)
-    return settings
+    of_role = getattr(benchmark.spec, role, PodOverrides())
+    return [benchmark.spec.pods, *([of_role] if isinstance(of_role, PodOverrides) else [])]
 
 
 def _pod(
@@ -281,11 +276,9 @@ def _scratch(benchmark: Benchmark, measuring: bool) -> Document:
     """Choose the scratch volume: the spec's volume, claims of fio's workers, or an emptyDir."""
     template = getattr(benchmark.spec, "volume_claim_template", None)
     volume = getattr(benchmark.spec, "volume", None)
-    if measuring:
-        return {"emptyDir": {}}
-    if volume:
+    if volume and not measuring:
         return dict(volume)
-    if not template:
+    if measuring or not template:
         return {"emptyDir": {}}
     if "ReadWriteMany" in template.get("accessModes", ()):
         return {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
@@ -328,12 +321,20 @@ def _pod_affinity(benchmark: Benchmark, lone_client: bool) -> Document:
         return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}}
     if lone_client:
         return {}
-    preferred = {"weight": 100, "podAffinityTerm": everyone}
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}
+    return {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 100, "podAffinityTerm": everyone}
+            ]
+        }
+    }
 
 
 def _on(nodes: Sequence[str]) -> Mapping[str, Any]:
     """Build the affinity for the nodes of these names."""
     hostnames = [{"key": "kubernetes.io/hostname", "operator": "In", "values": sorted(set(nodes))}]
-    terms = [{"matchExpressions": hostnames}]
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": hostnames}]
+        }
+    }

@@ -75,9 +75,8 @@ class Namespaces:
         self._holders.clear()
 
     def _hold(self, name: str) -> None:
-        line = [*self._unshare(), "sh", "-c", _HOLD, "scaletest-node", name]
         holder = subprocess.Popen(
-            line,
+            [*self._unshare(), "sh", "-c", _HOLD, "scaletest-node", name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -137,9 +136,19 @@ class Namespaces:
 
     def _wire(self, node: int, other: int, name: str) -> None:
         """Create a veth pair: eth0 on one node, and `name` on the other."""
-        pid = str(self._holders[other].pid)
         self._on(
-            node, "ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", name, "netns", pid
+            node,
+            "ip",
+            "link",
+            "add",
+            INTERFACE,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            name,
+            "netns",
+            str(self._holders[other].pid),
         )
 
     def _on(self, index: int, *argv: str) -> None:
@@ -196,9 +205,12 @@ def route(enter: Sequence[str], peer: str) -> networks.Network | None:
 
 
 def _ip(enter: Sequence[str], *arguments: str) -> str:
-    line = [*enter, "ip", "-json", *arguments]
     return subprocess.run(
-        line, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        [*enter, "ip", "-json", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     ).stdout
 
 
@@ -207,7 +219,12 @@ def available() -> bool:
     if any(shutil.which(name) is None for name in ("ip", "unshare", "nsenter")):
         return False
     user: Sequence[str] = () if os.geteuid() == 0 else ("--user", "--map-root-user")
-    line = ["unshare", *user, "--net", "--uts", "true"]
     return (
-        subprocess.run(line, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
+        subprocess.run(
+            ["unshare", *user, "--net", "--uts", "true"],
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        ).returncode
+        == 0
     )

@@ -1,34 +1,145 @@
-"""Cluster objects that one benchmark owns: created once, found again, deleted at the end.
+"""Cluster objects that one benchmark owns, its result among them: created once, found, deleted.
 
 Every object has a fixed name, and an object that exists is not created again. So whichever process
-makes the next reconcile pass finds what an earlier one has done.
+makes the next reconcile pass finds what an earlier one has done. The result is in a ConfigMap that
+the benchmark's object owns, so it is deleted together with that.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import gzip
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from scaletest.benchmarks import manifests, outcomes, pod_status, ssh
-from scaletest.benchmarks.cluster_objects import ClusterObjects
+from scaletest.benchmarks import gang_scheduling, manifests, observation, pod_status, ssh
 from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.observation import BenchmarkContext
-from scaletest.benchmarks.outcomes import NameConflict
-from scaletest.benchmarks.result_store import (
-    Damaged,
-    agreed,
-    forget,
-    forget_together,
-    owned,
-    store,
-    unpacked,
-)
+from scaletest.benchmarks.observation import NameConflict
 from scaletest.cluster.connection import Busy, Conflict
-from scaletest.cluster.documents import CONFIG_MAPS, PODS, SECRETS, Resource
-from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
-from scaletest.kinds.kind import Failure
+from scaletest.cluster.objects import (
+    CLAIMS,
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    SECRETS,
+    SERVICES,
+    Documents,
+    Resource,
+)
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult, read
+from scaletest.kinds.kind import Failure, Kind
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue
+from scaletest.model.wire import unpack
+
+T = TypeVar("T")
+RESULT = "result.json.gz"
+# A small ConfigMap may unpack to a gigabyte: without this limit, whoever may write ConfigMaps could
+# fill the operator's memory.
+MOST_UNPACKED = 8 * 1024**2
 
 
+class Damaged(InvalidValue):
+    """A ConfigMap of a benchmark was changed by somebody else and cannot be read."""
+
+    def __init__(self, config_map: Document, reason: object) -> None:
+        super().__init__(
+            f"the ConfigMap {config_map['metadata']['name']} was changed by somebody and cannot be"
+            f" read: {reason}",
+            hint="delete the object that it belongs to, and create it again",
+        )
+
+
+def agreed(peers: Document) -> Benchmark:
+    """Read the benchmark as it was when its first object was created. Raises Damaged.
+
+    The spec is fixed from then on: changes that follow are not measured.
+    """
+    texts = peers.get("data") or {}
+    if manifests.DOCUMENT not in texts:
+        raise Damaged(peers, f"it has no {manifests.DOCUMENT}")
+    try:
+        benchmark = read(wire.load(texts[manifests.DOCUMENT], manifests.DOCUMENT))
+    except InvalidValue as error:
+        raise Damaged(peers, error.message) from error
+    if peers["metadata"]["name"] != manifests.name_of(benchmark, "peers"):
+        raise Damaged(peers, f"it belongs to another benchmark, {benchmark.name}")
+    return benchmark
+
+
+def measuring_s(peers: Document) -> float:
+    """Read when measuring began, in seconds since the epoch. Raises Damaged."""
+    try:
+        began_s = float(peers["data"][manifests.MEASURING])
+    except ValueError as error:
+        raise Damaged(peers, f"{manifests.MEASURING}: {error}") from error
+    if not math.isfinite(began_s):
+        raise Damaged(peers, f"{manifests.MEASURING}: {began_s} is not a time")
+    return began_s
+
+
+def packed(text: str) -> str:
+    """Pack a text for `binaryData` of a ConfigMap."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def zipped(config_map: Document, key: str, read: Callable[[dict[str, Any]], T]) -> T:
+    """Read the packed JSON under a key of a ConfigMap, of at most MOST_UNPACKED bytes.
+
+    Raises Damaged.
+    """
+    try:
+        data = base64.b64decode((config_map.get("binaryData") or {})[key])
+        return read(wire.load(unpack(data, MOST_UNPACKED, key), key))
+    except KeyError as error:
+        raise Damaged(config_map, f"it has no {key}") from error
+    except InvalidValue as error:
+        raise Damaged(config_map, error.message) from error
+    except ValueError as error:
+        raise Damaged(config_map, f"{key}: {error}") from error
+
+
+def stored(objects: Documents, namespace: str, name: str, uid: str) -> BenchmarkResult | None:
+    """Load the result that the object with this uid owns; None when there is none."""
+    config_map = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
+    if config_map is None or not owned(config_map, uid):
+        return None
+    return zipped(config_map, RESULT, BenchmarkResult.from_dict)
+
+
+def owned(document: Document, uid: str) -> bool:
+    """Check whether the object with this uid owns the document's object."""
+    return uid in [owner["uid"] for owner in document["metadata"].get("ownerReferences", ())]
+
+
+def forget(kind: Kind, name: str, uid: str, objects: Documents, namespace: str) -> None:
+    """Delete the objects of a benchmark except its result. Jobs are deleted with their pods.
+
+    Only objects that `uid` owns are deleted: a benchmark of another kind may have the same name,
+    and so may a later benchmark of this kind.
+    """
+    for resource in (JOBS, SERVICES, CLAIMS):
+        for document in objects.list(resource, namespace, manifests.own(name, uid)):
+            objects.delete(
+                resource, namespace, document["metadata"]["name"], document["metadata"]["uid"]
+            )
+    if ssh.wanted(kind):
+        objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
+    _delete_owned(CONFIG_MAPS, f"{name}-peers", uid, objects, namespace)
+
+
+def _delete_owned(
+    resource: Resource, name: str, uid: str, objects: Documents, namespace: str
+) -> None:
+    document = objects.find(resource, namespace, name)
+    if document is not None and owned(document, uid):
+        objects.delete(resource, namespace, name, document["metadata"]["uid"])
+
+
+@dataclass(frozen=True, slots=True)
 class OwnedObjects:
     """Cluster objects owned by one benchmark, for one reconcile pass.
 
@@ -36,18 +147,11 @@ class OwnedObjects:
     clock: seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        objects: ClusterObjects,
-        context: BenchmarkContext,
-        clock: Callable[[], float],
-    ) -> None:
-        self._benchmark = benchmark
-        self._objects = objects
-        self._clock = clock
-        self._namespace = context.namespace
-        self._owner = context.owner
+    _benchmark: Benchmark
+    _objects: Documents
+    _namespace: str
+    _owner: Document
+    _clock: Callable[[], float]
 
     def agreed(self, peers: Document) -> Benchmark:
         """Read the benchmark from the ConfigMap of its peers. Raises Damaged."""
@@ -87,8 +191,9 @@ class OwnedObjects:
         Its name holds the benchmark's uid, so one that exists is this benchmark's own.
         """
         if ssh.wanted(self._benchmark.kind):
-            body = manifests.secret(self._benchmark, self._owner)
-            self._objects.create(SECRETS, self._namespace, body)
+            self._objects.create(
+                SECRETS, self._namespace, manifests.secret(self._benchmark, self._owner)
+            )
 
     def pods(self) -> tuple[Document, ...]:
         """List the benchmark's pods."""
@@ -130,11 +235,10 @@ class OwnedObjects:
         if not owned(document, self._owner["uid"]):
             raise NameConflict(f"configmaps {name} is there and belongs to something else")
         try:
-            return unpacked(document)
+            return zipped(document, RESULT, BenchmarkResult.from_dict)
         except Damaged as error:
-            peers = self.find(CONFIG_MAPS, manifests.name_of(self._benchmark, "peers"))
-            if peers is None or not owned(peers, self._owner["uid"]):
-                return outcomes.failed(
+            if self._peers() is None:
+                return observation.failed(
                     self._benchmark,
                     self._clock(),
                     Failure.INTERRUPTED,
@@ -146,14 +250,35 @@ class OwnedObjects:
             return None
 
     def store(self, ended: BenchmarkResult) -> BenchmarkResult | None:
-        """Store the result; returns what is stored, None when another object has the name."""
-        return store(self._objects, self._namespace, self._benchmark, self._owner, ended)
+        """Store a result once and return the stored one; None when another object has the name."""
+        benchmark, owner = self._benchmark, self._owner
+        body = {
+            "metadata": manifests.meta(benchmark, manifests.result_name(benchmark.name), owner),
+            "binaryData": {RESULT: packed(wire.dump(ended.to_dict()))},
+        }
+        if self._objects.create(CONFIG_MAPS, self._namespace, body) is not None:
+            return ended
+        return stored(self._objects, self._namespace, benchmark.name, owner["uid"])
 
     def delete(self) -> None:
-        """Delete all objects except the result."""
-        uid = self._owner["uid"]
-        forget_together(self._benchmark, uid, self._objects, self._namespace)
-        forget(self._benchmark.kind, self._benchmark.name, uid, self._objects, self._namespace)
+        """Delete all objects except the result.
+
+        First the object that admitted the parts together, with the Jobs that it owns: the ConfigMap
+        of the peers tells which kind of object that is, so it must still be there.
+        """
+        uid, name = self._owner["uid"], self._benchmark.name
+        if peers := self._peers():
+            benchmark = self._benchmark  # the best guess if the ConfigMap was changed
+            with contextlib.suppress(Damaged):
+                benchmark = agreed(peers)
+            if resource := gang_scheduling.holder(benchmark):
+                _delete_owned(resource, name, uid, self._objects, self._namespace)
+        forget(self._benchmark.kind, name, uid, self._objects, self._namespace)
+
+    def _peers(self) -> Document | None:
+        """Find the ConfigMap of the peers, if it is this benchmark's own."""
+        peers = self.find(CONFIG_MAPS, manifests.name_of(self._benchmark, "peers"))
+        return peers if peers and owned(peers, self._owner["uid"]) else None
 
     def _require_unfinished(self) -> None:
         """Delete what was just created when another operator has ended the benchmark meanwhile.
@@ -162,5 +287,7 @@ class OwnedObjects:
         """
         if self.result() is not None:
             self.delete()
-            message = f"another operator has ended {self._benchmark.name}"
-            raise Conflict(message, hint="run one operator a namespace")
+            raise Conflict(
+                f"another operator has ended {self._benchmark.name}",
+                hint="run one operator a namespace",
+            )

@@ -7,22 +7,24 @@ part prints one framed result and then waits, so that its log can be read before
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks import gang_scheduling, machine, namespaces, programs, ssh
-from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, start_s
+import msgspec
+
+from scaletest.benchmarks import gang_scheduling, namespaces, programs, ssh
+from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, start_s
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
 from scaletest.kinds import parsing
-from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, frame, read
 from scaletest.kinds.kind import (
     BenchmarkFailed,
     ExecutionSite,
@@ -31,7 +33,6 @@ from scaletest.kinds.kind import (
     Task,
     ToolMeasurement,
 )
-from scaletest.kinds.log_framing import frame
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
@@ -42,28 +43,15 @@ KEYS, SSH = Path(ssh.MOUNT), Path("/tmp/ssh")
 def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str], None]) -> int:
     """Run the part and return its exit code. `say` writes to the pod's log."""
     benchmark = read(wire.load((folder / DOCUMENT).read_text("utf-8"), "the benchmark"))
-    measures, began = role == benchmark.kind.measures, time.time()
+    began = time.time()
     try:
         ended = _play(benchmark, role, index, folder, scratch)
-    except BenchmarkFailed as error:
-        ended = BenchmarkResult(
-            benchmark.name,
-            BenchmarkPhase.FAILED,
-            failure=error.failure,
-            message=error.message,
-            lines=error.lines,
-            remedy=error.remedy,
-        )
-    except OSError as error:
-        message = f"{error.filename or 'a file'}: {error.strerror or error}"
-        ended = BenchmarkResult(
-            benchmark.name, BenchmarkPhase.FAILED, failure=Failure.EXIT, message=message
-        )
-    where = {**machine.facts(benchmark), **ended.environment}
-    ended = replace(ended, environment=where, started_s=began, finished_s=time.time())
+    except (BenchmarkFailed, OSError) as error:
+        ended = benchmark.failed_by(error)
+    where = {**programs.facts(benchmark), **ended.environment}
     # a server prints its failure too: the benchmark takes its class of failure from there
-    say(frame(ended))
-    if not measures:
+    say(frame(replace(ended, environment=where, started_s=began, finished_s=time.time())))
+    if role != benchmark.kind.measures:
         return 5
     time.sleep(HOLD_S)
     return 0 if ended.ok else 5
@@ -89,14 +77,16 @@ def _play(
         logs, time.monotonic() + limit_s, {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"}
     )
     try:
-        process = _start(task, processes, own, site)
+        processes.prepare("part", task, own)
+        if task.shared:
+            _share(ssh.copies(site, own), processes, own)
+        process = processes.start("part", task.argv, own, task.environment)
         if not measures:
             _serve(process, task, processes)
         output = processes.finish(process)
     finally:
         processes.close()
-    measured = benchmark.kind.parse(benchmark.spec, output)
-    return _checked(benchmark, measured, site)
+    return _checked(benchmark, benchmark.kind.parse(benchmark.spec, output), site)
 
 
 def _task(benchmark: Benchmark, site: ExecutionSite, role: str, index: int) -> Task:
@@ -112,18 +102,6 @@ def _task(benchmark: Benchmark, site: ExecutionSite, role: str, index: int) -> T
     Path(READY).touch()
     time.sleep(HOLD_S)
     raise BenchmarkFailed(Failure.TIMED_OUT, "the node was not needed any more")
-
-
-def _start(task: Task, processes: Processes, own: Path, site: ExecutionSite) -> Process:
-    for path, text in task.files.items():
-        (own / path).parent.mkdir(parents=True, exist_ok=True)
-        (own / path).write_text(text, "utf-8")
-    for argv in task.before:
-        done = processes.finish(processes.start("before", argv, own, task.environment))
-        parsing.ended_well(done, argv[0])
-    if task.shared:
-        _share(ssh.copies(site, own), processes, own)
-    return processes.start("part", task.argv, own, task.environment)
 
 
 def _share(commands: Sequence[Sequence[str]], processes: Processes, own: Path) -> None:
@@ -142,8 +120,7 @@ def _serve(process: Process, task: Task, processes: Processes) -> None:
     """
     processes.wait_ready(process, task)
     Path(READY).touch()
-    output = processes.finish(process)
-    parsing.ended_well(output, process.program)
+    parsing.ended_well(processes.finish(process), process.program)
     time.sleep(HOLD_S)
     raise BenchmarkFailed(Failure.TIMED_OUT, "nobody ended the server")
 
@@ -157,18 +134,14 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
         if time.monotonic() > until:
             raise BenchmarkFailed(Failure.TIMED_OUT, "the addresses of the peers did not arrive")
         time.sleep(LOOK_S)
-    peers: dict[str, list[PartAddress]] = defaultdict(list)
     try:
-        for peer in json.loads((folder / PEERS).read_text("utf-8")):
-            role, index = peer["role"], int(peer["index"])
-            peers[role].append(
-                PartAddress(role, index, peer["host"], peer["address"], f"{scratch}/{role}-{index}")
-            )
-        # no part connects to the measuring part, so its address is not known, only its folder
-        measures = benchmark.kind.measures
-        peers[measures].append(PartAddress(measures, 0, "", "", f"{scratch}/{measures}-0"))
-    except (ValueError, KeyError, TypeError) as error:
+        known = msgspec.json.decode((folder / PEERS).read_bytes(), type=list[PartAddress])
+    except msgspec.MsgspecError as error:
         raise InvalidValue(f"{PEERS} cannot be read: {error}") from error
+    peers: dict[str, list[PartAddress]] = defaultdict(list)
+    # no part connects to the measuring part, so its address is not known, only its folder
+    for peer in (*known, PartAddress(benchmark.kind.measures, 0, "", "")):
+        peers[peer.role].append(replace(peer, folder=f"{scratch}/{peer.role}-{peer.index}"))
     return ExecutionSite(peers, python=(sys.executable,))
 
 
@@ -180,11 +153,11 @@ def _checked(
     Raises BenchmarkFailed when that is not what the spec asks for.
     """
     network, environment = dict[str, Any](), dict[str, Any]()
-    address = _first_address(site)
-    if address:
-        facts = namespaces.route((), address)
+    addresses = [peer.address for peer in chain.from_iterable(site.peers.values()) if peer.address]
+    if addresses:
+        facts = namespaces.route((), addresses[0])
         if facts is not None:
-            network, environment = facts.to_dict(), {"card": machine.card((), facts.interface)}
+            network, environment = facts.to_dict(), {"card": programs.card((), facts.interface)}
             networks.check(benchmark.spec, facts, measured.remote)
         elif benchmark.spec.mtu is not None or benchmark.spec.network_name:
             raise BenchmarkFailed(
@@ -201,14 +174,3 @@ def _checked(
         environment=environment,
         notes=(*measured.notes, *benchmark.kind.notes),
     )
-
-
-def _first_address(site: ExecutionSite) -> str:
-    for peers in site.peers.values():
-        for peer in peers:
-            if peer.address:
-                return peer.address
-    return ""
-
-
-__all__ = ["SCRATCH", "run"]

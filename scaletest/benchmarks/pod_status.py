@@ -1,17 +1,18 @@
-"""Reads the status of a benchmark's pods: addresses, nodes, readiness, reasons to wait.
-
-Pure.
-"""
+"""The status of a benchmark's pods and Jobs, and reasons to wait or not to run at all."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
 from scaletest.benchmarks.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
+from scaletest.cluster.objects import EVENTS, Documents
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
+from scaletest.kinds.document_schemas import MOST_NAME
 from scaletest.kinds.kind import PartAddress
+from scaletest.model.errors import UsageError
 
 MOST_PLACES = 32
 
@@ -86,12 +87,21 @@ def elsewhere(pod: Document, network: str, ended: BenchmarkResult) -> str:
     )
 
 
+def conditions(document: Document) -> dict[str, Document]:
+    """Map the conditions of any object by their types."""
+    known = document.get("status", {}).get("conditions") or ()
+    return {condition["type"]: condition for condition in known}
+
+
+def holds(document: Document, *names: str) -> bool:
+    """Check whether an object has one of these conditions, and it is true."""
+    known = conditions(document)
+    return any(known[name].get("status") == "True" for name in names if name in known)
+
+
 def ready(pod: Document) -> bool:
     """Check whether the pod's readiness probe has succeeded."""
-    conditions = pod["status"].get("conditions", ())
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
-    )
+    return holds(pod, "Ready")
 
 
 def places(pods: Sequence[Document]) -> Document:
@@ -114,7 +124,7 @@ def why_not(pod: Document) -> str:
         waiting = container.get("state", {}).get("waiting") or {}
         if waiting.get("message") or waiting.get("reason"):
             return f"{waiting.get('reason', '')}: {waiting.get('message', '')}".strip(": ")
-    for condition in status.get("conditions", ()):
+    for condition in conditions(pod).values():
         if condition.get("status") == "False" and condition.get("message"):
             return str(condition["message"])
     return str(status.get("phase", "Pending"))
@@ -123,3 +133,59 @@ def why_not(pod: Document) -> str:
 def waits(pod: Document) -> str:
     """Explain why a pod is not running, after the pod's name."""
     return f"{name(pod)}: {why_not(pod)}"
+
+
+NAME = re.compile(rf"[a-z]([a-z0-9-]{{0,{MOST_NAME - 2}}}[a-z0-9])?")
+# A Job tries again after 1, 2, 4, ... seconds: a denial that is only temporary is over by then. A
+# quota may still be used by pods that are being deleted, which takes longer.
+REFUSED_S, QUOTA_S = 10.0, 30.0
+_FINAL = re.compile(r"is forbidden|denied the request|is invalid|not found")
+
+
+def refuse(benchmark: Benchmark) -> None:
+    """Raises UsageError for a benchmark that cannot run in any cluster."""
+    if not NAME.fullmatch(benchmark.name):
+        raise UsageError(
+            f"the name {benchmark.name[:80]!r} cannot be used for a Service and its Jobs",
+            hint=f"use a-z, 0-9 and '-', a letter first, {MOST_NAME} characters at most",
+        )
+    nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
+    if benchmark.spec.nodes and len(benchmark.spec.nodes) < len(nodes):
+        raise UsageError(
+            f"the benchmark uses {len(nodes)} nodes, and its spec names"
+            f" {len(benchmark.spec.nodes)}",
+            hint="name more nodes, or none",
+        )
+
+
+def denial(objects: Documents, namespace: str, job: Document) -> str:
+    """Return the API server's last reason to deny pods of a Job, from its events; "" without one.
+
+    The status of a Job does not tell it.
+    """
+    uid = job["metadata"]["uid"]
+    events = objects.list(EVENTS, namespace, fields=f"involvedObject.uid={uid},reason=FailedCreate")
+    if not events:
+        return ""
+    return str(max(events, key=_time).get("message", ""))
+
+
+def failed(job: Document) -> str:
+    """Explain why a Job has failed; "" when it has not."""
+    message = conditions(job).get("Failed", {}).get("message") or "the Job has failed"
+    return str(message) if holds(job, "Failed") else ""
+
+
+def final(message: str, age_s: float) -> bool:
+    """Check whether waiting longer is useless after this denial of pods, for a Job of this age."""
+    limit_s = QUOTA_S if "quota" in message else REFUSED_S
+    return bool(_FINAL.search(message)) and age_s > limit_s
+
+
+def _time(event: Document) -> str:
+    return str(
+        event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"].get("creationTimestamp")
+        or ""
+    )

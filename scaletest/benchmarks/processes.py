@@ -7,20 +7,18 @@ fill up and the logs can be kept.
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scaletest.archive.private import open_private
+from scaletest.archive.environment import open_private
 from scaletest.kinds import parsing
 from scaletest.kinds.kind import BenchmarkFailed, Failure, Task, ToolOutput
 from scaletest.model import Activity
-from scaletest.model.secrets import without_secrets
-from scaletest.system.guard import Guard
+from scaletest.model.texts import without_secrets
+from scaletest.system.children import Guard, end_group, exited, wait_child
 from scaletest.system.sampler import ProgramWatch, RequestSampler
-from scaletest.system.waiting import end_group, exited, wait_child
 
 GRACE_S = 3.0
 LOOK_S = 0.02
@@ -152,14 +150,27 @@ class Processes:
         self._running.append(process)
         return process
 
+    def prepare(self, name: str, task: Task, folder: Path, enter: Sequence[str] = ()) -> None:
+        """Write the files of a task, and run the commands before it. Raises BenchmarkFailed.
+
+        enter: command prefix that runs a command on its node.
+        """
+        for path, text in task.files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, "utf-8")
+        for argv in task.before:
+            before = self.start(f"{name}-before", [*enter, *argv], folder, task.environment)
+            parsing.ended_well(self.finish(before), argv[0])
+
     def finish(self, process: Process) -> ToolOutput:
         """Wait for its end. Raises BenchmarkFailed when the time is over."""
         ended = wait_child(process.popen, self._until, watch=self._watch)
         self._end(process)
         if not ended:
-            lines = parsing.last_lines(process.output())
             raise BenchmarkFailed(
-                Failure.TIMED_OUT, f"{process.program} did not end in time", lines
+                Failure.TIMED_OUT,
+                f"{process.program} did not end in time",
+                parsing.last_lines(process.output()),
             )
         return process.output()
 
@@ -176,9 +187,10 @@ class Processes:
                     parsing.last_lines(output),
                 )
             if time.monotonic() >= self._until:
-                lines = parsing.last_lines(process.output())
                 raise BenchmarkFailed(
-                    Failure.TIMED_OUT, f"{process.program} was not ready in time", lines
+                    Failure.TIMED_OUT,
+                    f"{process.program} was not ready in time",
+                    parsing.last_lines(process.output()),
                 )
             time.sleep(LOOK_S)
             self._watch.look()
@@ -211,9 +223,7 @@ def _program(argv: Sequence[str]) -> str:
     command = list(argv)
     if "--" in command and command[0] == "nsenter":
         command = command[command.index("--") + 1 :]
-    if command[0] == "taskset":
-        command = command[3:]
-    return Path(command[0]).name
+    return Path(command[3 if command[0] == "taskset" else 0]).name
 
 
 def _read(path: Path) -> str:
@@ -227,7 +237,7 @@ def _read(path: Path) -> str:
 def _open_files(pid: int) -> set[str]:
     files = set()
     with contextlib.suppress(OSError):
-        for descriptor in os.scandir(f"/proc/{pid}/fd"):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
-                files.add(str(Path(descriptor.path).readlink()))
+                files.add(str(descriptor.readlink()))
     return files

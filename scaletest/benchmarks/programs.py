@@ -1,8 +1,14 @@
-"""Finds the programs that a benchmark needs, and compiles scaletest's MPI ping-pong once."""
+"""Finds the programs that a benchmark needs, and describes the machine of a measurement.
+
+scaletest's MPI ping-pong is compiled once. The machine is described by its kernel, processor,
+programs and network card; without this description results of two machines cannot be compared.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -10,10 +16,13 @@ import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
+from scaletest.archive.environment import machine
+from scaletest.benchmarks.namespaces import PATIENCE_S
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.kind import BenchmarkFailed, Failure
-from scaletest.kinds.mpi_pingpong import IMB, KIND, OURS
+from scaletest.kinds.mpi import IMB, KIND, OURS
 
 COMPILE_S, ASK_S = 120.0, 10.0
 _WITH_VERSION = (
@@ -48,8 +57,11 @@ def find(benchmark: Benchmark) -> dict[str, str]:
         package = _PACKAGES.get(
             missing[0], "perftest" if missing[0].startswith("ib_") else missing[0]
         )
-        remedy = f"install it, as in: apt install {package}"
-        raise BenchmarkFailed(Failure.NO_BINARY, f"{', '.join(missing)} not found", remedy=remedy)
+        raise BenchmarkFailed(
+            Failure.NO_BINARY,
+            f"{', '.join(missing)} not found",
+            remedy=f"install it, as in: apt install {package}",
+        )
     return {"pingpong": _pingpong()} if benchmark.kind is KIND else {}
 
 
@@ -91,14 +103,22 @@ def _pingpong() -> str:
 
 def _compile(source: bytes, target: Path) -> None:
     if shutil.which("mpicc") is None:
-        remedy = "install it, as in: apt install libopenmpi-dev"
-        raise BenchmarkFailed(Failure.NO_BINARY, f"neither {IMB[0]} nor mpicc found", remedy=remedy)
+        raise BenchmarkFailed(
+            Failure.NO_BINARY,
+            f"neither {IMB[0]} nor mpicc found",
+            remedy="install it, as in: apt install libopenmpi-dev",
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         file = Path(folder) / "pingpong.c"
         file.write_bytes(source)
-        line = ["mpicc", "-O2", "-o", str(file.with_suffix("")), str(file)]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=COMPILE_S, check=False)
+        done = subprocess.run(
+            ["mpicc", "-O2", "-o", str(file.with_suffix("")), str(file)],
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_S,
+            check=False,
+        )
         if done.returncode:
             raise BenchmarkFailed(
                 Failure.NO_BINARY,
@@ -106,3 +126,38 @@ def _compile(source: bytes, target: Path) -> None:
                 done.stderr.splitlines(),
             )
         file.with_suffix("").replace(target)
+
+
+CARDS = Path("/sys/class/net")
+
+
+def facts(benchmark: Benchmark) -> dict[str, Any]:
+    """Describe this machine, and the versions of the programs that the benchmark runs."""
+    return {
+        **machine(),
+        "programs": versions(list(benchmark.kind.programs(benchmark.spec))),
+    }
+
+
+def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str, Any]:
+    """Describe an interface: its kind, as in veth, or its hardware's driver and speed in bit/s."""
+    description: dict[str, Any] = {"name": interface}
+    if shutil.which("ip"):
+        line = [*enter, "ip", "-json", "-details", "link", "show", "dev", interface]
+        # the measurement is valid without this description, so no error here counts
+        with contextlib.suppress(
+            ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError
+        ):
+            done = subprocess.run(
+                line, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            )
+            (link,) = json.loads(done.stdout)
+            if "linkinfo" in link:
+                description["kind"] = str(link["linkinfo"]["info_kind"])
+    # /sys shows the interfaces of this process's own network namespace only
+    driver = cards / interface / "device" / "driver"
+    if not enter and driver.exists():
+        description["driver"] = driver.resolve().name
+        with contextlib.suppress(OSError, ValueError):
+            description["speed_bit_s"] = int((cards / interface / "speed").read_text()) * 1_000_000
+    return description

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scaletest.benchmarks.executor import Node, PhaseListener
+from scaletest.benchmarks.runner import Node, PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
-from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.common import DIFFERENT_NODES
-from scaletest.kinds.kind import Failure
-from scaletest.kinds.log_framing import unframe
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
+from scaletest.kinds.kind import DIFFERENT_NODES, Failure
 from scaletest.model import Outcome, Reason, Reply, Request, wire
 from scaletest.model.errors import UndeclaredQueue, UsageError
 
@@ -67,11 +65,10 @@ class QueueExecutor:
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Submit the benchmark and wait for the reply, without a limit on the time in the queue."""
         on_phase(BenchmarkPhase.PENDING)
-        document = wire.dump({**benchmark.document(), "metadata": {"name": benchmark.name}})
         request = Request(
             id=self._client.new_id(),
             queue=self._queue,
-            arguments=(document,),
+            arguments=(wire.dump(benchmark.document()),),
             time_limit_s=benchmark.limit_s + SPARE_S,
         )
         self._client.submit_one(request)
@@ -80,11 +77,7 @@ class QueueExecutor:
         except BaseException:
             self._client.cancel(self._queue, [request.id])
             raise
-        ended = replace(
-            ended_by(benchmark, reply),
-            permutation=benchmark.permutation,
-            repetition=benchmark.repetition,
-        )
+        ended = ended_by(benchmark, reply)
         on_phase(ended.phase)
         return ended
 
@@ -103,21 +96,15 @@ class QueueExecutor:
 
 def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
     """Read the worker's framed result from a reply, or build a failure with the reason."""
-    framed = unframe(str(reply.figures.get("result", "")))
+    ended = unframe(str(reply.figures.get("result", "")))
+    if ended is None:
+        failure = _FAILURES.get((reply.outcome, reply.reason), Failure.EXIT)
+        message = reply.error or f"the request ended as {reply.outcome}, without a result"
+        remedy = ""
+        if failure in (Failure.EXIT, Failure.REFUSED):
+            remedy = "start workers that run benchmarks: scaletest worker --queue QUEUE bench"
+        ended = benchmark.failed(
+            failure, message, remedy=remedy, started_s=reply.started_s, finished_s=reply.ended_s
+        )
     where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
-    if framed is not None:
-        return replace(framed, name=benchmark.name, environment={**framed.environment, **where})
-    failure = _FAILURES.get((reply.outcome, reply.reason), Failure.EXIT)
-    remedy = ""
-    if failure in (Failure.EXIT, Failure.REFUSED):
-        remedy = "start workers that run benchmarks: scaletest worker --queue QUEUE bench"
-    return BenchmarkResult(
-        benchmark.name,
-        BenchmarkPhase.FAILED,
-        failure=failure,
-        message=reply.error or f"the request ended as {reply.outcome}, without a result",
-        remedy=remedy,
-        environment=where,
-        started_s=reply.started_s,
-        finished_s=reply.ended_s,
-    )
+    return replace(ended, name=benchmark.name, environment={**ended.environment, **where})

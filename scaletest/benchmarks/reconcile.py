@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 
-from scaletest.benchmarks import gang_scheduling, manifests, outcomes, pod_status, preflight
-from scaletest.benchmarks.cluster_objects import ClusterObjects
+from scaletest.benchmarks import gang_scheduling, manifests, observation, pod_status
 from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.observation import BenchmarkContext, Observation
-from scaletest.benchmarks.outcomes import BenchmarkFinished, NameConflict
-from scaletest.benchmarks.owned_objects import OwnedObjects
-from scaletest.benchmarks.result_store import Damaged, measuring_s
+from scaletest.benchmarks.observation import (
+    BenchmarkContext,
+    BenchmarkFinished,
+    NameConflict,
+    Observation,
+)
+from scaletest.benchmarks.owned_objects import Damaged, OwnedObjects, measuring_s
 from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
-from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Documents
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
 from scaletest.kinds.kind import Failure, Part
-from scaletest.kinds.log_framing import unframe
 from scaletest.model.errors import Unreachable, UsageError
 
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
@@ -34,7 +35,7 @@ Pods = tuple[Document, ...]
 
 def reconcile(
     benchmark: Benchmark,
-    objects: ClusterObjects,
+    objects: Documents,
     context: BenchmarkContext,
     clock: Callable[[], float],
 ) -> Observation:
@@ -42,7 +43,8 @@ def reconcile(
 
     Raises the API server's errors; call it again later.
     """
-    return _Reconciliation(benchmark, objects, context, clock).run()
+    owned = OwnedObjects(benchmark, objects, context.namespace, context.owner, clock)
+    return _Reconciliation(benchmark, objects, context, clock, owned).run()
 
 
 def differ(benchmark: Benchmark, other: Benchmark) -> bool:
@@ -50,21 +52,15 @@ def differ(benchmark: Benchmark, other: Benchmark) -> bool:
     return replace(benchmark.spec, paused=False) != replace(other.spec, paused=False)
 
 
+@dataclass(slots=True)
 class _Reconciliation:
     """One reconcile pass over one benchmark."""
 
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        objects: ClusterObjects,
-        context: BenchmarkContext,
-        clock: Callable[[], float],
-    ) -> None:
-        self._benchmark = benchmark
-        self._objects = objects
-        self._context = context
-        self._clock = clock
-        self._owned = OwnedObjects(benchmark, objects, context, clock)
+    _benchmark: Benchmark
+    _objects: Documents
+    _context: BenchmarkContext
+    _clock: Callable[[], float]
+    _owned: OwnedObjects
 
     def run(self) -> Observation:
         try:
@@ -111,7 +107,7 @@ class _Reconciliation:
     def _failed(
         self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
     ) -> BenchmarkResult:
-        return outcomes.failed(self._benchmark, self._clock(), failure, message, lines, remedy)
+        return observation.failed(self._benchmark, self._clock(), failure, message, lines, remedy)
 
     def _finished(
         self, failure: Failure, message: str, pods: Pods, lines: Sequence[str] = ()
@@ -122,7 +118,7 @@ class _Reconciliation:
         self, pod: Document, pods: Pods, message: str, log: str
     ) -> BenchmarkFinished:
         return BenchmarkFinished(
-            outcomes.failed_by_pod(self._benchmark, self._clock(), pod, message, log), pods
+            observation.failed_by_pod(self._benchmark, self._clock(), pod, message, log), pods
         )
 
     def _store(self, ended: BenchmarkResult, pods: Pods) -> Observation:
@@ -131,11 +127,13 @@ class _Reconciliation:
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
         """
         stored = self._owned.store(ended)
-        if stored is None:
-            name = manifests.result_name(self._benchmark.name)
-            message = f"the ConfigMap {name} belongs to something else: delete it"
-            return Observation(BenchmarkPhase.SUMMARISING, message, pods)
-        return Observation(BenchmarkPhase.SUMMARISING, stored.message, pods)
+        name = manifests.result_name(self._benchmark.name)
+        message = (
+            f"the ConfigMap {name} belongs to something else: delete it"
+            if stored is None
+            else stored.message
+        )
+        return Observation(BenchmarkPhase.SUMMARISING, message, pods)
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
@@ -191,8 +189,12 @@ class _Reconciliation:
             since_s = max(admission.since_s, self._context.since_s)
         for pod in pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
-                log = self._owned.log_if_readable(pod)
-                raise self._finished_by_pod(pod, pods, "a server ended before it was needed", log)
+                raise self._finished_by_pod(
+                    pod,
+                    pods,
+                    "a server ended before it was needed",
+                    self._owned.log_if_readable(pod),
+                )
         self._publish_peers(peers, pods)
         reason = self._reason_to_wait(pods)
         if not reason:
@@ -205,10 +207,17 @@ class _Reconciliation:
 
     def _start_measuring(self, peers: Document, pods: Pods) -> Observation:
         if not gang_scheduling.wanted(self._benchmark):
-            self._owned.ensure(JOBS, self._job(self._measuring_parts()))
+            kind = self._benchmark.kind
+            parts = [
+                part for part in kind.layout(self._benchmark.spec) if part.role == kind.measures
+            ]
+            self._owned.ensure(JOBS, self._job(parts))
         # from here on a Job that is missing was deleted by somebody, and is not created again
-        change = {"data": {manifests.MEASURING: str(self._clock())}}
-        self._owned.patch(CONFIG_MAPS, peers["metadata"]["name"], change)
+        self._owned.patch(
+            CONFIG_MAPS,
+            peers["metadata"]["name"],
+            {"data": {manifests.MEASURING: str(self._clock())}},
+        )
         for pod in self._owned.measuring(pods):
             self._notify_kubelet(pod, manifests.MEASURING)
         return Observation(BenchmarkPhase.PREPARING, "the measuring part is being started", pods)
@@ -216,21 +225,12 @@ class _Reconciliation:
     def _publish_peers(self, peers: Document, pods: Pods) -> None:
         """Write the servers' addresses into the ConfigMap, once all are known."""
         addresses = pod_status.known(self._benchmark, pods)
-        if not addresses or len(addresses) != len(manifests.servers(self._benchmark)):
+        are_all = len(addresses) == len(manifests.servers(self._benchmark))
+        if not addresses or not are_all or manifests.PEERS in peers["data"]:
             return
-        if manifests.PEERS in peers["data"]:
-            return
-        known = [
-            {"role": peer.role, "index": peer.index, "host": peer.host, "address": peer.address}
-            for peer in addresses
-        ]
-        change = {
-            "data": {
-                manifests.PEERS: json.dumps(known),
-                manifests.HOSTS: manifests.hosts(addresses),
-            }
-        }
-        self._owned.patch(CONFIG_MAPS, manifests.name_of(self._benchmark, "peers"), change)
+        known = json.dumps([asdict(peer) for peer in addresses])
+        texts = {manifests.PEERS: known, manifests.HOSTS: manifests.hosts(addresses)}
+        self._owned.patch(CONFIG_MAPS, manifests.name_of(self._benchmark, "peers"), {"data": texts})
         for pod in pods:
             self._notify_kubelet(pod, manifests.PEERS)
 
@@ -261,24 +261,16 @@ class _Reconciliation:
         started.
         """
         if manifests.PEERS in peers["data"]:
-            raise self._finished(
-                Failure.INTERRUPTED, f"the admission was withdrawn: {message}", pods
-            )
+            message = f"the admission was withdrawn: {message}"
+            raise self._finished(Failure.INTERRUPTED, message, pods)
         age_s = self._clock() - pod_status.seconds(peers["metadata"]["creationTimestamp"])
         limit_s = gang_scheduling.admit_s(self._benchmark)
         if age_s > limit_s:
-            raise self._finished(
-                Failure.TIMED_OUT, f"not admitted in {limit_s:.0f} s: {message}", pods
-            )
+            message = f"not admitted in {limit_s:.0f} s: {message}"
+            raise self._finished(Failure.TIMED_OUT, message, pods)
         return Observation(
             BenchmarkPhase.PENDING, message, pods, queued=age_s > gang_scheduling.AT_ONCE_S
         )
-
-    def _measuring_parts(self) -> list[Part]:
-        role = self._benchmark.kind.measures
-        return [
-            part for part in self._benchmark.kind.layout(self._benchmark.spec) if part.role == role
-        ]
 
     def _job(self, parts: Sequence[Part]) -> Document:
         return manifests.job(self._benchmark, parts, self._context.owner, self._context.image)
@@ -294,7 +286,9 @@ class _Reconciliation:
         measuring = self._owned.measuring(pods)
         unreadable = self._read_results(measuring, pods)
         if unreadable:
-            return self._wait_for_log(unreadable, peers, pods)
+            # a result in the log could still be in time
+            self._check_limit(peers, measuring, pods, unreadable)
+            return Observation(BenchmarkPhase.RUNNING, unreadable, pods)
         if job is None:
             raise self._finished(
                 Failure.INTERRUPTED, "the measuring Job was deleted by somebody", pods
@@ -306,9 +300,12 @@ class _Reconciliation:
         reason = pod_status.why_not(measuring[0]) if measuring else self._denied(job, pods)
         limit_s = manifests.start_s(self._benchmark)
         if self._clock() - measuring_s(peers) > limit_s:
-            message = f"the measuring part did not start in {limit_s:.0f} s"
             raise self._finished(
-                Failure.TIMED_OUT, "; ".join(filter(None, (message, reason))), pods
+                Failure.TIMED_OUT,
+                "; ".join(
+                    filter(None, (f"the measuring part did not start in {limit_s:.0f} s", reason))
+                ),
+                pods,
             )
         return Observation(BenchmarkPhase.PREPARING, reason, pods)
 
@@ -345,19 +342,11 @@ class _Reconciliation:
 
     def _require_active(self, job: Document, measuring: Sequence[Document], pods: Pods) -> None:
         """Raises BenchmarkFinished when the measuring Job is over."""
-        conditions = job.get("status", {}).get("conditions", ())
-        if not any(
-            condition["type"] in _JOB_OVER and condition["status"] == "True"
-            for condition in conditions
-        ):
-            return
-        message = (
-            "the measuring pod ended without a result"
-            if measuring
-            else "the measuring pod was deleted"
-        )
-        lines = [condition.get("message", "") for condition in conditions]
-        raise self._finished(Failure.INTERRUPTED, message, pods, lines)
+        if pod_status.holds(job, *_JOB_OVER):
+            end = "ended without a result" if measuring else "was deleted"
+            conditions = pod_status.conditions(job).values()
+            lines = [condition.get("message", "") for condition in conditions]
+            raise self._finished(Failure.INTERRUPTED, f"the measuring pod {end}", pods, lines)
 
     def _check_limit(
         self, peers: Document, started: Sequence[Document], pods: Pods, reason: str
@@ -366,18 +355,11 @@ class _Reconciliation:
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([measuring_s(peers), *map(pod_status.started_s, started)])
         if self._clock() - since_s > limit_s:
-            message = f"there was no result in {limit_s:.0f} s"
             raise self._finished(
-                Failure.TIMED_OUT, "; ".join(filter(None, (message, reason))), pods
+                Failure.TIMED_OUT,
+                "; ".join(filter(None, (f"there was no result in {limit_s:.0f} s", reason))),
+                pods,
             )
-
-    def _wait_for_log(self, reason: str, peers: Document, pods: Pods) -> Observation:
-        """Wait until the log can be read.
-
-        Raises BenchmarkFinished when no result in it could still be in time.
-        """
-        self._check_limit(peers, self._owned.measuring(pods), pods, reason)
-        return Observation(BenchmarkPhase.RUNNING, reason, pods)
 
     def _denied(self, job: Document | None, pods: Pods) -> str:
         """Return the API server's reason to deny a Job its pods.
@@ -386,15 +368,15 @@ class _Reconciliation:
         """
         if job is None:
             return ""
-        failure = preflight.failed(job)
+        failure = pod_status.failed(job)
         if failure:
             # a Job has one try, so there will not be another pod
             raise self._finished(
                 Failure.INTERRUPTED, "a pod was lost before it was needed", pods, (failure,)
             )
-        message = preflight.denial(self._objects, self._context.namespace, job)
+        message = pod_status.denial(self._objects, self._context.namespace, job)
         # a Job that was suspended has not tried before it started
         began = job.get("status", {}).get("startTime") or job["metadata"]["creationTimestamp"]
-        if preflight.final(message, self._clock() - pod_status.seconds(began)):
+        if pod_status.final(message, self._clock() - pod_status.seconds(began)):
             raise self._finished(Failure.REFUSED, message, pods)
         return message

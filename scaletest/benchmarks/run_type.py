@@ -1,13 +1,82 @@
-"""Benchmarks as a run type."""
+"""Benchmarks as a run type, and the folder of their run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks
-from scaletest.benchmarks.folder import BenchmarkFolder
-from scaletest.kinds.plan import KIND, BenchmarkPlan
-from scaletest.runs.folder import COMMON, RunFolder
+from scaletest.analysis.benchmark_run import BenchmarkRun, contrast, evaluate_benchmarks
+from scaletest.analysis.comparison import Contrast
+from scaletest.analysis.measure import Measure, Place, mean_of
+from scaletest.kinds.benchmark import BenchmarkResult
+from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan
+from scaletest.kinds.fields import as_yaml
+from scaletest.kinds.kind import Headline
+from scaletest.model import wire
+from scaletest.model.errors import UsageError
+from scaletest.runs.folder import COMMON, ENVIRONMENT, LOGS, PLAN, RECORDS, RESULT, RunFolder
+
+Pair = tuple[str, str | int | float]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBenchmarks:
+    """ended: by name, the last of each. result: {} when there is none."""
+
+    plan: BenchmarkPlan
+    environment: dict[str, Any]
+    ended: dict[str, BenchmarkResult]
+    result: dict[str, Any]
+
+
+class BenchmarkFolder:
+    """The ended benchmarks of one run on disk."""
+
+    def __init__(self, files: RunFolder) -> None:
+        self.files = files
+        self.path, self.name = files.path, files.name
+
+    @property
+    def logs(self) -> Path:
+        """Where the tools' own output lies, a folder for each benchmark. It is not exported."""
+        return self.path / LOGS
+
+    def store(self, ended: BenchmarkResult) -> None:
+        """Append a benchmark that has ended, and make sure it is on disk."""
+        self.files.append(RECORDS, [wire.dump(ended.to_dict())])
+
+    def forget(self, stored: StoredBenchmarks) -> None:
+        """Rewrite the records to `stored`: a line that was cut off leaves nothing behind."""
+        self.files.replace(RECORDS, (wire.dump(each.to_dict()) for each in stored.ended.values()))
+
+    def load(self) -> StoredBenchmarks:
+        """Read everything; UsageError when this is no run of benchmarks, or cannot be read."""
+        with self.files.readable():
+            plan = self._plan()
+            ended = {benchmark.name: benchmark for benchmark in self._ended()}
+            environment, result = self.files.read(ENVIRONMENT), self.files.read(RESULT)
+            return StoredBenchmarks(plan, environment, ended, result)
+
+    def check(self) -> None:
+        """UsageError unless the whole run can be read. Never holds more than a benchmark of it."""
+        with self.files.readable():
+            self._plan()
+            for name in (ENVIRONMENT, RESULT):
+                self.files.read(name)
+            for _ in self._ended():
+                pass
+
+    def _plan(self) -> BenchmarkPlan:
+        plan = self.files.read(PLAN)
+        if plan.get("kind") != KIND:
+            raise UsageError(f"{self.path} holds no benchmarks", hint="see: scaletest bench list")
+        return BenchmarkPlan.from_dict(plan)
+
+    def _ended(self) -> Iterator[BenchmarkResult]:
+        for line in self.files.lines(RECORDS):
+            yield BenchmarkResult.from_dict(wire.load(line, f"a line of {RECORDS}"))
 
 
 class BenchmarkType:
@@ -24,6 +93,30 @@ class BenchmarkType:
         """UsageError or InvalidValue unless the whole run can be read."""
         BenchmarkFolder(folder).check()
 
+    def judge(self, folder: RunFolder) -> BenchmarkRun:
+        """The run in a folder; UsageError when it cannot be read."""
+        return judge(BenchmarkFolder(folder))
+
+    def measures(self, judged: BenchmarkRun) -> Sequence[Measure]:
+        """Each number of each permutation; permutations that say the same are the same."""
+        values: dict[tuple[Pair, ...], dict[str, list[float]]] = {}
+        for benchmark, ended in judged.counted:
+            settings = judged.plan.permutations[benchmark.permutation]
+            where = tuple((key, _plain(setting)) for key, setting in settings.items())
+            for name, number in ended.headlines.items() if ended.ok else ():
+                values.setdefault(where, {}).setdefault(name, []).append(number)
+        headlines = {headline.name: headline for headline in judged.headlines}
+        measures: list[Measure] = []
+        for where, numbers in values.items():
+            measures += [
+                _measure(headlines[name], dict(where), repeats) for name, repeats in numbers.items()
+            ]
+        return measures
+
+    def contrast(self, base: BenchmarkRun, candidate: BenchmarkRun) -> Contrast:
+        """In what the plans of two runs differ, and what one of them has not measured."""
+        return contrast(base, candidate)
+
 
 RUN_TYPE = BenchmarkType()
 
@@ -39,3 +132,22 @@ def judge(folder: BenchmarkFolder) -> BenchmarkRun:
         folder=str(folder.path),
         environment=stored.environment,
     )
+
+
+def _measure(headline: Headline, where: Place, repeats: Sequence[float]) -> Measure:
+    return Measure(
+        headline.name,
+        where,
+        mean_of(repeats),
+        headline.unit,
+        headline.higher,
+        repeats=repeats,
+        decides=headline.higher is not None,
+        reason="" if len(repeats) > 1 else "two repetitions are needed",
+    )
+
+
+def _plain(value: Any) -> str | int | float:
+    """A value of a permutation, as YAML writes it where it is no number."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else as_yaml(value)

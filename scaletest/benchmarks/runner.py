@@ -1,19 +1,57 @@
-"""Runs the benchmarks of a plan, one at a time or side by side, and reports progress.
+"""Runs the benchmarks of a plan by an executor, one at a time or side by side.
 
-Each result is stored before the next benchmark starts, so a run that was killed can be resumed. A
-failure is a result like any other; the plan decides whether the other benchmarks still run.
+Each result is stored before the next benchmark starts, so a run that was killed can be resumed. An
+executor always returns a result: a failure of any sort is one like any other, and the plan decides
+whether the other benchmarks still run.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Protocol
 
-from scaletest.benchmarks.executor import Executor
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.kinds.benchmark_set import BenchmarkPlan
+
+PhaseListener = Callable[[BenchmarkPhase], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that an executor can use, with its labels."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """Runs benchmarks.
+
+    side_by_side: whether benchmarks that share no node can run at the same time without disturbing
+    each other.
+    """
+
+    side_by_side: bool
+
+    def refuse(self, benchmark: Benchmark) -> None:
+        """Raises UsageError for a benchmark that it can never run; called before any starts."""
+
+    def nodes(self) -> Sequence[Node]:
+        """List the nodes, for generators and for benchmarks that run side by side."""
+
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
+        """Run the benchmark and return its result or its failure.
+
+        `on_phase` is called at each new phase.
+        """
+
+    def close(self) -> None:
+        """Release everything."""
+
 
 Progress = Callable[[Benchmark, BenchmarkPhase, BenchmarkResult | None], None]
 MOST_AT_ONCE = 64
@@ -63,7 +101,11 @@ def run(
     lock = threading.Lock()
 
     def measure(benchmark: Benchmark) -> BenchmarkResult:
-        result = executor.run(benchmark, lambda phase: progress(benchmark, phase, None))
+        result = replace(
+            executor.run(benchmark, lambda phase: progress(benchmark, phase, None)),
+            permutation=benchmark.permutation,
+            repetition=benchmark.repetition,
+        )
         with lock:
             store(result)
             ended[result.name] = result
@@ -78,24 +120,23 @@ def run(
             return
 
 
-def startable(waiting: Sequence[Benchmark], running: Iterable[Benchmark]) -> Benchmark | None:
+def startable(waiting: Sequence[Benchmark], running: Sequence[Benchmark]) -> Benchmark | None:
     """Choose the first benchmark that shares no node with a running one, or None.
 
     A benchmark that names no nodes may use any node, so it runs alone.
     """
-    busy: set[str] = set()
-    idle = True
-    for benchmark in running:
-        if not benchmark.spec.nodes:
-            return None
-        busy.update(benchmark.spec.nodes)
-        idle = False
-    for benchmark in waiting:
-        if benchmark.spec.nodes and not busy & set(benchmark.spec.nodes):
-            return benchmark
-        if not benchmark.spec.nodes and idle:
-            return benchmark
-    return None
+    busy = [benchmark.spec.nodes for benchmark in running]
+    if not all(busy):
+        return None
+    taken = set(chain.from_iterable(busy))
+    return next(
+        (
+            benchmark
+            for benchmark in waiting
+            if not running or (benchmark.spec.nodes and taken.isdisjoint(benchmark.spec.nodes))
+        ),
+        None,
+    )
 
 
 def _side_by_side(
@@ -106,7 +147,7 @@ def _side_by_side(
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         while left or running:
             while not stopped and len(running) < MOST_AT_ONCE:
-                benchmark = startable(left, running.values())
+                benchmark = startable(left, list(running.values()))
                 if benchmark is None:
                     break
                 left.remove(benchmark)

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.common import MpiSpec
-from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Kind, Task
+from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Kind, MpiSpec, Task
 from scaletest.model.errors import UsageError
 
 MOUNT, KEY, PUBLIC = "/ssh", "key", "key.pub"

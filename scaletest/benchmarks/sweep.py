@@ -1,7 +1,11 @@
-"""Expands a set into its benchmarks: values, merge or templates, repetitions, order.
+"""Expands a set into its benchmarks: generated values, merge or templates, repetitions, order.
 
 Pure: nodes and the random generator are parameters. Maps merge; lists and other values replace;
 null unsets. (kube-perftest appended lists, so no element of one could be removed.)
+
+Values are lists, nodes, combinations, permutations and samples. Generators nest: the source of one
+may be another. An empty list is an error that names the list, since a sweep over no values would
+silently measure nothing.
 """
 
 from __future__ import annotations
@@ -10,19 +14,123 @@ import hashlib
 import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeGuard
 
-from scaletest.benchmarks.generators import Nodes, generate
+from scaletest.benchmarks.runner import Node
 from scaletest.documents.templates import fill
 from scaletest.kinds import benchmark, fields
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.benchmark_set import DISJOINT, MOST, RANDOM, SetSpec, Values
-from scaletest.kinds.crd import MOST_NAME
-from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.kinds.benchmark_set import DISJOINT, MOST, RANDOM, BenchmarkPlan, SetSpec
+from scaletest.kinds.document_schemas import MOST_NAME
 from scaletest.kinds.registry import API_VERSION
+from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
+
+Nodes = Callable[[], Sequence[Node]]
+
+
+def generate(source: Any, field: str, nodes: Nodes, chance: random.Random) -> list[Any]:
+    """Generate the values. Raises InvalidValue when there are none, or too many.
+
+    source: a list, or a map of one generator's name to its arguments. field: the field's name, for
+    errors.
+    """
+    values = list(itertools.islice(_any(source, field, nodes, chance), MOST + 1))
+    if not values:
+        raise InvalidValue(f"{field} has no values", hint="give at least one, or leave it out")
+    if len(values) > MOST:
+        raise InvalidValue(f"{field} has more than {MOST} values", hint="take a sample")
+    return values
+
+
+def _any(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
+    if isinstance(source, list | tuple):
+        return source
+    names = ", ".join(_GENERATORS)
+    if not isinstance(source, Mapping) or len(source) != 1:
+        raise InvalidValue(
+            f"{field} is neither a list nor one generator", hint=f"give a list, or one of: {names}"
+        )
+    ((name, arguments),) = source.items()
+    checks.one_of(name, _GENERATORS, "generator")
+    return _GENERATORS[name](arguments, f"{name} of {field}", nodes, chance)
+
+
+def _nodes(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
+    """List the names of the nodes that have the selector's labels, sorted."""
+    selector = _take(arguments, field, {"selector"}).get("selector", {})
+    if not isinstance(selector, Mapping):
+        raise InvalidValue(
+            f"the selector of {field} is not a map of labels", hint="write it as in {disktype: ssd}"
+        )
+    wanted = {label: str(text) for label, text in selector.items()}
+    fitting = [node.name for node in nodes() if wanted.items() <= node.labels.items()]
+    if not fitting:
+        raise InvalidValue(
+            f"{field}: no node has the labels {dict(selector)}",
+            hint="look at the labels of the nodes",
+        )
+    return sorted(fitting)
+
+
+def _tuples(
+    arguments: Any, field: str, nodes: Nodes, chance: random.Random, *, ordered: bool
+) -> Iterable[Any]:
+    options = _take(arguments, field, {"length", "withReplacement", "source"})
+    length, replacing = options.get("length", 2), options.get("withReplacement", False)
+    if not _is_number(length, 16):
+        raise InvalidValue(f"{field} has length {length!r}", hint="give a length from 1 to 16")
+    if not isinstance(replacing, bool):
+        raise InvalidValue(f"{field} has withReplacement {replacing!r}", hint="give true or false")
+    values = generate(options.get("source"), f"the source of {field}", nodes, chance)
+    if ordered and replacing:
+        return map(list, itertools.product(values, repeat=length))
+    choose = {
+        (True, False): itertools.permutations,
+        (False, True): itertools.combinations_with_replacement,
+        (False, False): itertools.combinations,
+    }[ordered, replacing]
+    return map(list, choose(values, length))
+
+
+def _sample(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
+    options = _take(arguments, field, {"size", "source"})
+    values = generate(options.get("source"), f"the source of {field}", nodes, chance)
+    size = options.get("size")
+    if not _is_number(size, len(values)):
+        raise InvalidValue(
+            f"{field} has size {size!r}", hint=f"give a size from 1 to {len(values)}"
+        )
+    # in the order of the source, so that a sample of all values is the source itself
+    return [values[index] for index in sorted(chance.sample(range(len(values)), size))]
+
+
+def _is_number(number: Any, largest: int) -> TypeGuard[int]:
+    """Check for an integer from 1 to `largest`; True and False are not numbers in YAML."""
+    return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= largest
+
+
+def _take(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
+    options = {} if arguments is None else arguments
+    if not isinstance(options, Mapping) or set(options) - known:
+        raise InvalidValue(
+            f"{field} takes {', '.join(sorted(known))} and nothing else",
+            hint="correct its arguments",
+        )
+    return options
+
+
+_Generator = Callable[[Any, str, Nodes, random.Random], Iterable[Any]]
+_GENERATORS: Mapping[str, _Generator] = {
+    "values": _any,
+    "nodes": _nodes,
+    "combinations": partial(_tuples, ordered=False),
+    "permutations": partial(_tuples, ordered=True),
+    "sample": _sample,
+}
 
 
 def plan_of(
@@ -99,13 +207,13 @@ def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Ma
         raise InvalidValue(
             f"the product has more than {MOST} permutations", hint="measure less, or take a sample"
         )
-    permutations: list[Mapping[str, Any]] = []
-    if lists:
-        permutations += [
-            dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())
-        ]
-    permutations += values.explicit
-    return permutations or _template_alone(values)
+    permutations = [
+        dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())
+    ]
+    # without a product only what is explicit; without both the template alone is measured
+    if values.explicit and not lists:
+        permutations = []
+    return [*permutations, *values.explicit]
 
 
 def _repeated_permutation(permutations: list[Mapping[str, Any]]) -> list[str]:
@@ -121,18 +229,13 @@ def _repeated_permutation(permutations: list[Mapping[str, Any]]) -> list[str]:
     return []
 
 
-def _template_alone(values: Values) -> list[Mapping[str, Any]]:
-    """Return one permutation without values: the set's only benchmark is the template itself."""
-    assert not values.product and not values.explicit
-    return [{}]
-
-
 def _benchmark(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:
     template = {"apiVersion": API_VERSION, **spec.template}
     body = template.get("spec") or {}
     try:
-        by_template = SetSpec.varied(spec.matrix)
-        filled = fill(body, {"p": dict(values)}) if by_template else merged(body, values)
+        filled = (
+            fill(body, {"p": dict(values)}) if SetSpec.varied(spec.matrix) else merged(body, values)
+        )
         document = {
             "apiVersion": template["apiVersion"],
             "kind": template.get("kind"),

@@ -1,17 +1,26 @@
-"""Account for requests outside the fast lane: settle, put back, or keep them as poison."""
+"""Account for requests outside the fast lane: settle, put back, keep as poison, or cancel.
+
+Requests that wait are cancelled in calls of which each blocks Redis for a few milliseconds. A list
+has no index by value: removing one of 100,000 entries compares them all. So the ids become a set,
+and the list is swept from its end to its front, a stretch at a time. Between two calls workers may
+take from the front, clients add at the end, and other clients cancel: the list is consistent at
+every moment. A request that a worker takes before the sweep reaches it is finished, like all that
+run.
+"""
 
 from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis
-from scaletest.broker.retry import Retrying
-from scaletest.broker.scripts import script
-from scaletest.model.ended import counted
+from scaletest.broker.connection import Redis, Retrying
+from scaletest.broker.scripts import Script, script
 from scaletest.model.histogram import bucket
+from scaletest.model.queue_counts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,6 @@ class Accounting:
             pipe.hmget(keys.rq_job(job_id), "reply_to", "enqueued_us", "worker_name")
             pipe.time()
             (client, enqueued, worker), (seconds, micros) = pipe.execute()
-            now = seconds * 1_000_000 + micros
             return TakenJob(
                 job_id,
                 queue,
@@ -50,7 +58,7 @@ class Accounting:
                 None,
                 (client or b"").decode(),
                 int(enqueued or 0),
-                now,
+                seconds * 1_000_000 + micros,
             )
 
         return self._retrying.run(read)
@@ -77,7 +85,7 @@ class Accounting:
             taken_job.started_us,
             *counted(outcome, bucket(wait_s), bucket(run_s)),
         ]
-        return int(self._retrying.run(lambda: script("settle")(self._redis, names, values))) / 1e6
+        return int(self._call(script("settle"), names, values)) / 1e6
 
     def release(self, taken_job: TakenJob) -> bool:
         """Put the request back at the front of its queue; whether its lease was still held."""
@@ -86,8 +94,11 @@ class Accounting:
             keys.rq_queue(taken_job.queue),
             keys.rq_started(taken_job.queue),
         ]
-        values = [taken_job.id, taken_job.attempt, taken_job.worker]
-        return bool(self._retrying.run(lambda: script("release")(self._redis, names, values)))
+        return bool(
+            self._call(
+                script("release"), names, [taken_job.id, taken_job.attempt, taken_job.worker]
+            )
+        )
 
     def poison(self, taken_job: TakenJob, reason: str) -> None:
         """Keep the request, not executed, in RQ's failed registry."""
@@ -98,5 +109,81 @@ class Accounting:
             keys.counters(taken_job.queue),
         ]
         stored = base64.b64encode(zlib.compress(reason.encode())).decode()
-        values = [taken_job.id, taken_job.attempt, taken_job.worker, stored]
-        self._retrying.run(lambda: script("poison")(self._redis, names, values))
+        self._call(
+            script("poison"), names, [taken_job.id, taken_job.attempt, taken_job.worker, stored]
+        )
+
+    def _call(self, call: Script, names: list[str], values: list[Any]) -> Any:
+        return self._retrying.run(lambda: call(self._redis, names, values))
+
+
+# Requests that one call adds to the set, and entries of the list that one call checks.
+CANCEL_BATCH = 500
+# A killed client leaves its set behind for so long. Requests that are still queued then wait like
+# all requests of a client that is gone.
+SET_TTL_S = 60
+
+
+class Cancellation:
+    """Cancels requests of one client in one queue; can be continued after a broken connection."""
+
+    def __init__(
+        self, redis: Redis, retrying: Retrying, client: str, queue: str, ids: Sequence[str]
+    ) -> None:
+        self._redis = redis
+        self._retrying = retrying
+        self._ids = list(dict.fromkeys(ids))
+        self._set = keys.cancelled(client)
+        self._keys = [keys.rq_queue(queue), keys.counters(queue), self._set]
+        self._left = 0
+        self._taken_out = 0
+
+    def run(self) -> int:
+        """Cancel requests that still wait; how many. Sweeps again after a partial sweep."""
+        self._mark()
+        while True:
+            before = self._left
+            self._sweep()
+            if self._left in (0, before):
+                break
+        self._retrying.run(lambda: self._redis.unlink(self._set))
+        return self._taken_out
+
+    def _mark(self) -> None:
+        """Write the set. Its last member marks it complete, also after a crash lost a second."""
+        while True:
+            for start in range(0, len(self._ids), CANCEL_BATCH):
+                self._add(self._ids[start : start + CANCEL_BATCH])
+            self._left = self._add([""]) - 1
+            if self._left >= len(self._ids):
+                return
+
+    def _add(self, members: Sequence[str]) -> int:
+        """Add to the set; how many members it has."""
+
+        def add() -> int:
+            pipe = self._redis.pipeline()
+            pipe.sadd(self._set, *members)
+            pipe.expire(self._set, SET_TTL_S)
+            pipe.scard(self._set)
+            return int(pipe.execute()[-1])
+
+        return self._retrying.run(add)
+
+    def _sweep(self) -> None:
+        """Sweep the list once, from its end to its front, or until nothing is left to take out."""
+        looked_at, last = 0, b""
+        at_front = False
+        while self._left and not at_front:
+            answer = self._retrying.run(
+                lambda: script("cancel")(self._redis, self._keys, [looked_at, last, CANCEL_BATCH])  # noqa: B023
+            )
+            if answer is None:
+                # Redis was away for longer than the set lives, or came back without it
+                self._mark()
+                looked_at, last = 0, b""
+                continue
+            looked_at, last, left, front = answer
+            self._taken_out += self._left - left
+            self._left = left
+            at_front = bool(front)

@@ -1,9 +1,13 @@
-"""The client's side of a queue: submit requests, read replies, stay alive. One reader however many
-are in flight.
+"""The client's side of a queue: submit requests, read replies, stay alive.
 
 Submitting is one call for many requests, and safe to repeat: the call carries a number, and Redis
 keeps the last number with its answer. Replies come on one stream a client; what was read is deleted
 with the next read.
+
+One reader serves however many requests are under way, on one connection on which a blocking read is
+always under way. It waits on the socket, and may come back later to the same read. Redis's own
+time-outs are too coarse: an idle server ends a blocked call up to 100 ms late, which is too late
+for a load that follows a schedule.
 """
 
 from __future__ import annotations
@@ -14,24 +18,116 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import redis.exceptions
 from redis.exceptions import ResponseError
 
 from scaletest.broker import jobs, keys
-from scaletest.broker.cancelling import Cancellation
-from scaletest.broker.connection import Redis
+from scaletest.broker.accounting import Cancellation
+from scaletest.broker.connection import Redis, Retrying, transient, twin
 from scaletest.broker.fast_lane import call_nonce
 from scaletest.broker.queues import Queues
-from scaletest.broker.reader import Entry, Reader, order
-from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import wire
-from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
-from scaletest.model.reply import Reply, unreadable
-from scaletest.model.request import Request
+from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, WaitTimeout
+from scaletest.model.record import Reply, Request, unreadable
+
+# A read is repeated after BLOCK_S; a server silent for longer than both together is away.
+BLOCK_S = 5.0
+SLACK_S = 10.0
+# Replies that one read parses, about 3 ms of work, so that the calling loop is not delayed.
+BATCH = 128
+BEGIN = "0-0"
+
+Entry = tuple[bytes, dict[bytes, bytes]]
+
+
+class Reader:
+    """Reads a stream from its start; each read deletes what the last one returned. One thread."""
+
+    def __init__(
+        self, client: Redis, stream: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        pool: Any = twin(client, BLOCK_S + SLACK_S).connection_pool
+        self._connection = pool.make_connection()
+        self._stream = stream
+        self._clock = clock
+        self._answers = 0
+        self._asked_at = 0.0
+        self._position = BEGIN
+        self._anew = False
+
+    @property
+    def position(self) -> str:
+        """Id of the last entry that was read; BEGIN before the first."""
+        return BEGIN if self._anew else self._position
+
+    def begin_anew(self) -> None:
+        """Start over with the next read, since the stream was recreated. For any thread."""
+        self._anew = True
+
+    def read(self, timeout_s: float) -> list[Entry]:
+        """Entries; waits up to `timeout_s` for the first. After an error the next call restarts."""
+        deadline = self._clock() + timeout_s
+        if self._anew:
+            self.close()
+            self._position, self._anew = BEGIN, False
+        try:
+            if not self._answers:
+                self._ask()
+            while self._connection.can_read(max(0.0, deadline - self._clock())):
+                row = self._connection.read_response()
+                self._answers -= 1
+                if not self._answers:  # the answer to XTRIM comes first
+                    return self._entries(row)
+            if self._clock() - self._asked_at > BLOCK_S + SLACK_S:
+                raise redis.exceptions.TimeoutError("no answer to a blocking read")
+            return []
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._answers = 0
+        self._connection.disconnect()
+
+    def _ask(self) -> None:
+        options = ("COUNT", BATCH, "BLOCK", int(BLOCK_S * 1000))
+        commands: list[tuple[Any, ...]] = [
+            ("XREAD", *options, "STREAMS", self._stream, self._position)
+        ]
+        if self._position != BEGIN:
+            milliseconds, number = order(self._position)
+            least = f"{milliseconds}-{number + 1}"
+            commands.insert(0, ("XTRIM", self._stream, "MINID", least))
+        if not self._connection.is_connected:
+            self._connection.connect()
+        packets = itertools.chain.from_iterable(
+            itertools.starmap(self._connection.pack_command, commands)
+        )
+        self._connection.send_packed_command(list(packets), check_health=False)
+        self._answers = len(commands)
+        self._asked_at = self._clock()
+
+    def _entries(self, rows: Any) -> list[Entry]:
+        if not rows or not rows[0][1]:  # a stream that was recreated ends a read with nothing
+            return []
+        entries = [
+            (name, dict(zip(fields[::2], fields[1::2], strict=True))) for name, fields in rows[0][1]
+        ]
+        self._position = entries[-1][0].decode()
+        return entries
+
+
+def order(entry: str) -> tuple[int, int]:
+    """A stream entry's id, comparable."""
+    milliseconds, number = entry.split("-")
+    return int(milliseconds), int(number)
+
 
 logger = logging.getLogger("scaletest.broker")
 
@@ -119,14 +215,31 @@ class Client:
     ) -> None:
         """Enqueue one request; raises UndeclaredQueue or QueueFull."""
         if not self.submit([request], reply=reply, result_ttl_s=result_ttl_s):
-            entry = self._redis.hget(keys.QUEUES, request.queue) or b"{}"
-            raise QueueFull(
-                request.queue, int(wire.load(entry, "the queue's entry").get("maximum", 0))
+            entry = wire.load(
+                self._redis.hget(keys.QUEUES, request.queue) or b"{}", "the queue's entry"
             )
+            raise QueueFull(request.queue, int(entry.get("maximum", 0)))
 
     def replies(self, timeout_s: float) -> list[Finished]:
         """Replies; waits up to `timeout_s` for the first, less when `wake` is called."""
         return list(_parse(self._retrying.run(lambda: self._reader.read(timeout_s))))
+
+    def wait_for(self, request: Request, timeout_s: float) -> Reply:
+        """The reply to a request that this client submitted; WaitTimeout when there is none, after
+        the request was cancelled.
+        """
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            for _, reply in self.replies(min(2.0, max(0.0, deadline - time.monotonic()))):
+                if reply.id == request.id:
+                    return reply
+            self.recover({request.id: request})
+        was_waiting = self.cancel(request.queue, [request.id])
+        raise WaitTimeout(
+            f"no reply came within {timeout_s:g} s; the request"
+            f" {'was dropped' if was_waiting else 'still runs'}",
+            hint="see whether a worker serves the queue: scaletest queue show",
+        )
 
     @property
     def shaken(self) -> bool:
@@ -173,11 +286,11 @@ class Client:
             return 0
         return Cancellation(self._redis, self._retrying, self.name, queue, ids).run()
 
-    def _missing(self, ids: Sequence[str]) -> tuple[list[str], tuple[int, int]]:
+    def _missing(self, ids: list[str]) -> tuple[list[str], tuple[int, int]]:
         missing: list[str] = []
         upto = (0, 0)
         for start in range(0, len(ids), SUBMIT_BATCH):
-            batch = list(ids[start : start + SUBMIT_BATCH])
+            batch = ids[start : start + SUBMIT_BATCH]
             ask = partial(script("missing"), self._redis, [keys.replies(self.name)], batch)
             last, *unknown = self._retrying.run(ask)
             missing += [name.decode() for name in unknown]
@@ -210,7 +323,7 @@ class Client:
             pipe.unlink(keys.client(self.name), keys.replies(self.name))
             pipe.execute()
         except Exception as error:
-            if not self._retrying.transient(error):
+            if not transient(error):
                 raise
 
     def _submit_batch(self, batch: Sequence[Request], reply: bool, result_ttl_s: int) -> int:
@@ -284,7 +397,7 @@ class Client:
             try:
                 self._beat()
             except Exception as error:
-                if not self._retrying.transient(error):
+                if not transient(error):
                     logger.error("client %s: heartbeat failed: %s", self.name, error)
 
 

@@ -1,17 +1,22 @@
-"""Connect to Redis: from a URL to a client, with errors that a user can act on.
+"""Connect to Redis, check its limits, and retry calls while it is away.
 
-Nothing here retries: the caller decides (a command line gives up at once, a worker never does).
+Errors of connecting say what their reader can do, as do those of its limits, memory and
+connections. Nothing but `Retrying` retries: the caller decides (a command line gives up at once, a
+worker never does). It backs off exponentially with jitter, and logs its begin and its end.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import logging
+import random
 import re
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import redis
@@ -21,13 +26,97 @@ import redis.exceptions
 import redis.retry
 import redis.sentinel
 
-from scaletest.broker import memory
+from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, Unreachable
-from scaletest.model.secrets import masked
-
-Redis = redis.Redis
+from scaletest.model.texts import masked
 
 logger = logging.getLogger("scaletest.broker")
+
+KEEPS_EVERYTHING = "noeviction"
+FULL = "Redis takes no more: its memory is full"
+REMEDY = (
+    "start more workers, drop what waits (scaletest queue purge NAME), or raise maxmemory (the"
+    " chart: redis.resources)"
+)
+# In the middle of a text when a pipeline or a script passes the error on.
+_FULL = re.compile(r"\bOOM\b")
+_warned: set[str] = set()
+# Warn when this share of the connections that a server allows is in use.
+MOST_CONNECTIONS = 0.8
+# For requests, for heartbeats, and for commands of RQ's tools.
+CONNECTIONS_A_WORKER = 3
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the server rejected a command, without any effect, because its memory is full."""
+    return isinstance(error, redis.exceptions.OutOfMemoryError) or (
+        isinstance(error, redis.exceptions.ResponseError) and bool(_FULL.search(str(error)))
+    )
+
+
+def warn_of_limits(client: redis.Redis, name: str, hosts: list[str]) -> None:
+    """Log once what happens when the server's memory is full, and when its connections are nearly
+    used up.
+
+    name: the server, fit for messages. hosts: where it listens; none for a socket. Silent where
+    INFO is forbidden.
+    """
+    pipe = client.pipeline(transaction=False)
+    pipe.info("memory")
+    pipe.info("clients")
+    answers = pipe.execute(raise_on_error=False)
+    # where INFO is forbidden the answer is an error
+    memory, clients = map(_section, answers)
+    for key, warning in (
+        (f"memory {name}", memory_warning(memory, name, hosts)),
+        (f"connections {name}", connections_warning(clients, name)),
+    ):
+        if warning and key not in _warned:
+            _warned.add(key)
+            logger.warning("%s", warning)
+
+
+def _section(answer: Any) -> dict[str, Any]:
+    return answer if isinstance(answer, dict) else {}
+
+
+def connections_warning(info: dict[str, Any], name: str) -> str:
+    """The warning about the clients section of INFO; "" without a reason or without figures."""
+    connected, maximum = int(info.get("connected_clients", 0)), int(info.get("maxclients", 0))
+    if not maximum or connected < MOST_CONNECTIONS * maximum:
+        return ""
+    return (
+        f"Redis at {name} has {connected} of at most {maximum} connections: soon it will refuse"
+        f" workers, which need {CONNECTIONS_A_WORKER} each; raise maxclients"
+    )
+
+
+def memory_warning(info: dict[str, Any], name: str, hosts: list[str]) -> str:
+    """The warning about the memory section of INFO; "" without a reason or without figures."""
+    policy, maximum = str(info.get("maxmemory_policy", "")), info.get("maxmemory")
+    if policy and policy != KEEPS_EVERYTHING:
+        return (
+            f"Redis at {name} evicts keys when its memory is full (maxmemory-policy {policy}):"
+            " requests and replies get lost without an error; set maxmemory-policy"
+            f" {KEEPS_EVERYTHING}"
+        )
+    if maximum == 0 and not all(map(_on_this_machine, hosts)):
+        return (
+            f"Redis at {name} has no maxmemory: in a container the kernel kills it at the"
+            " container's limit, with all that waits, and again after each restart; set maxmemory"
+            " to half of that limit"
+        )
+    return ""
+
+
+def _on_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+Redis = redis.Redis
 
 CONNECT_TIMEOUT_S = 5.0
 # A live peer's kernel acknowledges within this time, whatever its processes do.
@@ -63,9 +152,9 @@ def transient(error: BaseException) -> bool:
     """Whether to wait and try the same again."""
     if isinstance(error, REFUSED):
         return False
-    if isinstance(error, TRANSIENT):
-        return True
-    return isinstance(error, redis.exceptions.ResponseError) and bool(_PASSING.search(str(error)))
+    return isinstance(error, TRANSIENT) or (
+        isinstance(error, redis.exceptions.ResponseError) and bool(_PASSING.search(str(error)))
+    )
 
 
 def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
@@ -78,7 +167,7 @@ def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     client = prepare(url, socket_timeout_s=socket_timeout_s)
     with explained(url):
         _check_server(client)
-        memory.warn_of_limits(client, masked(url), _hosts(url))
+        warn_of_limits(client, masked(url), _hosts(url))
     return client
 
 
@@ -167,8 +256,10 @@ def _from_sentinels(parts: SplitResult, options: dict[str, Any]) -> Redis:
     tls = secure | {name: value for name, value in query.items() if name.startswith("ssl_")}
     user, _, password = login.partition(":")
     make: Any = redis.sentinel.Sentinel
-    addresses = [_address(word) for word in hosts.split(",")]
-    sentinel = make(addresses, sentinel_kwargs={**tls, **own, "socket_timeout": CONNECT_TIMEOUT_S})
+    sentinel = make(
+        [_address(word) for word in hosts.split(",")],
+        sentinel_kwargs={**tls, **own, "socket_timeout": CONNECT_TIMEOUT_S},
+    )
     master: Redis = sentinel.master_for(
         service,
         username=unquote(user) or None,
@@ -190,9 +281,8 @@ def _address(text: str) -> tuple[str, int]:
 def _hosts(url: str) -> list[str]:
     """The hosts that a URL names; none for a socket."""
     parts = urlsplit(url)
-    if parts.scheme == "unix":
-        return []
-    return [_address(text)[0] for text in parts.netloc.rpartition("@")[2].split(",")]
+    hosts = [] if parts.scheme == "unix" else parts.netloc.rpartition("@")[2].split(",")
+    return [_address(text)[0] for text in hosts]
 
 
 def twin(client: Redis, socket_timeout_s: float) -> Redis:
@@ -201,14 +291,15 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
     options = {
         name: value
         for name, value in pool.connection_kwargs.items()
-        if not name.startswith("maint_")
+        if not name.startswith("maint_") and name not in ("event_dispatcher", "connection_pool")
     }
-    options.pop("event_dispatcher", None)
-    connect_s = min(options.get("socket_connect_timeout") or socket_timeout_s, socket_timeout_s)
-    options |= {"socket_timeout": socket_timeout_s, "socket_connect_timeout": connect_s}
-    options["retry"] = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+    connect_s = options.get("socket_connect_timeout") or socket_timeout_s
+    options |= {
+        "socket_timeout": socket_timeout_s,
+        "socket_connect_timeout": min(connect_s, socket_timeout_s),
+        "retry": redis.retry.Retry(redis.backoff.NoBackoff(), 0),
+    }
     if isinstance(pool, redis.sentinel.SentinelConnectionPool):
-        options.pop("connection_pool", None)
         make: Any = redis.sentinel.SentinelConnectionPool
         new_pool = make(
             pool.service_name,
@@ -232,8 +323,8 @@ def explained(url: str) -> Iterator[None]:
             hint="check user and password in the Redis URL",
         ) from error
     except (redis.exceptions.RedisError, OSError) as error:
-        if memory.is_full(error):
-            raise Unreachable(f"{memory.FULL}: {masked(url)}", hint=memory.REMEDY) from error
+        if is_full(error):
+            raise Unreachable(f"{FULL}: {masked(url)}", hint=REMEDY) from error
         if isinstance(error, redis.exceptions.ResponseError) and not transient(error):
             raise Unreachable(
                 f"Redis at {masked(url)} answers with an error: {error}", hint=_remedy(str(error))
@@ -280,3 +371,68 @@ def _when_loaded(client: Redis) -> dict[str, Any]:
             logger.warning("Redis is loading its data, waiting")
             time.sleep(LOADING_LOOK_S)
     return client.info("server")
+
+
+T = TypeVar("T")
+
+FIRST_DELAY_S = 0.05
+LONGEST_DELAY_S = 2.0
+
+
+class Retrying:
+    """Runs calls until Redis answers; ends with the last error when `sleep` returns true."""
+
+    def __init__(
+        self,
+        who: str,
+        *,
+        patience_s: float | None = None,
+        sleep: Callable[[float], bool] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._who = who
+        self._patience_s = patience_s
+        self._sleep = sleep or threading.Event().wait
+        self._clock = clock
+        self._chance = chance
+
+    def run(self, call: Callable[[], T]) -> T:
+        """The call's result. Raises at once unless transient; Unreachable when patience ends."""
+        try:
+            return call()
+        except Exception as error:
+            if not transient(error):
+                raise
+            return self.after(error, call)
+
+    def after(self, error: Exception, call: Callable[[], T]) -> T:
+        """The call's result, where a first try has failed already with the transient `error`."""
+        began = self._clock()
+        delay = FIRST_DELAY_S
+        trouble = FULL if is_full(error) else f"Redis is away ({cut(str(error), 200)})"
+        logger.warning("%s: %s, trying again", self._who, trouble)
+        while True:
+            if self._patience_s is not None and self._clock() - began >= self._patience_s:
+                raise _given_up(error, self._clock() - began) from error
+            # full jitter, as many clients come back at once
+            if self._sleep(delay * (0.5 + 0.5 * self._chance())):
+                raise error
+            delay = min(2 * delay, LONGEST_DELAY_S)
+            try:
+                result = call()
+            except Exception as problem:
+                if not transient(problem):
+                    raise
+                error = problem
+                continue
+            logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)
+            return result
+
+
+def _given_up(error: Exception, waited_s: float) -> Unreachable:
+    if is_full(error):
+        return Unreachable(f"{FULL}; we waited {waited_s:.0f} s", hint=REMEDY)
+    return Unreachable(
+        f"Redis was away for {waited_s:.0f} s: {error}", hint="start it again, then run again"
+    )

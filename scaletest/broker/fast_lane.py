@@ -14,16 +14,16 @@ from __future__ import annotations
 import socket
 import time
 import uuid
+from enum import Enum
 from typing import Any, NamedTuple
 
 import hiredis
 import redis.exceptions
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis, transient, twin
-from scaletest.broker.retry import Retrying
+from scaletest.broker.connection import Redis, Retrying, transient, twin
 from scaletest.broker.scripts import script
-from scaletest.model.ended import counted
+from scaletest.model.queue_counts import counted
 
 # An idle worker repeats its call this often, and once an interval, to notice a dead connection.
 LONGEST_BLOCK_S = 20.0
@@ -57,16 +57,17 @@ class Done(NamedTuple):
     registered: bool
 
 
-class Paused:
-    """The queue is paused, or RQ is suspended: nothing was taken."""
+class NothingTaken(Enum):
+    """Why a call brought no request, as the script says it.
 
+    PAUSED: the queue is paused, or RQ is suspended. OVERDUE: the worker's deadline has passed, or
+    Redis forgot it: it needs a heartbeat first. AGAIN: there may be more to take: entries were
+    skipped, or a repeated call lost its request.
+    """
 
-class Overdue:
-    """The worker's deadline has passed, or Redis forgot it: it needs a heartbeat first."""
-
-
-class Again:
-    """There may be more to take: entries were skipped, or a repeated call lost its request."""
+    PAUSED = b"paused"
+    OVERDUE = b"overdue"
+    AGAIN = b"again"
 
 
 class PendingCall(NamedTuple):
@@ -81,15 +82,7 @@ class PendingCall(NamedTuple):
     delivers: str
 
 
-PAUSED = Paused()
-OVERDUE = Overdue()
-AGAIN = Again()
-Answer = Taken | Paused | Overdue | Again | None
-_ANSWERS: dict[bytes, Paused | Overdue | Again] = {
-    b"paused": PAUSED,
-    b"overdue": OVERDUE,
-    b"again": AGAIN,
-}
+Answer = Taken | NothingTaken | None
 
 
 class FastLane:
@@ -140,19 +133,17 @@ class FastLane:
         self._connection = pool.make_connection()
         self.client_id = 0
 
-    def cycle(
-        self, done: Done | None, *, take: bool = True, block_s: float = 0.0
-    ) -> Taken | Paused | Overdue | None:
+    def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Answer:
         """Finish `done`, take the next request; None when none came within `block_s`."""
         self.idle = done is None
         try:
             answer = self._call_script(done, "1" if take else "0")
             self.idle = True
-            while answer is AGAIN:
+            while answer is NothingTaken.AGAIN:
                 answer = self._call_script(None, "1")
             if answer is None and take and block_s > 0:
                 answer = self._blocking_take(min(block_s, self._longest_block_s))
-            return None if isinstance(answer, Again) else answer
+            return None if answer is NothingTaken.AGAIN else answer
         finally:
             self.idle = False
 
@@ -258,7 +249,7 @@ class FastLane:
         if row is None:
             return None
         if len(row) == 1:
-            return _ANSWERS[row[0]]
+            return NothingTaken(row[0])
         name, attempt, started, enqueued, client, data, deadline = row
         self._deadline = deadline or self._deadline
         return Taken(

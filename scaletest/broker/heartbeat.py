@@ -1,10 +1,17 @@
-"""A worker's heartbeat: a thread that extends leases and reaps dead workers when its turn comes.
+"""A worker's heartbeat: a thread that extends leases and, when its turn comes, takes back requests
+of dead workers.
 
 It runs whatever the workload is doing, on a connection of its own. While Redis is away it keeps
 trying; deadlines are on a clock that stands still then (lua/pulse.lua), so that an outage costs
 nobody a lease. It also notices a fast lane whose connection died silently: when Redis answered a
 call, or should have, and the lane still waits, the heartbeat breaks that connection, and the lane
 sends its call again.
+
+The workers of a queue take turns to reap it; a watcher reaps all queues. Without a watcher the
+running requests of a queue whose last worker died would stay leased until another worker comes, and
+an autoscaler that counts waiting requests would not see them. A watcher also drops requests of dead
+clients: workers drop those that they take, but where no worker runs an autoscaler would start some
+for nobody.
 """
 
 from __future__ import annotations
@@ -15,19 +22,121 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
 from scaletest.broker.fast_lane import FastLane, PendingCall, call_nonce
-from scaletest.broker.queues import shown_us
-from scaletest.broker.reaper import reap
+from scaletest.broker.queues import Queues, shown_us
 from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
 from scaletest.model.checks import cut
-from scaletest.system.waiting import Wake
+from scaletest.system.children import Wake
 
 logger = logging.getLogger("scaletest.broker")
+
+# Entries that one script checks, and scripts a tick that check queues, for all queues together. A
+# tick of the exporter comes every 2.5 s, so it takes a few percent of Redis where very many wait,
+# and minutes for a million.
+PIECE = 200
+MOST_PIECES = 100
+# Leases, workers and clients that one call takes back: each call blocks Redis for milliseconds.
+REAP_BATCH = 50
+
+
+class Reaped(NamedTuple):
+    """Counts of requests taken back. next_s: seconds until the next lease ends unless it is
+    extended, None for none.
+    """
+
+    requeued: int
+    failed: int
+    next_s: float | None
+
+
+def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reaped:
+    """Take back requests of one queue's dead workers: how many were put back, how many lost."""
+    names = [
+        keys.leases(queue),
+        keys.workers(queue),
+        keys.rq_queue(queue),
+        keys.rq_started(queue),
+        keys.counters(queue),
+        keys.rq_queue_workers(queue),
+        keys.taking(queue),
+        keys.samplers(queue),
+    ]
+    requeued = failed = 0
+    more = True
+    while more:
+        back, lost, more, next_us = script("reap")(
+            redis, names, [queue, max_attempts, interval_us, REAP_BATCH]
+        )
+        requeued, failed = requeued + back, failed + lost
+    if requeued or failed:
+        logger.warning(
+            "queue %s: %d lost requests put back, %d failed as lost", queue, requeued, failed
+        )
+    return Reaped(requeued, failed, None if next_us is None else next_us / 1e6)
+
+
+class Watcher:
+    """Reaps every declared queue, and drops requests of dead clients from it, for a process that is
+    not a worker. Call `tick` twice an interval.
+
+    It also keeps the clock of deadlines going, which stands still without heartbeats: on a queue
+    without workers and clients nobody else would.
+    """
+
+    def __init__(self, redis: Redis, interval_s: float, max_attempts: int) -> None:
+        self._redis = redis
+        self._interval_us = int(interval_s * 1e6)
+        self._max_attempts = max_attempts
+        # where the next tick continues in a queue that is too long for one tick
+        self._places: dict[str, int] = {}
+
+    def tick(self) -> tuple[int, int]:
+        """How many requests were put back, and how many failed as lost. An error of one queue is
+        raised at the end.
+        """
+        script("watch")(self._redis, [keys.DEVICES], [self._interval_us])
+        requeued = failed = 0
+        trouble: ResponseError | None = None
+        names = Queues(self._redis).names()
+        pieces = max(1, MOST_PIECES // max(1, len(names)))
+        for name in names:
+            try:
+                back, lost, _ = reap(self._redis, name, self._max_attempts, self._interval_us)
+                self._drop_abandoned(name, pieces)
+            except ResponseError as error:
+                if transient(error):
+                    raise
+                # the keys of this queue contain something else: the others are reaped nevertheless
+                trouble = trouble or error
+                continue
+            requeued, failed = requeued + back, failed + lost
+        self._places = {name: place for name, place in self._places.items() if name in names}
+        if trouble is not None:
+            raise trouble
+        return requeued, failed
+
+    def _drop_abandoned(self, queue: str, pieces: int) -> None:
+        """Check so many pieces of a queue, from where the last tick ended, at most all once."""
+        names = [keys.rq_queue(queue), keys.counters(queue)]
+        place, total = self._places.get(queue, 0), 0
+        for _ in range(pieces):
+            place, dropped = script("desert")(self._redis, names, [place, PIECE, self._interval_us])
+            total += dropped
+            if place < 0:
+                break
+        self._places[queue] = max(0, place)
+        if total:
+            logger.warning(
+                "queue %s: %d requests dropped, since their clients are gone", queue, total
+            )
+
 
 DEFAULT_INTERVAL_S = 5.0
 # A lease lives so many intervals. Some worker of the queue reaps twice an interval and when the
@@ -83,6 +192,8 @@ def patience_s(interval_s: float) -> float:
 class Heartbeat:
     """Beats for one worker of one queue until closed. `hold` and `let_go` are called by the
     worker's main thread.
+
+    running: the request that runs, for any thread. lane: the one whose answers are checked.
     """
 
     def __init__(
@@ -116,7 +227,7 @@ class Heartbeat:
         # and older data of Redis have an older one.
         self._version = ""
         self._reaps = False
-        self._running: RunningRequest | None = None
+        self.running: RunningRequest | None = None
         self._closing = threading.Event()
         self._wake = Wake()
         self._sampling = sampling
@@ -124,14 +235,13 @@ class Heartbeat:
             sampling.wake = self._wake.set
         self._unblock: Callable[[], int] | None = None
         self._hang_up: Callable[[], bool] = bool
-        self._lane: FastLane | None = None
+        self.lane: FastLane | None = None
         self._unanswered: UnansweredCall | None = None
         self._thread = threading.Thread(target=self._live, name="scaletest-heartbeat", daemon=True)
 
     def forget_dead_namesake(self) -> None:
         """Unregister a worker of our name whose deadline has passed."""
-        key = keys.workers(self._queue)
-        deadline = self._client.zscore(key, self._worker)
+        deadline = self._client.zscore(keys.workers(self._queue), self._worker)
         if deadline is None or float(deadline) < shown_us(self._client):
             self._client.delete(keys.rq_worker(self._worker))
 
@@ -145,42 +255,30 @@ class Heartbeat:
         if not self._thread.is_alive():
             self._thread.start()
 
-    def watch_lane(self, lane: FastLane) -> None:
-        """Check from now on whether this lane's answers arrive."""
-        self._lane = lane
-
     def hold(self, request: str, attempt: int, *, slow: bool = False) -> None:
         """Extend the lease of this request, which runs from now on."""
-        self._running = RunningRequest(request, attempt, slow)
+        self.running = RunningRequest(request, attempt, slow)
 
     def let_go(self) -> bool:
         """The request has ended; whether a heartbeat may have entered it in RQ's registry of
         started jobs.
 
-        This clears `_running` first and reads the mark then; the thread marks first and then reads
-        `_running`. So whichever comes first, every entry is removed by somebody.
+        This clears `running` first and reads the mark then; the thread marks first and then reads
+        `running`. So whichever comes first, every entry is removed by somebody.
         """
-        running, self._running = self._running, None
+        running, self.running = self.running, None
         return running is not None and running.registered
-
-    @property
-    def running(self) -> RunningRequest | None:
-        """The running request. For any thread."""
-        return self._running
 
     def settling(self) -> None:
         """Note that the outcome is being delivered, so that a missing lease is not a lost one."""
-        if self._running is not None:
-            self._running.settling = True
+        if self.running is not None:
+            self.running.settling = True
 
     def mark_suspect(self, suspect: bool) -> None:
         """Publish whether this worker's requests fail at once."""
-        key = keys.suspects(self._queue)
+        mark = self._client.sadd if suspect else self._client.srem
         try:
-            if suspect:
-                self._client.sadd(key, self._worker)
-            else:
-                self._client.srem(key, self._worker)
+            mark(keys.suspects(self._queue), self._worker)
         except Exception as error:
             if not transient(error):
                 raise
@@ -247,15 +345,15 @@ class Heartbeat:
             self._client.client_unblock(client_id)
 
     def _beat(self) -> None:
-        running, pending = self._running, self._lane.pending if self._lane else None
+        running, pending = self.running, self.lane.pending if self.lane else None
         if running is not None:
             running.registered = True
-            if self._running is not running:
+            if self.running is not running:
                 running = None
         owned, answered, sampled = self._send_beat(running, pending)
         if self._sampling:
             self._sampling.answered(sampled)
-        if not owned and running is self._running and running is not None and not running.settling:
+        if not owned and running is self.running and running is not None and not running.settling:
             logger.warning(
                 "worker %s lost its lease on request %s, finishing it nevertheless",
                 self._worker,
@@ -338,7 +436,7 @@ class Heartbeat:
             self._unanswered = UnansweredCall(pending.call, now, answered)
         elif before.answered or now - before.since >= pending.block_s:
             self._unanswered = None
-            if self._lane is not None and self._lane.pending is pending and self._lane.break_off():
+            if self.lane is not None and self.lane.pending is pending and self.lane.break_off():
                 logger.warning(
                     "worker %s: an answer of Redis was lost on its way, asking again", self._worker
                 )

@@ -4,7 +4,7 @@ scaletest:queues             hash    queue -> JSON {maximum, note}
 scaletest:queue:<q>:counters hash    submitted, rejected, the five outcomes, requeued, stale,
                                      undelivered
 scaletest:queue:<q>:ended    string  ended requests as 64-bit numbers: outcomes, wait and run times,
-                                     slots (model/ended.py)
+                                     slots (model/queue_counts.py)
 scaletest:queue:<q>:wait     hash    bucket -> count of wait times, from workers of earlier versions
 scaletest:queue:<q>:run      hash    bucket -> count of run times, from workers of earlier versions
 scaletest:queue:<q>:slots    hash    submissions in each of the last ten-second slots, and where the
@@ -44,6 +44,8 @@ slot.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rq.defaults import RQ_KEY_PREFIX
 
 # Prefixes of RQ's keys and of our keys.
@@ -62,89 +64,72 @@ RQ_SUSPENDED = f"{RQ}suspended"
 RQ_WORKERS = f"{RQ}workers"
 
 
-def own_queue(queue: str) -> str:
-    """The beginning of a queue's keys."""
-    return f"{OWN}queue:{queue}"
+def _named(before: str, after: str = "") -> Callable[[str], str]:
+    """The key of a kind by the name of the queue, client, request or worker that it belongs to."""
+
+    def key(name: str) -> str:
+        return f"{before}{name}{after}"
+
+    return key
 
 
-def counters(queue: str) -> str:
-    """Hash of counters."""
-    return f"{own_queue(queue)}:counters"
-
-
-def ended(queue: str) -> str:
-    """Numbers that count ended requests (model/ended.py)."""
-    return f"{own_queue(queue)}:ended"
-
-
-def wait(queue: str) -> str:
-    """Histogram of wait times of requests that workers of earlier versions ended."""
-    return f"{own_queue(queue)}:wait"
-
-
-def run(queue: str) -> str:
-    """Histogram of run times of requests that workers of earlier versions ended."""
-    return f"{own_queue(queue)}:run"
-
-
-def slots(queue: str) -> str:
-    """Ring of ten-second slots."""
-    return f"{own_queue(queue)}:slots"
-
-
-def paused(queue: str) -> str:
-    """String that is present while the queue is paused."""
-    return f"{own_queue(queue)}:paused"
-
-
-def leases(queue: str) -> str:
-    """Leases of running requests."""
-    return f"{OWN}leases:{queue}"
-
-
-def workers(queue: str) -> str:
-    """Deadlines of the queue's workers."""
-    return f"{OWN}workers:{queue}"
-
-
-def suspects(queue: str) -> str:
-    """The queue's suspect workers."""
-    return f"{OWN}suspects:{queue}"
-
-
-def samples(queue: str) -> str:
-    """Samples of the nodes of the queue's workers."""
-    return f"{OWN}samples:{queue}"
-
-
-def samplers(queue: str) -> str:
-    """Hash of the worker that samples each node."""
-    return f"{OWN}samplers:{queue}"
-
-
-def reaps(queue: str) -> str:
-    """Time when one of the queue's workers reaps it next."""
-    return f"{OWN}reaps:{queue}"
-
-
-def client(name: str) -> str:
-    """A client's last call."""
-    return f"{OWN}client:{name}"
-
-
-def replies(name: str) -> str:
-    """A client's stream of replies."""
-    return f"{OWN}replies:{name}"
-
-
-def cancelled(name: str) -> str:
-    """Set of ids that a client is cancelling."""
-    return f"{OWN}cancelled:{name}"
-
-
-def taking(queue: str) -> str:
-    """Target of blocking moves."""
-    return f"{own_queue(queue)}:taking"
+_OWN_QUEUE = f"{OWN}queue:"
+# The beginning of a queue's keys.
+own_queue = _named(_OWN_QUEUE)
+# Hash of counters.
+counters = _named(_OWN_QUEUE, ":counters")
+# Numbers that count ended requests (model/queue_counts.py).
+ended = _named(_OWN_QUEUE, ":ended")
+# Histogram of wait times of requests that workers of earlier versions ended.
+wait = _named(_OWN_QUEUE, ":wait")
+# Histogram of run times of requests that workers of earlier versions ended.
+run = _named(_OWN_QUEUE, ":run")
+# Ring of ten-second slots.
+slots = _named(_OWN_QUEUE, ":slots")
+# String that is present while the queue is paused.
+paused = _named(_OWN_QUEUE, ":paused")
+# Leases of running requests.
+leases = _named(f"{OWN}leases:")
+# Deadlines of the queue's workers.
+workers = _named(f"{OWN}workers:")
+# The queue's suspect workers.
+suspects = _named(f"{OWN}suspects:")
+# Samples of the nodes of the queue's workers.
+samples = _named(f"{OWN}samples:")
+# Hash of the worker that samples each node.
+samplers = _named(f"{OWN}samplers:")
+# Time when one of the queue's workers reaps it next.
+reaps = _named(f"{OWN}reaps:")
+# A client's last call.
+client = _named(f"{OWN}client:")
+# A client's stream of replies.
+replies = _named(f"{OWN}replies:")
+# Set of ids that a client is cancelling.
+cancelled = _named(f"{OWN}cancelled:")
+# Target of blocking moves.
+taking = _named(_OWN_QUEUE, ":taking")
+# When an attempt was settled outside the fast lane.
+settled = _named(f"{OWN}settled:")
+# RQ's list of waiting job ids.
+rq_queue = _named(f"{RQ}queue:")
+# RQ's hash of a job.
+rq_job = _named(f"{RQ}job:")
+# RQ's stream of a job's results.
+rq_results = _named(f"{RQ}results:")
+# RQ's hash of an execution.
+rq_execution = _named(f"{RQ}execution:")
+# RQ's executions of a job.
+rq_executions = _named(f"{RQ}executions:")
+# RQ's registry of started jobs.
+rq_started = _named(f"{RQ}wip:")
+# RQ's registry of failed jobs.
+rq_failed = _named(f"{RQ}failed:")
+# RQ's registry of finished jobs.
+rq_finished = _named(f"{RQ}finished:")
+# RQ's hash of a worker.
+rq_worker = _named(f"{RQ}worker:")
+# RQ's set of worker keys of a queue.
+rq_queue_workers = _named(f"{RQ}workers:")
 
 
 def device(node: str, identity: str) -> str:
@@ -152,68 +137,12 @@ def device(node: str, identity: str) -> str:
     return f"{OWN}device:{node}:{identity}"
 
 
-def settled(execution: str) -> str:
-    """When an attempt was settled outside the fast lane."""
-    return f"{OWN}settled:{execution}"
-
-
 def agents(rendezvous: str, part: str) -> str:
     """A part of a rendezvous of load agents."""
     return f"{OWN}agents:{rendezvous}:{part}"
 
 
-def rq_queue(queue: str) -> str:
-    """RQ's list of waiting job ids."""
-    return f"{RQ}queue:{queue}"
-
-
-def rq_job(request: str) -> str:
-    """RQ's hash of a job."""
-    return f"{RQ}job:{request}"
-
-
-def rq_results(request: str) -> str:
-    """RQ's stream of a job's results."""
-    return f"{RQ}results:{request}"
-
-
-def rq_execution(execution: str) -> str:
-    """RQ's hash of an execution."""
-    return f"{RQ}execution:{execution}"
-
-
-def rq_executions(request: str) -> str:
-    """RQ's executions of a job."""
-    return f"{RQ}executions:{request}"
-
-
-def rq_started(queue: str) -> str:
-    """RQ's registry of started jobs."""
-    return f"{RQ}wip:{queue}"
-
-
-def rq_failed(queue: str) -> str:
-    """RQ's registry of failed jobs."""
-    return f"{RQ}failed:{queue}"
-
-
-def rq_finished(queue: str) -> str:
-    """RQ's registry of finished jobs."""
-    return f"{RQ}finished:{queue}"
-
-
-def rq_worker(worker: str) -> str:
-    """RQ's hash of a worker."""
-    return f"{RQ}worker:{worker}"
-
-
-def rq_queue_workers(queue: str) -> str:
-    """RQ's set of worker keys of a queue."""
-    return f"{RQ}workers:{queue}"
-
-
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
-    own = [counters(queue), ended(queue), wait(queue), run(queue), slots(queue), paused(queue)]
-    own += [taking(queue), leases(queue), workers(queue), suspects(queue), samples(queue)]
-    return [*own, samplers(queue), reaps(queue)]
+    own = (counters, ended, wait, run, slots, paused, taking, leases, workers, suspects, samples)
+    return [key(queue) for key in (*own, samplers, reaps)]

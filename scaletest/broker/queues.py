@@ -1,4 +1,7 @@
-"""Declared queues: add, list, inspect, pause, purge, remove; one small call each."""
+"""Declared queues: add, list, inspect, pause, purge, remove; one small call each.
+
+Entries of scaletest:queues may be anybody's: a foreign one must not raise.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,54 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
 from scaletest.broker.connection import REFUSED, Redis, transient
-from scaletest.broker.entries import QueueEntry, read_entry, shown, sorted_out
 from scaletest.broker.scripts import script
-from scaletest.model import checks, ended, histogram
+from scaletest.model import checks, histogram, queue_counts
 from scaletest.model.errors import InvalidValue, UndeclaredQueue
-from scaletest.model.reply import Outcome
+from scaletest.model.record import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEntry:
+    """A queue's declaration. maximum: of waiting requests, 0 for none. owner: declaring client."""
+
+    maximum: int = 0
+    note: str = ""
+    owner: str = ""
+
+
+def shown(name: bytes | str) -> str:
+    """A printable name: control characters and invalid bytes are escaped, long names are cut."""
+    text = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
+    return checks.cut(text, 200)
+
+
+def read_entry(value: bytes | str) -> QueueEntry:
+    """Parse the entry of a queue; InvalidValue when scaletest did not write it."""
+    try:
+        row = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"its entry is not JSON: {checks.cut(str(error), 100)}") from error
+    if not isinstance(row, dict):
+        raise InvalidValue("its entry is not a JSON object")
+    note, owner = row.get("note", ""), row.get("owner", "")
+    if not isinstance(note, str) or not isinstance(owner, str):
+        raise InvalidValue("note and owner in its entry must be text")
+    return QueueEntry(checks.count(row.get("maximum", 0), "the maximum in its entry"), note, owner)
+
+
+def sorted_out(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
+    """Queues by name, and by raw name the reason why another entry is not a queue."""
+    queues: dict[str, QueueEntry] = {}
+    foreign: dict[bytes, str] = {}
+    for raw, value in rows.items():
+        try:
+            queues[checks.queue_name(raw.decode())] = read_entry(value)
+        except UnicodeDecodeError:
+            foreign[raw] = "its name is not UTF-8"
+        except InvalidValue as error:
+            foreign[raw] = error.message
+    return queues, foreign
+
 
 logger = logging.getLogger("scaletest.broker")
 
@@ -89,12 +135,12 @@ class Queues:
 
     def foreign(self, name: str) -> list[bytes]:
         """Raw entries that are not queues and are shown under this name."""
-        rows: Any = self._redis.hgetall(keys.QUEUES)
-        return [raw for raw in sorted_out(rows)[1] if shown(raw) == name]
+        return [
+            raw for raw in sorted_out(self._redis.hgetall(keys.QUEUES))[1] if shown(raw) == name
+        ]
 
     def _declared(self) -> dict[str, QueueEntry]:
-        rows: Any = self._redis.hgetall(keys.QUEUES)
-        queues, foreign = sorted_out(rows)
+        queues, foreign = sorted_out(self._redis.hgetall(keys.QUEUES))
         for raw in foreign.keys() - _logged:
             _logged.add(raw)
             logger.warning(
@@ -116,7 +162,22 @@ class Queues:
         """The queue now, read in one transaction so that its books can be checked."""
         checks.queue_name(name)
         try:
-            row = script("state")(self._redis, _state_keys(name), [name])
+            row = script("state")(
+                self._redis,
+                [
+                    keys.QUEUES,
+                    keys.rq_queue(name),
+                    keys.leases(name),
+                    keys.workers(name),
+                    keys.paused(name),
+                    keys.counters(name),
+                    keys.wait(name),
+                    keys.run(name),
+                    keys.ended(name),
+                    keys.suspects(name),
+                ],
+                [name],
+            )
             if row is None:
                 raise UndeclaredQueue(name, self.names())
             return _state(name, row)
@@ -148,9 +209,9 @@ class Queues:
         waiting: list[str] = []
         for start in range(0, state.waiting, LOOK_BATCH):
             page: Any = self._redis.lrange(key, start, start + LOOK_BATCH - 1)
-            waiting += map(_text, page)
+            waiting += map(text_of, page)
         leases = self._redis.zscan_iter(keys.leases(name), count=LOOK_BATCH)
-        leased = [_text(member).split(":")[0] for member, _ in leases]
+        leased = [text_of(member).split(":")[0] for member, _ in leases]
         uncounted, missing = self._look_at(waiting)
         wrong = []
         if state.balance + uncounted + missing:
@@ -188,7 +249,7 @@ class Queues:
     def worker_names(self, name: str) -> list[str]:
         """Names of the queue's living workers, sorted."""
         alive: Any = self._redis.zrangebyscore(keys.workers(name), shown_us(self._redis), "+inf")
-        return sorted(_text(worker) for worker in alive)
+        return sorted(text_of(worker) for worker in alive)
 
     def pause(self, name: str) -> None:
         """Stop workers from taking requests of this queue; running ones finish."""
@@ -226,14 +287,12 @@ class Queues:
             keys.rq_queue(name),
             keys.leases(name),
             keys.rq_started(name),
-        ]
-        names += [
             keys.rq_failed(name),
             keys.rq_finished(name),
             keys.rq_queue_workers(name),
             keys.counters(name),
+            keys.taking(name),
         ]
-        names.append(keys.taking(name))
         dropped, gone = 0, False
         while not gone:
             dropped += self._drop_waiting(name)
@@ -262,8 +321,10 @@ class Queues:
 
 
 def _unreadable(name: str, why: str) -> InvalidValue:
-    hint = f"rewrite its entry: scaletest queue add {name}; or check what its keys hold"
-    return InvalidValue(f"queue {name!r} cannot be read: {why}", hint=hint)
+    return InvalidValue(
+        f"queue {name!r} cannot be read: {why}",
+        hint=f"rewrite its entry: scaletest queue add {name}; or check what its keys hold",
+    )
 
 
 def _state(name: str, row: list[Any]) -> QueueState:
@@ -281,7 +342,7 @@ def _state(name: str, row: list[Any]) -> QueueState:
         suspects,
         row_ended,
     ) = row
-    past = ended.read(row_ended)
+    past = queue_counts.read(row_ended)
     try:
         entry = read_entry(declared)
     except InvalidValue as error:
@@ -295,12 +356,12 @@ def _state(name: str, row: list[Any]) -> QueueState:
         workers=workers,
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-        counters=ended.added(
-            {_text(key): int(value) for key, value in _pairs(counts)}, past.outcomes
+        counters=queue_counts.added(
+            {text_of(key): int(value) for key, value in pairs(counts)}, past.outcomes
         ),
         wait_s=_quantiles(waits, past.wait),
         run_s=_quantiles(runs, past.run),
-        suspects=tuple(sorted(_text(name) for name in suspects)),
+        suspects=tuple(sorted(text_of(name) for name in suspects)),
     )
 
 
@@ -313,30 +374,17 @@ def shown_us(redis: Redis) -> int:
     return int(seconds) * 1_000_000 + int(micros) - int(standstill or 0)
 
 
-def _state_keys(name: str) -> list[str]:
-    return [
-        keys.QUEUES,
-        keys.rq_queue(name),
-        keys.leases(name),
-        keys.workers(name),
-        keys.paused(name),
-        keys.counters(name),
-        keys.wait(name),
-        keys.run(name),
-        keys.ended(name),
-        keys.suspects(name),
-    ]
-
-
 def _quantiles(flat: list[bytes], ended_since: dict[int, int]) -> dict[str, float]:
-    counts = ended.added({int(key): int(value) for key, value in _pairs(flat)}, ended_since)
+    counts = queue_counts.added({int(key): int(value) for key, value in pairs(flat)}, ended_since)
     values = {"p50": histogram.quantile(counts, 0.5), "p95": histogram.quantile(counts, 0.95)}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _pairs(flat: list[bytes]) -> list[tuple[bytes, bytes]]:
+def pairs(flat: list[Any]) -> list[tuple[Any, Any]]:
+    """Names and values of a hash, as scripts answer it."""
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
-def _text(value: bytes | str) -> str:
-    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+def text_of(value: bytes | str | None) -> str:
+    """A text that anybody may have written; "" for none."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""

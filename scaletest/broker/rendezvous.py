@@ -19,7 +19,7 @@ from typing import Any
 from scaletest.broker import keys
 from scaletest.broker.connection import REDIS_ERRORS, Redis
 from scaletest.model.errors import UsageError
-from scaletest.model.packing import unpack
+from scaletest.model.wire import unpack
 
 # Keys live so long without their coordinator, which looks for results every second. It may be
 # suspended for a while.
@@ -76,14 +76,12 @@ class Rendezvous:
         pipe = self._redis.pipeline()
         pipe.delete(self._key("stop"))
         for index, order in enumerate(orders):
-            pipe.rpush(self._key(f"orders:{index}"), zlib.compress(json.dumps(order).encode(), 1))
-            pipe.expire(self._key(f"orders:{index}"), EXPIRE_S)
+            self._push(pipe, f"orders:{index}", order)
         pipe.execute()
 
     def next_order(self, index: int) -> dict[str, Any] | None:
         """The next order of this agent; None when none came within a second."""
-        reply: Any = self._redis.blpop([self._key(f"orders:{index}")], timeout=POLL_S)
-        return None if reply is None else _unpacked(reply[1])
+        return self._pop(f"orders:{index}")
 
     def alive(self) -> bool:
         """Whether the rendezvous goes on."""
@@ -100,15 +98,24 @@ class Rendezvous:
     def bring(self, number: int, measured: dict[str, Any]) -> None:
         """Hand in what an agent measured for order `number`."""
         pipe = self._redis.pipeline()
-        pipe.rpush(self._key(f"done:{number}"), zlib.compress(json.dumps(measured).encode(), 1))
-        pipe.expire(self._key(f"done:{number}"), EXPIRE_S)
+        self._push(pipe, f"done:{number}", measured)
         pipe.execute()
 
     def brought(self, number: int) -> dict[str, Any] | None:
         """What the next agent measured; None when none came within a second."""
         self._keep_alive()
-        reply: Any = self._redis.blpop([self._key(f"done:{number}")], timeout=POLL_S)
-        return None if reply is None else _unpacked(reply[1])
+        return self._pop(f"done:{number}")
+
+    def _push(self, pipe: Any, part: str, document: dict[str, Any]) -> None:
+        pipe.rpush(self._key(part), zlib.compress(json.dumps(document).encode(), 1))
+        pipe.expire(self._key(part), EXPIRE_S)
+
+    def _pop(self, part: str) -> dict[str, Any] | None:
+        """Unpack a document, at most so much: other writers to this Redis may be hostile."""
+        reply: Any = self._redis.blpop([self._key(part)], timeout=POLL_S)
+        if reply is None:
+            return None
+        return dict(json.loads(unpack(reply[1], MOST_BYTES, "what an agent brought")))
 
     def close(self) -> None:
         """Delete all keys, which ends the agents; without Redis the keys expire."""
@@ -127,8 +134,3 @@ class Rendezvous:
             if after - before < best:
                 best, offset = after - before, seconds + micros / 1e6 - (before + after) / 2
         return offset
-
-
-def _unpacked(packed: bytes) -> dict[str, Any]:
-    """Unpack an agent's data, at most so much: other writers to this Redis may be hostile."""
-    return dict(json.loads(unpack(packed, MOST_BYTES, "what an agent brought")))

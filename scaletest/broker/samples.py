@@ -8,7 +8,6 @@ heartbeat's connection, too.
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 import zlib
@@ -16,14 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from scaletest.broker import keys
+from scaletest.broker.client import BEGIN
 from scaletest.broker.connection import Redis, transient
-from scaletest.broker.reader import BEGIN
 from scaletest.broker.scripts import script
 from scaletest.model import NodeSample, wire
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.node_sample import DEVICE, DISK, NETWORK
-from scaletest.model.packing import unpack
+from scaletest.model.measurement import DEVICE, DISK, NETWORK
+from scaletest.model.wire import unpack
 
 logger = logging.getLogger("scaletest.broker")
 
@@ -67,7 +66,7 @@ def decode(packed: bytes, at_s: float) -> NodeSample:
 
 def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
     """Round figures, and leave out infinite ones and those that are not a number."""
-    known = {name: figure for name, figure in figures.items() if math.isfinite(figure)}
+    known = {name: figure for name, figure in figures.items() if figure is not None}
     return {name: float(f"{figure:.{_DIGITS.get(name, 6)}g}") for name, figure in known.items()}
 
 
@@ -129,8 +128,12 @@ class SamplerLease:
                 self._give_back(client)
             else:
                 self._send(client)
-        except Exception as error:
-            self._failed(error)
+        except Exception as error:  # warn once; an outage is logged elsewhere
+            if not transient(error) and not self._warned:
+                self._warned = True
+                logger.warning(
+                    "worker %s: samples of its node are lost: %s", self.worker, cut(str(error), 200)
+                )
 
     def end(self) -> None:
         """End sampling, so that another worker may. A thread that waits for the lease goes on."""
@@ -166,8 +169,15 @@ class SamplerLease:
         waiting, self._waiting = self._waiting, None
         if waiting is None or self._clock() - waiting[0] > FRESH_S:
             return
+        names = [
+            keys.QUEUES,
+            keys.samples(self.queue),
+            keys.samplers(self.queue),
+            keys.leases(self.queue),
+            keys.counters(self.queue),
+        ]
         row = script("sample")(
-            client, self._keys(), [self.queue, self.node, self.worker, STREAM_LENGTH, waiting[1]]
+            client, names, [self.queue, self.node, self.worker, STREAM_LENGTH, waiting[1]]
         )
         if row is None:
             self._lose()
@@ -190,28 +200,10 @@ class SamplerLease:
             if client.hget(key, self.node) == self.worker.encode():
                 client.hdel(key, self.node)
 
-    def _keys(self) -> list[str]:
-        queue = self.queue
-        return [
-            keys.QUEUES,
-            keys.samples(queue),
-            keys.samplers(queue),
-            keys.leases(queue),
-            keys.counters(queue),
-        ]
-
     def _note(self, running: int, submitted: int) -> None:
         if running or self._submitted not in (None, submitted):
             self.note_work()
         self._submitted = submitted
-
-    def _failed(self, error: Exception) -> None:
-        """Warn once; an outage is logged elsewhere."""
-        if not transient(error) and not self._warned:
-            self._warned = True
-            logger.warning(
-                "worker %s: samples of its node are lost: %s", self.worker, cut(str(error), 200)
-            )
 
 
 class SampleReader:
@@ -220,7 +212,10 @@ class SampleReader:
     def __init__(self, client: Redis, queue: str, position: str = "") -> None:
         """position: an earlier reader's, to go on from there."""
         self._client, self._key = client, keys.samples(queue)
-        self.position = position or _last(client, self._key)
+        if not position:
+            rows: Any = client.xrevrange(self._key, count=1)
+            position = rows[0][0].decode() if rows else BEGIN
+        self.position = position
 
     def read(self) -> list[NodeSample]:
         """Samples since the last call, at most READ_AT_ONCE, without waiting. Raises what redis-py
@@ -267,11 +262,6 @@ def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample
         if newest:
             by_queue[queue] = list(newest.values())
     return by_queue
-
-
-def _last(client: Redis, key: str) -> str:
-    rows: Any = client.xrevrange(key, count=1)
-    return rows[0][0].decode() if rows else BEGIN
 
 
 def _samples(entries: Any) -> list[NodeSample]:

@@ -13,7 +13,7 @@ import redis.exceptions
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.model.ended import LONGEST_ROW
+from scaletest.model.queue_counts import LONGEST_ROW
 
 # Keys, beginnings of keys, and limits by the names that scripts have for them. What keys begin with
 # is of characters that need no quoting, which RQ checks.
@@ -64,18 +64,11 @@ def script(name: str) -> Script:
     replaced with lua/<part>.lua.
     """
     folder = resources.files("scaletest.broker") / "lua"
-    lines = []
-    for line in (folder / f"{name}.lua").read_text("utf-8").splitlines():
-        if line.startswith("--@include "):
-            lines.append((folder / f"{line.split()[1]}.lua").read_text("utf-8"))
-        else:
-            lines.append(line)
-    text = "\n".join(lines) + "\n"
+    text = (folder / f"{name}.lua").read_text("utf-8")
+    for line in re.findall(r"^--@include .*$", text, re.MULTILINE):
+        text = text.replace(line, (folder / f"{line.split()[1]}.lua").read_text("utf-8"))
     used = set(re.findall(r"\b[A-Z_]+\b", text))
-    text = "".join(_definition(name) for name in CONSTANTS if name in used) + text
+    constants = {name: CONSTANTS[name] for name in CONSTANTS if name in used}
+    heads = [f"local {name} = {constant!r}\n" for name, constant in constants.items()]
+    text = "".join(heads) + text
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
-
-
-def _definition(name: str) -> str:
-    value = CONSTANTS[name]
-    return f"local {name} = {value if isinstance(value, int) else repr(value)}\n"

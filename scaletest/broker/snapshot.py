@@ -16,13 +16,12 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
-from scaletest.broker.entries import read_entry, shown
-from scaletest.broker.queues import shown_us
+from scaletest.broker.queues import pairs, read_entry, shown, shown_us, text_of
 from scaletest.broker.scripts import script
-from scaletest.model import checks, ended, time_slots
+from scaletest.model import checks, queue_counts
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.time_slots import TimeSlot
+from scaletest.model.queue_counts import TimeSlot
 
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
@@ -132,7 +131,7 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         suspects,
         row_ended,
     ) = row
-    past = ended.read(row_ended)
+    past = queue_counts.read(row_ended)
     entry = read_entry(declared)
     if workers is None:
         workers, suspects = _many_workers(redis, checks.queue_name(name.decode()))
@@ -145,12 +144,12 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         running=running,
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-        counters=ended.added(
-            {key.decode(): int(value) for key, value in _pairs(counters)}, past.outcomes
+        counters=queue_counts.added(
+            {key.decode(): int(value) for key, value in pairs(counters)}, past.outcomes
         ),
-        wait=ended.added(_numbers(wait), past.wait),
-        run=ended.added(_numbers(run), past.run),
-        slots=time_slots.unpack(dict(_pairs(ring)), past.slots),
+        wait=queue_counts.added(_numbers(wait), past.wait),
+        run=queue_counts.added(_numbers(run), past.run),
+        slots=queue_counts.unpack(dict(pairs(ring)), past.slots),
         workers=_workers(workers, set(suspects)),
     )
 
@@ -176,29 +175,18 @@ def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, 
     workers = []
     for state, pod, node, answer, name in rows:
         busy = state == b"busy"
-        started_s = _started_s(answer) if answer and busy else None
+        started = (answer or b"").rpartition(b":")[2]
+        started_s = int(started) / 1e6 if busy and started.isdigit() else None
         workers.append(
-            WorkerState(_text(name), busy, name in suspects, _text(pod), _text(node), started_s)
+            WorkerState(
+                text_of(name), busy, name in suspects, text_of(pod), text_of(node), started_s
+            )
         )
     return tuple(workers)
-
-
-def _text(raw: bytes | None) -> str:
-    return raw.decode("utf-8", "replace") if raw else ""
-
-
-def _started_s(answer: bytes) -> float | None:
-    """When the worker took the request of its last answer; None when the answer names none."""
-    started = answer.rpartition(b":")[2]
-    return int(started) / 1e6 if started.isdigit() else None
 
 
 def _numbers(text: bytes) -> dict[int, int]:
     flat: list[int] = json.loads(b"[%b]" % text)
     if not set(map(type, flat)) <= {int}:
         raise ValueError("a histogram contains something other than integers")
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
-def _pairs(flat: list[bytes]) -> Any:
-    return zip(flat[::2], flat[1::2], strict=True)
+    return dict(pairs(flat))

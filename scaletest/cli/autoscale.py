@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import click
-import yaml
 
-from scaletest.analysis.autoscale import arrivals
-from scaletest.analysis.autoscale.arrivals import Arrivals
-from scaletest.analysis.autoscale.recommend import candidates, recommend
-from scaletest.analysis.autoscale.result import SimulationResult
-from scaletest.analysis.autoscale.rule import CHANGES, RULES, Rule, parse, to_values
-from scaletest.analysis.autoscale.simulated_pods import PodTiming
-from scaletest.analysis.autoscale.simulation import SimulationSetting, simulate
+from scaletest.analysis.autoscale.rule import (
+    CHANGES,
+    RULES,
+    RuleChoice,
+    candidates,
+    parse,
+    recommend,
+    to_values,
+)
+from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLoad, simulate
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.output import echo
+from scaletest.cli.output import Output, as_text, echo, write
 from scaletest.model import Record, checks
 from scaletest.model.errors import InvalidValue
+from scaletest.render.contents import Table, aligned
 from scaletest.report.autoscaling import COLUMNS, page, row
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -45,14 +48,7 @@ def command() -> None:
 
 
 WORKLOAD_OPTIONS = (
-    click.option(
-        "--seconds",
-        type=float,
-        default=60.0,
-        show_default=True,
-        metavar="S",
-        help="Mean run time of a request.",
-    ),
+    shared.duration("--seconds", default="60s", help="Mean run time of a request."),
     click.option(
         "--variation",
         type=float,
@@ -62,34 +58,24 @@ WORKLOAD_OPTIONS = (
         help="Standard deviation of run times over their mean; 0: all the same.",
     ),
     click.option(
-        "--run-dir",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="Draw run times from the records of a run instead.",
+        "--run", default="", metavar="RUN", help="Draw run times from the records of a run instead."
     ),
     click.option(
         "--pattern",
-        type=click.Choice(["poisson", "steady", "wave", "steps", "burst"]),
+        type=click.Choice(PATTERNS),
         default="poisson",
         show_default=True,
         help="Pattern of the arrivals.",
     ),
     click.option(
         "--rate",
-        type=float,
-        default=2.0,
+        type=shared.RATE_WITH_UNIT,
+        default="2/min",
         show_default=True,
-        metavar="N",
-        help="Requests a minute, on average.",
+        metavar="RATE",
+        help="Requests, on average.",
     ),
-    click.option(
-        "--duration",
-        type=float,
-        default=1800.0,
-        show_default=True,
-        metavar="S",
-        help="Requests come during S seconds.",
-    ),
+    shared.duration("--duration", default="30m", help="Requests come for this long."),
     click.option(
         "--trace",
         type=click.Path(path_type=Path),
@@ -112,22 +98,10 @@ WORKLOAD_OPTIONS = (
         metavar="N",
         help="Most replicas.",
     ),
-    click.option(
-        "--pod-start",
-        type=float,
-        default=20.0,
-        show_default=True,
-        metavar="S",
-        help="Seconds from a pod's creation until it is ready.",
+    shared.duration(
+        "--pod-start", default="20s", help="Time from a pod's creation until it is ready."
     ),
-    click.option(
-        "--grace",
-        type=float,
-        default=30.0,
-        show_default=True,
-        metavar="S",
-        help="Grace period of a pod that is deleted.",
-    ),
+    shared.duration("--grace", default="30s", help="Grace period of a pod that is deleted."),
     click.option(
         "--seed",
         type=int,
@@ -146,42 +120,19 @@ def workload_options(function: F) -> F:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadOptions:
-    """The load that is played, its run times, and how pods come and go. Times are in seconds, the
-    rate in requests a minute.
-    """
+class PlayOptions:
+    """The load that is played, and what is used in place of its run times and arrivals."""
 
-    seconds: float
-    variation: float
-    run_dir: Path | None
-    pattern: str
-    rate: float
-    duration: float
+    load: PlayedLoad
+    run: str
     trace: Path | None
-    min_workers: int
-    max_workers: int
-    pod_start: float
-    grace: float
     seed: int
 
-
-@dataclass(frozen=True, slots=True)
-class SimulateOptions:
-    """Which rules are played."""
-
-    load: LoadOptions
-    rules: tuple[str, ...]
-    html: Path | None
-    output: str
-
-
-@dataclass(frozen=True, slots=True)
-class RecommendOptions:
-    """What a rule must reach."""
-
-    load: LoadOptions
-    wait_target: float
-    output: str
+    def arrivals(self) -> Arrivals:
+        """The requests, which every rule gets."""
+        recorded = _recorded(self.run) if self.run else None
+        times = _trace(self.trace) if self.trace else None
+        return self.load.arrivals(random.Random(self.seed), recorded, times)
 
 
 @command.command("simulate")
@@ -196,151 +147,113 @@ class RecommendOptions:
 @click.option(
     "--html",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write a page with charts over time.",
+    hidden=True,
+    callback=shared.deprecated("--output FILE.html"),
 )
-@shared.output
-@shared.typed(SimulateOptions)
-def simulate_rules(options: SimulateOptions) -> None:
-    """Play one workload against several rules, side by side.
+@shared.output("text", "json", "yaml", "html")
+@shared.grouped
+def simulate_rules(
+    workload: PlayOptions,
+    rules: tuple[str, ...],
+    html: Path | None,
+    output: Output,
+) -> None:
+    """Play one workload against several rules, side by side. HTML has charts over time.
 
     \b
-    scaletest autoscale simulate --seconds 240 --rate 2
+    scaletest autoscale simulate --seconds 4m --rate 2/min
     scaletest autoscale simulate --rule demand:down_window=60,target=2 --rule desired:window=300 \\
-      --html rules.html
+      --output rules.html
     """
-    chosen = [_within(parse(text), options.load) for text in options.rules or DEFAULT_RULES]
-    workload, setting = _workload(options.load), _setting(options.load)
-    results = [_play(rule, workload, setting, options.load.seed) for rule in chosen]
-    if options.html is not None:
-        title = f"Autoscaling rules, {len(workload.arrivals)} requests"
-        _write(options.html, page(title, results, {rule.name: rule.note for rule in chosen}))
-    if options.output != "table":
-        shared.show(
-            {
-                "schema_version": 1,
-                "seed": options.load.seed,
-                "rules": [result.to_dict() for result in results],
-            },
-            options.output,
-        )
+    chosen = [workload.load.within(parse(text)) for text in rules or DEFAULT_RULES]
+    arrivals = workload.arrivals()
+    results = [
+        simulate(arrivals, rule, workload.load.setting, random.Random(workload.seed))
+        for rule in chosen
+    ]
+    for path in filter(None, (html, output.path if output.form == "html" else None)):
+        title = f"Autoscaling rules, {len(arrivals.arrivals)} requests"
+        write(page(title, results, {rule.name: rule.note for rule in chosen}), path)
+    if output.form == "html":
         return
-    _table(results)
+    document = {
+        "schema_version": 1,
+        "seed": workload.seed,
+        "rules": [result.to_dict() for result in results],
+    }
+    output.show(document, aligned(Table(COLUMNS, [row(result) for result in results], texts=(0,))))
 
 
 @command.command("recommend")
 @workload_options
-@click.option(
-    "--wait-target",
-    type=float,
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="Most seconds that 95 % of the requests may wait.",
+@shared.duration(
+    "--wait-target", default="30s", help="The most that 95 % of the requests may wait."
 )
-@shared.output
-@shared.typed(RecommendOptions)
-def recommend_rule(options: RecommendOptions) -> int:
+@shared.output()
+@shared.grouped
+def recommend_rule(
+    workload: PlayOptions,
+    wait_target_s: float,
+    output: Output,
+) -> int:
     """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
     YAML for the chart.
 
     Cost is pod seconds. Exit code 3 when no rule keeps the target; then the best of them is
     printed.
     """
-    checks.seconds(options.wait_target, "wait target", zero=False)
-    workload, setting = _workload(options.load), _setting(options.load)
-    tried = candidates(options.load.max_workers, options.load.min_workers, options.wait_target)
+    checks.seconds(wait_target_s, "wait target", zero=False)
+    arrivals, load = workload.arrivals(), workload.load
     best, choices = recommend(
-        tried,
-        lambda rule: _play(rule, workload, setting, options.load.seed),
-        options.wait_target,
+        candidates(load.max_workers, load.min_workers, wait_target_s),
+        lambda rule: simulate(arrivals, rule, load.setting, random.Random(workload.seed)),
+        wait_target_s,
     )
     values = to_values(best.rule)
-    if options.output != "table":
-        rows = [{"met": choice.met, **choice.result.to_dict()} for choice in choices]
-        shared.show(
-            {"schema_version": 1, "met": best.met, "values": values, "tried": rows}, options.output
-        )
-    else:
-        met = sum(choice.met for choice in choices)
-        echo(
-            f"{met} of {len(choices)} rules keep the target; the best:",
-            err=True,
-        )
-        for choice in choices[:5]:
-            wait = choice.result.wait_s(0.95)
-            state = "met " if choice.met else "not "
-            shown = "unknown" if wait is None else f"{wait:.1f} s"
-            echo(
-                f"  {state} p95 wait {shown:>9}  pod-seconds"
-                f" {choice.result.pod_s:>10.0f}  changes {choice.result.changes:>4}  killed"
-                f" {choice.result.killed:>3}  {choice.rule.name}",
-                err=True,
-            )
-        echo(yaml.safe_dump(values, sort_keys=False), nl=False)
+    if not output.is_data:
+        for line in _choice_lines(choices):
+            echo(line, err=True)
+    rows = [{"met": choice.met, **choice.result.to_dict()} for choice in choices]
+    output.show(
+        {"schema_version": 1, "met": best.met, "values": values, "tried": rows},
+        [as_text(values, "yaml").rstrip()],
+    )
     return 0 if best.met else 3
 
 
-@command.command()
-@shared.output
-def rules(output: str) -> None:
-    """List the rules that can be played, and what can be changed about them."""
-    if output != "table":
-        shared.show(
-            {name: {"note": rule.note, **to_values(rule)} for name, rule in RULES.items()}, output
+def _choice_lines(choices: list[RuleChoice]) -> Iterator[str]:
+    met = sum(choice.met for choice in choices)
+    yield f"{met} of {len(choices)} rules keep the target; the best:"
+    for choice in choices[:5]:
+        wait = choice.result.wait_s(0.95)
+        shown = "unknown" if wait is None else f"{wait:.1f} s"
+        yield (
+            f"  {'met' if choice.met else 'not'}  p95 wait {shown:>9}  pod-seconds"
+            f" {choice.result.pod_s:>10.0f}  changes {choice.result.changes:>4}  killed"
+            f" {choice.result.killed:>3}  {choice.rule.name}"
         )
-        return
-    for rule in RULES.values():
-        echo(f"{rule.name:18} {rule.note}")
-    echo(f"keys: {', '.join(CHANGES)}", err=True)
 
 
-def _within(rule: Rule, load: LoadOptions) -> Rule:
-    """The rule with the fewest and most replicas of the command line, unless it has its own."""
-    base = RULES[rule.name.partition(":")[0]]
-    if base.minimum == rule.minimum and rule.minimum:
-        rule = replace(rule, minimum=load.min_workers)
-    if base.maximum == rule.maximum:
-        rule = replace(rule, maximum=load.max_workers)
-    return rule
+@command.command()
+@shared.output()
+def rules(output: Output) -> None:
+    """List the rules that can be played, and what can be changed about them."""
+    output.show(
+        {name: {"note": rule.note, **to_values(rule)} for name, rule in RULES.items()},
+        [f"{rule.name:18} {rule.note}" for rule in RULES.values()],
+    )
+    if not output.is_data:
+        echo(f"keys: {', '.join(CHANGES)}", err=True)
 
 
-def _play(
-    rule: Rule, workload: Arrivals, setting: SimulationSetting, seed: int
-) -> SimulationResult:
-    return simulate(workload, rule, setting, random.Random(seed))
-
-
-def _setting(load: LoadOptions) -> SimulationSetting:
-    start_s = checks.seconds(load.pod_start, "pod start")
-    grace_s = checks.seconds(load.grace, "grace")
-    return SimulationSetting(PodTiming(start_s, 0.0, grace_s), start=max(0, load.min_workers))
-
-
-def _workload(load: LoadOptions) -> Arrivals:
-    chance = random.Random(load.seed)
-    mean_s = checks.seconds(load.seconds, "seconds", zero=False)
-    variation = checks.number(load.variation, "variation", maximum=10.0, zero=True)
-    duration_s = checks.seconds(load.duration, "duration", zero=False)
-    per_s = checks.number(load.rate, "rate", maximum=1e6) / 60.0
-    runs = arrivals.runs_of(chance, mean_s, variation)
-    if load.run_dir:
-        runs = arrivals.recorded(chance, _recorded(load.run_dir))
-    if load.trace:
-        times = _trace(load.trace)
-        return arrivals.Arrivals(times, tuple(runs() for _ in times))
-    return arrivals.pattern(load.pattern, chance, runs, per_s, duration_s)
-
-
-def _recorded(folder: Path) -> list[float]:
+def _recorded(run: str) -> list[float]:
+    folder = Path(run)
     if not (folder / "records.jsonl").is_file():
-        folder = stored.find(str(folder)).path
+        folder = stored.find(run).path
     try:
         lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidValue(
-            f"the run cannot be read: {error}", hint="give the folder of a run"
-        ) from error
+        raise InvalidValue(f"the run cannot be read: {error}", hint="give another --run") from error
     records = [Record.from_json(line) for line in lines]
     return [record.reply.run_s for record in records if record.ok]
 
@@ -353,22 +266,3 @@ def _trace(path: Path) -> tuple[float, ...]:
             f"the trace cannot be read: {error}", hint="give a file with a number a line"
         ) from error
     return tuple(checks.seconds(value, "an arrival", maximum=1e9) for value in values)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise InvalidValue(
-            f"the page cannot be written: {error}", hint="give another --html FILE"
-        ) from error
-
-
-def _table(results: list[SimulationResult]) -> None:
-    rows = [list(COLUMNS), *(row(result) for result in results)]
-    widths = []
-    for column in range(len(COLUMNS)):
-        widths.append(max(len(line[column]) for line in rows))
-    for line in rows:
-        first, *rest = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        echo("  ".join([first.strip().ljust(widths[0]), *rest]).rstrip())

@@ -1,23 +1,29 @@
-"""scaletest cluster: what is done with Kubernetes from the command line."""
+"""scaletest cluster: what a cluster allows, which devices it has, and which workers go first."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from itertools import chain
 
 import click
 
-from scaletest.broker.connection import connect, explained
+from scaletest.broker.connection import connect as connect_redis
+from scaletest.broker.connection import explained
 from scaletest.broker.snapshot import snapshot
 from scaletest.cli import options as shared
-from scaletest.cli.clustercheck import check
-from scaletest.cli.clusterdevices import list_devices
-from scaletest.cli.output import echo
-from scaletest.cluster.deletion import DeletionCosts, costs
-from scaletest.cluster.pod_annotations import PodAnnotations
+from scaletest.cli.output import Output, echo
+from scaletest.cluster import inventory, rights
+from scaletest.cluster.capacity import quantity
+from scaletest.cluster.connection import connect
+from scaletest.cluster.deletion import DeletionCosts, PodAnnotations, costs
 from scaletest.model import checks
-from scaletest.model.errors import Unreachable
+from scaletest.model.errors import InvalidValue, Unreachable, UsageError
+from scaletest.render.text import clean
+
+FITS, FITS_NOT, UNKNOWN = 0, 3, 4
 
 
 @click.group("cluster")
@@ -25,39 +31,222 @@ def command() -> None:
     """Work with a Kubernetes cluster."""
 
 
-command.add_command(check)
-command.add_command(list_devices)
+@command.command("check")
+@shared.namespace("Namespace of the workers. [default: the current one]")
+@shared.context
+@click.option(
+    "--deployment",
+    default="",
+    metavar="NAME",
+    help="Check this Deployment. [default: all, if they may be listed]",
+)
+@shared.output()
+def check(namespace: str, context: str, deployment: str, output: Output) -> int:
+    """Say what a validation may do here, what the cluster has for autoscaling, and what stands in
+    the way.
+
+    \b
+    scaletest cluster check -n scaletest
+
+    Changes nothing. Exit code 7 when a right is missing without which nothing can be validated.
+    """
+    allowance = inventory.allowance(connect(namespace, context), deployment)
+    output.show(allowance.to_dict(), _allowance_lines(allowance))
+    if allowance.lacking:
+        raise rights.refusal(allowance.lacking, allowance.namespace)
+    return 0
+
+
+def _allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
+    yield f"Kubernetes {allowance.version}, namespace {allowance.namespace}"
+    yield "\nrights"
+    width = max(len(str(row.right)) for row in allowance.rights)
+    for row in allowance.rights:
+        missing = "MISSING" if row.needed else "no"
+        state = "yes" if row.allowed else missing
+        yield f"  {state:8} {row.right!s:{width}}  {row.right.why}"
+    yield "\nautoscaling and devices"
+    for api in allowance.apis:
+        yield f"  {api.state:9} {api.group:26} {api.why}"
+    allocation = allowance.dynamic_resource_allocation
+    others = {"keda.sh": allowance.keda, f"resource.k8s.io {allocation}": allocation}
+    for name, is_there in others.items():
+        yield f"  {'available' if is_there else 'absent':9} {name}"
+    if allowance.quotas is None:
+        yield "\nquotas: unknown, we may not list resourcequotas"
+    for quota in allowance.quotas or ():
+        yield "\nquota {quota}: {resource} {used} of {hard}".format_map(quota)
+    yield from cause_lines(allowance.causes)
+    for line in allowance.warnings:
+        yield f"\nwarning: {clean(line)}"
+
+
+def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
+    """What the nodes show of causes."""
+    if nodes is None:
+        yield "\ncauses: unknown what the nodes show, we may not list pods or get pods/log"
+    elif not nodes:
+        yield (
+            "\ncauses: unknown what the nodes show, since no worker runs; start one and look again"
+        )
+    for node in nodes or ():
+        where = clean(f"causes: node {node.node}")
+        if node.known:
+            yield f"\n{where}: all can be read{' but' if node.gaps else ''}"
+        else:
+            yield (
+                f"\n{where}: the log of {clean(node.pod)} does not say what it shows; start its"
+                " pod again"
+            )
+        for gap in node.gaps:
+            yield clean("  {missing}: {effect}; {remedy}".format_map(gap))
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesOptions:
+    """Where devices are looked for, and the pods that shall fit."""
+
+    namespace: str
+    context: str
+    deployment: str
+    resource: tuple[str, ...]
+    cpu: str
+    memory: str
+    limit: int
+    output: Output
+
+
+@command.command("devices")
+@shared.namespace("Namespace whose quotas count. [default: the current one]")
+@shared.context
+@click.option("--deployment", default="", metavar="NAME", help="Plan with this Deployment's pods.")
+@click.option(
+    "--resource",
+    multiple=True,
+    metavar="NAME=N",
+    help="Plan with workers that have N of this resource each.",
+)
+@click.option(
+    "--cpu", default="", metavar="QUANTITY", help="CPU request of each worker, as in 500m."
+)
+@click.option(
+    "--memory", default="", metavar="QUANTITY", help="Memory request of each worker, as in 1Gi."
+)
+@click.option("--limit", type=int, default=0, metavar="N", help="Say whether N workers fit.")
+@shared.output()
+@shared.grouped
+def list_devices(options: DevicesOptions) -> int:
+    """List the devices, of device plugins and of dynamic resource allocation, and say how many
+    workers fit.
+
+    \b
+    scaletest cluster devices
+    scaletest cluster devices --resource nvidia.com/gpu=1 --cpu 1 --memory 1Gi --limit 16
+    scaletest cluster devices -n scaletest --deployment scaletest-media --limit 16
+
+    Without the right to list nodes and pods in the whole cluster capacity is unknown. Exit code
+    with --limit: 0 when so many fit, 3 when not, 4 when it is unknown.
+    """
+    checks.count(options.limit, "limit")
+    wanted = _wanted(options)
+    cluster = connect(options.namespace, options.context)
+    devices, plan, planned = inventory.inventory(cluster), None, {}
+    lines = _device_lines(devices)
+    if wanted or options.deployment:
+        plan = inventory.room(cluster, wanted, options.deployment, options.limit)
+        planned = {"plan": asdict(plan)}
+        lines += _room_lines(plan)
+    options.output.show({**devices.to_dict(), **planned}, lines)
+    if plan is None or plan.fits:
+        return FITS
+    return UNKNOWN if plan.fits is None else FITS_NOT
+
+
+def _wanted(options: DevicesOptions) -> dict[str, str]:
+    """What a worker asks for, {} where the options do not say. UsageError, InvalidValue."""
+    wanted = {"cpu": options.cpu, "memory": options.memory}
+    for text in options.resource:
+        name, equals, value = text.partition("=")
+        if not equals or "/" not in name:
+            raise InvalidValue(
+                f"--resource is {text!r}", hint="give NAME=N, as in nvidia.com/gpu=1"
+            )
+        wanted[name] = value
+    wanted = {name: value for name, value in wanted.items() if value}
+    for name, value in wanted.items():
+        if quantity(value) <= 0:
+            raise InvalidValue(
+                f"{name} is {value!r}",
+                hint="give a Kubernetes quantity above 0, as in 1, 500m or 1Gi",
+            )
+    if wanted and options.deployment:
+        raise UsageError(
+            "--deployment says what a worker needs", hint="leave out --resource, --cpu and --memory"
+        )
+    if options.limit and not wanted and not options.deployment:
+        raise UsageError(
+            "what a worker needs is unknown", hint="give --deployment NAME, or --resource NAME=N"
+        )
+    return wanted
+
+
+def _device_lines(devices: inventory.Inventory) -> list[str]:
+    lines = []
+    for node in devices.nodes or ():
+        state = "" if node.usable else ", takes no pods"
+        lines.append(
+            f"{node.node}: {node.free} of {node.allocatable} {node.resource} free{state} "
+            f" {node.product}"
+        )
+    if devices.nodes == []:
+        lines.append("no node has devices of a device plugin")
+    for pool in devices.slices or ():
+        where = pool.node or "no single node"
+        lines.append(
+            f"{where}: {pool.devices} devices of driver {pool.driver}, pool {pool.pool} "
+            f" {pool.product}"
+        )
+    for device_class in devices.classes or ():
+        also = f", also asked for as {device_class.resource}" if device_class.resource else ""
+        lines.append(f"device class {device_class.name}{also}")
+    return [*lines, *(f"unknown: {clean(line)}" for line in devices.unknown)]
+
+
+def _room_lines(plan: inventory.Room) -> list[str]:
+    amounts = [f"{name} {_short(amount)}" for name, amount in plan.requests.items()]
+    lines = [
+        f"\na worker asks for {', '.join(amounts) or 'nothing'}",
+        *(f"warning: {clean(line)}" for line in plan.warnings),
+    ]
+    if plan.room is None:
+        return [*lines, "how many fit is unknown; a validation goes on with --ready-timeout"]
+    placed = f", {plan.placed} of them placed already" if plan.placed else ""
+    lines.append(f"{plan.room} workers fit{placed}; then there is no more of {plan.limited_by}")
+    if plan.limit:
+        lines.append(f"--limit {plan.limit} {'fits' if plan.fits else 'does not fit'}")
+    return lines
+
+
+def _short(value: str) -> str:
+    """A number of bytes as one writes it, as in 512Mi; any other number as it is."""
+    for unit, size in (("Gi", 1024**3), ("Mi", 1024**2)):
+        if value.isdigit() and int(value) % size == 0:
+            return f"{int(value) // size}{unit}"
+    return value
 
 
 @command.command("deletion-cost")
 @shared.redis_url()
-@click.option(
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="Namespace of the workers' pods. [default: the current one]",
-)
-@click.option(
-    "--context",
-    default="",
-    metavar="NAME",
-    help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
-)
-@click.option(
-    "--interval",
-    type=float,
-    default=2.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds between two checks.",
-)
+@shared.namespace("Namespace of the workers' pods. [default: the current one]")
+@shared.context
+@shared.duration("--interval", default="2s", help="Time between two checks.")
 @click.option(
     "--rate",
-    type=float,
-    default=10.0,
+    type=shared.RATE,
+    default="10/s",
     show_default=True,
-    metavar="N",
-    help="Write to at most N pods a second.",
+    metavar="RATE",
+    help="Write to at most so many pods.",
 )
 @click.option("--once", is_flag=True, help="Write once, for every worker, and exit.")
 def deletion_cost(
@@ -71,8 +260,10 @@ def deletion_cost(
     """
     checks.seconds(interval, "interval", maximum=3600.0, zero=False)
     checks.number(rate, "rate", maximum=1e6)
-    redis = connect(redis_url)
-    keeper = DeletionCosts(PodAnnotations(namespace, context), float("inf") if once else rate)
+    redis = connect_redis(redis_url)
+    keeper = DeletionCosts(
+        PodAnnotations(namespace, context).annotate, float("inf") if once else rate
+    )
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -1,17 +1,21 @@
-"""scaletest compare: whether one run is slower than another, step by step."""
+"""scaletest compare: which measures of runs changed, and whether any is worse."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import click
 
-from scaletest.cli import options, stored
-from scaletest.cli.output import echo
+from scaletest.analysis.comparison import TOLERANCE
+from scaletest.cli import stored
+from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
+from scaletest.report.comparison import comparison_report
+from scaletest.runs import registry
+from scaletest.runs.folder import RunFolder
 
-if TYPE_CHECKING:
-    from scaletest.analysis.compare import StepChange, ValidationComparison
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def tolerance_part(context: click.Context, parameter: click.Parameter, value: str) -> float:
@@ -29,80 +33,53 @@ def tolerance_part(context: click.Context, parameter: click.Parameter, value: st
     return part
 
 
+def compare_options(function: F) -> F:
+    """Add the options of all commands that compare."""
+    for option in (
+        stored.report_output(),
+        click.option(
+            "--force", is_flag=True, help="Compare even runs that measured different workloads."
+        ),
+        click.option(
+            "--tolerance",
+            callback=tolerance_part,
+            default=f"{100 * TOLERANCE:g}%",
+            show_default=True,
+            metavar="PART",
+            help="How much worse a measure may be.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def compared(folders: Sequence[RunFolder], tolerance: float, force: bool, output: Output) -> int:
+    """Compare, write the comparison, and return the exit code of its verdict."""
+    comparison = registry.compare(folders, tolerance, force=force)
+    stored.deliver(comparison_report(comparison), output)
+    return comparison.verdict.kind.exit_code
+
+
 @click.command("compare")
 @stored.run_argument("base")
-@stored.run_argument("candidate")
-@click.option(
-    "--tolerance",
-    callback=tolerance_part,
-    default="3%",
-    show_default=True,
-    metavar="PART",
-    help="How much slower the candidate may be.",
-)
-@click.option("--force", is_flag=True, help="Compare even runs of different workloads.")
-@options.output
-def command(base: str, candidate: str, tolerance: float, force: bool, output: str) -> int:
-    """Compare the throughput of two runs at every number of workers that both have.
+@stored.run_arguments("candidates")
+@compare_options
+def command(
+    base: str, candidates: tuple[str, ...], tolerance: float, force: bool, output: Output
+) -> int:
+    """Tell which measures changed from the run BASE to other runs of its type, and whether any is
+    worse.
 
     \b
     scaletest compare 2026-08-21T101500Z-a7c3 LAST
-    scaletest compare a7c3 LAST --tolerance 1% -o json
+    scaletest compare a7c3 LAST --tolerance 1% --format json
+    scaletest compare a7c3 nightly-16 nightly-17 --tolerance 1% -o compare.html
 
-    A run is given by its name, the end of its name, its folder, or as LAST. A step is a regression
-    when its throughput differs beyond chance and by more than the tolerance.
+    A run is given by its name, the end of its name, its folder, or as LAST. A measure is worse when
+    it differs beyond chance and by more than the tolerance: throughput at each number of workers,
+    the saturation point, the median of each phase of a lifecycle, each number of a benchmark.
 
-    Exit code 0 PASS: no step is slower. 3 FAIL: one is. 4 INVALID: undecided, or the workloads
-    differ.
+    Exit code 0 PASS: none is worse. 3 FAIL: one is. 4 INVALID: undecided, or the workloads differ.
     """
-    from scaletest.analysis.compare import compare
-
-    folders = stored.find(base), stored.find(candidate)
-    found = compare(stored.side(folders[0]), stored.side(folders[1]), tolerance, force=force)
-    if output == "table":
-        _show(found, [folder.name for folder in folders])
-    else:
-        names = ("base", "candidate")
-        options.show(
-            {
-                **found.to_dict(),
-                **dict(zip(names, [str(one.path) for one in folders], strict=True)),
-            },
-            output,
-        )
-    return found.verdict.kind.exit_code
-
-
-def _show(found: ValidationComparison, names: list[str]) -> None:
-    echo(
-        f"compare {names[0]} (base) with {names[1]} (candidate) · tolerance"
-        f" {100 * found.tolerance:.3g} %"
-    )
-    for one in found.differences:
-        echo(f"note: the plans differ in {one.field}: {one.base!r} and {one.candidate!r}")
-    for label, missing in (("base", found.only_base), ("candidate", found.only_candidate)):
-        if missing:
-            echo(f"note: only the {label} has {', '.join(map(str, missing))} workers")
-    if found.steps:
-        echo(f"{'workers':>7}  {'base/s':>10}  {'candidate/s':>11}  {'ratio (95 %)':23}  result")
-    for step in found.steps:
-        echo(_line(step))
-    if any(not step.between for step in found.steps):
-        echo("note: the intervals leave out what differs from run to run; --repeats 3 brings it in")
-    echo(f"{found.verdict.kind}  {found.verdict.reason}")
-    if found.verdict.remedy:
-        echo(f"  what to do: {found.verdict.remedy}")
-
-
-def _line(step: StepChange) -> str:
-    ratio = step.ratio
-    shown = f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "n/a"
-    longer = ""
-    if step.run_times and step.run_times.p < 0.01:
-        way = "longer" if step.run_times.larger > 0.5 else "shorter"
-        longer = f"; run times tend to be {way} (p {max(step.run_times.p, 1e-9):.1g})"
-    result = f"{step.change}{f': {step.reason}' if step.reason else ''}{longer}"
-    return (
-        f"{step.workers:>7}  {step.base_per_s:>10.3f}  {step.candidate_per_s:>11.3f}  {shown:23} "
-        f" {result}"
-    )
+    folders = [stored.find(name) for name in (base, *candidates)]
+    return compared(folders, tolerance, force, output)

@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 import click
 
+from scaletest.analysis.schemas import DOCUMENTS
 from scaletest.cli import options as shared
-from scaletest.cli import plans, saturate, saturate_file, validate
-from scaletest.cli.options import filled
-from scaletest.cli.output import echo
-from scaletest.cli.validate_options import ValidateOptions
-from scaletest.kinds import json_schema
-from scaletest.model.schema import DOCUMENTS, plan
-from scaletest.model.schema.check import known
-from scaletest.model.schema.parts import Schema
-from scaletest.model.secrets import masked
+from scaletest.cli import saturate, saturate_options, validate, validate_options
+from scaletest.cli.output import Output
+from scaletest.kinds import document_schemas
+from scaletest.model import plan
+from scaletest.model.json_schema import Schema, known
+from scaletest.model.texts import masked
+from scaletest.render.contents import Table, aligned
 
 
 @click.group("config")
@@ -25,14 +24,12 @@ def command() -> None:
 
 @command.command()
 @click.argument("document", default="result", metavar="[DOCUMENT]")
-@click.option(
-    "-o", "--output", type=click.Choice(["json", "yaml"]), default="json", show_default=True
-)
-def schema(document: str, output: str) -> None:
+@shared.output("json", "yaml")
+def schema(document: str, output: Output) -> None:
     """Print the JSON Schema (draft 2020-12) of a document.
 
     \b
-    result                what validate -o json prints, and result.json
+    result                what validate --format json prints, and result.json
     plan-file             what validate -f takes
     saturation-plan-file  what saturate -f takes
     plan                  plan.json of a run
@@ -40,20 +37,19 @@ def schema(document: str, output: str) -> None:
     measurement           a line of steps.jsonl: one measuring of a step
     node-sample           a line of samples.jsonl: what a node and its devices did in one interval
     environment           environment.json of a run
-    comparison            what compare -o json prints
+    comparison            what compare --format json prints
     lifecycle             lifecycle.json: what a lifecycle was to do
-    lifecycle-result      result.json of a lifecycle, and what lifecycle report -t json prints
+    lifecycle-result      result.json of a lifecycle, and what lifecycle report prints as JSON
     lifecycle-submission  a line of its submissions.jsonl
     lifecycle-record      a line of its records.jsonl: a workload or a pod
-    lifecycle-comparison  what lifecycle compare prints
     benchmark             what bench run takes: a benchmark of any kind, or a BenchmarkSet
     """
     schemas: dict[str, Callable[[], Schema]] = {
         **DOCUMENTS,
-        "benchmark": json_schema.schema,
-        saturate_file.NAME: lambda: saturate_file.schema(saturate.command),
+        "benchmark": document_schemas.schema,
+        saturate_options.NAME: lambda: saturate_options.schema(saturate.command),
     }
-    shared.show(schemas[known(document, schemas, "the list of documents")](), output)
+    output.show(schemas[known(document, schemas, "the list of documents")](), ())
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -63,7 +59,7 @@ def view(arguments: tuple[str, ...]) -> None:
 
     \b
     scaletest config view
-    scaletest config view -f plan.yaml --set limit=16 --repeats 3 -o json
+    scaletest config view -f plan.yaml --set limit=16 --repeats 3 --format json
 
     Takes the options of validate. A flag comes before --set, that before the environment, the plan
     file, the default.
@@ -72,29 +68,25 @@ def view(arguments: tuple[str, ...]) -> None:
     with validate.command.make_context(
         "validate", list(arguments), auto_envvar_prefix=prefix
     ) as context:
-        rows = [*plans.settings(context), *_others(context)]
-        form = filled(ValidateOptions, context.params).output
-    if form != "table":
-        by_key = {row.key: {"value": row.value, "origin": row.origin} for row in rows}
-        shared.show(by_key, form)
-        return
-    cells = [("setting", "value", "origin")]
-    cells += [(row.key, _shown(row.value), row.origin) for row in rows]
-    key_width = max(len(line[0]) for line in cells)
-    value_width = max(len(line[1]) for line in cells)
-    for key, value, origin in cells:
-        echo(f"{key:{key_width}}  {value:{value_width}}  {origin}")
+        rows = [*validate_options.settings(context), *_others(context)]
+        output, _ = validate_options.parameter(context, "output")
+        assert isinstance(output, Output)
+    cells = [(row.key, _shown(row.value), row.origin) for row in rows]
+    output.show(
+        {row.key: {"value": row.value, "origin": row.origin} for row in rows},
+        aligned(Table(("setting", "value", "origin"), cells, texts=(0, 1, 2))),
+    )
 
 
-def _others(context: click.Context) -> list[plans.Setting]:
+def _others(context: click.Context) -> list[validate_options.Setting]:
     """The settings of validate that are no part of a plan: where to run, what to print."""
-    in_plan = {*plan.file()["properties"], "sets"}
+    in_plan = {*plan.file()["properties"], "sets", "output", "form"}
     rows = []
     for option in context.command.params:
         if option.name and option.name not in in_plan:
-            value, origin = plans.parameter(context, option.name)
+            value, origin = validate_options.parameter(context, option.name)
             shown = masked(value) if isinstance(value, str) else value
-            rows.append(plans.Setting(option.name, shown, origin))
+            rows.append(validate_options.Setting(option.name, shown, origin))
     return rows
 
 

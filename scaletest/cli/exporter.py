@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain
 
 import click
@@ -14,37 +14,12 @@ import click
 from scaletest.analysis.desired_workers import Targets
 from scaletest.cli import options as shared
 from scaletest.cli.output import echo
-from scaletest.cluster.deletion import DeletionCosts, costs
-from scaletest.cluster.pod_annotations import PodAnnotations
-from scaletest.exporter.reader import ViewReader
-from scaletest.exporter.redeclare import Redeclare
+from scaletest.cluster.deletion import DeletionCosts, PodAnnotations, costs
 from scaletest.exporter.service import serve
-from scaletest.exporter.view import ExporterView
+from scaletest.exporter.view import ExporterView, Redeclare, ViewReader
 from scaletest.model import checks
-from scaletest.model.secrets import masked
-from scaletest.model.time_slots import LONGEST_WINDOW_S
-
-
-@dataclass(frozen=True, slots=True)
-class ExporterOptions:
-    """Where metrics are served, and how they are made. Times are in seconds.
-
-    declare: name, maximum and note of queues.
-    """
-
-    redis_url: str
-    listen: str
-    allow_host: tuple[str, ...]
-    window: float
-    wait_target: float
-    utilisation: float
-    intel_names: bool
-    log_interval: int
-    heartbeat: float
-    max_attempts: int
-    declare: tuple[tuple[str, int, str], ...]
-    deletion_cost: bool
-    namespace: str
+from scaletest.model.queue_counts import LONGEST_WINDOW_S
+from scaletest.model.texts import masked
 
 
 @click.command("exporter")
@@ -65,21 +40,15 @@ class ExporterOptions:
         " cluster."
     ),
 )
-@click.option(
+@shared.duration(
     "--window",
-    type=float,
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="Maxima, rates and wanted workers are those of the last S seconds; 620 at most.",
+    default="60s",
+    help="Maxima, rates and wanted workers are of so long; 620s at most.",
 )
-@click.option(
+@shared.duration(
     "--wait-target",
-    type=float,
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="Want enough workers to process all waiting requests within S seconds.",
+    default="30s",
+    help="Want enough workers to process all waiting requests within this time.",
 )
 @click.option(
     "--utilisation",
@@ -92,24 +61,16 @@ class ExporterOptions:
 @click.option(
     "--intel-names", is_flag=True, help="Also give the metrics of the original tester, hpa_*."
 )
-@click.option(
+@shared.duration(
     "--log-interval",
-    type=int,
-    default=0,
-    show_default=True,
-    metavar="S",
+    default="0s",
     help=(
-        "Log one line a queue every S seconds, 620 at most; 0: none. Maxima of --intel-names are of"
-        " S, in tens, then."
+        "Log one line a queue this often, 620s at most; 0: none. Maxima of --intel-names are of"
+        " this time, in tens of seconds, then."
     ),
 )
-@click.option(
-    "--heartbeat",
-    type=float,
-    default=5.0,
-    show_default=True,
-    metavar="S",
-    help="Interval at which requests of dead workers are put back.",
+@shared.duration(
+    "--heartbeat", default="5s", help="Interval at which requests of dead workers are put back."
 )
 @click.option(
     "--max-attempts",
@@ -132,14 +93,23 @@ class ExporterOptions:
 @click.option(
     "--deletion-cost", is_flag=True, help="Also do what scaletest cluster deletion-cost does."
 )
-@click.option(
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="Namespace of the workers' pods. [default: the current one]",
-)
-@shared.typed(ExporterOptions)
-def command(options: ExporterOptions) -> int:
+@shared.namespace("Namespace of the workers' pods. [default: the current one]")
+@shared.grouped
+def command(
+    redis_url: str,
+    listen: str,
+    allow_host: tuple[str, ...],
+    window_s: float,
+    wait_target_s: float,
+    utilisation: float,
+    intel_names: bool,
+    log_interval_s: float,
+    heartbeat_s: float,
+    max_attempts: int,
+    declare: tuple[tuple[str, int, str], ...],
+    deletion_cost: bool,
+    namespace: str,
+) -> int:
     """Serve metrics of every declared queue, read from Redis at the moment they are asked for.
 
     \b
@@ -150,33 +120,33 @@ def command(options: ExporterOptions) -> int:
     It also gives back what dead workers held, so that a queue whose workers all died is not
     forgotten, and drops what dead clients left, so that nobody starts workers for them.
     """
-    targets = Targets(options.utilisation, options.wait_target, options.window)
-    checks.count(options.log_interval, "log interval", maximum=int(LONGEST_WINDOW_S))
-    interval_s = checks.seconds(options.heartbeat, "heartbeat", maximum=600.0, zero=False)
-    attempts = checks.count(options.max_attempts, "max attempts", minimum=1)
+    targets = Targets(utilisation, wait_target_s, window_s)
+    checks.seconds(log_interval_s, "log interval", maximum=LONGEST_WINDOW_S)
+    interval_s = checks.seconds(heartbeat_s, "heartbeat", maximum=600.0, zero=False)
+    attempts = checks.count(max_attempts, "max attempts", minimum=1)
     then: list[Callable[[ExporterView], None]] = []
-    if options.declare:
-        then.append(Redeclare(options.redis_url, options.declare))
-    if options.deletion_cost:
-        then.append(_deletion_costs(options.namespace))
+    if declare:
+        then.append(Redeclare(redis_url, declare))
+    if deletion_cost:
+        then.append(_deletion_costs(namespace))
     logging.getLogger("scaletest.exporter").setLevel(logging.INFO)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     serve(
-        ViewReader(options.redis_url, targets, interval_s=interval_s, max_attempts=attempts),
-        options.listen,
+        ViewReader(redis_url, targets, interval_s=interval_s, max_attempts=attempts),
+        listen,
         interval_s=interval_s,
-        intel_names=options.intel_names,
-        log_interval_s=options.log_interval,
+        intel_names=intel_names,
+        log_interval_s=math.ceil(log_interval_s),
         then=then,
-        hosts=options.allow_host,
-        ready=lambda url: echo(f"exporter of {masked(options.redis_url)} on {url}", err=True),
+        hosts=allow_host,
+        ready=lambda url: echo(f"exporter of {masked(redis_url)} on {url}", err=True),
     )
     return 0
 
 
 def _deletion_costs(namespace: str) -> Callable[[ExporterView], None]:
-    keeper = DeletionCosts(PodAnnotations(namespace))
+    keeper = DeletionCosts(PodAnnotations(namespace).annotate)
 
     def act(view: ExporterView) -> None:
         keeper.update(costs(chain.from_iterable(row.queue.workers for row in view.queues)))

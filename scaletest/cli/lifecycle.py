@@ -1,35 +1,42 @@
-"""scaletest lifecycle: how fast a cluster brings workloads up; options, parts and results."""
+"""scaletest lifecycle: how fast a cluster brings workloads up; its commands and their options.
+
+The commands are imported when they are called: `lifecycle --help` needs none of them.
+"""
 
 from __future__ import annotations
 
-import os
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from scaletest.analysis.lifecycle.judge import parse
-from scaletest.analysis.lifecycle.result import WorkloadSelection
-from scaletest.cli import lifecycle_options as own
-from scaletest.cli import lifecycle_work as work
-from scaletest.cli import options as shared
-from scaletest.cli.lifecycle_files import compare, plot, report, show
-from scaletest.cli.output import confirm, echo
-from scaletest.cluster.connection import connect
-from scaletest.lifecycle.backend import read
-from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.plan import LifecyclePlan, new_run
-from scaletest.model.errors import UsageError, WaitTimeout
-from scaletest.model.lifecycle_plan import KIND
-from scaletest.runs.places import new_path
-from scaletest.runs.registry import TYPES
+from scaletest.cli import stored
+from scaletest.cli.main import LazyGroup
+from scaletest.cli.options import DURATION, Decorator, context, group
+from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
+from scaletest.model.lifecycle import KIND
 
-FOREVER_S = 30 * 86400.0
-CONNECTIONS = 300
+TYPES = (*ALIASES, *KINDS)
+MILESTONES = ("created", "scheduled", "ready_to_start", "started", "ready", "finished")
+# command -> (module, one line of help)
+COMMANDS = {
+    "submit": ("lifecycle_run", "Submit exactly N workloads."),
+    "sample": ("lifecycle_run", "Record the progress of the workloads, at any time."),
+    "run": ("lifecycle_run", "Submit, watch, sum up, draw, and judge, with live progress."),
+    "observe": ("lifecycle_run", "Measure somebody else's workloads: watch, submit nothing."),
+    "delete": ("lifecycle_run", "Delete the objects that a run submitted, and what they own."),
+    "plot": ("lifecycle_files", "Write times.csv and general.png or detailed.png."),
+    "report": ("lifecycle_files", "Sum a run up: books, steps with percentiles, verdict."),
+    "compare": ("lifecycle_files", "Tell which steps of CANDIDATE are slower than those of BASE."),
+}
 
 
-@click.group("lifecycle")
+class LifecycleGroup(LazyGroup):
+    """The commands of scaletest lifecycle."""
+
+    table = COMMANDS
+
+
+@click.group("lifecycle", cls=LifecycleGroup)
 def command() -> None:
     """Measure how fast the cluster brings workloads up: submit N of them, watch their phases, sum
     up.
@@ -42,310 +49,215 @@ def command() -> None:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class LifecycleSubmitOptions:
-    """The workloads to submit."""
-
-    output_dir: Path
-    workload: own.LifecycleWorkloadOptions
-    dry_run: bool
-
-
-@command.command()
-@own.output_dir()
-@own.workload
-@own.project("--project")
-@click.option("--dry-run", is_flag=True, help="Print the first object, and submit nothing.")
-@shared.typed(LifecycleSubmitOptions)
-def submit(options: LifecycleSubmitOptions) -> int:
-    """Submit exactly N workloads. Called again on the folder of an interrupted submit it goes on.
-
-    Exit code 0 when all were accepted, 3 when some were rejected, 7 when the cluster cannot be
-    reached.
-    """
-    store = LifecycleFolder(options.output_dir)
-    if options.dry_run:
-        plan = own.plan_for(store, options.workload, "default")
-        shared.show(own.workloads_of(plan).make(next(plan.names())), "yaml")
-        return 0
-    cluster = connect(options.workload.namespace, options.workload.context)
-    plan = own.plan_for(store, options.workload, cluster.namespace)
-    with work.stopping() as stop:
-        tool, fresh = (
-            work.prepare(plan, work.raw(cluster), options.workload.context, stop),
-            not store.planned,
-        )
-        store.make()
-        with store.locked("submitter"):
-            if fresh:
-                store.begin(plan, sys.argv)
-            done = work.submit_all(plan, store, tool, stop, fresh=fresh)
-    work.say(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}")
-    if stop.is_set():
-        work.say("interrupted: the same command goes on")
-        return 130
-    return 3 if done[False] else 0
+def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+    """A folder; else LAST or the end of a name, of runs that `run` keeps and imports."""
+    if value is None or value.exists() or value.name != str(value):
+        return value
+    paths = [run.path for run in stored.known() if run.layout.kind == KIND]
+    matching = [path for path in paths if path.name.endswith(str(value))]
+    if str(value) == "LAST":
+        matching = paths[-1:]
+    return matching[0] if len(matching) == 1 else value
 
 
-@dataclass(frozen=True, slots=True)
-class SampleOptions:
-    """Which run is sampled, and how long, in seconds."""
-
-    output_dir: Path
-    workload_type: str | None
-    project: str
-    follow: bool
-    timeout: float
-    context: str
-    backend_times: Path | None
+def _sleep_time(context: click.Context, option: click.Parameter, value: str) -> str:
+    """Seconds as text, as `sleep` takes them, or infinity."""
+    return value if value == "infinity" else f"{DURATION.convert(value, option, context):g}"
 
 
-@command.command()
-@own.output_dir()
-@click.option(
-    "-t",
-    "--workload-type",
-    type=click.Choice(own.TYPES),
-    default=None,
-    help="Type that was given to submit; read from the folder.",
-)
-@own.project("-p", "--project")
-@click.option(
-    "--follow", is_flag=True, help="Watch until every workload is done: gives times below a second."
-)
-@click.option(
-    "--timeout", type=float, default=FOREVER_S, metavar="S", help="Most seconds to follow."
-)
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
-@click.option(
-    "--backend-times",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Times of a control plane's database: CSV or JSON with jobName, time_created (ms).",
-)
-@shared.typed(SampleOptions)
-def sample(options: SampleOptions) -> None:
-    """Record the progress of the workloads; may be called at any time, also while submit runs.
-
-    Without --follow it lists all objects once; --follow watches them, and records when each event
-    arrived.
-    """
-    store = LifecycleFolder(options.output_dir)
-    plan = store.plan()
-    project = options.project or plan.project
-    if project != plan.project:
-        raise UsageError(
-            f"the run is of project {plan.project or '(none)'}, not {project}",
-            hint="leave --project out",
-        )
-    backend = read(options.backend_times) if options.backend_times else {}
-    with store.locked("sampler"), work.stopping() as stop, work.telling() as tell:
-        done = work.follow(
-            plan,
-            store,
-            options.context,
-            stop,
-            options.timeout,
-            tell,
-            backend,
-            once=not options.follow,
-        )
-    work.say(f"sampled: {store.path}")
-    if not done and not stop.is_set():
-        raise WaitTimeout(
-            f"not all workloads were done within {options.timeout:g} s", hint="sample again"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class LifecycleRunOptions:
-    """A whole lifecycle, and what is made of it."""
-
-    output_dir: Path | None
-    workload: own.LifecycleWorkloadOptions
-    timeout: float
-    figure: str
-    keep: bool
-    view: WorkloadSelection
-    judged: own.JudgedOptions
-    output: str
-
-
-@command.command()
-@own.output_dir(default=None)
-@own.workload
-@own.project("--project")
-@click.option(
-    "--timeout",
-    type=float,
-    default=3600.0,
-    show_default=True,
-    metavar="S",
-    help="End after this long.",
-)
-@click.option(
-    "--plot",
-    "figure",
-    type=click.Choice(["general", "detailed"]),
-    default="general",
-    show_default=True,
-    help="Which figure to draw.",
-)
-@click.option(
-    "--keep/--delete", default=True, show_default=True, help="Whether the objects stay afterwards."
-)
-@own.view_options
-@own.judged_options
-@click.option(
-    "--output",
-    type=click.Choice(["table", "json", "yaml"]),
-    default="table",
-    show_default=True,
-    help="Form of the result on standard output.",
-)
-@shared.typed(LifecycleRunOptions)
-def run(options: LifecycleRunOptions) -> int:
-    """Submit, watch, sum up, draw, and judge: everything in one command, with live progress.
-
-    Exit code 0 PASS, 3 FAIL, 4 INVALID. Interrupted, it goes on when called with the same
-    --output-dir.
-    """
-    for text in options.judged.thresholds:
-        parse(text)
-    cluster = connect(options.workload.namespace, options.workload.context)
-    store = LifecycleFolder(new_path(os.environ, options.output_dir, TYPES[KIND].place))
-    plan = own.plan_for(store, options.workload, cluster.namespace)
-    with work.stopping() as stop:
-        tool, fresh = (
-            work.prepare(plan, work.raw(cluster), options.workload.context, stop),
-            not store.planned,
-        )
-        store.make()
-        with store.locked("submitter"), store.locked("sampler"), work.telling() as tell:
-            if fresh:
-                store.begin(plan, sys.argv)
-            interrupted = work.run_all(
-                plan, store, tool, work.raw(cluster), options.timeout, stop, tell, fresh=fresh
-            )
-    interruption = "by a signal" if interrupted else ""
-    result = own.result_of(store, options.view, options.judged, interruption)
-    code = show(store, result, options.output, options.figure, options.view.times)
-    if interrupted and not options.keep:
-        work.say(
-            "nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o"
-            f" {store.path}"
-        )
-    elif not options.keep:
-        deleted = work.delete_all(plan, options.workload.context)
-        work.say(f"deleting what was submitted: {deleted} deleted")
-    return code
-
-
-@dataclass(frozen=True, slots=True)
-class ObserveOptions:
-    """Whose workloads are watched. kind: VERSION/KIND of objects that are watched as well."""
-
-    output_dir: Path
-    selector: str
-    namespace: str
-    context: str
-    kind: str
-    until: str
-    timeout: float
-    event_times: bool
-    judged: own.JudgedOptions
-    output: str
-
-
-@command.command()
-@own.output_dir()
-@click.option(
-    "-l",
-    "--selector",
-    required=True,
-    metavar="LABELS",
-    help="Labels of the pods, as kubectl takes them.",
-)
-@click.option("--namespace", default="", metavar="NAME", help="[default: the current one]")
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
-@click.option(
-    "--object",
-    "kind",
-    default="",
-    metavar="VERSION/KIND",
-    help="Also watch these objects with the same labels, as in batch/v1/Job.",
-)
-@click.option("--until", type=click.Choice(own.MILESTONES), default="ready", show_default=True)
-@click.option(
-    "--timeout",
-    type=float,
-    default=FOREVER_S,
-    metavar="S",
-    help="Watch this long. [default: until Ctrl-C]",
-)
-@click.option("--event-times", is_flag=True, help="Also read Events.")
-@own.judged_options
-@click.option(
-    "--output",
-    type=click.Choice(["table", "json", "yaml"]),
-    default="table",
-    show_default=True,
-    help="Form of the result on standard output.",
-)
-@shared.typed(ObserveOptions)
-def observe(options: ObserveOptions) -> int:
-    """Measure somebody else's workloads: watch pods by their labels, submit nothing."""
-    cluster = connect(options.namespace, options.context)
-    version, _, kind = options.kind.rpartition("/")
-    if options.kind and not version:
-        raise UsageError(
-            f"--object is {options.kind!r}", hint="give VERSION/KIND, as in batch/v1/Job"
-        )
-    store = LifecycleFolder(options.output_dir)
-    store.make()
-    if store.planned and not store.plan().selector:
-        raise UsageError(f"{store.path} holds a run that submits", hint="give another --output-dir")
-    plan = LifecyclePlan(
-        new_run(),
-        "observed",
-        cluster.namespace,
-        0,
-        until=options.until,
-        selector=options.selector,
-        api_version=version,
-        object_kind=kind,
-        event_times=options.event_times,
+def output_dir(short: bool = True, default: str | None = "logs") -> Decorator:
+    """Add -o, --output-dir."""
+    names = ["-o", "--output-dir"] if short else ["--output-dir"]
+    return click.option(
+        *names,
+        "output_dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=default,
+        show_default=bool(default),
+        metavar="DIR",
+        callback=folder,
+        help="Folder of the run; LAST or the end of a name for one that `run` named.",
     )
-    with store.locked("sampler"), work.stopping() as stop, work.telling() as tell:
-        store.begin(plan, sys.argv)
-        work.follow(plan, store, options.context, stop, options.timeout, tell)
-    result = own.result_of(store, judged=options.judged)
-    return show(store, result, options.output)
 
 
-@command.command()
-@own.output_dir()
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(output_dir: Path, context: str, yes: bool) -> None:
-    """Delete the objects that a run submitted, and what they own. The folder stays."""
-    plan = LifecycleFolder(output_dir).plan()
-    if plan.selector:
-        raise UsageError(
-            "the run was only observed: its objects are not ours to delete",
-            hint="delete them yourself",
-        )
-    objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                f"there is no terminal to ask whether to delete {objects}", hint="add --yes"
-            )
-        if not confirm(f"delete all {objects}?"):
-            work.say("nothing deleted")
-            return
-    echo(f"{work.delete_all(plan, context)} {objects} deleted")
+# Which workloads are submitted: LifecycleWorkloadOptions.
+workload = group(
+    click.option(
+        "-t",
+        "--workload-type",
+        type=click.Choice(TYPES),
+        default="training",
+        show_default=True,
+        help="training is a Job, distributed an Indexed Job, interactive a Deployment.",
+    ),
+    click.option(
+        "-n",
+        "--num-workloads",
+        type=click.IntRange(min=1),
+        default=None,
+        metavar="N",
+        help="Number of workloads to submit. Needed for a new run.",
+    ),
+    click.option(
+        "-p",
+        "--num-processes",
+        type=click.IntRange(min=1),
+        default=8,
+        show_default=True,
+        metavar="N",
+        help="Workloads in a burst, submitted in parallel.",
+    ),
+    click.option(
+        "--delay",
+        type=DURATION,
+        default="0s",
+        show_default=True,
+        metavar="TIME",
+        help="Closed load: wait this long after each burst.",
+    ),
+    click.option(
+        "--interval",
+        type=DURATION,
+        default=0.0,
+        metavar="TIME",
+        help="Open load: begin a burst this often, whether or not the one before has ended.",
+    ),
+    click.option(
+        "--num-workers",
+        type=int,
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Pods of a distributed workload, or replicas.",
+    ),
+    click.option(
+        "-g",
+        "--num-gpus",
+        default="1",
+        show_default=True,
+        metavar="N",
+        help="Devices of each pod; text, so that fractions pass through; 0: none.",
+    ),
+    click.option(
+        "--resource",
+        default="nvidia.com/gpu",
+        show_default=True,
+        metavar="NAME",
+        help="Extended resource of the devices, as in gpu.intel.com/xe.",
+    ),
+    click.option(
+        "--claim-template",
+        default="",
+        metavar="NAME",
+        help="Devices by DRA instead: a ResourceClaimTemplate of the namespace.",
+    ),
+    click.option("--pvc", is_flag=True, help="Add an ephemeral volume claim to every pod."),
+    click.option(
+        "--storage-class",
+        default="",
+        metavar="NAME",
+        help="Storage class of the claim. [default: the cluster's]",
+    ),
+    click.option("--image", default="busybox", show_default=True, help="Image of the pods."),
+    click.option(
+        "--run-seconds",
+        default="60s",
+        show_default=True,
+        metavar="TIME",
+        callback=_sleep_time,
+        help="How long the pods sleep; infinity is allowed.",
+    ),
+    click.option(
+        "--template",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="YAML of one object instead of the built-in template; any field passes through.",
+    ),
+    click.option(
+        "--until",
+        type=click.Choice(MILESTONES),
+        default=None,
+        help="A workload counts as measured when it reaches this. [default: by type]",
+    ),
+    click.option(
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="[default: runai-PROJECT, else the current one]",
+    ),
+    context,
+    click.option(
+        "--tool",
+        type=click.Choice(["api", "kubectl", "runai"]),
+        default="api",
+        show_default=True,
+        help="Submit by server-side apply, by kubectl, or by the Run:ai command line.",
+    ),
+    click.option(
+        "--tool-path",
+        default="",
+        metavar="PATH",
+        help="Path of that program. [default: found by name]",
+    ),
+    click.option(
+        "--event-times",
+        is_flag=True,
+        help="Also read Events: scheduling in microseconds, evictions, volume claims.",
+    ),
+)
 
 
-for _subcommand in (plot, report, compare):
-    command.add_command(_subcommand)
+def project(*names: str) -> Decorator:
+    """Add the Run:ai project."""
+    return click.option(
+        *names,
+        "project",
+        default="",
+        metavar="NAME",
+        help=(
+            f"Run:ai project; the namespace is runai-NAME. [default: {DEFAULT_PROJECT} for runai"
+            " types]"
+        ),
+    )
+
+
+# What of a run is shown: a WorkloadSelection.
+view_options = group(
+    click.option(
+        "--head", type=click.IntRange(min=1), metavar="N", help="Only the first N workloads."
+    ),
+    click.option(
+        "--tail", type=click.IntRange(min=1), metavar="N", help="Only the last N workloads."
+    ),
+    click.option(
+        "--skip-errors/--no-skip-errors",
+        default=True,
+        show_default=True,
+        help="Leave out workloads whose times cannot be right.",
+    ),
+    click.option(
+        "--times",
+        type=click.Choice(["watch", "api"]),
+        default="watch",
+        show_default=True,
+        help="Times at which events arrived, or the API's whole seconds, where both are known.",
+    ),
+)
+# What must hold: Conditions.
+judged_options = group(
+    click.option(
+        "--threshold",
+        "thresholds",
+        multiple=True,
+        metavar="EXPR",
+        help="A condition, as in 'ready.p99<30s', 'throughput>=50/s', 'failed<=0'.",
+    ),
+    click.option(
+        "--tolerate-failures",
+        type=int,
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Failed and rejected workloads that do not fail the run.",
+    ),
+)

@@ -9,15 +9,14 @@ import io
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 
 import click
 
 from scaletest import __version__
-from scaletest.cli.logs import set_up
-from scaletest.cli.output import echo
+from scaletest.cli.output import echo, set_up
 from scaletest.model.checks import cut
-from scaletest.model.errors import ScaletestError, Unreachable, UsageError
-from scaletest.model.nearest import suggestion
+from scaletest.model.errors import ScaletestError, Unreachable, UsageError, suggestion
 
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
@@ -25,7 +24,7 @@ COMMANDS = {
     "saturate": ("saturate", "Find what load a service or a queue can take."),
     "size": ("size", "Tell how many pods and nodes a load needs."),
     "report": ("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
-    "compare": ("compare", "Tell whether one run is slower than another."),
+    "compare": ("compare", "Tell what changed between runs, and whether it is worse."),
     "runs": ("runs", "List, show, share and delete stored runs."),
     "config": ("config", "Show the settings of a validation, and the schemas of what is written."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
@@ -42,6 +41,16 @@ COMMANDS = {
     "help": ("help", "Show the help of a command."),
 }
 
+_TYPE = {"-t": "--format", "--type": "--format"}
+# Spellings of version 0.1 that still work in this version, by command.
+OLD_SPELLINGS: dict[tuple[str, ...], dict[str, str]] = {
+    ("report",): _TYPE,
+    ("bench", "show"): _TYPE,
+    ("lifecycle", "report"): _TYPE,
+    ("autoscale", "simulate"): {"--run-dir": "--run"},
+    ("autoscale", "recommend"): {"--run-dir": "--run"},
+}
+
 # No bug of ours: there is no room for what we write.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Nor this: the path that we were given, or the user's own folders, cannot be used.
@@ -56,35 +65,41 @@ Exit codes:
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are needed."""
+    """A group whose commands are imported when they are needed.
+
+    table: module and one line of help, by the command's name; programs call those without help. In
+    the module it is called `command`, or is found by its name.
+    """
+
+    table: Mapping[str, tuple[str, str]] = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the table."""
-        return list(COMMANDS)
+        return [name for name, (_, text) in self.table.items() if text]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command's module."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.table:
             return None
-        module = importlib.import_module(f"scaletest.cli.{COMMANDS[cmd_name][0]}")
-        command = module.command
-        assert isinstance(command, click.Command)
-        return command
+        module = importlib.import_module(f"scaletest.cli.{self.table[cmd_name][0]}")
+        commands = [item for item in vars(module).values() if isinstance(item, click.Command)]
+        return next(item for item in commands if item.name == cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of the first word; UsageError suggests the nearest for an unknown one."""
-        if args[0] in COMMANDS or args[0].startswith("-"):
+        if args[0] in self.table or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
         raise UsageError(
-            f"there is no command {cut(args[0], 40)!r}", hint=suggestion(args[0], COMMANDS)
+            f"there is no command {cut(args[0], 40)!r}",
+            hint=suggestion(args[0], self.list_commands(ctx)),
         )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl([(name, self.table[name][1]) for name in self.list_commands(ctx)])
 
 
 @click.group(
@@ -129,7 +144,8 @@ def run(arguments: list[str]) -> int:
 def _called(arguments: list[str]) -> int:
     """What the command returned. A ScaletestError is one line what, one line what to do."""
     try:
-        returned: object = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
+        words = with_new_spellings(arguments)
+        returned: object = cli.main(args=words, prog_name="scaletest", standalone_mode=False)
         return returned if isinstance(returned, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
@@ -145,6 +161,23 @@ def _called(arguments: list[str]) -> int:
         if _wants_traceback(arguments):
             _say(traceback.format_exc())
         return _explained(error)
+
+
+def with_new_spellings(arguments: list[str]) -> list[str]:
+    """The arguments in today's spelling; says once of each old spelling what is deprecated."""
+    names = [word for word in arguments[:3] if not word.startswith("-")]
+    old = OLD_SPELLINGS.get(tuple(names[:1])) or OLD_SPELLINGS.get(tuple(names[:2]), {})
+    ends = arguments.index("--") if "--" in arguments else len(arguments)
+    words = []
+    for word in arguments[:ends]:
+        # -tcsv and --type=csv are one word
+        name = word[:2] if word[:2] in old else word.partition("=")[0]
+        if name in old:
+            _say(f"warning: {name} is deprecated; write {old[name]}")
+            value = word.removeprefix(name).removeprefix("=")
+            word = f"{old[name]}={value}" if value else old[name]
+        words.append(word)
+    return words + arguments[ends:]
 
 
 def _explained(error: ScaletestError) -> int:
@@ -196,8 +229,8 @@ def _as_unreachable(error: Exception) -> Unreachable | None:
     broker = sys.modules.get("scaletest.broker.connection")
     if broker is None or not isinstance(error, broker.REDIS_ERRORS):
         return None
-    if broker.memory.is_full(error):
-        return Unreachable(broker.memory.FULL, hint=broker.memory.REMEDY)
+    if broker.is_full(error):
+        return Unreachable(broker.FULL, hint=broker.REMEDY)
     hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
     return Unreachable(f"Redis failed: {error}", hint=hint)
 

@@ -14,14 +14,14 @@ import click
 from scaletest.broker import connect
 from scaletest.broker.devices import Lease, device_leases
 from scaletest.cli import options as shared
-from scaletest.cli.output import echo
+from scaletest.cli.output import Output, echo
+from scaletest.http.server import parse_address
 from scaletest.kinds import media
 from scaletest.kinds.media import CODECS
 from scaletest.model.errors import InvalidValue, NoDevice, UsageError
 from scaletest.model.presets import PRESETS
-from workers.devices import DeviceChooser, DeviceOptions
-from workers.fakedev_metrics import serve
-from workers.identity import Device
+from workers.devices import Device, DeviceChooser, DeviceOptions
+from workers.workloads.fakedev import serve
 
 TIMEOUT_S = 600.0
 
@@ -58,9 +58,9 @@ def command() -> None:
 @click.option(
     "--rate", type=int, default=25, show_default=True, metavar="N", help="Frames a second."
 )
-@shared.output
+@shared.output()
 def make(
-    folder: str, codec: tuple[str, ...], size: str, frames: int, rate: int, output: str
+    folder: str, codec: tuple[str, ...], size: str, frames: int, rate: int, output: Output
 ) -> int:
     """Make elementary streams of moving patterns with FFmpeg, so that nobody needs to find a file.
 
@@ -81,18 +81,17 @@ def make(
     for line, path in lines:
         _ask(line, "can it write there?")
         sizes[path] = Path(path).stat().st_size
-    if output != "table":
-        shared.show([{"path": path, "bytes": length} for path, length in sizes.items()], output)
-    else:
-        for path, length in sizes.items():
-            echo(f"{path}  {length} bytes")
+    output.show(
+        [{"path": path, "bytes": length} for path, length in sizes.items()],
+        [f"{path}  {length} bytes" for path, length in sizes.items()],
+    )
     return 0
 
 
 @command.command("probe")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@shared.output
-def probe(files: tuple[str, ...], output: str) -> int:
+@shared.output()
+def probe(files: tuple[str, ...], output: Output) -> int:
     """Describe the video of files: codec, size, frames, and whether oneVPL's tool can read it."""
     rows = []
     for name in files:
@@ -106,40 +105,29 @@ def probe(files: tuple[str, ...], output: str) -> int:
         video = media.read_probe(name, _ask(media.probe_arguments(name)), head)
         known_codec = video.codec if video.codec in CODECS else ""
         rows.append((video, media.refusal(name, head, known_codec)))
-    if output != "table":
-        shared.show([{**asdict(video), "hint": hint} for video, hint in rows], output)
-        return 0
+    lines = []
     for video, hint in rows:
         rate = f", {video.rate:g} frames/s" if video.rate else ""
         form = "elementary" if video.elementary else video.container
-        echo(
+        lines.append(
             f"{video.path}: {video.codec} {video.width}x{video.height}, {video.frames}"
             f" frames{rate}, {form}"
         )
-        if hint:
-            echo(f"  {hint}", err=True)
+        if hint and not output.is_data:
+            echo(f"{video.path}: {hint}", err=True)
+    output.show([{**asdict(video), "hint": hint} for video, hint in rows], lines)
     return 0
 
 
 @command.command("devices")
-@click.option(
-    "--preset", type=click.Choice(list(PRESETS)), help="Devices of one vendor. [default: of all]"
-)
+@shared.preset("Devices of one vendor. [default: of all]")
 @click.option("--device-glob", default="", metavar="GLOB", help="Other device files.")
-@click.option(
-    "--redis-url",
-    default=None,
-    envvar="SCALETEST_REDIS_URL",
-    metavar="URL",
-    help="Show who leases them.",
-)
+@shared.redis_url(None)
 @click.option(
     "--node", default="", metavar="NAME", help="Node whose leases are shown. [default: this host]"
 )
-@shared.output
-def devices(
-    preset: str | None, device_glob: str, redis_url: str | None, node: str, output: str
-) -> int:
+@shared.output()
+def devices(preset: str, device_glob: str, redis_url: str | None, node: str, output: Output) -> int:
     """List devices that workers would find here: identity, who may use them, and the slots that are
     leased.
     """
@@ -162,15 +150,14 @@ def devices(
                 ],
             }
         )
-    if output != "table":
-        shared.show(rows, output)
-        return 0
+    lines = []
     for device, row in zip(chosen, rows, strict=True):
         name = " ".join(filter(None, (device.vendor, device.model))) or "unknown"
         usable = "" if row["usable"] else ", not for this user"
-        echo(f"{device.path}  {device.id}  {name}, group {row['group']}{usable}")
+        lines.append(f"{device.path}  {device.id}  {name}, group {row['group']}{usable}")
         for lease in leases.get(device.id, []):
-            echo(f"  slot {lease.number}: {lease.worker}, {lease.left_s:.1f} s left")
+            lines.append(f"  slot {lease.number}: {lease.worker}, {lease.left_s:.1f} s left")
+    output.show(rows, lines)
     return 0
 
 
@@ -186,25 +173,38 @@ def _leases(redis_url: str, node: str, devices: list[Device]) -> dict[str, list[
 
 
 @command.command("fake-metrics")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=int, default=9400, show_default=True, help="Port; 0: any.")
+@click.option(
+    "--listen",
+    default="127.0.0.1:9400",
+    show_default=True,
+    metavar="ADDR:PORT",
+    help="Where to serve them; port 0: any.",
+)
+@click.option("--host", hidden=True, callback=shared.deprecated("--listen ADDR:PORT"))
+@click.option("--port", hidden=True, callback=shared.deprecated("--listen ADDR:PORT"))
 @click.option(
     "--vendor",
     multiple=True,
     type=click.Choice(["intel", "nvidia", "amd"]),
     help="Vendor whose names are served. [default: all]",
 )
-def fake_metrics(host: str, port: int, vendor: tuple[str, ...]) -> int:
+def fake_metrics(listen: str, host: str | None, port: str | None, vendor: tuple[str, ...]) -> int:
     """Serve the simulated devices of this machine as the vendors' exporters would, for
     Prometheus.
     """
-    serve(host, port, vendor, lambda address: echo(f"serving http://{address}/metrics", err=True))
+    address, number = parse_address(listen)
+    serve(
+        host or address,
+        int(port or number),
+        vendor,
+        lambda served: echo(f"serving http://{served}/metrics", err=True),
+    )
     return 0
 
 
-def _devices(preset: str | None, device_glob: str) -> list[Device]:
+def _devices(preset: str, device_glob: str) -> list[Device]:
     """Devices of one preset, of a pattern, or of all presets; NoDevice without any."""
-    presets = [preset or ""] if preset or device_glob else list(PRESETS)
+    presets = [preset] if preset or device_glob else list(PRESETS)
     by_name: dict[str, Device] = {}
     faults: list[NoDevice] = []
     for name in presets:

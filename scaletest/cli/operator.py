@@ -9,10 +9,9 @@ import yaml
 
 from scaletest import __version__
 from scaletest.cli.output import echo
-from scaletest.cluster.connection import connect
-from scaletest.cluster.discovery import groups
-from scaletest.cluster.documents import Documents
-from scaletest.kinds.crd import definitions
+from scaletest.cluster.connection import connect, groups
+from scaletest.cluster.objects import Documents
+from scaletest.kinds.document_schemas import definitions
 from scaletest.kinds.registry import GROUP, kind_of
 from scaletest.model.errors import Unreachable, UsageError
 

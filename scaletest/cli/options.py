@@ -1,65 +1,146 @@
-"""Options that several commands share, with one meaning and one environment variable each."""
+"""Options that several commands share, with one meaning and one environment variable each.
+
+Quantities among them take units: a duration is a number of seconds, or a number with a unit, as in
+3m.
+"""
 
 from __future__ import annotations
 
-import json
+import math
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import wraps
 from inspect import signature
-from typing import TypeVar, get_type_hints
+from pathlib import Path
+from typing import Protocol, TypeVar, get_type_hints
 
 import click
-import yaml
 from click.core import ParameterSource
 
-from scaletest.cli.output import confirm, echo
+from scaletest.cli.output import Output, confirm, echo
 from scaletest.model import checks
-from scaletest.model.checks import printable
+from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
+from scaletest.model.presets import PRESETS
+from scaletest.model.texts import BYTES, PER_SECOND, SECONDS, in_base_units
+
+
+class Quantity(click.ParamType[float]):
+    """A number with a unit, in base units.
+
+    bare: the unit of a number without one, which "" refuses. plausible: the largest such number, in
+    base units, that is not asked about.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        units: Mapping[str, float],
+        example: str,
+        bare: str = "",
+        plausible: float = math.inf,
+    ) -> None:
+        self.name, self._example, self._bare, self._plausible = name, example, bare, plausible
+        self._units = {**units, "": units[bare]} if bare else units
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number in base units."""
+        if isinstance(value, int | float):
+            return float(value)
+        text, name = str(value).strip(), param.opts[-1] if param else self.name
+        measured = in_base_units(text, self._units)
+        if measured is None:
+            raise UsageError(
+                f"{name}: {cut(repr(value), 60)} is no {self.name}",
+                hint=f"write it as in {self._example}",
+            )
+        if text[-1].isdigit() and measured > self._plausible:
+            echo(
+                f"warning: {name} {text} is read as {text}{self._bare}; write its unit, as in"
+                f" {self._example}",
+                err=True,
+            )
+        return measured
+
+
+# 2000 without a unit may be meant in milliseconds: read as seconds it is more than half an hour.
+DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=1000.0)
+RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
+# For what was a minute once, without a unit.
+RATE_WITH_UNIT = Quantity("rate with its unit", PER_SECOND, "2/s or 120/min")
+SIZE = Quantity("size", BYTES, "500MB or 2GiB", "MB", plausible=0.0)
+
+
+def duration(*names: str, default: str | None = None, help: str) -> Callable[[F], F]:
+    """An option that takes a duration."""
+    return click.option(
+        *names,
+        type=DURATION,
+        default=default,
+        show_default=default not in (None, "0s"),
+        metavar="TIME",
+        help=help,
+    )
+
 
 F = TypeVar("F", bound=Callable[..., object])
-Options = TypeVar("Options")
 Returned = TypeVar("Returned")
 
 DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
 
 
-def typed(
-    options_type: type[Options],
-) -> Callable[[Callable[[Options], Returned]], Callable[..., Returned]]:
-    """Call a command with its options as one object; write it below the command's options.
+def grouped(command: Callable[..., Returned]) -> Callable[..., Returned]:
+    """Call a command with its options; write it below them.
 
-    options_type: a frozen dataclass. A field holds the parameter of its name; a field whose type is
-    such a dataclass holds a group of parameters. Two commands can share a group then.
+    An argument whose type is a frozen dataclass holds the group of parameters that its fields name.
+    Two commands can share a group then. The option of a name in seconds need not have its _s.
     """
 
-    def decorate(command: Callable[[Options], Returned]) -> Callable[..., Returned]:
-        @wraps(command)
-        def call(**parameters: object) -> Returned:
-            return command(filled(options_type, parameters))
+    @wraps(command)
+    def call(**parameters: object) -> Returned:
+        return filled(command, parameters)
 
-        OPTIONS_OF[call] = options_type
-        return call
+    OPTIONS_OF[call] = command
+    return call
+
+
+# What `grouped` commands take, by their functions.
+OPTIONS_OF: dict[Callable[..., object], Callable[..., object]] = {}
+
+
+def filled(make: Callable[..., Returned], parameters: Mapping[str, object]) -> Returned:
+    """Call with the parameters of a command that it names, of which a group takes its own. KeyError
+    when one is lacking.
+    """
+    values: dict[str, object] = {}
+    types = get_type_hints(make)
+    for name in signature(make).parameters:
+        is_group = is_dataclass(types[name]) and types[name] is not Output
+        option = name if name in parameters else name.removesuffix("_s")
+        values[name] = filled(types[name], parameters) if is_group else parameters[option]
+    return make(**values)
+
+
+class Decorator(Protocol):
+    """Adds an option to a command's function."""
+
+    def __call__(self, function: F, /) -> F:
+        """The function."""
+
+
+def group(*options: Decorator) -> Decorator:
+    """Options that stand together, in the order of the help."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
 
     return decorate
-
-
-# What `typed` commands take, by their functions.
-OPTIONS_OF: dict[Callable[..., object], type] = {}
-
-
-def filled(options_type: type[Options], parameters: Mapping[str, object]) -> Options:
-    """The parameters of a command, of which a group takes its own. KeyError when one is lacking."""
-    make: Callable[..., Options] = options_type
-    values: dict[str, object] = {}
-    field_types = get_type_hints(options_type)
-    for name in signature(options_type).parameters:
-        field_type = field_types[name]
-        is_group = isinstance(field_type, type) and is_dataclass(field_type)
-        values[name] = filled(field_type, parameters) if is_group else parameters[name]
-    return make(**values)
 
 
 def redis_url(default: str | None = DEFAULT_REDIS_URL) -> Callable[[F], F]:
@@ -75,6 +156,40 @@ def redis_url(default: str | None = DEFAULT_REDIS_URL) -> Callable[[F], F]:
     )
 
 
+def deprecated(instead: str) -> Callable[[click.Context, click.Parameter, Returned], Returned]:
+    """A callback of an option that works in this version only. instead: what to write."""
+
+    def warn(_context: click.Context, option: click.Parameter, value: Returned) -> Returned:
+        if value:
+            echo(f"warning: {option.opts[0]} is deprecated; write {instead}", err=True)
+        return value
+
+    return warn
+
+
+def namespace(text: str) -> Callable[[F], F]:
+    """-n/--namespace, with this help."""
+    return click.option("-n", "--namespace", default="", metavar="NAME", help=text)
+
+
+def context(function: F) -> F:
+    """--context of the kubeconfig."""
+    return click.option(
+        "--context",
+        default="",
+        metavar="NAME",
+        help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
+    )(function)
+
+
+def preset(text: str) -> Callable[[F], F]:
+    """--preset, with this help; "" for none."""
+    names = list(PRESETS)
+    return click.option(
+        "--preset", type=click.Choice(["", *names]), default="", metavar="|".join(names), help=text
+    )
+
+
 def device_metrics_url(text: str) -> Callable[[F], F]:
     """--device-metrics-url, with this help."""
 
@@ -86,30 +201,104 @@ def device_metrics_url(text: str) -> Callable[[F], F]:
     )
 
 
-def output(function: F) -> F:
-    """-o, --output."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["table", "json", "yaml"]),
-        default="table",
-        envvar="SCALETEST_OUTPUT",
-        show_default=True,
-        help="Form of the result on standard output.",
-    )(function)
+# Suffixes of files whose form has another name.
+SUFFIXES = {
+    "": "text",
+    "txt": "text",
+    "log": "text",
+    "out": "text",
+    "htm": "html",
+    "markdown": "md",
+    "xml": "junit",
+    "yml": "yaml",
+}
+# What --output once was, and the form of today.
+OLD_FORMS = {"table": "text", "json": "json", "yaml": "yaml"}
 
 
-def show(data: Mapping[str, object] | Sequence[object], form: str) -> None:
-    """Print data as JSON or YAML."""
-    if form == "json":
-        echo(json.dumps(data, indent=2, allow_nan=False))
-    else:
-        text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-        if printable(text, keep="\n") != text:
-            text = yaml.safe_dump(
-                data, sort_keys=False
-            )  # with escapes of YAML, since ours would be other data
-        echo(text, nl=False)
+def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callable[[F], F]:
+    """-o/--output and --format, as one parameter `output`: an Output. The first form is the usual.
+
+    bare_forms: whether the form itself was given as --output in version 0.1.
+    """
+    forms = forms or ("text", "json", "yaml")
+
+    def note_form(context: click.Context, _option: click.Parameter, form: str | None) -> None:
+        context.meta["form"] = form
+
+    def choose(context: click.Context, option: click.Parameter, file: str) -> Output:
+        form = context.meta["form"]
+        if bare_forms and file in OLD_FORMS:
+            named = OLD_FORMS[file]
+            echo(
+                f"warning: {option.opts[0]} {file} is deprecated; write --format {named}", err=True
+            )
+            return Output(Path("-"), form or named)
+        suffix = Path(file).suffix.lstrip(".").lower()
+        by_suffix = forms[0] if not suffix else SUFFIXES.get(suffix, suffix)
+        if form is None and by_suffix not in forms:
+            raise UsageError(
+                f"{file}: this command has no form for .{suffix}",
+                hint=f"give another FILE, or --format {' or '.join(forms)}",
+            )
+        _check_place(file, option.opts[0])
+        return Output(Path(file), form or by_suffix)
+
+    def decorate(function: F) -> F:
+        function = click.option(
+            "--format",
+            "form",
+            type=click.Choice(forms),
+            is_eager=True,
+            expose_value=False,
+            callback=note_form,
+            envvar="SCALETEST_FORMAT",
+            help=f"Form of the result. [default: by the suffix of FILE, else {forms[0]}]",
+        )(function)
+        return click.option(
+            *(["-o"] if letter else []),
+            "--output",
+            default="-",
+            envvar="SCALETEST_OUTPUT" if bare_forms else None,
+            callback=choose,
+            metavar="FILE",
+            help="Where the result goes. [default: standard output]",
+        )(function)
+
+    return decorate
+
+
+def _check_place(file: str, option: str) -> None:
+    """Refuse a file that cannot be written before something is measured for it."""
+    path = Path(file)
+    reason = ""
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not path.parent.is_dir():
+        reason = f"there is no folder {path.parent}"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        reason = "you have no right to"
+    if reason and file != "-":
+        raise UsageError(f"{path} cannot be written: {reason}", hint=f"give another {option} FILE")
+
+
+# What to call a new run: the fields of its Labels.
+labels = group(
+    click.option(
+        "--name",
+        default="",
+        metavar="NAME",
+        help="What to call the run: commands find it by this name, too.",
+    ),
+    click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="TAG",
+        help="A tag of the run, by which runs list finds it; may be repeated.",
+    ),
+    click.option("--note", default="", metavar="TEXT", help="A note about the run."),
+)
 
 
 def is_typed(name: str) -> bool:
@@ -118,7 +307,7 @@ def is_typed(name: str) -> bool:
     # an argument of no words counts as given for some versions of click
     return (
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        and context.params[name] != ()
+        and context.params.get(name) != ()
     )
 
 
@@ -135,10 +324,15 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
             )
 
 
-def confirmed(question: str) -> bool:
-    """Whether the terminal or standard input answers yes; UsageError without an answer."""
+def yes(function: F) -> F:
+    """--yes, for `confirmed`."""
+    return click.option("--yes", is_flag=True, help="Do not ask.")(function)
+
+
+def confirmed(question: str, yes: bool) -> bool:
+    """Whether --yes, the terminal or standard input answers yes; UsageError without an answer."""
     try:
-        return confirm(question)
+        return yes or confirm(question)
     except click.Abort:
         if sys.stdin.isatty():
             raise

@@ -1,9 +1,19 @@
-"""What commands print: the one way to standard output and standard error for text."""
+"""What reaches the terminal: the text that commands print, and the lines that they log.
+
+Texts of commands go to standard output or standard error in this one way. Logs go to standard
+error, one line an event.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
+import re
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,7 +28,11 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 def write(text: str, path: Path) -> None:
     """Write harmless text as it is; "-" is standard output. Raises UsageError."""
-    content = text.encode(errors="replace")
+    write_bytes(text.encode(errors="replace"), path)
+
+
+def write_bytes(content: bytes, path: Path, option: str = "-o FILE") -> None:
+    """Write a file; "-" is standard output. option: that gave its name."""
     if str(path) == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -27,11 +41,94 @@ def write(text: str, path: Path) -> None:
         path.write_bytes(content)
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be written: {error.strerror or error}", hint="give another -o FILE"
+            f"{path} cannot be written: {error.strerror or error}", hint=f"give another {option}"
         ) from error
     echo(f"{path} written", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where the result of a command goes, - for standard output, and in which form."""
+
+    path: Path
+    form: str
+
+    @property
+    def is_data(self) -> bool:
+        """Whether programs read it."""
+        return self.form in ("json", "yaml")
+
+    def show(self, data: object, lines: Iterable[str]) -> None:
+        """Write data as JSON or YAML, else the lines, which people read."""
+        text = as_text(data, self.form) if self.is_data else "\n".join((*lines, ""))
+        if str(self.path) == "-":
+            echo(text, nl=False)
+        else:
+            write(printable(text, keep="\n\t"), self.path)
+
+
+def as_text(data: object, form: str = "json") -> str:
+    """Data as JSON or YAML."""
+    if form == "json":
+        return json.dumps(data, indent=2, allow_nan=False) + "\n"
+    # takes a while, and `scaletest --help` has no data
+    import yaml
+
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    # else with escapes of YAML, since ours would be other data
+    return text if printable(text, keep="\n") == text else yaml.safe_dump(data, sort_keys=False)
 
 
 def confirm(question: str) -> bool:
     """Ask on standard error, as `echo` prints."""
     return click.confirm(printable(question), err=True)
+
+
+# RQ colours its own messages, nobody else does.
+_COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
+
+
+class _Formatter(logging.Formatter):
+    """Lines that no terminal obeys, whatever foreign text is in them."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
+        """One line: a name with a line's end in it cannot pretend to be another event."""
+        return printable(super().formatMessage(record), keep="\t")
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        """A traceback has lines of its own."""
+        return printable(super().formatException(ei), keep="\n\t")
+
+
+def _harmless(record: logging.LogRecord) -> bool:
+    """A filter for RQ's own handlers: nothing but its colours and line ends passes as a command."""
+    parts = []
+    for part in _COLOURS.split(record.getMessage()):
+        is_colour = _COLOURS.fullmatch(part)
+        parts.append(part if is_colour else printable(part, keep="\n\t"))
+    record.msg = "".join(parts)
+    record.args = ()
+    return True
+
+
+def set_up(verbose: bool) -> None:
+    """Warnings by default; with -v everything of ours, and RQ's information."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
+    root = logging.getLogger("scaletest")
+    root.handlers[:] = [handler]
+    root.propagate = False
+    root.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    for name in ("rq.worker", "rq.queue", "rq.job", "rq.registry"):
+        logging.getLogger(name).addFilter(_harmless)
+
+
+def is_verbose() -> bool:
+    """Whether the program was called with -v."""
+    return logging.getLogger("scaletest").level == logging.DEBUG
+
+
+def show_messages() -> None:
+    """Also show single requests and replies (--log-messages)."""
+    for name in ("scaletest.worker", "scaletest.client"):
+        logging.getLogger(name).setLevel(logging.INFO)

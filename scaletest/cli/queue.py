@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
 
 import click
 
-from scaletest.broker import Client, Queues, Redis, connect
-from scaletest.broker.results import stored, wait_for
+from scaletest.broker import Client, Queues, connect
+from scaletest.broker.jobs import stored, wait_for
+from scaletest.broker.queues import QueueState
 from scaletest.cli import options as shared
-from scaletest.cli.output import echo
+from scaletest.cli.output import Output, as_text, echo
 from scaletest.model import Reply, Request, checks
-from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.model.errors import UsageError
+from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import seconds
 
 
@@ -46,94 +48,82 @@ def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None
 
 @command.command("list")
 @shared.redis_url()
-@shared.output
-def list_queues(redis_url: str, output: str) -> None:
+@shared.output()
+def list_queues(redis_url: str, output: Output) -> None:
     """List the declared queues."""
     states, errors = _queues(redis_url).states()
     for error in errors:
         echo(f"warning: {error.message}; {error.hint}", err=True)
-    if output != "table":
-        shared.show([state.to_dict() for state in states], output)
-        return
-    if not states:
+    if not states and not output.is_data:
         echo("no queue is declared; declare one with: scaletest queue add NAME", err=True)
         return
-    width = max(len("queue"), *(len(state.name) for state in states))
-    echo(f"{'queue':{width}}  {'waiting':>8}  {'running':>8}  {'workers':>8}  {'maximum':>8}  note")
+    rows = []
     for state in states:
-        maximum = str(state.maximum or "-")
+        counts = state.waiting, state.running, state.workers, state.maximum or "-"
         note = f"paused; {state.note}" if state.paused else state.note
-        echo(
-            f"{state.name:{width}}  {state.waiting:>8}  {state.running:>8}  {state.workers:>8} "
-            f" {maximum:>8}  {note}"
-        )
+        rows.append((state.name, *map(str, counts), note))
+    titles = ("queue", "waiting", "running", "workers", "maximum", "note")
+    data = [state.to_dict() for state in states]
+    output.show(data, aligned(Table(titles, rows, texts=(0, 5))))
 
 
 @command.command()
 @click.argument("name")
 @shared.redis_url()
-@shared.output
-def show(name: str, redis_url: str, output: str) -> None:
+@shared.output()
+def show(name: str, redis_url: str, output: Output) -> None:
     """Show one queue: what waits and runs, its workers, its counters and times."""
     queues = _queues(redis_url)
     state = queues.state(name)
     names = queues.worker_names(name)
-    if output != "table":
-        shared.show({**state.to_dict(), "worker_names": names}, output)
-        return
+    output.show({**state.to_dict(), "worker_names": names}, _lines(state, names))
 
-    echo(f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip())
-    oldest = (
-        f", the oldest for {seconds(state.oldest_waiting_s)}"
-        if state.oldest_waiting_s is not None
-        else ""
-    )
-    echo(
-        f"  waiting {state.waiting}{oldest}, running {state.running}, maximum"
-        f" {state.maximum or 'none'}"
-    )
-    echo(f"  workers {state.workers}: {', '.join(names) or 'none'}")
+
+def _lines(state: QueueState, names: Sequence[str]) -> Iterator[str]:
+    """A queue for people. names: those of its workers."""
+    yield f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip()
+    oldest = ""
+    if state.oldest_waiting_s is not None:
+        oldest = f", the oldest for {seconds(state.oldest_waiting_s)}"
+    maximum = state.maximum or "none"
+    yield f"  waiting {state.waiting}{oldest}, running {state.running}, maximum {maximum}"
+    yield f"  workers {state.workers}: {', '.join(names) or 'none'}"
     if state.suspects:
-        echo(f"  suspect, their requests fail at once: {', '.join(state.suspects)}")
+        yield f"  suspect, their requests fail at once: {', '.join(state.suspects)}"
     counters = ", ".join(f"{key} {value}" for key, value in sorted(state.counters.items()) if value)
-    echo(f"  {counters or 'no request yet'}")
+    yield f"  {counters or 'no request yet'}"
     for label, values in (("wait", state.wait_s), ("run", state.run_s)):
         if values:
-            echo(
-                f"  {label} "
-                + ", ".join(f"{key} {seconds(value)}" for key, value in values.items())
-            )
+            times = (f"{key} {seconds(value)}" for key, value in values.items())
+            yield f"  {label} {', '.join(times)}"
 
 
 @command.command()
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @shared.redis_url()
-@shared.output
-def check(names: tuple[str, ...], redis_url: str, output: str) -> int:
+@shared.output()
+def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
     """Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3
     when they do not.
     """
     queues = _queues(redis_url)
     faults = {name: queues.check(name) for name in names or queues.names()}
-    if output != "table":
-        shared.show(
-            {name: {"ok": not wrong, "wrong": wrong} for name, wrong in faults.items()}, output
-        )
-    else:
-        for name, wrong in faults.items():
-            echo(f"{name}: {'; '.join(wrong) or 'the books balance'}")
+    output.show(
+        {name: {"ok": not wrong, "wrong": wrong} for name, wrong in faults.items()},
+        [f"{name}: {'; '.join(wrong) or 'the books balance'}" for name, wrong in faults.items()],
+    )
     return 3 if any(faults.values()) else 0
 
 
 @command.command()
 @click.argument("name")
 @shared.redis_url()
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared.yes
 def purge(name: str, redis_url: str, yes: bool) -> None:
     """Drop every waiting request of a queue; running ones finish."""
     queues = _queues(redis_url)
     state = queues.state(name)
-    if not yes and not shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?"):
+    if not shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes):
         echo(f"{name}: nothing dropped")
         return
     echo(f"{name}: {queues.purge(name)} requests dropped")
@@ -142,7 +132,7 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
 @command.command()
 @click.argument("name")
 @shared.redis_url()
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared.yes
 def remove(name: str, redis_url: str, yes: bool) -> None:
     """Forget a queue: its waiting requests, its counters, its entries in RQ's registries.
 
@@ -150,7 +140,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
     """
     queues = _queues(redis_url)
     if foreign := queues.foreign(name):
-        if yes or shared.confirmed(f"Remove {name}, which is no queue?"):
+        if shared.confirmed(f"Remove {name}, which is no queue?", yes):
             queues.remove_foreign(foreign)
             echo(f"{name}: removed")
         else:
@@ -159,9 +149,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")
-    if not yes and not shared.confirmed(
-        f"Forget queue {name} with {state.waiting} waiting requests?"
-    ):
+    if not shared.confirmed(f"Forget queue {name} with {state.waiting} waiting requests?", yes):
         echo(f"{name}: kept")
         return
     echo(f"{name}: removed, {queues.remove(name)} requests dropped")
@@ -185,71 +173,47 @@ def resume(name: str, redis_url: str) -> None:
     echo(f"{name}: {'resumed' if was else 'was not paused'}")
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSubmitOptions:
-    """A request, and how long to wait for its reply, in seconds."""
-
-    name: str
-    redis_url: str
-    time_limit: float
-    no_wait: bool
-    keep: bool
-    result_ttl: int
-    timeout: float
-    arguments: tuple[str, ...]
-
-
 @command.command()
 @click.argument("name")
 @shared.redis_url()
-@click.option(
-    "--time-limit",
-    type=float,
-    default=0.0,
-    metavar="S",
-    help="The request may run this long; 0: no limit.",
-)
+@shared.duration("--time-limit", default="0s", help="The request may run this long; 0: no limit.")
 @click.option(
     "--no-wait", is_flag=True, help="Print the id and do not wait; see: scaletest queue result."
 )
 @click.option(
     "--keep", is_flag=True, help="Run it even when this command has ended, and keep its result."
 )
-@click.option(
-    "--result-ttl",
-    type=int,
-    default=500,
-    show_default=True,
-    metavar="S",
-    help="Seconds to keep the result, with --no-wait.",
+@shared.duration(
+    "--result-ttl", default="500s", help="How long to keep the result, with --no-wait."
 )
-@click.option(
-    "--timeout",
-    type=float,
-    default=0.0,
-    metavar="S",
-    help="Wait this long for the reply; 0: for ever.",
-)
+@shared.duration("--timeout", default="0s", help="Wait this long for the reply; 0: for ever.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
-@shared.typed(QueueSubmitOptions)
-def submit(options: QueueSubmitOptions) -> int:
+@shared.grouped
+def submit(
+    name: str,
+    redis_url: str,
+    time_limit_s: float,
+    no_wait: bool,
+    keep: bool,
+    result_ttl_s: float,
+    timeout_s: float,
+    arguments: tuple[str, ...],
+) -> int:
     """Submit one request, wait, and print its reply as JSON. Exit code 5 when it failed."""
-    timeout_s = checks.seconds(options.timeout, "timeout")
-    checks.count(options.result_ttl, "result ttl", minimum=1)
-    redis = connect(options.redis_url)
+    checks.seconds(timeout_s, "timeout")
+    keep_s = checks.count(round(result_ttl_s), "result ttl", minimum=1)
+    redis = connect(redis_url)
     with Client(redis, patience_s=10.0) as client:
-        request = Request(client.new_id(), options.name, options.arguments, options.time_limit)
-        is_kept = options.no_wait or options.keep
-        client.submit_one(request, reply=not is_kept, result_ttl_s=options.result_ttl)
-        if options.no_wait:
+        request = Request(client.new_id(), name, arguments, time_limit_s)
+        is_kept = no_wait or keep
+        client.submit_one(request, reply=not is_kept, result_ttl_s=keep_s)
+        if no_wait:
             echo(request.id)
             return 0
         if is_kept:
-            reply = _await_kept(redis, request, timeout_s)
-        else:
-            reply = _await(client, request, timeout_s)
-    shared.show(reply.to_dict(), "json")
-    return 0 if reply.ok else 5
+            echo(f"request {request.id}", err=True)
+            return _show_reply(wait_for(redis, request.id, timeout_s or math.inf))
+        return _show_reply(client.wait_for(request, timeout_s or math.inf))
 
 
 @command.command()
@@ -259,29 +223,12 @@ def result(request_id: str, redis_url: str) -> int:
     """Print the reply to a request that was submitted with --no-wait. Exit code 6 while there is
     none.
     """
-    reply = stored(connect(redis_url), checks.request_id(request_id))
-    shared.show(reply.to_dict(), "json")
+    return _show_reply(stored(connect(redis_url), checks.request_id(request_id)))
+
+
+def _show_reply(reply: Reply) -> int:
+    echo(as_text(reply.to_dict()), nl=False)
     return 0 if reply.ok else 5
-
-
-def _await(client: Client, request: Request, timeout_s: float) -> Reply:
-    deadline = time.monotonic() + timeout_s if timeout_s else float("inf")
-    while time.monotonic() < deadline:
-        for _, reply in client.replies(min(2.0, max(0.0, deadline - time.monotonic()))):
-            if reply.id == request.id:
-                return reply
-        client.recover({request.id: request})
-    was_waiting = client.cancel(request.queue, [request.id])
-    raise WaitTimeout(
-        f"no reply came within {timeout_s:g} s; the request"
-        f" {'was dropped' if was_waiting else 'still runs'}",
-        hint="see whether a worker serves the queue: scaletest queue show",
-    )
-
-
-def _await_kept(redis: Redis, request: Request, timeout_s: float) -> Reply:
-    echo(f"request {request.id}", err=True)
-    return wait_for(redis, request.id, timeout_s or float("inf"))
 
 
 def _queues(redis_url: str) -> Queues:

@@ -4,74 +4,156 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from scaletest.cli import options, stored
-from scaletest.cli.output import confirm, echo
+from scaletest.cli.output import Output, confirm, echo
+from scaletest.model import checks
 from scaletest.model.checks import cut
-from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.model.errors import UsageError
+from scaletest.model.labels import Labels
 from scaletest.model.verdict import VerdictKind
+from scaletest.render.contents import Table, aligned
+from scaletest.render.numbers import plural
+from scaletest.runs import registry, transfer
+from scaletest.runs.places import default_root, runs
+from scaletest.runs.registry import TYPES, ListedRun
 
-if TYPE_CHECKING:
-    from scaletest.runs.folder import RunFolder
+# The worst stands last, where a terminal leaves the eye.
+VERDICTS = ("none", *map(str, (VerdictKind.RUNNING, VerdictKind.PASS)), "INVALID", "FAIL")
+SORTS: dict[str, Callable[[ListedRun], str | float]] = {
+    "began": lambda run: run.began or "",
+    "name": lambda run: run.name or run.run,
+    "verdict": lambda run: VERDICTS.index(run.verdict) if run.verdict in VERDICTS else -1,
+    "elapsed": lambda run: -1.0 if run.elapsed_s is None else run.elapsed_s,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Which runs are listed, and in which order."""
+
+    run_type: str | None
+    verdicts: tuple[str, ...]
+    tags: tuple[str, ...]
+    pattern: str
+    order: str
+    output: Output
 
 
 @click.group("runs")
 def command() -> None:
-    """List, show, share and delete stored runs.
+    """List, show, label, share and delete stored runs.
 
     Wherever a run is asked for, its name will do, the end of its name, its folder, or LAST for the
-    newest.
+    newest. A run has the name of its folder, and another one if it was given one.
     """
 
 
 @command.command("list")
-@options.output
-def list_runs(output: str) -> None:
+@click.option("--type", "run_type", type=click.Choice(list(TYPES)), help="Only runs of this type.")
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    type=click.Choice(VERDICTS, case_sensitive=False),
+    help="Only runs with this verdict; may be repeated.",
+)
+@click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="Only runs with this tag; may be repeated."
+)
+@click.option(
+    "--name",
+    "pattern",
+    default="",
+    metavar="PATTERN",
+    help="Only runs in whose name this occurs, or whose whole name it fits: nightly-*.",
+)
+@click.option(
+    "--sort",
+    "order",
+    type=click.Choice(list(SORTS)),
+    default="began",
+    show_default=True,
+    help="What to sort by; the newest, the worst or the longest stands last.",
+)
+@options.output()
+@options.grouped
+def list_runs(wanted: ListOptions) -> None:
     """List the runs of this user, the oldest first."""
-    from scaletest.runs.places import default_root, runs
-
     root = default_root(os.environ)
-    rows = [_row(folder) for folder in runs(root)]
-    if output != "table":
-        options.show(rows, output)
-        return
-    if not rows:
+    stored_runs = list(map(registry.listed, runs(root)))
+    shown = sorted((run for run in stored_runs if _is_wanted(run, wanted)), key=SORTS[wanted.order])
+    if shown or wanted.output.is_data:
+        wanted.output.show(list(map(asdict, shown)), aligned(_table(shown)))
+    elif stored_runs:
+        echo(f"none of the {len(stored_runs)} runs fits", err=True)
+    else:
         echo(f"no run in {root}; make one with: scaletest validate", err=True)
-        return
-    columns = ("run", "when", "kind", "verdict", "steps", "seconds", "workload")
-    cells = [columns, *(_cells(row) for row in rows)]
-    widths = [max(len(row[index]) for row in cells) for index in range(len(columns) - 1)]
-    for row in cells:
-        echo(
-            "  ".join(
-                [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]
-            )
-        )
 
 
 @command.command()
 @stored.run_argument()
-@options.output
-def show(run: str, output: str) -> None:
+@stored.report_output()
+def show(run: str, output: Output) -> None:
     """Show one run: its summary, judged anew from its records, and where it was made."""
-    report = stored.report(stored.find(run))
+    folder = stored.find(run)
+    report = registry.report(folder)
     environment = report.head.environment
-    if output != "table":
-        options.show({**report.data(), "environment": dict(environment)}, output)
-        return
-    _told(environment)
-    stored.show(report)
+    if output.form == "text" and str(output.path) == "-":
+        for name, setting in environment.items():
+            if setting not in ("", [], None) and name != "schema_version":
+                echo(f"{name.replace('_', ' '):12}  {_text(setting)}")
+    labels = folder.labels.to_dict()
+    stored.deliver(
+        report, output, {**report.data(), "environment": dict(environment), "labels": labels}
+    )
 
 
-def _told(environment: Mapping[str, Any]) -> None:
-    for name, value in environment.items():
-        if value not in ("", [], None) and name != "schema_version":
-            echo(f"{name.replace('_', ' '):12}  {_words(value)}")
+@command.command("name")
+@stored.run_argument()
+@click.argument("new", metavar="NEW")
+def rename(run: str, new: str) -> None:
+    """Call a run NEW: commands find it by that name, too. "" takes its name away.
+
+    The name of its folder stays.
+    """
+    folder = stored.find(run)
+    folder.relabel(lambda labels: replace(labels, name=new))
+    echo(f"{folder.name}: called {new}" if new else f"{folder.name}: has no other name now")
+
+
+@command.command()
+@stored.run_argument()
+@click.argument("tags", nargs=-1, required=True, metavar="TAG...")
+@click.option("--remove", is_flag=True, help="Take these tags away.")
+def tag(run: str, tags: tuple[str, ...], remove: bool) -> None:
+    """Give a run tags, by which runs list finds it."""
+
+    def change(labels: Labels) -> Labels:
+        others = tuple(tag for tag in labels.tags if tag not in tags)
+        return replace(labels, tags=others if remove else others + tuple(dict.fromkeys(tags)))
+
+    folder = stored.find(run)
+    labels = folder.relabel(change)
+    echo(f"{folder.name}: tags {', '.join(labels.tags) or 'none'}")
+
+
+@command.command()
+@stored.run_argument()
+@click.argument("text", metavar="TEXT")
+def note(run: str, text: str) -> None:
+    """Write a note about a run, which its reports show; it takes the place of an earlier one, and
+    "" takes it away.
+    """
+    folder = stored.find(run)
+    folder.relabel(lambda labels: replace(labels, note=text.strip()))
+    echo(f"{folder.name}: {'noted' if text else 'has no note now'}")
 
 
 @command.command()
@@ -82,8 +164,6 @@ def export(run: str, file: Path) -> None:
 
     The same run gives the same bytes.
     """
-    from scaletest.runs import transfer
-
     folder = stored.find(run)
     transfer.export(folder, file)
     echo(f"{folder.name}: written to {file}")
@@ -96,10 +176,10 @@ def export(run: str, file: Path) -> None:
 )
 @click.option(
     "--max-size",
-    type=click.FloatRange(min=0, min_open=True),
-    default=2048.0,
+    type=options.SIZE,
+    default="2048MB",
     show_default=True,
-    metavar="MB",
+    metavar="SIZE",
     help=(
         "Refuse what unpacks to more than this, and lines or JSON files of more than 1/128 of it,"
         " 16 MiB at least."
@@ -109,12 +189,8 @@ def import_run(file: Path, name: str, max_size: float) -> None:
     """Take a run from a file that export wrote. The file is not trusted: only a run's own files are
     read.
     """
-    from scaletest.model import checks
-    from scaletest.runs import transfer
-    from scaletest.runs.places import default_root
-
-    most = checks.number(max_size, "the largest size in MB", maximum=1e9)
-    folder = transfer.import_run(file, default_root(os.environ), name, int(most * 1e6))
+    most = checks.number(max_size, "the largest size in bytes", maximum=1e15)
+    folder = transfer.import_run(file, default_root(os.environ), name, int(most))
     echo(f"{folder.name}: imported into {folder.path}")
 
 
@@ -127,17 +203,15 @@ def sql(run: str, where: str) -> None:
 
     Steps that are there already are left as they are.
     """
-    from scaletest.cli import saturate_sql
-    from scaletest.render.numbers import plural
-    from scaletest.saturation.folder import SaturationFolder
+    from scaletest.saturation.folder import SaturationFolder, filled, public
 
     folder = SaturationFolder(stored.find(run))
-    count = saturate_sql.filled(folder, where)
-    echo(f"{folder.name}: {plural(count, 'step')} written to {saturate_sql.public(where)}")
+    count = filled(folder, where)
+    echo(f"{folder.name}: {plural(count, 'step')} written to {public(where)}")
 
 
 @command.command()
-@stored.run_argument("runs", nargs=-1, required=True, metavar="RUN...")
+@stored.run_arguments("runs")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(runs: tuple[str, ...], yes: bool) -> None:
     """Delete runs, after asking. A run that is being measured is not deleted."""
@@ -162,53 +236,46 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
         echo(f"{folder.name}: deleted{left}")
 
 
-def _row(folder: RunFolder) -> dict[str, Any]:
-    """One run for the list; what cannot be read is null, and `problem` says why."""
-    from scaletest.runs.registry import summary
-
-    in_use = folder.in_use
-    row: dict[str, Any] = {
-        "run": folder.name,
-        "kind": None,
-        "began": None,
-        "workload": None,
-        "steps": None,
-        "verdict": str(VerdictKind.RUNNING) if in_use else None,
-        "elapsed_s": None,
-        "in_use": in_use,
-        "folder": str(folder.path),
-        "problem": "",
-    }
-    try:
-        plan, environment, result = summary(folder)
-    except (ScaletestError, OSError) as error:
-        return {**row, "problem": str(error)}
-    stored_verdict = result.get("verdict")
-    verdict = stored_verdict.get("kind") if isinstance(stored_verdict, dict) else None
-    return {
-        **row,
-        "kind": folder.kind,
-        "began": environment.get("began"),
-        "workload": plan.workload,
-        "steps": list(plan.steps),
-        "verdict": row["verdict"] or verdict,
-        "elapsed_s": result.get("elapsed_s"),
-    }
+def _is_wanted(run: ListedRun, wanted: ListOptions) -> bool:
+    names = (run.run, run.name)
+    return (
+        wanted.run_type in (None, run.kind)
+        and (not wanted.verdicts or (run.verdict or "none") in wanted.verdicts)
+        and set(wanted.tags) <= set(run.tags)
+        and any(wanted.pattern in name or fnmatchcase(name, wanted.pattern) for name in names)
+    )
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    verdict = cut(str(row["verdict"] or "none"), 10)
-    seconds = f"{row['elapsed_s']:.0f}" if isinstance(row["elapsed_s"], int | float) else "-"
-    steps = ",".join(map(str, row["steps"] or ())) or "-"
-    what = cut(row["workload"] or f"cannot be read: {row['problem']}", 200)
-    when = cut(str(row["began"] or "-"), 30).replace("T", " ").replace("+00:00", "Z")
-    return row["run"], when, row["kind"] or "-", verdict, steps, seconds, what
+def _table(shown: Sequence[ListedRun]) -> Table:
+    """Without the columns of names and tags where no run has any."""
+    labels: dict[str, Callable[[ListedRun], str]] = {}
+    if any(run.name for run in shown):
+        labels["name"] = lambda run: run.name or "-"
+    if any(run.tags for run in shown):
+        labels["tags"] = lambda run: ",".join(run.tags) or "-"
+    titles = ["run", "when", "kind", "verdict", "steps", "seconds", *labels, "workload"]
+    rows = [_cells(run, labels.values()) for run in shown]
+    return Table(titles, rows, texts=range(len(titles)))
 
 
-def _words(value: Any) -> str:
-    """One value as text; it may come from anywhere, so nothing in it reaches the terminal as a
+def _cells(run: ListedRun, labels: Iterable[Callable[[ListedRun], str]]) -> list[str]:
+    return [
+        run.run,
+        cut(run.began or "-", 30).replace("T", " ").replace("+00:00", "Z"),
+        run.kind or "-",
+        cut(run.verdict or "none", 10),
+        ",".join(map(str, run.steps or ())) or "-",
+        "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
+        *(text(run) for text in labels),
+        cut(run.workload or f"cannot be read: {run.problem}", 200),
+    ]
+
+
+def _text(setting: object) -> str:
+    """A value of an environment; it may come from anywhere, so it reaches no terminal as a
     command.
     """
-    if isinstance(value, dict):
-        value = [f"{name} {each}" for name, each in value.items()]
-    return cut(" ".join(map(str, value)) if isinstance(value, list) else str(value), 400)
+    parts = setting
+    if isinstance(setting, dict):
+        parts = [f"{name} {part}" for name, part in setting.items()]
+    return cut(" ".join(map(str, parts)) if isinstance(parts, list) else str(parts), 400)

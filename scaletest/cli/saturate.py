@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from scaletest.cli import options as shared
-from scaletest.cli import saturate_options
-from scaletest.cli.saturate_options import SaturateOptions
+from scaletest.cli import saturate_options, stored
+from scaletest.cli.output import Output, echo
+from scaletest.model.errors import UsageError
+from scaletest.saturation.options import PlanOptions, SaturationOptions
 
 
 @click.command(
@@ -17,9 +21,18 @@ from scaletest.cli.saturate_options import SaturateOptions
     ),
 )
 @saturate_options.options
-@shared.output
-@shared.typed(SaturateOptions)
-def command(options: SaturateOptions) -> int:
+@shared.labels
+@stored.report_output()
+@shared.grouped
+def command(
+    run: SaturationOptions,
+    plan: PlanOptions,
+    agent: str,
+    restore: bool,
+    progress: str,
+    dry_run: bool,
+    output: Output,
+) -> int:
     """Find the saturation point: raise the load until errors, latency or a growing backlog say so,
     bisect, confirm.
 
@@ -36,17 +49,36 @@ def command(options: SaturateOptions) -> int:
     measured.
     """
     # what a run needs takes a while to import, and --help needs none of it
-    from scaletest.cli import saturate_run, saturate_tune
+    from scaletest.cli import saturate_run
+    from scaletest.saturation import agent_start, target, tuning
 
-    if options.agents.agent:
-        return saturate_run.serve_agent(options)
-    if options.restore:
-        return saturate_tune.restore(options.cluster)
-    options = saturate_run.with_address(options, url_typed=shared.is_typed("url"))
-    plan = saturate_run.plan_of(options)
-    if options.dry_run:
-        saturate_run.show_plan(plan, options)
+    if agent:
+        agent_start.serve(run.agents.redis_url, agent)
         return 0
-    if options.tuning.tune:
-        return saturate_tune.tune(plan, options)
-    return saturate_run.saturate(plan, options)
+    if restore:
+        return tuning.restore(run, lambda line: echo(line, err=True))
+    run = _with_address(run)
+    checked = target.plan_of(run, plan)
+    if dry_run:
+        saturate_run.show_plan(checked, run.tuning.tune, output)
+        return 0
+    if run.tuning.tune:
+        return saturate_run.run_tuning(checked, run, output)
+    return saturate_run.run(checked, run, output, plain=progress == "plain")
+
+
+def _with_address(options: SaturationOptions) -> SaturationOptions:
+    """The options with an only argument as the URL, which comes before that of a file or variable.
+
+    Not beside --url on the command line: both cannot be meant.
+    """
+    if len(options.arguments) != 1 or options.queue:
+        return options
+    address = options.arguments[0]
+    is_url_typed = shared.is_typed("url")
+    for option, is_given in (("--url", is_url_typed), ("--service", options.cluster.service)):
+        if is_given:
+            raise UsageError(
+                f"{address!r:.80} and {option} are two targets", hint="leave one of them out"
+            )
+    return replace(options, url=address, arguments=())

@@ -1,40 +1,131 @@
-"""The options of scaletest saturate, where they come from, and the plan that they make.
+"""Options of scaletest saturate, the file that may hold them, and the plan that they make.
 
-Flags and environment variables come before a plan file (`saturate_file`).
+Flags and environment variables come before the plan file. The file's keys are the flags with
+underscores, and its schema and its reader are made from the options, so that a key is described
+once. The original tool's configuration file is understood too (`compat.article`). Every error names
+the file, the key, what is wrong and what to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Mapping
 
 import click
 
-from scaletest.cli.durations import DURATION
-from scaletest.model.saturation import SaturationPlan
+from scaletest.cli.options import DURATION, RATE, context, group, namespace
+from scaletest.compat import article
+from scaletest.documents import reader
+from scaletest.model.errors import UsageError
+from scaletest.model.json_schema import Schema, check, closed, headed, known
 
-F = TypeVar("F", bound=Callable[..., object])
+NAME = "saturation-plan-file"
+# What says where the file is, who reads it, or how something is shown is no setting of a run.
+_NO_SETTINGS = ("file", "agent", "dry_run", "restore", "output", "form")
+
+
+def schema(command: click.Command) -> Schema:
+    """JSON Schema of a plan file. Every key may be left out."""
+    properties = {key: _schema(option) for key, option in settings(command).items()}
+    schema = {
+        **closed(properties, tuple(properties)),
+        "description": "Settings of scaletest saturate -f.",
+    }
+    return headed(NAME, schema)
+
+
+def settings(command: click.Command) -> dict[str, click.Parameter]:
+    """The options by their keys: the flag's name with underscores."""
+    return {_key(option): option for option in command.params if option.name not in _NO_SETTINGS}
+
+
+def read(name: str, command: click.Command) -> dict[str, object]:
+    """The settings of a plan file by the option's name; InvalidValue or UsageError names the key
+    that is wrong.
+    """
+    label = "the plan on standard input" if name == "-" else name
+    data = reader.read_file(name, label, f"give a plan file; see: config schema {NAME}")
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise UsageError(
+            f"{label} is no mapping of settings", hint="write KEY: VALUE, as in url: http://..."
+        )
+    if article.is_settings(data):
+        data = article.settings(data)
+    named = settings(command)
+    return {
+        str(named[known(key, named, label)].name): _value(named[key], value, f"{key} in {label}")
+        for key, value in data.items()
+    }
+
+
+def _key(option: click.Parameter) -> str:
+    if isinstance(option, click.Option):
+        return max(option.opts, key=len).lstrip("-").replace("-", "_")
+    return option.name or ""
+
+
+def _many(option: click.Parameter) -> bool:
+    return option.multiple if isinstance(option, click.Option) else option.nargs == -1
+
+
+def _schema(option: click.Parameter) -> Schema:
+    """Type, description and default of a key."""
+    description = getattr(option, "help", None) or "arguments of the requests on a queue"
+    kind = option.type
+    if _many(option):
+        types = ["string", "integer", "number"]
+        return {
+            "type": [*types, "array"],
+            "items": {"type": types},
+            "description": description,
+        }
+    if isinstance(kind, click.Choice):
+        # its type is said too: that is what a value is checked for first
+        return {
+            "type": "string",
+            "enum": list(kind.choices),
+            "description": description,
+            "default": option.default,
+        }
+    if isinstance(kind, click.types.BoolParamType):
+        return {"type": "boolean", "description": description, "default": option.default is True}
+    names: Mapping[object, str | list[str]] = {
+        click.INT: "integer",
+        click.FLOAT: "number",
+        DURATION: ["number", "string"],
+        RATE: ["number", "string"],
+    }
+    return {
+        "type": names.get(kind, "string"),
+        "description": description,
+        "default": option.default,
+    }
+
+
+def _value(option: click.Parameter, value: object, label: str) -> object:
+    """A value as click takes it. InvalidValue or UsageError unless it is of the key's type and can
+    be read.
+    """
+    check(value, _schema(option), label)
+    if _many(option):
+        return list(map(str, value if isinstance(value, list) else [value]))
+    try:
+        option.type.convert(value, option, None)
+    except (click.BadParameter, UsageError) as error:
+        raise UsageError(
+            f"{label}: {error.message}", hint=f"see: scaletest config schema {NAME}"
+        ) from error
+    return value
 
 
 def _file(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Read the plan file before the other options take their defaults from it."""
-    # a file may be the original tool's, and what reads that is not needed for --help
-    from scaletest.cli import saturate_file
 
     if value:
         context.default_map = {
             **(context.default_map or {}),
-            **saturate_file.read(value, context.command),
+            **read(value, context.command),
         }
     return value
-
-
-def options(function: F) -> F:
-    """Add all of them, in the order of the help."""
-    for option in reversed((*TARGET, *LOAD, *SEARCH, *AGENTS, *TUNE, *OUTPUT)):
-        function = option(function)
-    return function
 
 
 TARGET = (
@@ -55,8 +146,8 @@ TARGET = (
         metavar="svc/NAME[:PORT][/PATH]",
         help="Load a Service of the cluster.",
     ),
-    click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace of the Service."),
-    click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
+    namespace("Namespace of the Service."),
+    context,
     click.option(
         "--pause-autoscalers",
         is_flag=True,
@@ -113,7 +204,7 @@ TARGET = (
         type=DURATION,
         default=30.0,
         show_default=True,
-        metavar="S",
+        metavar="TIME",
         help="Time limit of every request.",
     ),
     click.option(
@@ -196,7 +287,7 @@ LOAD = (
         type=DURATION,
         default=10.0,
         show_default=True,
-        metavar="S",
+        metavar="TIME",
         help="Seconds of a step; more where ten requests in a row take longer.",
     ),
     click.option(
@@ -205,7 +296,7 @@ LOAD = (
         type=DURATION,
         default=2.0,
         show_default=True,
-        metavar="S",
+        metavar="TIME",
         help="Probe first with one request at a time, as in 3m; 0: a single call.",
     ),
     click.option(
@@ -279,15 +370,15 @@ SEARCH = (
         "operate_s",
         type=DURATION,
         default=0.0,
-        metavar="S",
+        metavar="TIME",
         help="Seconds at the operating point. [default: two steps]",
     ),
     click.option(
         "--wanted",
-        type=float,
+        type=RATE,
         default=0.0,
-        metavar="R",
-        help="Requests a second that the service must sustain: FAIL below.",
+        metavar="RATE",
+        help="Requests, as in 500/s, that the service must sustain: FAIL below.",
     ),
 )
 
@@ -356,7 +447,7 @@ TUNE = (
         type=DURATION,
         default=120.0,
         show_default=True,
-        metavar="S",
+        metavar="TIME",
         help="Most seconds until pods are ready.",
     ),
 )
@@ -398,80 +489,4 @@ OUTPUT = (
     click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- ARG...]"),
 )
 
-
-@dataclass(frozen=True, slots=True)
-class PlanOptions(SaturationPlan):
-    """The settings of a plan, of which `plan_of` makes one when the target is known."""
-
-    target: str = field(default="", init=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceOptions:
-    """A Service of the cluster as what is loaded."""
-
-    service: str
-    namespace: str
-    context: str
-    pause_autoscalers: bool
-    log_pattern: str
-
-
-@dataclass(frozen=True, slots=True)
-class HttpOptions:
-    """What requests are over HTTP."""
-
-    method: str
-    payload: str
-    payload_provider: str
-    headers: tuple[str, ...]
-    token_file: str
-    ca_file: str
-    http2: bool
-    server_header: str
-    pod_header: str
-
-
-@dataclass(frozen=True, slots=True)
-class AgentOptions:
-    """Where load agents run, whose number is the plan's; `agent` is the name of one that shall be
-    served.
-    """
-
-    agent_jobs: str
-    agent_cpu: str
-    agent: str
-
-
-@dataclass(frozen=True, slots=True)
-class TuneOptions:
-    """Settings of the Deployment that are measured, and where its pods have them."""
-
-    tune: tuple[str, ...]
-    concurrency_env: str
-    concurrency_arg: str
-    container: str
-
-
-@dataclass(frozen=True, slots=True)
-class SaturateOptions:
-    """All options of scaletest saturate."""
-
-    url: str
-    cluster: ServiceOptions
-    queue: str
-    redis_url: str
-    http: HttpOptions
-    plan: PlanOptions
-    agents: AgentOptions
-    tuning: TuneOptions
-    restore: bool
-    ready_timeout: float
-    sql: str
-    original_csv: str
-    run_dir: str
-    no_causes: bool
-    progress: str
-    dry_run: bool
-    arguments: tuple[str, ...]
-    output: str
+options = group(*TARGET, *LOAD, *SEARCH, *AGENTS, *TUNE, *OUTPUT)

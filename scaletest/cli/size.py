@@ -1,11 +1,14 @@
-"""scaletest size: how many pods and nodes a load needs, by formula and placed pod by pod."""
+"""scaletest size: how many pods and nodes a load needs, by formula and placed pod by pod.
+
+With --deployment, pod and nodes are those of the cluster.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
-import yaml
 
 from scaletest.analysis.sizing import (
     CapacityDemand,
@@ -13,23 +16,21 @@ from scaletest.analysis.sizing import (
     PodSize,
     Size,
     alternatives,
-    efficiency,
+    chart_values,
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.durations import DURATION
-from scaletest.cli.output import echo
-from scaletest.cli.size_cluster import look
+from scaletest.cli.output import Output, as_text
 from scaletest.cluster.capacity import quantity
+from scaletest.cluster.connection import connect
+from scaletest.cluster.inventory import GIB, live_size
 from scaletest.model import Verdict, VerdictKind
-from scaletest.model.digits import short
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.saturation import KIND as SATURATION
-from scaletest.render.contents import Table
+from scaletest.model.texts import short
+from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import seconds
-from scaletest.render.text_table import aligned
-
-GIB = 2.0**30
+from scaletest.runs.registry import judge
+from scaletest.saturation.run_type import SaturationRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class SizeOptions:
     """A load, pods and nodes. Sizes of CPU and memory are Kubernetes quantities."""
 
     rate: float | None
-    latency: float | None
+    latency_s: float | None
     concurrency: float
     cpu: str
     memory: str
@@ -58,22 +59,17 @@ class SizeOptions:
     namespace: str
     context: str
     queue: str
-    output: str
+    output: Output
 
 
 @click.command("size")
 @click.option(
     "--rate",
-    type=float,
-    metavar="R",
-    help="Requests a second. [default: the saturation point of --run]",
+    type=shared.RATE,
+    metavar="RATE",
+    help="Requests, as in 24/s. [default: the saturation point of --run]",
 )
-@click.option(
-    "--latency",
-    type=DURATION,
-    metavar="S",
-    help="Latency of a request, as in 500ms. [default: that of --run]",
-)
+@shared.duration("--latency", help="Latency of a request, as in 500ms. [default: that of --run]")
 @click.option(
     "--concurrency",
     type=float,
@@ -183,50 +179,49 @@ class SizeOptions:
     metavar="NAME",
     help="Take the pod's size from this Deployment, and the nodes' from the cluster.",
 )
-@click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace of the Deployment.")
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+@shared.namespace("Namespace of the Deployment. [default: the current one]")
+@shared.context
 @click.option(
     "--queue", default="NAME", metavar="Q", help="Queue of the chart whose values are printed."
 )
-@shared.output
-@shared.typed(SizeOptions)
+@shared.output()
+@shared.grouped
 def command(options: SizeOptions) -> None:
     """Tell how many pods and nodes a request rate needs.
 
     \b
-    scaletest size --rate 24 --latency 500ms --cpu 0.5 --node-cpu 4
-    scaletest size --rate 400 --latency 80ms --memory 1Gi --node-cpu 4 --node-cpu 16 \\
+    scaletest size --rate 24/s --latency 500ms --cpu 0.5 --node-cpu 4
+    scaletest size --rate 400/s --latency 80ms --memory 1Gi --node-cpu 4 --node-cpu 16 \\
       --node-memory 64Gi
-    scaletest size --rate 400 --run LAST --replicas 2 --deployment model -n serving
+    scaletest size --rate 400/s --run LAST --replicas 2 --deployment model -n serving
 
     First the article's formula, which pools CPU over the cluster; then with what short requests
     really reach; then pods placed node by node; then with headroom, and so that a node may be lost.
     """
     demand, nodes, notes = _demand(options)
     sizes = alternatives(demand, nodes, options.headroom, options.spare)
-    values = _values(options, demand, sizes[0][-1])
-    if options.output != "table":
-        rows = []
-        for node, node_sizes in zip(nodes, sizes, strict=True):
-            rows.append({"node_cpu": node.cpu, "sizes": [size.to_dict() for size in node_sizes]})
-        document = {
-            "schema_version": 1,
-            "kind": "size",
-            "demand": _facts(demand),
-            "alternatives": rows,
-            "notes": notes,
-            "values": values,
-        }
-        shared.show(document, options.output)
-        return
-    _table(demand, nodes, sizes, notes)
-    echo("\nvalues of the chart:\n" + yaml.safe_dump(values, sort_keys=False), nl=False)
+    values = {
+        "queues": {options.queue: chart_values(demand.pod, sizes[0][-1].pods, options.headroom)}
+    }
+    rows = []
+    for node, node_sizes in zip(nodes, sizes, strict=True):
+        rows.append({"node_cpu": node.cpu, "sizes": [size.to_dict() for size in node_sizes]})
+    document = {
+        "schema_version": 1,
+        "kind": "size",
+        "demand": demand.to_dict(),
+        "alternatives": rows,
+        "notes": notes,
+        "values": values,
+    }
+    value_lines = ["", "values of the chart:", as_text(values, "yaml").rstrip()]
+    options.output.show(document, [*_lines(demand, nodes, sizes, notes), *value_lines])
 
 
 def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
     """The load to carry, the kinds of node, and notes about where that comes from."""
     cpu, memory, nodes, notes = _pod_and_nodes(options)
-    rate, latency_s, per_pod = options.rate, options.latency, 0.0
+    rate, latency_s, per_pod = options.rate, options.latency_s, 0.0
     if options.run:
         point, run_latency_s, replicas, verdict = _measured(options)
         rate = point if rate is None else rate
@@ -244,36 +239,36 @@ def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[
             "size needs --rate and --latency", hint="give both, or --run RUN of a saturation run"
         )
     pod = PodSize(cpu, memory, options.devices, options.concurrency)
-    front_end = options.shared_pods, _cores(options.shared_cpu)
+    front_end = options.shared_pods, _quantity(options.shared_cpu)
     return CapacityDemand(rate, latency_s, pod, nodes[0], *front_end, per_pod), nodes, notes
 
 
 def _pod_and_nodes(options: SizeOptions) -> tuple[float, float, list[NodeSize], list[str]]:
     """CPU and memory of a pod and the kinds of node: those of the options, else of the cluster."""
-    cpu, memory = _cores(options.cpu or "0.5"), _gib(options.memory or "0")
+    cpu, memory = _quantity(options.cpu or "0.5"), _gib(options.memory or "0")
     node_memory = _gib(options.node_memory) if options.node_memory else float("inf")
-    overhead = _cores(options.node_overhead), _gib(options.node_overhead_memory)
+    overhead = _quantity(options.node_overhead), _gib(options.node_overhead_memory)
     nodes = []
     for size in options.node_cpu or ("4",):
         limits = node_memory, options.node_devices, options.node_pods
-        nodes.append(NodeSize(_cores(size), *limits, *overhead))
+        nodes.append(NodeSize(_quantity(size), *limits, *overhead))
     if not options.deployment:
         return cpu, memory, nodes, []
-    live = look(options.deployment, options.namespace, options.context)
+    live = live_size(connect(options.namespace, options.context), options.deployment)
     if not options.cpu and live.cpu:
         cpu = live.cpu
     if not options.memory:
         memory = live.memory
     if not options.node_cpu and live.nodes:
         nodes = live.nodes
-    return cpu, memory, nodes, list(live.notes)
+    return cpu, memory, nodes, live.notes
 
 
 def _measured(options: SizeOptions) -> tuple[float, float, int, Verdict]:
     """Saturation point, latency, pods and verdict of a stored run; UsageError when it has none."""
     folder = stored.find(options.run)
-    run = stored.saturation(folder) if folder.kind == SATURATION else None
-    if run is None or run.result.point is None:
+    run = judge(folder)
+    if not isinstance(run, SaturationRun) or run.result.point is None:
         raise UsageError(
             f"run {options.run} has no saturation point", hint="name a run of: scaletest saturate"
         )
@@ -292,10 +287,6 @@ def _measured(options: SizeOptions) -> tuple[float, float, int, Verdict]:
     return run.result.point.value, latency_s, replicas, run.result.verdict
 
 
-def _cores(text: str) -> float:
-    return _quantity(text)
-
-
 def _gib(text: str) -> float:
     return _quantity(text) / GIB
 
@@ -310,68 +301,25 @@ def _quantity(text: str) -> float:
     return value
 
 
-def _facts(demand: CapacityDemand) -> dict[str, object]:
-    low, high = efficiency(demand.latency_s)
-    return {
-        "rate_per_s": demand.rate,
-        "latency_s": demand.latency_s,
-        "concurrency": demand.pod.concurrency,
-        "cpu": demand.pod.cpu,
-        "memory_gib": demand.pod.memory,
-        "devices": demand.pod.devices,
-        "per_pod_per_s": demand.per_pod or None,
-        "efficiency_low": low,
-        "efficiency_high": high,
-    }
-
-
-def _values(options: SizeOptions, demand: CapacityDemand, chosen: Size) -> dict[str, object]:
-    """Values of the chart for a queue of such pods."""
-    asked = {"cpu": f"{round(1000 * demand.pod.cpu)}m"}
-    if demand.pod.memory:
-        asked["memory"] = f"{round(1024 * demand.pod.memory)}Mi"
-    workers = {
-        "replicas": chosen.pods,
-        "resources": {"requests": asked},
-        "autoscaling": {
-            "minReplicas": min(chosen.pods, max(1, round(chosen.pods * options.headroom))),
-            "maxReplicas": chosen.pods,
-        },
-    }
-    return {"queues": {options.queue: workers}}
-
-
-def _table(
+def _lines(
     demand: CapacityDemand, nodes: list[NodeSize], sizes: list[list[Size]], notes: list[str]
-) -> None:
+) -> Iterator[str]:
     pod = demand.pod
     more = f", {pod.memory:g} GiB" if pod.memory else ""
     rate = f"concurrency {pod.concurrency:g}"
     if demand.per_pod:
         rate = f"{short(demand.per_pod, 4)}/s each, measured"
-    echo(
+    yield (
         f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more},"
         f" {rate}"
     )
-    for line in notes:
-        echo(line)
+    yield from notes
     for node, node_sizes in zip(nodes, sizes, strict=True):
-        echo(f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:")
-        rows = [
-            (
-                size.method,
-                str(size.pods),
-                _nodes(size),
-                short(size.holds, 4),
-                f"{size.used:.0%}",
-                size.note,
-            )
-            for size in node_sizes
-        ]
+        yield f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:"
+        rows = []
+        for size in node_sizes:
+            count = "none" if size.nodes is None else str(size.nodes)
+            holds, used = short(size.holds, 4), f"{size.used:.0%}"
+            rows.append((size.method, str(size.pods), count, holds, used, size.note))
         titles = ("method", "pods", "nodes", "holds/s", "CPU asked", "")
-        for line in aligned(Table(titles, rows, texts=(0, 5))):
-            echo(line)
-
-
-def _nodes(size: Size) -> str:
-    return "none" if size.nodes is None else str(size.nodes)
+        yield from aligned(Table(titles, rows, texts=(0, 5)))

@@ -5,49 +5,42 @@ its records.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from scaletest.cli.output import write
-from scaletest.kinds.plan import KIND as BENCHMARK
+from scaletest.cli import options as shared
+from scaletest.cli.output import Output, write_bytes
 from scaletest.model.errors import UsageError
-from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
-from scaletest.model.saturation import KIND as SATURATION
+from scaletest.model.labels import LATEST
 from scaletest.report import formats
-from scaletest.runs.registry import type_of
+from scaletest.runs import places
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from scaletest.analysis.benchmark_run import BenchmarkRun
-    from scaletest.analysis.compare import Side
-    from scaletest.analysis.evaluation import Evaluation
-    from scaletest.analysis.lifecycle.result import LifecycleResult
-    from scaletest.analysis.saturation.evaluation import SaturationResult
     from scaletest.render.contents import Report
-    from scaletest.report.run import Run
-    from scaletest.report.saturation.run import SaturationRun
     from scaletest.runs.folder import RunFolder
 
 F = TypeVar("F", bound=Callable[..., Any])
-# what a run of any kind was judged as
-J = TypeVar("J", "Evaluation", "SaturationResult", "BenchmarkRun", "LifecycleResult")
 
 
-def run_argument(name: str = "run", **options: Any) -> Callable[[F], F]:
+def run_argument(name: str = "run") -> Callable[[F], F]:
     """A run by name, the end of a name, path, or LAST; completed by the shell."""
-    return click.argument(name, shell_complete=_complete, **options)
+    return click.argument(name, shell_complete=_complete)
+
+
+def run_arguments(name: str) -> Callable[[F], F]:
+    """One or more runs, each as `run_argument` takes it."""
+    return click.argument(name, shell_complete=_complete, nargs=-1, required=True, metavar="RUN...")
 
 
 def find(name: str) -> RunFolder:
     """The run of that name; UsageError when there is none."""
-    from scaletest.runs.places import find as find_run
-
-    return find_run(name, os.environ)
+    return places.find(name, os.environ)
 
 
 def spared(folder: RunFolder, *targets: Path | None) -> None:
@@ -56,27 +49,6 @@ def spared(folder: RunFolder, *targets: Path | None) -> None:
     for target in targets:
         if target is not None and target.resolve() in own:
             raise UsageError(f"{target} is a file of the run itself", hint="give another FILE")
-
-
-def report(folder: RunFolder) -> Report:
-    """The report of a run of any type, judged anew unless it is still measured."""
-    kind = type_of(folder).name
-    if kind == SATURATION:
-        from scaletest.report.saturation.report import saturation_report
-
-        return saturation_report(saturation(folder))
-    if kind == LIFECYCLE:
-        from scaletest.cli import lifecycle_files
-        from scaletest.lifecycle.folder import LifecycleFolder
-
-        return lifecycle_files.stored_report(LifecycleFolder(folder.path))
-    if kind == BENCHMARK:
-        from scaletest.report.benchmark.report import benchmark_report
-
-        return benchmark_report(benchmarks(folder))
-    from scaletest.report.validation.report import validation_report
-
-    return validation_report(judged(folder))
 
 
 def show(report: Report) -> None:
@@ -91,72 +63,28 @@ def show(report: Report) -> None:
     text.show(report, console)
 
 
-def deliver(report: Report, form: str | None, output: Path) -> None:
-    """Write a report in the form that was asked for, else in that of the file's suffix."""
-    form = formats.chosen(form, output)
-    if form == "text" and str(output) == "-":
+def report_output(*, letter: bool = True, bare_forms: bool = True) -> Callable[[F], F]:
+    """-o/--output and --format of a command that writes a report."""
+    first = ("text", "json", "yaml")
+    others = [name for name in formats.names() if name not in first]
+    return shared.output(*first, *others, letter=letter, bare_forms=bare_forms)
+
+
+def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> None:
+    """Write a report; JSON and YAML are of the data instead, where there are any."""
+    if output.is_data:
+        output.show(data or report.data(), ())
+    elif output.form == "text" and str(output.path) == "-":
         show(report)
+    elif output.form == "png" and str(output.path) == "-" and sys.stdout.isatty():
+        raise UsageError("a terminal shows no PNG", hint="add -o FILE.png")
     else:
-        write(formats.render(report, form), output)
+        write_bytes(formats.content(report, output.form), output.path)
 
 
-def judged(folder: RunFolder) -> Run:
-    """What a validation's records say, judged anew unless it is still measured; UsageError when
-    they cannot be read.
-    """
-    from scaletest.report.run import read
-    from scaletest.runs.places import default_root
-    from scaletest.validation.folder import ValidationFolder
-
-    running = folder.in_use
-    found = read(ValidationFolder(folder), default_root(os.environ))
-    return replace(found, result=_shown(found.result)) if running else found
-
-
-def saturation(folder: RunFolder) -> SaturationRun:
-    """A saturation run, judged anew unless it is still measured."""
-    from scaletest.report.saturation.run import read
-    from scaletest.runs.places import default_root
-    from scaletest.saturation.folder import SaturationFolder
-
-    running = folder.in_use
-    found = read(SaturationFolder(folder), default_root(os.environ))
-    return replace(found, result=_shown(found.result)) if running else found
-
-
-def benchmarks(folder: RunFolder) -> BenchmarkRun:
-    """A run of benchmarks, judged anew unless it is still measured."""
-    from scaletest.benchmarks.folder import BenchmarkFolder
-    from scaletest.benchmarks.run_type import judge
-
-    running = folder.in_use
-    found = judge(BenchmarkFolder(folder))
-    return _shown(found) if running else found
-
-
-def lifecycle(path: Path, judge: Callable[[], LifecycleResult]) -> LifecycleResult:
-    """A lifecycle's result as it is shown: without a verdict while somebody submits or samples."""
-    from scaletest.lifecycle.folder import LifecycleFolder
-
-    # looked at first: who ends while we read has written more than we read
-    running = LifecycleFolder(path).files.in_use
-    result = judge()
-    return _shown(result) if running else result
-
-
-def _shown(found: J) -> J:
-    """The same without a verdict, since more is still coming."""
-    return replace(found, verdict=found.verdict.while_running())
-
-
-def side(folder: RunFolder) -> Side:
-    """The run as one side of a comparison."""
-    from scaletest.analysis.compare import Side
-    from scaletest.analysis.steps import summarise
-    from scaletest.validation.folder import ValidationFolder
-
-    stored = ValidationFolder(folder).load()
-    return Side(stored.plan, summarise(stored.plan, stored.measurements, stored.records))
+def known() -> list[RunFolder]:
+    """The runs of this user, the oldest first."""
+    return places.runs(places.default_root(os.environ))
 
 
 def _complete(
@@ -164,7 +92,7 @@ def _complete(
 ) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    from scaletest.runs.places import default_root, runs
-
-    names = [run.name for run in reversed(runs(default_root(os.environ)))]
-    return [CompletionItem(name) for name in [*names, "LAST"] if name.startswith(incomplete)]
+    names: list[str] = []
+    for run in reversed(known()):
+        names += filter(None, (run.labels.name, run.name))
+    return [CompletionItem(name) for name in [*names, LATEST] if name.startswith(incomplete)]

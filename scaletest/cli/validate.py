@@ -11,12 +11,12 @@ from pathlib import Path
 import click
 
 from scaletest.cli import options as shared
-from scaletest.cli import plans, sharing, validate_options
-from scaletest.cli.output import echo
-from scaletest.cli.validate_options import ValidateOptions
-from scaletest.model import Plan
+from scaletest.cli import stored, validate_options
+from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
+from scaletest.model.labels import Labels
 from scaletest.model.plan import MIRRORED, ORDERS
+from scaletest.validation.options import ValidationPlace
 
 # What workers run without a program.
 WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
@@ -44,10 +44,10 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
 )
 @click.option(
     "--seconds",
-    type=float,
-    default=1.0,
+    type=shared.DURATION,
+    default="1s",
     show_default=True,
-    metavar="S",
+    metavar="TIME",
     help="Run time of one request.",
 )
 @click.option(
@@ -63,9 +63,9 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
 )
 @click.option(
     "--max-step",
-    type=float,
+    type=shared.DURATION,
     default=0.0,
-    metavar="S",
+    metavar="TIME",
     help=(
         "Measure a step this long at most, its parts together. [default: 60 s, or 30 requests if"
         " they take longer]"
@@ -73,17 +73,17 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
 )
 @click.option(
     "--step-time",
-    type=float,
+    type=shared.DURATION,
     default=0.0,
-    metavar="S",
+    metavar="TIME",
     help="Measure every step this long, no shorter and no longer; half of it on each way.",
 )
 @click.option(
     "--warmup",
-    type=float,
+    type=shared.DURATION,
     default=None,
-    metavar="S",
-    help="Seconds at the start of each step that do not count. [default: found from the data]",
+    metavar="TIME",
+    help="Time at the start of each step that does not count. [default: found from the data]",
 )
 @click.option(
     "--order",
@@ -112,7 +112,11 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
     help="Seed of the order of repeated steps.",
 )
 @click.option(
-    "--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none."
+    "--time-limit",
+    type=shared.DURATION,
+    default=0.0,
+    metavar="TIME",
+    help="Limit of one request; 0: none.",
 )
 @click.option(
     "--tolerate-failures",
@@ -122,7 +126,7 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
     metavar="N",
     help="Failed requests that do not fail the run.",
 )
-@sharing.options
+@validate_options.device_options
 @click.option(
     "--no-causes",
     is_flag=True,
@@ -137,6 +141,7 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
     metavar="DIR",
     help="Where the run is kept. [default: a new folder below the user's data]",
 )
+@shared.labels
 @click.option(
     "--progress",
     type=click.Choice(["auto", "plain"]),
@@ -150,11 +155,20 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
 @click.option(
     "--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing."
 )
-@plans.options
-@shared.output
+@validate_options.plan_file_options
+@stored.report_output()
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
-@shared.typed(ValidateOptions)
-def command(options: ValidateOptions) -> int:
+@shared.grouped
+def command(
+    place: ValidationPlace,
+    run_dir: str,
+    labels: Labels,
+    progress: str,
+    resume: str,
+    dry_run: bool,
+    output: Output,
+    command: tuple[str, ...],
+) -> int:
     """Measure how throughput grows while the workers are doubled, and judge it.
 
     \b
@@ -170,24 +184,28 @@ def command(options: ValidateOptions) -> int:
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.cli import validate_run
 
-    where = options.deployment.deployment
-    has_place = options.local or options.redis_url or where or options.dry_run
-    if options.command and not has_place and _is_workload(options.command[0]):
+    where = place.deployment.deployment
+    has_place = place.local or place.redis_url or where or dry_run
+    if command and not has_place and _is_workload(command[0]):
         echo("the workers run on this machine, as with --local", err=True)
-        options = replace(options, local=True)
+        place = replace(place, local=True)
     elif not has_place:
-        raise UsageError("validate needs to know where to run", hint=_place_hint(options.command))
-    if options.resume:
-        return validate_run.resume(options)
-    count = _no_devices if where else sharing.devices
-    plan = plans.plan(click.get_current_context(), f"validate-{uuid.uuid4().hex[:8]}", count)
+        raise UsageError("validate needs to know where to run", hint=_place_hint(command))
+    is_plain = progress == "plain"
+    if resume:
+        return validate_run.resumed(resume, place, output, plain=is_plain)
+    plan = validate_options.plan(
+        click.get_current_context(),
+        f"validate-{uuid.uuid4().hex[:8]}",
+        (lambda plan: 0) if where else validate_options.count_devices,
+    )
+    place.deployment.refuse_local(plan)
     if where:
-        validate_options.refuse_local(plan)
-        _refuse_local_sampling(options)
-    if options.dry_run:
-        validate_run.show_plan(plan, options.output)
+        _refuse_local_sampling(place)
+    if dry_run:
+        validate_run.show_plan(plan, output)
         return 0
-    return validate_run.start(plan, options)
+    return validate_run.started(plan, place, run_dir, labels, output, plain=is_plain)
 
 
 def _is_workload(program: str) -> bool:
@@ -201,17 +219,13 @@ def _place_hint(command: Sequence[str]) -> str:
     return "add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine"
 
 
-def _no_devices(plan: Plan) -> int:
-    return 0
-
-
-def _refuse_local_sampling(options: ValidateOptions) -> None:
-    if options.no_causes:
+def _refuse_local_sampling(place: ValidationPlace) -> None:
+    if place.no_causes:
         raise UsageError(
             "--no-causes is for local workers",
             hint="set extraArguments: [--no-causes] in the values of the queue's workers",
         )
-    if options.device_metrics_url:
+    if place.device_metrics_url:
         raise UsageError(
             "--device-metrics-url is for local workers",
             hint="set deviceMetricsUrl in the values of the queue",

@@ -1,120 +1,282 @@
-"""Options of scaletest validate that say where a run takes place, here or on Kubernetes."""
+"""The options of scaletest validate, and where the settings of its plan come from.
+
+A setting comes from a flag, --set, the environment, a plan file, or its default, in this order. A
+plan file is YAML; its keys are the names of the options with underscores, and `command`,
+`thresholds` and `background`. A list given on the command line replaces the file's. The plan.json
+of a run is a plan file too.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
 
 import click
+from click.core import ParameterSource
 
+from scaletest.cli.options import DURATION, context, filled, group, namespace
+from scaletest.documents import reader
 from scaletest.model import Plan
+from scaletest.model import plan as schemas
 from scaletest.model.errors import UsageError
+from scaletest.model.json_schema import Schema, check, known
+from scaletest.model.plan import as_plan
+from scaletest.model.presets import POLICIES, PRESETS
+from workers.devices import DeviceChooser, DeviceOptions
 
-F = TypeVar("F", bound=Callable[..., object])
+# Where on Kubernetes a run takes place.
+deployment_options = group(
+    click.option(
+        "--deployment",
+        default="",
+        metavar="NAME",
+        help="Scale this Deployment of workers on Kubernetes.",
+    ),
+    namespace("Namespace of Deployment and client. [default: the current one]"),
+    context,
+    click.option(
+        "--client",
+        default="",
+        metavar="svc/NAME[:PORT]|URL",
+        help=(
+            "Steer this scaletest client, a Service through the API server's proxy, or a URL. "
+            "[default: submit from here, with --redis-url]"
+        ),
+    ),
+    click.option(
+        "--ready-timeout",
+        type=DURATION,
+        default="2m",
+        show_default=True,
+        metavar="TIME",
+        help="The longest time until the pods of a step are ready.",
+    ),
+    click.option(
+        "--pause-autoscalers",
+        is_flag=True,
+        help="Pause KEDA on the Deployment during the run, instead of refusing to run.",
+    ),
+)
 
-# They say where a run takes place, which its plan does not hold: a resumed run needs them again.
-NAMES = ("deployment", "namespace", "context", "client", "ready_timeout", "pause_autoscalers")
+
+def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, value.split(","))) if value else ()
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is no list of numbers such as 1,2,4", context, parameter
+        ) from None
+
+
+# Which devices local workers use, and how many share one.
+device_options = group(
+    click.option(
+        "--device-glob",
+        default="",
+        metavar="GLOB",
+        help=(
+            "Device files; worker N uses the N-th, counting round, unless --per-device is given."
+        ),
+    ),
+    click.option(
+        "--preset", type=click.Choice(["", *PRESETS]), default="", help="Devices of one vendor."
+    ),
+    click.option(
+        "--per-device",
+        default="",
+        callback=_numbers,
+        metavar="K[,K...]",
+        help=(
+            "K workers may share one device, each with a slot of it. Several numbers: compare"
+            " them, all devices full, and say which is best."
+        ),
+    ),
+    click.option(
+        "--device-policy",
+        type=click.Choice(POLICIES),
+        default="balanced",
+        show_default=True,
+        help=(
+            "With --per-device: the first device with a free slot, the least used, or the most"
+            " used."
+        ),
+    ),
+)
+
+
+def device_names(plan: Plan) -> list[str]:
+    """The devices that a plan's workers share; none where no slots are leased. Raises NoDevice."""
+    if not plan.per_device or not (plan.device_glob or plan.preset):
+        return []
+    chooser = DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset))
+    return [f"{device.vendor} {device.model}".strip() for device in chooser.devices()]
+
+
+def count_devices(plan: Plan) -> int:
+    """How many devices a plan's workers share; 0 where no slots are leased. Raises NoDevice."""
+    return len(device_names(plan))
+
+
+_HINT = "give a plan file; see: config schema plan-file"
 
 
 @dataclass(frozen=True, slots=True)
-class DeploymentOptions:
-    """Where on Kubernetes a run takes place; nowhere without a Deployment.
+class Setting:
+    """One setting, and where its value comes from."""
 
-    client: svc/NAME[:PORT] or a URL; "" submits from here. ready_timeout: in seconds.
-    """
-
-    deployment: str
-    namespace: str
-    context: str
-    client: str
-    ready_timeout: float
-    pause_autoscalers: bool
+    key: str
+    value: object
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)
-class ValidateOptions:
-    """Where a validation runs, and how it is shown. Its other options are settings of the plan,
-    which can also come from a file: `plans` reads them.
+class PlanFileOptions:
+    """Where settings come from beside their own options."""
+
+    file: str
+    sets: tuple[str, ...]
+
+
+plan_file_options = group(
+    click.option(
+        "-f",
+        "--file",
+        default="",
+        metavar="PLAN",
+        help="Take settings from a YAML file; -: from stdin.",
+    ),
+    click.option(
+        "--set",
+        "sets",
+        multiple=True,
+        envvar="SCALETEST_VALIDATE_SET",
+        metavar="KEY=VALUE",
+        help="Override one key of the plan file; may be repeated.",
+    ),
+    click.option(
+        "--threshold",
+        "thresholds",
+        multiple=True,
+        envvar="SCALETEST_VALIDATE_THRESHOLD",
+        metavar="EXPR",
+        help=(
+            "Further condition of a PASS, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'; may"
+            " be repeated."
+        ),
+    ),
+)
+
+
+def plan(context: click.Context, queue: str, count: Callable[[Plan], int] = lambda plan: 0) -> Plan:
+    """The plan that the command line, the environment and the plan file make together, on that
+    queue.
+
+    count: gives the number of devices that a plan's workers share, 0 where it does not matter.
     """
-
-    local: bool
-    redis_url: str | None
-    deployment: DeploymentOptions
-    no_causes: bool
-    device_metrics_url: str
-    run_dir: str
-    progress: str
-    resume: str
-    dry_run: bool
-    output: str
-    command: tuple[str, ...]
-
-
-def deployment_options(function: F) -> F:
-    """Add the options that say where on Kubernetes a run takes place."""
-    for option in (
-        click.option(
-            "--pause-autoscalers",
-            is_flag=True,
-            help="Pause KEDA on the Deployment during the run, instead of refusing to run.",
-        ),
-        click.option(
-            "--ready-timeout",
-            type=float,
-            default=120.0,
-            show_default=True,
-            metavar="S",
-            help="Most seconds until the pods of a step are ready.",
-        ),
-        click.option(
-            "--client",
-            default="",
-            metavar="svc/NAME[:PORT]|URL",
-            help=(
-                "Steer this scaletest client, a Service through the API server's proxy, or a URL. "
-                "[default: submit from here, with --redis-url]"
-            ),
-        ),
-        click.option(
-            "--context",
-            default="",
-            metavar="NAME",
-            help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
-        ),
-        click.option(
-            "-n",
-            "--namespace",
-            default="",
-            metavar="NAME",
-            help="Namespace of Deployment and client. [default: the current one]",
-        ),
-        click.option(
-            "--deployment",
-            default="",
-            metavar="NAME",
-            help="Scale this Deployment of workers on Kubernetes.",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def refuse_local(plan: Plan) -> None:
-    """UsageError for what only local workers can do."""
-    if plan.per_device:
+    by_key = {setting.key: setting for setting in settings(context)}
+    values = {key: setting.value for key, setting in by_key.items()}
+    wanted = as_plan(values, queue)
+    devices = count(wanted)
+    if not devices or not wanted.compares:
+        return replace(wanted, devices=devices)
+    most, limit = wanted.per_device[-1] * devices, by_key["limit"]
+    if limit.origin != "default" and wanted.limit < most:
         raise UsageError(
-            "--per-device is for local workers: the pods of a Deployment share devices as its"
-            " template says",
-            hint=(
-                "set extraArguments: [--per-device, K] in the queue's values, validate, and compare"
-                " the runs for every K with: scaletest compare"
-            ),
+            f"limit is {wanted.limit}, fewer than {wanted.per_device[-1]} workers on each of"
+            f" {devices} devices",
+            hint="leave it out: a run that compares numbers of workers fills all devices",
         )
-    if plan.background or plan.device_glob or plan.preset or plan.command:
+    return replace(wanted, limit=most, devices=devices)
+
+
+def settings(context: click.Context) -> list[Setting]:
+    """Every key of a plan file with its value; InvalidValue for one that is unknown or of the wrong
+    type.
+    """
+    schema = schemas.file()
+    named = filled(PlanFileOptions, context.params)
+    from_file = read(named.file, schema) if named.file else {}
+    from_sets = dict(parse_set(text, schema) for text in named.sets)
+    file_origin = "stdin" if named.file == "-" else f"file {named.file}"
+    rows = []
+    for key, property_schema in schema["properties"].items():
+        value, origin = property_schema["default"], "default"
+        if key in context.params:
+            value, origin = parameter(context, key)
+        if key in from_sets and origin != "flag":
+            value, origin = from_sets[key], "--set"
+        elif key in from_file and origin == "default":
+            value, origin = from_file[key], file_origin
+        rows.append(Setting(key, list(value) if isinstance(value, tuple) else value, origin))
+    return rows
+
+
+def parameter(context: click.Context, name: str) -> tuple[object, str]:
+    """The value of an option or argument and its origin: flag, environment VARIABLE or default."""
+    value, source = context.params[name], context.get_parameter_source(name)
+    if source is ParameterSource.ENVIRONMENT:
+        return value, f"environment {variable(context, name)}"
+    # an argument of no words counts as typed for some versions of click
+    return value, "flag" if source is ParameterSource.COMMANDLINE and value != () else "default"
+
+
+def variable(context: click.Context, name: str) -> str:
+    """The environment variable of an option."""
+    option = next(option for option in context.command.params if option.name == name)
+    if isinstance(option.envvar, str):
+        return option.envvar
+    return f"{context.auto_envvar_prefix}_{name.upper()}"
+
+
+def read(name: str, schema: Schema) -> dict[str, object]:
+    """The checked values of a plan file; - is standard input."""
+    label = "the plan on standard input" if name == "-" else name
+    document = reader.read_file(name, label, _HINT)
+    if document is None:
         raise UsageError(
-            "a command, --device-glob and background queues are for local workers",
-            hint=(
-                "the Deployment says what its workers run: set it there, in the values of the chart"
-            ),
+            f"{label} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file"
         )
+    if isinstance(document, dict) and "schema_version" in document:
+        document = schemas.as_file(document)
+    check(document, schema, label)
+    return dict(document)
+
+
+def parse_set(text: str, schema: Schema) -> tuple[str, object]:
+    """Key and checked value of one --set. Lists are words as in a shell, or YAML in brackets."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(
+            f"--set {text!r} has no value", hint="write --set KEY=VALUE, as in --set limit=8"
+        )
+    key = known(key.strip(), schema["properties"], "the plan")
+    key_schema = schema["properties"][key]
+    setting = _value(value.strip(), key_schema)
+    check(setting, key_schema, f"{key} of --set")
+    return key, setting
+
+
+def _value(text: str, schema: Schema) -> object:
+    """The text as a value of that schema; as it is when it cannot be read, for the check to say
+    so.
+    """
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if "null" in types and text in ("", "null"):
+        return None
+    try:
+        if "array" in types:
+            return _list(text, schema)
+        if "integer" in types:
+            return int(text)
+        return float(text) if "number" in types else text
+    except ValueError:
+        return text
+
+
+def _list(text: str, schema: Schema) -> object:
+    if text.startswith("["):
+        return reader.read(text, f"--set {text}", "write a YAML list, as in [1, 2]")
+    if schema["items"]["type"] == "integer":
+        return list(map(int, text.replace(",", " ").split()))
+    return shlex.split(text)

@@ -1,63 +1,39 @@
-"""scaletest worker: serve one queue, or run the workload once without Redis."""
+"""scaletest worker: serve one queue, take requests and run the workload.
+
+With --once it runs one request without Redis, and shows its result and where its time went.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
-import socket
 import sys
-import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
-from click.core import ParameterSource
 
-from scaletest.cli import logs
 from scaletest.cli import options as shared
-from scaletest.cli.output import echo
-from scaletest.cli.worker_once import once
-from scaletest.model import checks
+from scaletest.cli.output import Output, echo, is_verbose, show_messages
+from scaletest.model import Outcome
 from scaletest.model.errors import UsageError
-from scaletest.model.presets import PRESETS
+from scaletest.render.numbers import seconds
+from scaletest.report import activity as report
+from scaletest.system.devices.metrics import device_warnings
 from scaletest.system.visibility import visibility
-from workers.runtime import Settings
+from workers.runtime import Serving, Settings, SingleRun, run_once
+
+FAILED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommandOptions:
-    """The queue to serve, the workload that it runs, and how the worker behaves."""
+    """The workload, and how a queue is served with it, or that it runs once."""
 
-    queue: str
-    redis_url: str
-    burst: bool
+    settings: Settings
+    serving: Serving
     once: bool
-    form: str
-    name: str | None
-    time_limit: float
-    device_glob: str
-    preset: str | None
-    per_device: int
-    device_policy: str
-    device_wait: float | None
-    device_index: int | None
-    directory: str
-    null_input: bool
-    null_output: bool
-    ignore_arguments: bool
-    no_causes: bool
-    device_metrics_url: str
-    allow_commands: bool
-    node_env: str
-    pod_env: str
-    kill_grace: float
-    grace: float
-    heartbeat: float
-    max_attempts: int
-    allow_function: tuple[str, ...]
-    no_rq_commands: bool
-    log_messages: bool
-    arguments: tuple[str, ...]
+    output: Output
 
 
 @click.command(
@@ -77,33 +53,16 @@ class WorkerCommandOptions:
     is_flag=True,
     help="Run the workload once, without Redis, and say where its time went.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Form of what --once prints on standard output.",
-)
+@shared.output()
 @click.option("--name", help="Name of this worker. [default: host, process and a random part]")
-@click.option(
-    "--time-limit",
-    type=float,
-    default=0.0,
-    metavar="S",
-    help="Default limit of a request; 0: none.",
-)
+@shared.duration("--time-limit", default="0s", help="Default limit of a request; 0: none.")
 @click.option(
     "--device-glob",
     default="",
     metavar="GLOB",
     help="Pattern of device files, as in '/dev/dri/renderD*'.",
 )
-@click.option(
-    "--preset",
-    type=click.Choice(list(PRESETS)),
-    help="Devices, and their environment, of one vendor.",
-)
+@shared.preset("Devices, and their environment, of one vendor.")
 @click.option(
     "--per-device",
     type=int,
@@ -119,11 +78,8 @@ class WorkerCommandOptions:
     show_default=True,
     help="The first device with a free slot, the least used, or the most used.",
 )
-@click.option(
-    "--device-wait",
-    type=float,
-    metavar="S",
-    help="How long to wait for a free slot. [default: 4.5 heartbeats]",
+@shared.duration(
+    "--device-wait", help="How long to wait for a free slot. [default: 4.5 heartbeats]"
 )
 @click.option(
     "--device-index",
@@ -156,30 +112,9 @@ class WorkerCommandOptions:
 @click.option(
     "--pod-env", default="", metavar="NAME", help="Environment variable that holds the pod's name."
 )
-@click.option(
-    "--kill-grace",
-    type=float,
-    default=5.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds from TERM to KILL at the time limit.",
-)
-@click.option(
-    "--grace",
-    type=float,
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds to finish a request after SIGTERM.",
-)
-@click.option(
-    "--heartbeat",
-    type=float,
-    default=5.0,
-    show_default=True,
-    metavar="S",
-    help="Interval of heartbeats.",
-)
+@shared.duration("--kill-grace", default="5s", help="Time from TERM to KILL at the time limit.")
+@shared.duration("--grace", default="30s", help="Time to finish a request after SIGTERM.")
+@shared.duration("--heartbeat", default="5s", help="Interval of heartbeats.")
 @click.option(
     "--max-attempts",
     type=int,
@@ -200,8 +135,8 @@ class WorkerCommandOptions:
     help="Ignore commands of RQ's tools, for one connection to Redis less.",
 )
 @click.option("--log-messages", is_flag=True, help="Log every request and reply.")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
-@shared.typed(WorkerCommandOptions)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
+@shared.grouped
 def command(options: WorkerCommandOptions) -> int:
     """Take requests of one queue and run the workload: COMMAND with its arguments, transcode,
     torch, fakedev, or sleep.
@@ -216,77 +151,53 @@ def command(options: WorkerCommandOptions) -> int:
     FILENAME in any argument becomes the path of the device. A request's own arguments are added at
     the end. With --once what COMMAND writes goes to standard error.
     """
-    if options.log_messages:
-        logs.messages()
+    if options.serving.log_messages:
+        show_messages()
     if options.once:
-        return once(_settings(options), options.form)
-    context = click.get_current_context()
-    if context.get_parameter_source("form") is ParameterSource.COMMANDLINE:
+        return _once(options)
+    if shared.is_typed("form") or shared.is_typed("output"):
         raise UsageError(
-            "--format is for --once",
+            "--format and --output are for --once",
             hint="add --once; a worker that serves a queue prints no result",
         )
     return _serve(options)
 
 
-def _settings(options: WorkerCommandOptions) -> Settings:
-    return Settings(
-        command=options.arguments,
-        time_limit_s=options.time_limit,
-        device_glob=options.device_glob,
-        device_index=options.device_index,
-        preset=options.preset or "",
-        device_policy=options.device_policy,
-        per_device=options.per_device,
-        directory=options.directory,
-        null_input=options.null_input,
-        null_output=options.null_output,
-        ignore_arguments=options.ignore_arguments,
-        allow_commands=options.allow_commands,
-        kill_grace_s=options.kill_grace,
-        no_causes=options.no_causes,
-        device_metrics_url=options.device_metrics_url,
-        node_variable=options.node_env,
-        pod_variable=options.pod_env,
-    )
+def _once(options: WorkerCommandOptions) -> int:
+    """Run the workload once as a worker does; print the result. 0, or 5 when it failed."""
+    settings = options.settings
+    for line in device_warnings("" if settings.no_causes else settings.device_metrics_url):
+        echo(f"warning: {line}", err=True)
+    run = run_once(settings)
+    options.output.show(run.to_dict(), _lines(run))
+    return 0 if run.result.outcome is Outcome.SUCCEEDED else FAILED
+
+
+def _lines(run: SingleRun) -> Iterator[str]:
+    result = run.result
+    code = "" if result.exit_code is None else f", exit code {result.exit_code}"
+    yield f"{result.outcome.value.replace('_', ' ')} after {seconds(run.run_s)}{code}"
+    # a benchmark's framed result is for programs
+    figures = {name: value for name, value in result.figures.items() if name != "result"}
+    for name, value in {"error": result.error, "device": result.device, **figures}.items():
+        if name in figures or value:
+            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+            yield report.fact(name, shown)
+    if result.activity is None:
+        yield "where the time went is not known: nothing was sampled"
+    else:
+        yield from report.summary(result.activity, run.run_s, run.own_memory)
 
 
 def _serve(options: WorkerCommandOptions) -> int:
     # until the worker has its own handlers there is nothing to drain
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    name = options.name or f"{_safe(socket.gethostname())}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-    checks.worker_name(name)
-    interval_s = checks.seconds(options.heartbeat, "heartbeat", maximum=600.0, zero=False)
-    attempts = checks.count(options.max_attempts, "max attempts", minimum=1)
-    grace_s = checks.seconds(options.grace, "grace")
-    device_wait_s = options.device_wait
-    if device_wait_s is not None:
-        checks.seconds(device_wait_s, "device wait")
-    settings = _settings(options)
-    if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
+    if "KUBERNETES_SERVICE_HOST" in os.environ and not options.settings.no_causes:
         # `scaletest cluster check` reads it there
         echo(visibility().to_line(), err=True)
     # imports RQ and redis, which neither --help nor --once needs
-    from workers.serving import serve
+    from workers.worker import serve
 
-    serve(
-        options.queue,
-        options.redis_url,
-        name,
-        settings,
-        allow_functions=options.allow_function,
-        interval_s=interval_s,
-        max_attempts=attempts,
-        grace_s=grace_s,
-        device_wait_s=device_wait_s,
-        log_messages=options.log_messages,
-        rq_commands=not options.no_rq_commands,
-        burst=options.burst,
-        logging_level="INFO" if logs.is_verbose() else "WARNING",
-    )
+    serve(options.serving, options.settings, "INFO" if is_verbose() else "WARNING")
     return 0
-
-
-def _safe(host: str) -> str:
-    return re.sub(r"[^\w.-]", "-", host)[:60].lstrip("._-") or "worker"

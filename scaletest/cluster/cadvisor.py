@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import quote
 
-from scaletest.cluster.connection import Cluster
-from scaletest.cluster.raw import Raw
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.model.errors import ScaletestError
 
 CPU, MEMORY = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
@@ -84,10 +83,9 @@ class Cadvisor:
                 )
             except ScaletestError:
                 continue
-            if status != 200:
-                continue
+            text = body.decode("utf-8", "replace") if status == 200 else ""
             now = self._clock()
-            for pod, figures in parsed(body.decode("utf-8", "replace"), self._namespace).items():
+            for pod, figures in parsed(text, self._namespace).items():
                 at_s = now if figures.at_s is None else figures.at_s
                 usage[pod] = (self._rate(pod, at_s, figures.cpu_s), figures.memory)
         return usage

@@ -1,20 +1,23 @@
-"""Room on the nodes for more pods of a template: allocatable less requested resources.
+"""Room on the nodes for more pods of a template: allocatable less requested, devices, and quotas.
 
-It is an upper bound: the scheduler also applies affinity, spread, quotas and priorities. The part
-that computes is pure.
+It is an upper bound: the scheduler also applies affinity, spread, quotas and priorities. Functions
+that compute and that read objects are pure.
+
+Devices are those of device plugins, by node and product, and those of dynamic resource allocation.
+The headroom of a plan is how many of its pods fit on the nodes and into the quotas.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Any
-from urllib.parse import quote
+from typing import Any, NamedTuple
 
-from scaletest.cluster.connection import Cluster
-from scaletest.cluster.raw import Raw
+from scaletest.cluster import rights
+from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.objects import NODES, PODS, QUOTAS
 
 SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -49,49 +52,52 @@ def quantity(text: str | int) -> Decimal:
 
 def requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     """Requests of a pod: the sum of its containers, or its largest init container; and one pod."""
-    total: Counter[str] = Counter()
-    for container in spec.get("containers", []):
-        for name, amount in _container_requests(container).items():
-            total[name] += amount  # type: ignore[assignment]
-    largest = {name: Decimal(amount) for name, amount in total.items()}
+    largest = _sums(map(container_requests, spec.get("containers", [])))
     for container in spec.get("initContainers", []):
-        for name, amount in _container_requests(container).items():
+        for name, amount in container_requests(container).items():
             largest[name] = max(largest.get(name, Decimal(0)), amount)
     return {**largest, "pods": Decimal(1)}
 
 
 def limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     """Limits of a pod: the sum of its containers."""
-    total: Counter[str] = Counter()
-    for container in spec.get("containers", []):
-        for name, amount in ((container.get("resources") or {}).get("limits") or {}).items():
-            total[name] += quantity(amount)  # type: ignore[assignment]
-    return {name: Decimal(amount) for name, amount in total.items()}
+    resources = [container.get("resources") or {} for container in spec.get("containers", [])]
+    return _sums(_quantities(amounts.get("limits") or {}) for amounts in resources)
+
+
+def _sums(parts: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
+    total: dict[str, Decimal] = defaultdict(Decimal)
+    for part in parts:
+        for name, amount in part.items():
+            total[name] += amount
+    return total
+
+
+def _quantities(texts: Mapping[str, str | int]) -> dict[str, Decimal]:
+    return {name: quantity(text) for name, text in texts.items()}
 
 
 def room(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
     """Number of further pods of this spec that fit on the nodes."""
-    wanted = _wanted(spec)
-    fitting = 0
-    for node in nodes:
-        if _admits(spec, node):
-            counts = [
-                int(node.free.get(name, Decimal(0)) // amount) for name, amount in wanted.items()
-            ]
-            fitting += max(0, min(counts))
-    return fitting
+    return sum(min(_fitting(spec, node).values()) for node in nodes if _admits(spec, node))
 
 
 def scarcest(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
     """The resource that runs out first, "" when no node admits such a pod at all."""
-    admitting = [node for node in nodes if _admits(spec, node)]
-    if not admitting:
-        return ""
     fitting: Counter[str] = Counter()
-    for name, amount in _wanted(spec).items():
-        for node in admitting:
-            fitting[name] += max(0, int(node.free.get(name, Decimal(0)) // amount))
-    return min(fitting, key=lambda name: fitting[name])
+    for node in nodes:
+        if _admits(spec, node):
+            fitting.update(_fitting(spec, node))
+    return min(fitting, key=fitting.__getitem__, default="")
+
+
+def _fitting(spec: Mapping[str, Any], node: NodeCapacity) -> dict[str, int]:
+    """For how many further pods each resource that they request suffices on a node."""
+    return {
+        name: max(0, int(node.free.get(name, Decimal(0)) // amount))
+        for name, amount in requests(spec).items()
+        if amount
+    }
 
 
 def quota_room(
@@ -130,11 +136,7 @@ def _counted_by(
 
 def quotas(cluster: Cluster) -> list[dict[str, Any]]:
     """The quotas of the namespace. Needs the right to list resourcequotas."""
-    path = f"/api/v1/namespaces/{quote(cluster.namespace)}/resourcequotas"
-    objects: list[dict[str, Any]] = Raw(cluster).get(path, "list quotas", "list resourcequotas")[
-        "items"
-    ]
-    return objects
+    return Raw(cluster).objects(QUOTAS.path(cluster.namespace), QUOTAS.plural)
 
 
 def nodes(cluster: Cluster) -> list[NodeCapacity]:
@@ -143,25 +145,21 @@ def nodes(cluster: Cluster) -> list[NodeCapacity]:
     Needs the right to list nodes and the pods of all namespaces.
     """
     raw = Raw(cluster)
-    nodes = raw.get("/api/v1/nodes", "list nodes", "list nodes")["items"]
-    pods = raw.get("/api/v1/pods", "list all pods", "list pods of all namespaces")["items"]
-    used: dict[str, Counter[str]] = {}
+    nodes = raw.objects(NODES.path(""), NODES.plural)
+    pods = raw.get(PODS.path(""), "list all pods", "list pods of all namespaces")["items"]
+    used: dict[str, list[dict[str, Decimal]]] = defaultdict(list)
     for pod in pods:
         if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-            total = used.setdefault(pod["spec"].get("nodeName", ""), Counter())
-            for name, amount in requests(pod["spec"]).items():
-                total[name] += amount  # type: ignore[assignment]
-    return [_capacity(node, used.get(node["metadata"]["name"], Counter())) for node in nodes]
+            used[pod["spec"].get("nodeName", "")].append(requests(pod["spec"]))
+    return [_capacity(node, _sums(used[node["metadata"]["name"]])) for node in nodes]
 
 
-def _capacity(node: Mapping[str, Any], used: Mapping[str, Any]) -> NodeCapacity:
-    allocatable = {
-        name: quantity(text) for name, text in node["status"].get("allocatable", {}).items()
-    }
+def _capacity(node: Mapping[str, Any], used: Mapping[str, Decimal]) -> NodeCapacity:
+    allocatable = _quantities(node["status"].get("allocatable", {}))
     free = {name: amount - used.get(name, 0) for name, amount in allocatable.items()}
-    conditions = node["status"].get("conditions", [])
     ready = any(
-        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in node["status"].get("conditions", [])
     )
     spec = node.get("spec", {})
     return NodeCapacity(
@@ -174,22 +172,15 @@ def _capacity(node: Mapping[str, Any], used: Mapping[str, Any]) -> NodeCapacity:
     )
 
 
-def _wanted(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    return {name: amount for name, amount in requests(spec).items() if amount}
-
-
-def _container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
+def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
     """Requests of a container; as in Kubernetes, a limit without a request is also the request."""
     resources = container.get("resources") or {}
-    both = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: quantity(text) for name, text in both.items()}
+    return _quantities({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 
 
 def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
-    if not node.schedulable:
-        return False
     selector = spec.get("nodeSelector") or {}
-    if any(node.labels.get(key) != label for key, label in selector.items()):
+    if not node.schedulable or not selector.items() <= node.labels.items():
         return False
     tolerations = spec.get("tolerations") or []
     blocking = [taint for taint in node.taints if taint["effect"] in BLOCKING]
@@ -208,3 +199,186 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
     return toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get(
         "value", ""
     )
+
+
+# Labels with the product name of a node's devices, set by the vendors' feature discovery.
+PRODUCTS = (
+    "nvidia.com/gpu.product",
+    "gpu.intel.com/product",
+    "amd.com/gpu.product-name",
+    "gpu.intel.com/family",
+)
+PRODUCT_ATTRIBUTES = ("productName", "model", "product", "type")
+# Intel's GPU plugin offered shares of a GPU by these names until version 0.34 (August 2025).
+REMOVED = ("gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles")
+
+
+class Devices(NamedTuple):
+    """Devices of one resource on one node. usable: the node takes pods."""
+
+    node: str
+    product: str
+    resource: str
+    allocatable: int
+    free: int
+    usable: bool
+
+
+class Slice(NamedTuple):
+    """Devices of one product in a pool of dynamic resource allocation.
+
+    node: "" when they do not belong to a single node.
+    """
+
+    driver: str
+    pool: str
+    node: str
+    product: str
+    devices: int
+
+
+class DeviceClass(NamedTuple):
+    """A device class. resource: the extended resource that requests it too, "" without one."""
+
+    name: str
+    resource: str
+
+
+def on_nodes(nodes: Iterable[NodeCapacity]) -> list[Devices]:
+    """Devices of device plugins: resources with a vendor's name before the slash."""
+    devices = []
+    for node in nodes:
+        product = next((node.labels[name] for name in PRODUCTS if name in node.labels), "")
+        for name, count in sorted(node.allocatable.items()):
+            vendor, slash, _ = name.partition("/")
+            if slash and not vendor.endswith("kubernetes.io"):
+                devices.append(
+                    Devices(
+                        node.name,
+                        product,
+                        name,
+                        allocatable=int(count),
+                        free=max(0, int(node.free[name])),
+                        usable=node.schedulable,
+                    )
+                )
+    return devices
+
+
+def slices(cluster: Cluster, version: str) -> list[Slice]:
+    """Device counts of all resource slices. Needs the right to list resourceslices."""
+    return of_slices(_of_allocation(cluster, version, "resourceslices"))
+
+
+def _of_allocation(cluster: Cluster, version: str, plural: str) -> list[dict[str, Any]]:
+    return Raw(cluster).objects(f"/apis/resource.k8s.io/{version}/{plural}", plural)
+
+
+def of_slices(objects: Iterable[Mapping[str, Any]]) -> list[Slice]:
+    """Device counts of ResourceSlice objects.
+
+    An older generation of a pool is obsolete, so it does not count.
+    """
+    specs = [slice_object["spec"] for slice_object in objects]
+    newest: Counter[tuple[str, str]] = Counter()
+    for spec in specs:
+        newest[_pool(spec)] = max(newest[_pool(spec)], spec["pool"].get("generation", 0))
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for spec in specs:
+        if spec["pool"].get("generation", 0) == newest[_pool(spec)]:
+            counts.update(
+                (*_pool(spec), spec.get("nodeName", ""), _product(device))
+                for device in spec.get("devices") or ()
+            )
+    return [Slice(*place, count) for place, count in sorted(counts.items())]
+
+
+def _pool(spec: Mapping[str, Any]) -> tuple[str, str]:
+    return spec["driver"], spec["pool"]["name"]
+
+
+def classes(cluster: Cluster, version: str) -> list[DeviceClass]:
+    """All device classes. Needs the right to list deviceclasses."""
+    return [
+        DeviceClass(
+            device_class["metadata"]["name"], device_class["spec"].get("extendedResourceName", "")
+        )
+        for device_class in _of_allocation(cluster, version, "deviceclasses")
+    ]
+
+
+def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
+    """Warnings for a pod that requests resources which no device plugin offers any more.
+
+    name: of what the pod belongs to, for the text.
+    """
+    requested: set[str] = set()
+    for container in [*spec.get("initContainers", []), *spec.get("containers", [])]:
+        resources = container.get("resources") or {}
+        requested |= {*(resources.get("limits") or {}), *(resources.get("requests") or {})}
+    names = [resource for resource in REMOVED if resource in requested]
+    if not names:
+        return []
+    return [
+        f"{name} requests {', '.join(names)}, which Intel's GPU plugin no longer offers since 0.34"
+        " (August 2025): share the devices (-shared-dev-num of the plugin) and request"
+        " gpu.intel.com/xe or i915, or use a device class"
+    ]
+
+
+def _product(device: Mapping[str, Any]) -> str:
+    attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
+    short = {name.rpartition("/")[2]: attribute for name, attribute in attributes.items()}
+    return next(
+        (str(short[name].get("string", "")) for name in PRODUCT_ATTRIBUTES if name in short), ""
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """room: pods that fit in all, None when unknown. by: what limits it.
+
+    doubts: what could not be counted, and why.
+    """
+
+    room: int | None
+    by: str
+    doubts: tuple[str, ...]
+
+
+def headroom(
+    cluster: Cluster, spec: Mapping[str, Any], have: int = 0, who: str = "the plan"
+) -> Headroom:
+    """Headroom for pods of this spec. A limit that we have no right to read becomes a doubt.
+
+    have: pods that are placed already. who: name of the plan, for the text of doubts.
+    """
+    doubts = removed(who, spec)
+    if spec.get("resourceClaims"):
+        doubts.append(
+            "whether there are enough devices is unknown: only the scheduler can count resource"
+            " claims"
+        )
+    rooms: list[tuple[int, str]] = []
+    nodes = read_nodes(cluster)
+    if isinstance(nodes, str):
+        doubts.append(f"capacity is unknown: {nodes}")
+    else:
+        rooms.append((have + room(spec, nodes), "the nodes"))
+    lacking = rights.missing(cluster, rights.QUOTA)
+    if lacking:
+        doubts.append(f"quotas are unknown: we may not {lacking[0]}")
+    else:
+        quota = quota_room(spec, quotas(cluster))
+        if quota:
+            rooms.append((have + quota[0], quota[1]))
+    most, by = min(rooms, default=(None, ""))
+    return Headroom(most, by, tuple(doubts))
+
+
+def read_nodes(cluster: Cluster) -> Sequence[NodeCapacity] | str:
+    """The nodes, or why they are unknown."""
+    lacking = rights.missing(cluster, rights.CAPACITY)
+    if lacking:
+        return f"we may not {', '.join(map(str, lacking))}"
+    return nodes(cluster)

@@ -1,13 +1,24 @@
-"""Clients of the API server by kubeconfig or service account, and its refusals as errors."""
+"""Clients of the API server by kubeconfig or service account, and its refusals as errors.
+
+Plain API calls go with the client library's credentials, give unparsed JSON, and reach Services by
+the proxy. The client library would turn answers into its own generated classes; other API groups,
+watches of thousands of objects and proxied bodies are needed as they are.
+
+Discovery tells the server's version, its API groups, and whether the metrics APIs answer. Every
+authenticated user may call it; no Role is needed.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, Unreachable
@@ -17,6 +28,7 @@ TIMEOUT_S = 5.0
 LONGEST_OBEYED_S = 3600.0
 # Statuses of client errors that pass with time: timeout, conflict, too early, too many requests.
 _LATER = (408, 409, 425, 429)
+MERGE_PATCH, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -95,33 +107,8 @@ def connect(namespace: str = "", context: str = "") -> Cluster:
     return Cluster(kubernetes.client.ApiClient(settings), namespace or default or "default")
 
 
-@contextmanager
-def explained(action: str, right: str = "") -> Iterator[None]:
-    """Turn the client library's errors into ours.
-
-    action: as in "list pods", for the message. right: what a Role must allow for it, as in
-    "patch pods".
-    """
-    import urllib3.exceptions
-    from kubernetes.client.exceptions import ApiException
-
-    try:
-        yield
-    except ApiException as error:
-        status: Any = error.status
-        raise refusal(int(status or 0), str(error.reason), action, right) from error
-    except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise Busy(
-            f"cannot {action}: {cut(str(error), 200)}",
-            hint="is the API server of the kubeconfig reachable?",
-        ) from error
-
-
 def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Seconds until the API server takes the call again (Retry-After); 0 without.
-
-    Names are lower-case.
-    """
+    """Seconds until the API server takes the call again (Retry-After); 0 without."""
     after = headers.get("retry-after", "")
     return float(after) if after.isdigit() else 0.0
 
@@ -129,7 +116,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
 def refusal(
     status: int, reason: str, action: str, right: str = "", headers: Mapping[str, str] | None = None
 ) -> ScaletestError:
-    """The error for an HTTP status of the API server; action and right as in `explained`."""
+    """The error for an HTTP status of the API server; action and right as in `Raw.get`."""
     if status == 404:
         return Missing(f"cannot {action}: not found", hint="check its name and the namespace")
     if status in (401, 403):
@@ -154,3 +141,205 @@ def _namespace_of(config: Any, path: str | None, context: str) -> str:
     contexts, active = config.list_kube_config_contexts(path)
     chosen = next((known for known in contexts if known["name"] == context), active)
     return str(chosen["context"].get("namespace", "") if chosen else "")
+
+
+class Raw:
+    """A pool of connections to the API server of a cluster; any thread may use it.
+
+    sent: number of calls so far.
+    """
+
+    def __init__(self, cluster: Cluster, connections: int = 2) -> None:
+        import urllib3
+
+        self._settings: Any = cluster.client.configuration
+        self._urllib3 = urllib3
+        self._pool = urllib3.PoolManager(
+            num_pools=2,
+            maxsize=connections,
+            retries=False,
+            timeout=TIMEOUT_S,
+            ca_certs=self._settings.ssl_ca_cert or None,
+            cert_file=self._settings.cert_file or None,
+            key_file=self._settings.key_file or None,
+            cert_reqs=None if self._settings.verify_ssl else "CERT_NONE",
+        )
+        self._own_headers = dict(cluster.client.default_headers)
+        self._counting = threading.Lock()
+        self.sent = 0
+
+    def get(self, path: str, action: str, right: str = "", **query: str) -> dict[str, Any]:
+        """The answer's JSON. Raises Missing, Busy, Unreachable.
+
+        action: as in "list pods", for messages. right: what a Role must allow, when it differs.
+        """
+        status, body, headers = self.fetch(path, action, {}, **query)
+        if status != 200:
+            raise refusal(status, message(body), action, right, headers)
+        try:
+            document: dict[str, Any] = json.loads(body)
+        except ValueError as error:
+            raise Busy(f"cannot {action}: the answer is not JSON") from error
+        return document
+
+    def objects(self, path: str, plural: str, **query: str) -> list[dict[str, Any]]:
+        """The objects of a collection, which one page holds. Raises as `get`."""
+        return list(self.get(path, f"list {plural}", f"list {plural}", **query)["items"])
+
+    def write(self, method: str, path: str, body: Any, action: str, right: str) -> dict[str, Any]:
+        """The JSON that answers a document, or a list of changes (JSON patch).
+
+        Raises Conflict when the object exists, or was changed; and as `get`.
+        """
+        form = "application/json"
+        if method == "PATCH":
+            form = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+        status, answer, _ = self.send(
+            method,
+            path,
+            action,
+            {"Content-Type": form, "Accept": "application/json"},
+            json.dumps(body).encode(),
+        )
+        if status == 409:
+            raise Conflict(
+                f"cannot {action}: {message(answer)}",
+                hint="it was changed meanwhile; read it again",
+            )
+        if not 200 <= status < 300:
+            raise refusal(status, message(answer), action, right)
+        document: dict[str, Any] = json.loads(answer)
+        return document
+
+    def fetch(
+        self, path: str, action: str, headers: Mapping[str, str], **query: str
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """Status, body and headers, whatever the status is. Raises Busy without an answer."""
+        return self.send("GET", path, action, headers, query=query)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        action: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        timeout_s: float = TIMEOUT_S,
+        query: Mapping[str, str] | None = None,
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """Like `fetch`, with any method and body."""
+        try:
+            answer = self._request(method, path, headers, query or {}, body=body, timeout=timeout_s)
+        except (self._urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._no_answer(action, error) from error
+        return answer.status, answer.data, answer.headers
+
+    @contextmanager
+    def stream(
+        self, path: str, action: str, silence_s: float, **query: str
+    ) -> Iterator[tuple[int, Iterator[bytes], Mapping[str, str]]]:
+        """Status, the body in pieces as they arrive, and headers.
+
+        Raises Busy when nothing arrives for `silence_s`.
+        """
+        timeout = self._urllib3.Timeout(connect=TIMEOUT_S, read=silence_s)
+        answer = None
+        try:
+            answer = self._request("GET", path, {}, query, timeout=timeout, preload_content=False)
+            yield answer.status, answer.stream(65536, decode_content=True), answer.headers
+        except (self._urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._no_answer(action, error) from error
+        finally:
+            if answer is not None:
+                # a connection that was not read to its end cannot be used again
+                answer.close()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str],
+        **options: Any,
+    ) -> Any:
+        url = f"{self._settings.host}{path}" + (f"?{urlencode(query)}" if query else "")
+        headers = {**self._own_headers, **headers, **credentials(self._settings)}
+        with self._counting:
+            self.sent += 1
+        return self._pool.request(method, url, headers=headers, **options)
+
+    def _no_answer(self, action: str, error: Exception) -> Busy:
+        return Busy(
+            f"cannot {action}: {cut(str(error), 200)}",
+            hint="is the API server of the kubeconfig reachable?",
+        )
+
+
+def credentials(settings: Any) -> dict[str, str]:
+    """The headers with our credentials, by the client library's settings."""
+    return {
+        setting["key"]: setting["value"]
+        for setting in settings.auth_settings().values()
+        if setting.get("in") == "header" and setting.get("value")
+    }
+
+
+def service_path(namespace: str, name: str, port: str) -> str:
+    """Path under which the API server forwards requests to a Service."""
+    return f"/api/v1/namespaces/{quote(namespace)}/services/{quote(name)}:{quote(port)}/proxy"
+
+
+def message(body: bytes) -> str:
+    """The message of a Status object, else the beginning of the body."""
+    try:
+        return cut(str(json.loads(body)["message"]), 200)
+    except (ValueError, KeyError, TypeError):
+        return cut(body.decode("utf-8", "replace"), 200)
+
+
+KEDA = "keda.sh"
+ALLOCATION = "resource.k8s.io"
+METRICS = {
+    "metrics.k8s.io": "CPU and memory of pods (metrics-server)",
+    "custom.metrics.k8s.io": "an HPA of kind hpa-custom (prometheus-adapter)",
+    "external.metrics.k8s.io": (
+        "an HPA of kind hpa-external, and KEDA (KEDA or prometheus-adapter, one of them)"
+    ),
+}
+
+
+class MetricsApi(NamedTuple):
+    """An API group that another server than the API server serves.
+
+    state: available, silent (registered, but it does not answer) or absent. why: what needs it.
+    """
+
+    group: str
+    version: str
+    state: str
+    why: str
+
+
+def groups(cluster: Cluster) -> dict[str, str]:
+    """Preferred version of each API group that is served or registered."""
+    served = Raw(cluster).get("/apis", "list the API groups", "get /apis")["groups"]
+    return {str(group["name"]): str(group["preferredVersion"]["version"]) for group in served}
+
+
+def metrics(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:
+    """The three metrics APIs and their state; one that is registered may still not answer."""
+    raw = Raw(cluster)
+    apis = []
+    for group, why in METRICS.items():
+        state = "absent"
+        if group in served:
+            state = "available" if _answers(raw, f"/apis/{group}/{served[group]}") else "silent"
+        apis.append(MetricsApi(group, served.get(group, ""), state, why))
+    return apis
+
+
+def _answers(raw: Raw, path: str) -> bool:
+    try:
+        return "resources" in raw.get(path, f"read {path}", f"get {path}")
+    except ScaletestError:
+        return False

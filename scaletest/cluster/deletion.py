@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from scaletest.cluster.pod_annotations import Busy, Missing, Refused
+from scaletest.cluster.connection import Busy, Missing, Raw, Refused, connect
+from scaletest.cluster.objects import PODS
 
 logger = logging.getLogger("scaletest.cluster")
 
@@ -26,11 +27,26 @@ DEFAULT_PER_S = 10.0
 _POD_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-class Annotator(Protocol):
-    """The method of `PodAnnotations` that is used here."""
+class PodAnnotations:
+    """Writes annotations of pods in one namespace. Needs the right to patch pods there."""
+
+    def __init__(self, namespace: str = "", context: str = "") -> None:
+        cluster = connect(namespace, context)
+        self.namespace = cluster.namespace
+        self._raw = Raw(cluster)
 
     def annotate(self, name: str, annotations: dict[str, str]) -> None:
-        """Merge annotations into a pod's."""
+        """Merge annotations into a pod's.
+
+        Raises Missing, Refused, Busy, and Unreachable without the right.
+        """
+        self._raw.write(
+            "PATCH",
+            PODS.path(self.namespace, name),
+            {"metadata": {"annotations": annotations}},
+            f"patch pod {name} in namespace {self.namespace}",
+            "patch pods",
+        )
 
 
 class PodWorker(Protocol):
@@ -59,8 +75,9 @@ def costs(workers: Iterable[PodWorker]) -> dict[str, int]:
     by_pod: dict[str, int] = {}
     for worker in workers:
         if _POD_NAME.fullmatch(worker.pod):
-            own = cost(worker.started_s) if worker.busy else IDLE
-            by_pod[worker.pod] = max(by_pod.get(worker.pod, IDLE), own)
+            by_pod[worker.pod] = max(
+                by_pod.get(worker.pod, IDLE), cost(worker.started_s) if worker.busy else IDLE
+            )
     return by_pod
 
 
@@ -72,16 +89,16 @@ class DeletionCosts:
 
     def __init__(
         self,
-        pods: Annotator,
+        annotate: Callable[[str, dict[str, str]], None],
         per_s: float = DEFAULT_PER_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._pods = pods
+        """annotate: merges annotations into those of the pod of a name."""
+        self._annotate = annotate
         self._per_s = per_s
         self._clock = clock
         # a token bucket that holds the writes of one second, one at least
-        self._most = max(1.0, per_s)
-        self._allowed = self._most
+        self._most = self._allowed = max(1.0, per_s)
         self._at = clock()
         self._busy: dict[str, bool] = {}
         self._late: set[str] = set()
@@ -108,7 +125,7 @@ class DeletionCosts:
                 break
             self._allowed -= 1
             try:
-                self._pods.annotate(pod, {ANNOTATION: str(wanted[pod])})
+                self._annotate(pod, {ANNOTATION: str(wanted[pod])})
                 written += 1
             except Missing:
                 logger.debug("pod %s does not exist", pod)

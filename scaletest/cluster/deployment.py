@@ -1,4 +1,4 @@
-"""One Deployment: its number of pods, its autoscalers, and why it is not ready.
+"""One Deployment: its number of pods, their states, its autoscalers, and why it is not ready.
 
 Only the scale subresource is written, so nothing else of the Deployment can change; and the pause
 annotation of KEDA.
@@ -6,14 +6,90 @@ annotation of KEDA.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
-from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
-from scaletest.cluster.pod_state import PodState, first_failing, pod_state
-from scaletest.cluster.raw import Raw
+from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.objects import (
+    DEPLOYMENTS,
+    EVENTS,
+    HPAS,
+    PODS,
+    SCALED_OBJECTS,
+    Resource,
+    read_log,
+)
+from scaletest.model.checks import cut
+from scaletest.model.errors import ScaletestError
+
+
+@dataclass(frozen=True, slots=True)
+class PodState:
+    """A pod. reason: why it is not ready, "" when unknown. container: the one that is not ready."""
+
+    name: str
+    node: str
+    phase: str
+    ready: bool
+    going: bool
+    reason: str = ""
+    container: str = ""
+    restarts: int = 0
+
+    def __str__(self) -> str:
+        state = "ready" if self.ready else self.phase
+        if self.going:
+            state = "terminating"
+        why = f": {self.reason}" if self.reason and not self.ready else ""
+        again = f", {self.restarts} restarts" if self.restarts else ""
+        return f"pod {self.name} on {self.node or 'no node'} is {state}{why}{again}"
+
+
+def pod_state(pod: dict[str, Any]) -> PodState:
+    """Parse a Pod object."""
+    status, meta, spec = pod.get("status", {}), pod["metadata"], pod.get("spec", {})
+    conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
+    failing, reason = _first_failure(status)
+    scheduled = conditions.get("PodScheduled", {})
+    if not reason and scheduled.get("status") == "False":
+        reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
+    containers = spec.get("containers", [{}])
+    return PodState(
+        name=meta["name"],
+        node=spec.get("nodeName", ""),
+        phase=status.get("phase", "Unknown"),
+        ready=conditions.get("Ready", {}).get("status") == "True",
+        going="deletionTimestamp" in meta,
+        reason=cut(reason, 300),
+        container=failing or containers[0].get("name", ""),
+        restarts=sum(container.get("restartCount", 0) for container in _containers(status)),
+    )
+
+
+def first_failing(pods: Sequence[PodState]) -> PodState | None:
+    """The pod to explain first: one that restarts, else one that is not ready."""
+    waiting = [pod for pod in pods if not pod.ready and not pod.going]
+    return max(waiting, key=lambda pod: (pod.restarts > 0, bool(pod.reason)), default=None)
+
+
+def _containers(status: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+
+
+def _first_failure(status: dict[str, Any]) -> tuple[str, str]:
+    """The first container that waits or failed, and why."""
+    for container in _containers(status):
+        state = container.get("state", {})
+        waiting, ended = state.get("waiting"), state.get("terminated")
+        if waiting and waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
+            return container["name"], f"{waiting['reason']} {waiting.get('message', '')}".strip()
+        if ended and ended.get("exitCode"):
+            return container[
+                "name"
+            ], f"exit code {ended['exitCode']} {ended.get('message', '')}".strip()
+    return "", ""
+
 
 PAUSED = "autoscaling.keda.sh/paused"
 # Annotation of an autoscaler that we hold. A run that is killed cannot restore it, so the next run
@@ -43,10 +119,10 @@ def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
     Needs the right to list deployments.
     """
-    path = f"/apis/apps/v1/namespaces/{quote(cluster.namespace)}/deployments"
-    deployments = Raw(cluster).get(path, "list deployments", "list deployments")["items"]
+    path = DEPLOYMENTS.path(cluster.namespace)
     return {
-        deployment["metadata"]["name"]: deployment["spec"]["template"] for deployment in deployments
+        deployment["metadata"]["name"]: deployment["spec"]["template"]
+        for deployment in Raw(cluster).objects(path, DEPLOYMENTS.plural)
     }
 
 
@@ -54,15 +130,11 @@ class Deployment:
     """A Deployment of workers. keda: whether KEDA is installed."""
 
     def __init__(self, cluster: Cluster, name: str, *, keda: bool = True) -> None:
-        from kubernetes.client import AppsV1Api
-
         self.name, self.namespace = name, cluster.namespace
         self._keda = keda
-        self._client = cluster.client
-        self._api = AppsV1Api(cluster.client)
         self._raw = Raw(cluster)
         self._title = f"deployment {name} in namespace {cluster.namespace}"
-        self._path = f"/apis/apps/v1/namespaces/{quote(self.namespace)}/deployments/{quote(name)}"
+        self._path = DEPLOYMENTS.path(self.namespace, name)
         deployment = self._raw.get(self._path, f"read {self._title}", "get deployments")
         self.template: dict[str, Any] = deployment["spec"]["template"]
         self.annotations: dict[str, str] = deployment["metadata"].get("annotations", {})
@@ -78,58 +150,56 @@ class Deployment:
 
     def scale(self, replicas: int) -> None:
         """Set the desired number of pods."""
-        with explained(f"scale {self._title}", "patch deployments/scale"):
-            self._api.patch_namespaced_deployment_scale(
-                self.name,
-                self.namespace,
-                {"spec": {"replicas": replicas}},
-                _request_timeout=TIMEOUT_S,
-            )
+        self._raw.write(
+            "PATCH",
+            f"{self._path}/scale",
+            {"spec": {"replicas": replicas}},
+            f"scale {self._title}",
+            "patch deployments/scale",
+        )
 
     def pods(self) -> list[PodState]:
         """Its pods, terminating ones included, but not those of Jobs with the same labels."""
-        path = f"/api/v1/namespaces/{quote(self.namespace)}/pods"
         pods = self._raw.get(
-            path, f"list the pods of {self._title}", "list pods", labelSelector=self.selector
+            PODS.path(self.namespace),
+            f"list the pods of {self._title}",
+            "list pods",
+            labelSelector=self.selector,
         )
-        alive = [
-            pod
+        return [
+            pod_state(pod)
             for pod in pods["items"]
             if pod["status"].get("phase") not in ("Succeeded", "Failed")
         ]
-        return [pod_state(pod) for pod in alive]
 
     def scalers(self) -> list[Autoscaler]:
         """HPAs and ScaledObjects whose target is this Deployment."""
         scalers = self._hpas()
         if self._keda:
-            path = f"/apis/keda.sh/v1alpha1/namespaces/{quote(self.namespace)}/scaledobjects"
-            for scaled_object in self._targeting(path, "list ScaledObjects", "list scaledobjects"):
+            for scaled_object in self._targeting(SCALED_OBJECTS):
                 annotations = scaled_object["metadata"].get("annotations", {})
                 mark = annotations.get(HELD, "")
                 paused = annotations.get(PAUSED, "false") == "true" and not mark
-                name = scaled_object["metadata"]["name"]
-                scalers.append(Autoscaler("ScaledObject", name, paused=paused, held=mark))
+                scalers.append(
+                    Autoscaler(
+                        SCALED_OBJECTS.kind,
+                        scaled_object["metadata"]["name"],
+                        paused=paused,
+                        held=mark,
+                    )
+                )
         return scalers
 
     def pause(self, scaled_object: str, paused: bool) -> None:
         """Set or remove KEDA's pause annotation, and ours with it."""
-        from kubernetes.client import CustomObjectsApi
-
         mark = "true" if paused else None
-        body = {"metadata": {"annotations": {PAUSED: mark, HELD: mark}}}
-        with explained(
-            f"{'pause' if paused else 'resume'} ScaledObject {scaled_object}", "patch scaledobjects"
-        ):
-            CustomObjectsApi(self._client).patch_namespaced_custom_object(
-                "keda.sh",
-                "v1alpha1",
-                self.namespace,
-                "scaledobjects",
-                scaled_object,
-                body,
-                _request_timeout=TIMEOUT_S,
-            )
+        self._raw.write(
+            "PATCH",
+            SCALED_OBJECTS.path(self.namespace, scaled_object),
+            {"metadata": {"annotations": {PAUSED: mark, HELD: mark}}},
+            f"{'pause' if paused else 'resume'} ScaledObject {scaled_object}",
+            "patch scaledobjects",
+        )
 
     def released(self, scaled_object: str) -> bool:
         """Whether KEDA has deleted the HPA of this ScaledObject, as it does after a pause."""
@@ -139,17 +209,19 @@ class Deployment:
         """Log lines of the last seconds by pod; pods whose log cannot be read are left out."""
         lines = {}
         for pod in self.pods():
-            path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(pod.name)}/log"
-            query = {"sinceSeconds": str(max(1, round(since_s))), "limitBytes": str(MOST_LOG_BYTES)}
-            status, body, _ = self._raw.fetch(path, f"read the log of {pod.name}", {}, **query)
+            status, text = read_log(
+                self._raw,
+                self.namespace,
+                pod.name,
+                sinceSeconds=str(max(1, round(since_s))),
+                limitBytes=str(MOST_LOG_BYTES),
+            )
             if status == 200:
-                lines[pod.name] = body.decode("utf-8", "replace").splitlines()
+                lines[pod.name] = text.splitlines()
         return lines
 
     def trouble(self) -> str:
         """States of the pods; of the first failing one also events and the end of its log."""
-        from scaletest.model.errors import ScaletestError
-
         pods = self.pods()
         lines = [str(pod) for pod in pods] or ["there is no pod"]
         failing = first_failing(pods)
@@ -163,46 +235,39 @@ class Deployment:
 
     def _hpas(self) -> list[Autoscaler]:
         hpas = []
-        path = f"/apis/autoscaling/v2/namespaces/{quote(self.namespace)}/horizontalpodautoscalers"
-        for hpa in self._targeting(path, "list autoscalers", "list horizontalpodautoscalers"):
-            owners = hpa["metadata"].get("ownerReferences", [])
-            owner = next(
-                (reference["name"] for reference in owners if reference["kind"] == "ScaledObject"),
-                "",
+        for hpa in self._targeting(HPAS):
+            meta = hpa["metadata"]
+            owners = (
+                reference["name"]
+                for reference in meta.get("ownerReferences", [])
+                if reference["kind"] == "ScaledObject"
             )
-            mark = hpa["metadata"].get("annotations", {}).get(HELD, "")
-            hpas.append(
-                Autoscaler("HorizontalPodAutoscaler", hpa["metadata"]["name"], owner, held=mark)
-            )
+            mark = meta.get("annotations", {}).get(HELD, "")
+            hpas.append(Autoscaler(HPAS.kind, meta["name"], next(owners, ""), held=mark))
         return hpas
 
     def _events(self, failing: PodState) -> list[str]:
-        path = f"/api/v1/namespaces/{quote(self.namespace)}/events"
-        events = self._raw.get(
-            path,
-            "list events",
-            "list events",
+        events = self._raw.objects(
+            EVENTS.path(self.namespace),
+            EVENTS.plural,
             fieldSelector=f"involvedObject.name={failing.name}",
             limit="20",
         )
-        return [
-            f"event {event.get('reason')}: {event.get('message', '')}" for event in events["items"]
-        ][-5:]
+        return [f"event {event.get('reason')}: {event.get('message', '')}" for event in events][-5:]
 
     def _log(self, failing: PodState) -> list[str]:
-        path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(failing.name)}/log"
         query = {"tailLines": str(LOG_LINES), "container": failing.container}
         if failing.restarts:
             query["previous"] = "true"
-        status, body, _ = self._raw.fetch(path, f"read the log of {failing.name}", {}, **query)
+        status, text = read_log(self._raw, self.namespace, failing.name, **query)
         if status == 403:
             return ["(no log: we may not get pods/log)"]
         if status != 200:
             return [f"(no log: {status})"]
-        return [f"log {line}" for line in body.decode("utf-8", "replace").splitlines()]
+        return [f"log {line}" for line in text.splitlines()]
 
-    def _targeting(self, path: str, action: str, right: str) -> Iterator[dict[str, Any]]:
-        for scaler in self._raw.get(path, action, right)["items"]:
+    def _targeting(self, resource: Resource) -> Iterator[dict[str, Any]]:
+        for scaler in self._raw.objects(resource.path(self.namespace), resource.plural):
             target = scaler["spec"].get("scaleTargetRef", {})
             if target.get("kind", "Deployment") == "Deployment" and target.get("name") == self.name:
                 yield scaler

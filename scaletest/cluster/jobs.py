@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from typing import Any
-from urllib.parse import quote
 
-from scaletest.cluster.connection import TIMEOUT_S, Busy, Cluster, Missing, explained
-from scaletest.cluster.raw import Raw
+from scaletest.cluster.connection import Busy, Cluster, Missing, Raw
+from scaletest.cluster.objects import JOBS, SECRETS, Documents
 from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
@@ -29,40 +28,40 @@ class AgentJob:
         redis_url: str,
         cpu: str = "1",
     ) -> None:
-        from kubernetes.client import BatchV1Api, CoreV1Api
-
         self.name = f"scaletest-agents-{rendezvous}"
-        self._rendezvous, self._image, self._agents, self._url = (
-            rendezvous,
-            image,
-            agents,
-            redis_url,
-        )
-        self._cpu = cpu
+        self._rendezvous, self._agents, self._url = rendezvous, agents, redis_url
+        self._image, self._cpu = image, cpu
         self._namespace = cluster.namespace
-        self._batch: Any = BatchV1Api(cluster.client)
-        self._core: Any = CoreV1Api(cluster.client)
         self._raw = Raw(cluster)
+        self._documents = Documents(cluster)
 
     def create(self) -> None:
         """Create the Job and its Secret, which it owns, so both are deleted together."""
-        with explained(f"create job {self.name}", "create jobs"):
-            job = self._batch.create_namespaced_job(
-                self._namespace, self.manifest(), _request_timeout=TIMEOUT_S
-            )
+        job = self._raw.write(
+            "POST",
+            JOBS.path(self._namespace),
+            self.manifest(),
+            f"create job {self.name}",
+            "create jobs",
+        )
         owner = {
             "apiVersion": "batch/v1",
             "kind": "Job",
             "name": self.name,
-            "uid": job.metadata.uid,
+            "uid": job["metadata"]["uid"],
         }
         # the pods cannot start before the Secret exists, so the order does no harm
         secret = {
             "metadata": {"name": self.name, "ownerReferences": [owner]},
             "stringData": {"url": self._url},
         }
-        with explained(f"create secret {self.name}", "create secrets"):
-            self._core.create_namespaced_secret(self._namespace, secret, _request_timeout=TIMEOUT_S)
+        self._raw.write(
+            "POST",
+            SECRETS.path(self._namespace),
+            secret,
+            f"create secret {self.name}",
+            "create secrets",
+        )
 
     def manifest(self) -> dict[str, Any]:
         """The Job: a pod for each agent, without retries and API rights, spread over nodes."""
@@ -115,9 +114,10 @@ class AgentJob:
 
     def check(self) -> None:
         """Raises AgentLost when a pod has ended or the Job was deleted before the run ended."""
-        path = f"/apis/batch/v1/namespaces/{quote(self._namespace)}/jobs/{quote(self.name)}"
         try:
-            status = self._raw.get(path, f"read job {self.name}", "get jobs").get("status", {})
+            status = self._raw.get(
+                JOBS.path(self._namespace, self.name), f"read job {self.name}", "get jobs"
+            ).get("status", {})
         except Missing as error:
             raise AgentLost(
                 f"job {self.name}, whose pods are the agents, was deleted", hint="run it again"
@@ -134,15 +134,8 @@ class AgentJob:
 
     def delete(self) -> None:
         """Delete both; it is no error if they do not exist."""
-        for delete, kind in (
-            (self._batch.delete_namespaced_job, "job"),
-            (self._core.delete_namespaced_secret, "secret"),
-        ):
-            options: dict[str, Any] = {"propagation_policy": "Background"} if kind == "job" else {}
+        for resource in (JOBS, SECRETS):
             try:
-                with explained(f"delete {kind} {self.name}", f"delete {kind}s"):
-                    delete(self.name, self._namespace, _request_timeout=TIMEOUT_S, **options)
-            except Missing:
-                pass
+                self._documents.delete(resource, self._namespace, self.name)
             except ScaletestError as error:
-                logger.error("delete %s %s yourself: %s", kind, self.name, error)
+                logger.error("delete %s %s yourself: %s", resource.kind.lower(), self.name, error)

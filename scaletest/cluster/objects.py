@@ -1,8 +1,13 @@
-"""Objects of any kind: look up their resource, apply server-side and delete, with many in flight.
+"""Objects of any kind: look up their resource, apply and delete many, and read single ones.
 
-A call that the API server defers (429, Retry-After) is sent again after the time that it sets, and
-all threads that share an `Objects` wait so long. Applying is idempotent: a call without an answer
-is repeated.
+Many are applied server-side and deleted, with many calls in flight. A call that the API server
+defers (429, Retry-After) is sent again after the time that it sets, and all threads that share an
+`Objects` wait so long. Applying is idempotent: a call without an answer is repeated.
+
+`Documents` reads, creates, changes and deletes single objects, and reads logs of pods. It tries
+nothing again, since its callers repeat their pass every second. It needs the rights get, list,
+create, patch and delete on the resources in question, get pods/log for logs, and create
+localsubjectaccessreviews for `may`.
 """
 
 from __future__ import annotations
@@ -20,12 +25,16 @@ from urllib.parse import quote
 from scaletest.cluster.connection import (
     LONGEST_OBEYED_S,
     Busy,
+    Cluster,
+    Conflict,
     Missing,
+    Raw,
     Refused,
+    message,
     refusal,
     retry_after_s,
 )
-from scaletest.cluster.raw import Raw, message
+from scaletest.cluster.rights import Right
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
 
@@ -49,6 +58,12 @@ class Resource:
         """Path of the collection in a namespace ("": in all), or of one object."""
         within = f"/namespaces/{quote(namespace)}" if self.namespaced and namespace else ""
         return f"{self.api}{within}/{self.plural}" + (f"/{quote(name)}" if name else "")
+
+
+def selectors(labels: str, fields: str) -> dict[str, str]:
+    """The query of a list that has these labels and fields, "" for any."""
+    both = {"labelSelector": labels, "fieldSelector": fields}
+    return {name: text for name, text in both.items() if text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +125,7 @@ class Objects:
         status, body, _ = self._raw.fetch(api, f"look up {kind}", {})
         if status not in (200, 404):
             raise refusal(status, message(body), f"look up {kind} of {api_version}")
-        resources = json.loads(body)["resources"] if status == 200 else []
-        for resource in resources:
+        for resource in json.loads(body)["resources"] if status == 200 else ():
             # a name with a slash is a subresource
             if resource["kind"] == kind and "/" not in resource["name"]:
                 return Resource(kind, api, resource["name"], bool(resource["namespaced"]))
@@ -122,8 +136,9 @@ class Objects:
 
     def apply(self, body: Mapping[str, Any], namespace: str) -> Applied:
         """Create the object, or change it if it differs. Never raises for the server's answer."""
-        resource = self.resource(body["apiVersion"], body["kind"])
-        path = resource.path(namespace, body["metadata"]["name"])
+        path = self.resource(body["apiVersion"], body["kind"]).path(
+            namespace, body["metadata"]["name"]
+        )
         encoded = json.dumps(body).encode()
         began_s = self._clock()
         tries = throttled = 0
@@ -145,13 +160,12 @@ class Objects:
     def _try(self, path: str, encoded: bytes, tries: int) -> tuple[int, str, float, float]:
         """Status, reason, our own pause before the next try, and the server's (0 without)."""
         pause_s = min(LONGEST_PAUSE_S, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
-        headers = {"Content-Type": "application/apply-patch+yaml"}
         try:
             status, body, answered = self._raw.send(
                 "PATCH",
                 path,
                 "apply",
-                headers,
+                {"Content-Type": "application/apply-patch+yaml"},
                 encoded,
                 APPLY_TIMEOUT_S,
                 {"fieldManager": self._manager},
@@ -176,19 +190,13 @@ class Objects:
 
     def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]:
         """The object. Raises Missing, Busy, Unreachable."""
-        answer: dict[str, Any] = self._raw.get(
-            resource.path(namespace, name), f"read {resource.kind} {name}", "get"
-        )
-        return answer
+        return self._raw.get(resource.path(namespace, name), f"read {resource.kind} {name}", "get")
 
     def names(self, resource: Resource, namespace: str, selector: str) -> list[str]:
         """Names of all objects with these labels that are not being deleted, listed in pages."""
         names: list[str] = []
-        token = ""
+        query = {"labelSelector": selector, "limit": "500"}
         while True:
-            query = {"labelSelector": selector, "limit": "500"}
-            if token:
-                query["continue"] = token
             page = self._raw.get(
                 resource.path(namespace),
                 f"list {resource.plural}",
@@ -197,8 +205,8 @@ class Objects:
             )
             metas = [listed["metadata"] for listed in page["items"]]
             names += [meta["name"] for meta in metas if "deletionTimestamp" not in meta]
-            token = page["metadata"].get("continue", "")
-            if not token:
+            query["continue"] = page["metadata"].get("continue", "")
+            if not query["continue"]:
                 return names
 
     def delete(self, resource: Resource, namespace: str, names: Sequence[str]) -> None:
@@ -208,19 +216,23 @@ class Objects:
         objects. Raises Refused, Unreachable.
         """
         with ThreadPoolExecutor(DELETES_AT_ONCE) as pool:
-            for _ in pool.map(
-                lambda name: self._delete(resource, resource.path(namespace, name)), names
-            ):
-                pass
+            # the list meets what a thread raised
+            list(
+                pool.map(lambda name: self._delete(resource, resource.path(namespace, name)), names)
+            )
 
     def _delete(self, resource: Resource, path: str) -> None:
         action = f"delete {resource.plural}"
         for tries in range(1, DELETE_TRIES + 1):
             self._wait_turn()
             try:
-                query = {"propagationPolicy": "Background"}
                 status, body, answered = self._raw.send(
-                    "DELETE", path, action, {}, timeout_s=DELETE_TIMEOUT_S, query=query
+                    "DELETE",
+                    path,
+                    action,
+                    {},
+                    timeout_s=DELETE_TIMEOUT_S,
+                    query={"propagationPolicy": "Background"},
                 )
                 if status in (200, 202, 404):
                     return
@@ -250,3 +262,149 @@ class Objects:
             raise
         except ScaletestError:
             return
+
+
+__all__ = ["Busy", "Conflict", "Documents", "Missing", "Resource"]
+
+CONNECTIONS = 16
+# The end of a log that is read: larger than any framed result.
+LOG_BYTES = 4 * 1024 * 1024
+Document = dict[str, Any]
+
+CONFIG_MAPS = Resource("ConfigMap", "/api/v1", "configmaps", True)
+PODS = Resource("Pod", "/api/v1", "pods", True)
+SECRETS = Resource("Secret", "/api/v1", "secrets", True)
+SERVICES = Resource("Service", "/api/v1", "services", True)
+CLAIMS = Resource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims", True)
+NODES = Resource("Node", "/api/v1", "nodes", False)
+QUOTAS = Resource("ResourceQuota", "/api/v1", "resourcequotas", True)
+DEPLOYMENTS = Resource("Deployment", "/apis/apps/v1", "deployments", True)
+JOBS = Resource("Job", "/apis/batch/v1", "jobs", True)
+HPAS = Resource("HorizontalPodAutoscaler", "/apis/autoscaling/v2", "horizontalpodautoscalers", True)
+ENDPOINT_SLICES = Resource("EndpointSlice", "/apis/discovery.k8s.io/v1", "endpointslices", True)
+SCALED_OBJECTS = Resource("ScaledObject", "/apis/keda.sh/v1alpha1", "scaledobjects", True)
+EVENTS = Resource("Event", "/api/v1", "events", True)
+ACCOUNTS = Resource("ServiceAccount", "/api/v1", "serviceaccounts", True)
+REVIEWS = Resource(
+    "LocalSubjectAccessReview", "/apis/authorization.k8s.io/v1", "localsubjectaccessreviews", True
+)
+LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
+
+
+def read_log(raw: Raw, namespace: str, pod: str, **query: str) -> tuple[int, str]:
+    """The HTTP status and the text of a pod's log. Raises Busy without an answer."""
+    path = f"{PODS.path(namespace, pod)}/log"
+    status, body, _ = raw.fetch(path, f"read the log of {pod}", {}, **query)
+    return status, body.decode("utf-8", "replace")
+
+
+class Documents:
+    """Objects of one cluster. Several threads may use it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._raw = Raw(cluster, CONNECTIONS)
+
+    def find(self, resource: Resource, namespace: str, name: str) -> Document | None:
+        """The object, or None if it does not exist."""
+        try:
+            return self._raw.get(
+                resource.path(namespace, name), f"read {name}", f"get {resource.plural}"
+            )
+        except Missing:
+            return None
+
+    def list(
+        self, resource: Resource, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> list[Document]:
+        """All objects with these labels and fields, in a namespace ("": in all)."""
+        return self._raw.objects(
+            resource.path(namespace), resource.plural, **selectors(labels, fields)
+        )
+
+    def create(self, resource: Resource, namespace: str, body: Document) -> Document | None:
+        """The object as created; None if one with that name exists."""
+        try:
+            return self._raw.write(
+                "POST",
+                resource.path(namespace),
+                body,
+                f"create {resource.plural} {body['metadata']['name']}",
+                f"create {resource.plural}",
+            )
+        except Conflict:
+            return None
+
+    def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        body: Document | Sequence[Document],
+        subresource: str = "",
+    ) -> Document:
+        """Merge a document into the object, or into its subresource (status); or change it as a
+        JSON patch says.
+
+        Raises Missing and Conflict.
+        """
+        suffix = f"/{subresource}" if subresource else ""
+        return self._raw.write(
+            "PATCH",
+            resource.path(namespace, name) + suffix,
+            body,
+            f"change {resource.kind} {name}",
+            f"patch {resource.plural}{suffix}",
+        )
+
+    def delete(self, resource: Resource, namespace: str, name: str, uid: str = "") -> None:
+        """Delete the object, and what it owns in the background; with a uid only that very object.
+
+        An object that does not exist is no error.
+        """
+        only = {"preconditions": {"uid": uid}} if uid else {}
+        try:
+            self._raw.write(
+                "DELETE",
+                resource.path(namespace, name),
+                {"propagationPolicy": "Background", **only},
+                f"delete {resource.kind} {name}",
+                f"delete {resource.plural}",
+            )
+        except (Missing, Conflict) as error:
+            if isinstance(error, Conflict) and not uid:
+                raise
+
+    def may(self, namespace: str, home: str, account: str, right: Right) -> bool:
+        """Whether a service account of the namespace `home` has a right in a namespace."""
+        spec = {
+            "user": f"system:serviceaccount:{home}:{account}",
+            "groups": [
+                "system:serviceaccounts",
+                f"system:serviceaccounts:{home}",
+                "system:authenticated",
+            ],
+            "resourceAttributes": right.attributes(namespace),
+        }
+        answer = self._raw.write(
+            "POST",
+            REVIEWS.path(namespace),
+            {"spec": spec},
+            f"check the rights of {account}",
+            f"create {REVIEWS.plural}",
+        )
+        return bool(answer["status"].get("allowed"))
+
+    def version(self) -> str:
+        """Version of the API server, as in v1.37.1; every authenticated user may read it."""
+        return str(self._raw.get("/version", "read the version", "get /version")["gitVersion"])
+
+    def log(self, namespace: str, pod: str) -> str | None:
+        """The end of a pod's log; None without a log, as before its start."""
+        status, text = read_log(
+            self._raw, namespace, pod, tailLines="2000", limitBytes=str(LOG_BYTES)
+        )
+        if status in (400, 404):
+            return None
+        if status != 200:
+            raise refusal(status, text[:200], f"read the log of {pod}", "get pods/log")
+        return text

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.model.errors import Unreachable
 
 
@@ -21,6 +21,17 @@ class Right(NamedTuple):
         name = f"{self.resource}.{self.group}" if self.group else self.resource
         scope = " in all namespaces" if self.everywhere else ""
         return f"{self.verb} {name}{scope}"
+
+    def attributes(self, namespace: str) -> dict[str, str]:
+        """What the API server is asked about it."""
+        resource, _, subresource = self.resource.partition("/")
+        return {
+            "verb": self.verb,
+            "group": self.group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": namespace,
+        }
 
 
 # Required for a validation.
@@ -75,26 +86,17 @@ def refusal(lacking: list[Right], namespace: str) -> Unreachable:
 
 def missing(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
     """Rights of `wanted` that the API server does not grant us."""
-    from kubernetes.client import AuthorizationV1Api
-
-    api: Any = AuthorizationV1Api(cluster.client)  # takes plain dictionaries too
+    raw = Raw(cluster)
     lacking = []
     for right in wanted:
-        resource, _, subresource = right.resource.partition("/")
-        attributes = {
-            "verb": right.verb,
-            "group": right.group,
-            "resource": resource,
-            "subresource": subresource,
-            "namespace": "" if right.everywhere else cluster.namespace,
-        }
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        with explained("check our rights", "create selfsubjectaccessreviews"):
-            answer = api.create_self_subject_access_review(body, _request_timeout=TIMEOUT_S)
-        if not answer.status.allowed:
+        attributes = right.attributes("" if right.everywhere else cluster.namespace)
+        answer = raw.write(
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {"spec": {"resourceAttributes": attributes}},
+            "check our rights",
+            "create selfsubjectaccessreviews",
+        )
+        if not answer["status"].get("allowed"):
             lacking.append(right)
     return lacking

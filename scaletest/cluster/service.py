@@ -1,26 +1,80 @@
-"""A Service: its address, ready endpoints, Deployment, and the autoscalers of that.
-
-An HPA cannot be paused, but it can be held: while its minimum and maximum are the current number of
-replicas it changes nothing. The original limits are in an annotation meanwhile, so that a later run
-can restore them if this one is killed. KEDA's own HPA is held by the pause annotation of its
-ScaledObject.
-"""
+"""A Service: its address, ready endpoints, HTTP API, Deployment, and the autoscalers of that."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
-from scaletest.cluster import discovery
-from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
-from scaletest.cluster.deployment import HELD, Autoscaler, Deployment
-from scaletest.cluster.raw import Raw, service_path
-from scaletest.model.errors import InvalidValue, ScaletestError, UsageError, WaitTimeout
+from scaletest.cluster import connection
+from scaletest.cluster.connection import (
+    TIMEOUT_S,
+    Cluster,
+    Missing,
+    Raw,
+    credentials,
+    service_path,
+)
+from scaletest.cluster.deployment import HELD, Autoscaler, Deployment, templates
+from scaletest.cluster.objects import ENDPOINT_SLICES, HPAS, SERVICES
+from scaletest.model.checks import cut
+from scaletest.model.errors import (
+    InvalidValue,
+    ScaletestError,
+    Unreachable,
+    UsageError,
+    WaitTimeout,
+)
+
+# The proxy consumes the header Authorization, so the client's token has a header of its own.
+TOKEN_HEADER = "Scaletest-Token"
+
+
+class ServiceProxy:
+    """A client behind the service proxy, which works outside the cluster's network too.
+
+    Needs the right to get services/proxy.
+    """
+
+    def __init__(self, cluster: Cluster, service: str, port: str, token: str = "") -> None:
+        self.name = f"svc/{service}:{port}"
+        self._path = service_path(cluster.namespace, service, port)
+        self._raw = Raw(cluster)
+        self._headers = {TOKEN_HEADER: token} if token else {}
+
+    def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
+        """Status, body, headers. Raises Unreachable when the API server does not answer."""
+        return self._raw.fetch(self._path + path, f"reach {self.name}", self._headers, **query)
+
+
+class Direct:
+    """A client by its URL."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        import urllib3
+
+        self.name = self._url = url.rstrip("/")
+        self._headers = {TOKEN_HEADER: token} if token else {}
+        self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT_S)
+
+    def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
+        """Status, body, headers. Raises Unreachable without an answer."""
+        import urllib3.exceptions
+
+        try:
+            answer = self._pool.request(
+                "GET", self._url + path, fields=query, headers=self._headers
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unreachable(
+                f"client {self.name} does not answer: {cut(str(error), 200)}", hint="is it running?"
+            ) from error
+        return answer.status, answer.data, answer.headers
+
 
 RELEASE_S, INTERVAL_S = 60.0, 0.5
 _REFERENCE = re.compile(
@@ -55,7 +109,7 @@ class Service:
         self._cluster, self._raw = cluster, Raw(cluster)
         self.namespace = cluster.namespace
         title = f"service {self.reference.name} in namespace {self.namespace}"
-        path = f"/api/v1/namespaces/{quote(self.namespace)}/services/{quote(self.reference.name)}"
+        path = SERVICES.path(self.namespace, self.reference.name)
         spec = self._raw.get(path, f"read {title}", "get services")["spec"]
         self.address = str(spec.get("clusterIP", ""))
         self._selector: dict[str, str] = spec.get("selector") or {}
@@ -63,11 +117,11 @@ class Service:
 
     def endpoints(self) -> tuple[int, int]:
         """Number of ready addresses, and of all addresses."""
-        path = f"/apis/discovery.k8s.io/v1/namespaces/{quote(self.namespace)}/endpointslices"
-        label = f"kubernetes.io/service-name={self.reference.name}"
-        slices = self._raw.get(
-            path, "list endpointslices", "list endpointslices", labelSelector=label
-        )["items"]
+        slices = self._raw.objects(
+            ENDPOINT_SLICES.path(self.namespace),
+            ENDPOINT_SLICES.plural,
+            labelSelector=f"kubernetes.io/service-name={self.reference.name}",
+        )
         endpoints: list[dict[str, Any]] = []
         for endpoint_slice in slices:
             endpoints += endpoint_slice.get("endpoints") or ()
@@ -81,22 +135,17 @@ class Service:
         """The Deployment whose pods the Service selects; None unless there is exactly one."""
         if not self._selector:
             return None
-        path = f"/apis/apps/v1/namespaces/{quote(self.namespace)}/deployments"
-        deployments = self._raw.get(path, "list deployments", "list deployments")["items"]
         names = [
-            deployment["metadata"]["name"]
-            for deployment in deployments
-            if self._selects(deployment)
+            name
+            for name, template in templates(self._cluster).items()
+            if self._selector.items() <= (template["metadata"].get("labels") or {}).items()
         ]
         if len(names) != 1:
             return None
         # without KEDA its objects cannot be listed
-        keda = discovery.KEDA in discovery.groups(self._cluster)
-        return Deployment(self._cluster, names[0], keda=keda)
-
-    def _selects(self, deployment: dict[str, Any]) -> bool:
-        labels = deployment["spec"]["template"]["metadata"].get("labels") or {}
-        return self._selector.items() <= labels.items()
+        return Deployment(
+            self._cluster, names[0], keda=connection.KEDA in connection.groups(self._cluster)
+        )
 
     def url(self) -> str:
         """URL of the Service inside the cluster's network."""
@@ -108,10 +157,7 @@ class Service:
         UsageError with client certificates, which the load does not support.
         """
         settings: Any = self._cluster.client.configuration
-        headers = {}
-        for setting in settings.auth_settings().values():
-            if setting.get("in") == "header" and setting.get("value"):
-                headers[setting["key"]] = setting["value"]
+        headers = credentials(settings)
         if settings.cert_file and not headers:
             raise UsageError(
                 "the kubeconfig has a client certificate, which a load test does not support",
@@ -125,7 +171,13 @@ class Service:
 
 
 class AutoscalerHold:
-    """Holds the autoscalers of a Deployment during a run, so that they do not scale it."""
+    """Holds the autoscalers of a Deployment during a run, so that they do not scale it.
+
+    An HPA cannot be paused, but it can be held: while its minimum and maximum are the current
+    number of replicas it changes nothing. The original limits are in an annotation meanwhile, so
+    that a later run can restore them if this one is killed. KEDA's own HPA is held by the pause
+    annotation of its ScaledObject.
+    """
 
     def __init__(
         self,
@@ -143,12 +195,11 @@ class AutoscalerHold:
     def active(self) -> list[Autoscaler]:
         """Autoscalers that may change the number of pods now."""
         # the HPA of a ScaledObject is held by pausing that one
-        own = [
+        return [
             scaler
             for scaler in self._deployment.scalers()
-            if scaler.kind == "ScaledObject" or not scaler.owner
+            if not scaler.paused and (scaler.kind == "ScaledObject" or not scaler.owner)
         ]
-        return [scaler for scaler in own if not scaler.paused]
 
     def hold(self, replicas: int | None = None) -> None:
         """Hold the autoscalers at a number of replicas, else at the current one.
@@ -166,13 +217,23 @@ class AutoscalerHold:
                 self._limits_before[scaler.name] = limits_in_annotation(scaler) or self._limits(
                     scaler.name
                 )
-            self._write(scaler.name, now, now, _annotation(*self._limits_before[scaler.name]))
+            before = json.dumps(_fields(*self._limits_before[scaler.name]))
+            self._write(scaler.name, _fields(now, now), before)
 
     def _pause(self, scaled_object: str) -> None:
-        if scaled_object not in self._paused:
-            self._paused.append(scaled_object)
-            self._deployment.pause(scaled_object, True)
-            self._wait_released(scaled_object)
+        if scaled_object in self._paused:
+            return
+        self._paused.append(scaled_object)
+        self._deployment.pause(scaled_object, True)
+        deadline = self._clock() + RELEASE_S
+        while not self._deployment.released(scaled_object):
+            if self._clock() > deadline:
+                raise WaitTimeout(
+                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, but its HPA"
+                    " still exists",
+                    hint="is KEDA's operator running?",
+                )
+            self._sleep(INTERVAL_S)
 
     def adopt(self) -> list[str]:
         """Take over autoscalers that a killed run holds, for `release`; their names."""
@@ -184,65 +245,40 @@ class AutoscalerHold:
                 self._limits_before[scaler.name] = limits
         return [f"{scaler.kind} {scaler.name}" for scaler in held]
 
-    def _wait_released(self, scaled_object: str) -> None:
-        deadline = self._clock() + RELEASE_S
-        while not self._deployment.released(scaled_object):
-            if self._clock() > deadline:
-                raise WaitTimeout(
-                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, but its HPA"
-                    " still exists",
-                    hint="is KEDA's operator running?",
-                )
-            self._sleep(INTERVAL_S)
-
     def release(self) -> list[str]:
         """Restore all autoscalers; for each one that failed, a text that says what to do."""
         failures = []
         for name, (fewest, most) in list(self._limits_before.items()):
             try:
-                self._write(name, fewest, most, None)
+                with suppress(Missing):  # it was deleted, so there is nothing to restore
+                    self._write(name, _fields(fewest, most), None)
                 del self._limits_before[name]
-            except Missing:
-                del self._limits_before[name]  # it was deleted, so there is nothing to restore
             except ScaletestError as error:
                 failures.append(
                     f"put HPA {name} back to {fewest} to {most} replicas yourself: {error.message}"
                 )
         for name in list(self._paused):
             try:
-                self._deployment.pause(name, False)
-                self._paused.remove(name)
-            except Missing:
+                with suppress(Missing):
+                    self._deployment.pause(name, False)
                 self._paused.remove(name)
             except ScaletestError as error:
                 failures.append(f"resume ScaledObject {name} yourself: {error.message}")
         return failures
 
     def _limits(self, name: str) -> tuple[int | None, int]:
-        spec = self._read(name)["spec"]
+        path = HPAS.path(self._cluster.namespace, name)
+        spec = Raw(self._cluster).get(path, f"read HPA {name}", f"get {HPAS.plural}")["spec"]
         return spec.get("minReplicas"), int(spec["maxReplicas"])
 
-    def _read(self, name: str) -> Any:
-        namespace = f"/apis/autoscaling/v2/namespaces/{quote(self._cluster.namespace)}"
-        path = f"{namespace}/horizontalpodautoscalers/{quote(name)}"
-        return Raw(self._cluster).get(path, f"read HPA {name}", "get horizontalpodautoscalers")
-
-    def _write(self, name: str, fewest: int | None, most: int, annotation: str | None) -> None:
-        from kubernetes.client import AutoscalingV2Api
-
-        api: Any = AutoscalingV2Api(self._cluster.client)
-        body = {
-            "metadata": {"annotations": {HELD: annotation}},
-            "spec": {"minReplicas": fewest, "maxReplicas": most},
-        }
-        with explained(f"change HPA {name}", "patch horizontalpodautoscalers"):
-            api.patch_namespaced_horizontal_pod_autoscaler(
-                name, self._cluster.namespace, body, _request_timeout=TIMEOUT_S
-            )
+    def _write(self, name: str, limits: Mapping[str, int | None], annotation: str | None) -> None:
+        body = {"metadata": {"annotations": {HELD: annotation}}, "spec": limits}
+        path = HPAS.path(self._cluster.namespace, name)
+        Raw(self._cluster).write("PATCH", path, body, f"change HPA {name}", f"patch {HPAS.plural}")
 
 
-def _annotation(fewest: int | None, most: int) -> str:
-    return json.dumps({"minReplicas": fewest, "maxReplicas": most})
+def _fields(fewest: int | None, most: int) -> dict[str, int | None]:
+    return {"minReplicas": fewest, "maxReplicas": most}
 
 
 def limits_in_annotation(scaler: Autoscaler) -> tuple[int | None, int] | None:

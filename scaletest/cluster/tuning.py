@@ -1,31 +1,234 @@
 """Tuning: change settings of a Deployment's pods for a measurement, and restore them.
 
 CPU and memory are set as both requests and limits, so a pod gets exactly what is measured.
-Concurrency is set where the service reads it: in a variable or an argument. The original settings
-are stored in an annotation (`tuning_backup`), so that a later command can restore them if this one
-is killed.
+Concurrency is set where the service reads it: in a variable or an argument.
+
+The original settings are backed up in an annotation, so that a later command can restore them if
+this one is killed. It is written before the first change, and removed in the same write as the
+last. Each change in between succeeds only while the annotation is still ours, so two tunings of one
+Deployment never mix, and settings that somebody restored stay restored. Only what tuning changes is
+backed up: an image that was rolled out meanwhile stays.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
 
 from scaletest.cluster.cadvisor import Cadvisor
-from scaletest.cluster.capacity import quantity
-from scaletest.cluster.connection import Busy, Cluster
+from scaletest.cluster.capacity import container_requests, quantity
+from scaletest.cluster.connection import Busy, Cluster, Raw, Refused
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.raw import Raw
-from scaletest.cluster.tuning_backup import BackupAnnotation, TuningBackup, with_variable
-from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
+from scaletest.cluster.objects import DEPLOYMENTS, Conflict, Documents, Resource
+from scaletest.model.errors import InvalidValue, ScaletestError, UsageError, WaitTimeout
 
-INTERVAL_S = 0.5
+POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", True)
+ANNOTATION = "scaletest/before-tuning"
+POINTER = "/metadata/annotations/" + ANNOTATION.replace("/", "~1")
+# While pods change, the controller often writes the status, so our writes meet conflicts.
+TRIES, INTERVAL_S = 20, 0.5
 RESTORE_TRIES, RESTORE_S = 20, 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class TuningBackup:
+    """Settings of one container and its Deployment.
+
+    variable: name of the variable with the concurrency, "" without one. entry: its element of
+    `env`, None if it was not set. at: time of the backup, which also identifies it.
+    """
+
+    at: str
+    container: str
+    replicas: int
+    resources: dict[str, Any] | None
+    args: list[str] | None
+    variable: str = ""
+    entry: dict[str, Any] | None = None
+
+    @classmethod
+    def of(
+        cls, container: Mapping[str, Any], replicas: int, variable: str, at: str
+    ) -> TuningBackup:
+        """Back up the current settings."""
+        variables = {candidate["name"]: candidate for candidate in container.get("env") or ()}
+        return cls(
+            at,
+            container["name"],
+            replicas,
+            container.get("resources"),
+            container.get("args"),
+            variable,
+            variables.get(variable),
+        )
+
+    def text(self) -> str:
+        """The text of the annotation."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def read(cls, text: str) -> TuningBackup:
+        """Parse what `text` returned. InvalidValue for anything else."""
+        try:
+            backup = cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise _foreign() from error
+        types: tuple[tuple[Any, type | tuple[type, ...]], ...] = (
+            (backup.at, str),
+            (backup.container, str),
+            (backup.replicas, int),
+            (backup.resources, (dict, type(None))),
+            (backup.args, (list, type(None))),
+            (backup.variable, str),
+            (backup.entry, (dict, type(None))),
+        )
+        if not all(isinstance(setting, expected) for setting, expected in types):
+            raise _foreign()
+        return backup
+
+    def restored(self, container: Mapping[str, Any]) -> dict[str, Any]:
+        """The current container with the settings of the backup."""
+        restored = {**container, "resources": self.resources, "args": self.args}
+        if self.variable:
+            restored["env"] = (
+                with_variable(container.get("env") or [], self.variable, self.entry) or None
+            )
+        return {name: setting for name, setting in restored.items() if setting is not None}
+
+    def __str__(self) -> str:
+        """Text for somebody who must restore the settings by hand."""
+        changed: dict[str, Any] = {"resources": self.resources, "args": self.args}
+        if self.variable:
+            changed["env"] = [self.entry] if self.entry else []
+        return f"{self.replicas} replicas, container {self.container} to {json.dumps(changed)}"
+
+
+class BackupAnnotation:
+    """The backup on one Deployment. Needs the rights to get and patch deployments."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster, self._name = cluster, name
+        self._documents = Documents(cluster)
+
+    def left(self) -> TuningBackup | None:
+        """The backup of a tuning that is running or was killed; None without one."""
+        text = _annotations(self._document()).get(ANNOTATION)
+        return None if text is None else TuningBackup.read(text)
+
+    def write(self, backup: TuningBackup, sleep: Callable[[float], None]) -> None:
+        """Write the backup, unless it is there already. UsageError when there is another one."""
+        for attempt in range(1, TRIES + 1):
+            document = self._document()
+            if _annotations(document).get(ANNOTATION) == backup.text():
+                return
+            refuse(self._name, _annotations(document))
+            # with the version that was read, two tunings that begin at once do not both succeed
+            meta = {
+                "resourceVersion": document["metadata"]["resourceVersion"],
+                "annotations": {ANNOTATION: backup.text()},
+            }
+            try:
+                self._documents.patch(
+                    DEPLOYMENTS, self._cluster.namespace, self._name, {"metadata": meta}
+                )
+                return
+            except Conflict:
+                if attempt == TRIES:
+                    raise
+                sleep(INTERVAL_S)
+
+    def change(
+        self,
+        backup: TuningBackup,
+        change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        replicas: int,
+    ) -> None:
+        """Set container and replicas. Refused unless the annotation is still this backup.
+
+        change: computes the new container from the current one with the settings of the backup.
+        """
+        self._set(backup, self._document(), change, replicas, [])
+
+    def restore(self, backup: TuningBackup) -> None:
+        """Restore the settings and remove the annotation, unless somebody did that already."""
+        document = self._document()
+        if _annotations(document).get(ANNOTATION) == backup.text():
+            self._set(backup, document, dict, backup.replicas, [{"op": "remove", "path": POINTER}])
+
+    def _document(self) -> dict[str, Any]:
+        document = self._documents.find(DEPLOYMENTS, self._cluster.namespace, self._name)
+        if document is None:
+            raise Refused(
+                f"deployment {self._name} no longer exists", hint="it was deleted meanwhile"
+            )
+        return document
+
+    def _set(
+        self,
+        backup: TuningBackup,
+        document: Mapping[str, Any],
+        change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        replicas: int,
+        more: list[dict[str, Any]],
+    ) -> None:
+        containers = document["spec"]["template"]["spec"]["containers"]
+        names = [container["name"] for container in containers]
+        if backup.container not in names:
+            raise Refused(
+                f"deployment {self._name} no longer has a container {backup.container}",
+                hint=(
+                    "when its settings are as you want them: kubectl annotate deployment"
+                    f" {self._name} {ANNOTATION}-"
+                ),
+            )
+        index = names.index(backup.container)
+        path = f"/spec/template/spec/containers/{index}"
+        body: list[dict[str, Any]] = [
+            # fails if the backup is not ours any more, or the order of the containers has changed
+            {"op": "test", "path": POINTER, "value": backup.text()},
+            {"op": "test", "path": f"{path}/name", "value": backup.container},
+            {"op": "replace", "path": path, "value": change(backup.restored(containers[index]))},
+            {"op": "replace", "path": "/spec/replicas", "value": replicas},
+            *more,
+        ]
+        self._documents.patch(DEPLOYMENTS, self._cluster.namespace, self._name, body)
+
+
+def refuse(name: str, annotations: Mapping[str, str]) -> None:
+    """Raises UsageError while a tuning of the Deployment is running, or was killed."""
+    if ANNOTATION in annotations:
+        raise UsageError(
+            f"deployment {name} has settings of a tuning that began at"
+            f" {TuningBackup.read(annotations[ANNOTATION]).at} and has not restored them",
+            hint="if that tuning is not running any more: repeat the command with --restore",
+        )
+
+
+def _annotations(document: Mapping[str, Any]) -> dict[str, str]:
+    return document["metadata"].get("annotations") or {}
+
+
+def with_variable(
+    variables: list[dict[str, Any]], name: str, setting: dict[str, Any] | None
+) -> list[dict[str, Any]]:
+    """Variables with this one set in its place, or appended; without it when `setting` is None."""
+    own = [] if setting is None else [setting]
+    changed: list[dict[str, Any]] = []
+    for variable in variables:
+        changed += own if variable["name"] == name else [variable]
+    return changed + [entry for entry in own if entry not in changed]
+
+
+def _foreign() -> InvalidValue:
+    return InvalidValue(
+        f"the annotation {ANNOTATION} was not written by scaletest",
+        hint="check the Deployment, and remove the annotation",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +241,7 @@ class Usage:
 
 
 class Tuning:
-    """Tuning of one container of a Deployment.
+    """Tuning of one container of a Deployment. replicas: their number before any change.
 
     Needs the rights to patch deployments and to get pods.metrics.k8s.io.
     """
@@ -66,20 +269,14 @@ class Tuning:
                 f"{deployment.name} has no container {container}", hint=f"it has {', '.join(names)}"
             )
         self._original = copy.deepcopy(containers[names.index(container) if container else 0])
-        self._replicas = deployment.replicas()
+        self.replicas = deployment.replicas()
         self._backup: TuningBackup | None = None
         self._annotation = BackupAnnotation(cluster, deployment.name)
 
-    @property
-    def replicas(self) -> int:
-        """Number of replicas before any change."""
-        return self._replicas
-
     def resources(self) -> tuple[float, float]:
         """Cores and bytes that the container requests; 0 where it has no request."""
-        resources = self._original.get("resources") or {}
-        both = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-        return float(quantity(both.get("cpu", 0))), float(quantity(both.get("memory", 0)))
+        requested = container_requests(self._original)
+        return float(requested.get("cpu", 0)), float(requested.get("memory", 0))
 
     def apply(self, setting: Mapping[str, str]) -> None:
         """Apply a setting: cpu, memory, concurrency, replicas.
@@ -88,13 +285,13 @@ class Tuning:
         """
         if self._backup is None:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
-            self._backup = TuningBackup.of(self._original, self._replicas, self._env, at)
+            self._backup = TuningBackup.of(self._original, self.replicas, self._env, at)
         # written each time: after a call without an answer we do not know whether it is there
         self._annotation.write(self._backup, self._sleep)
         self._annotation.change(
             self._backup,
             lambda container: changed(container, setting, self._env, self._argument),
-            int(setting.get("replicas", self._replicas)),
+            int(setting.get("replicas", self.replicas)),
         )
 
     def restore(self) -> None:
@@ -145,10 +342,9 @@ class Tuning:
 
     def usage(self) -> list[Usage]:
         """Current usage of each pod by the metrics API, else by cAdvisor; [] without both."""
-        path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{quote(self._deployment.namespace)}/pods"
         try:
             metrics = self._raw.get(
-                path,
+                POD_METRICS.path(self._deployment.namespace),
                 "read the usage of pods",
                 "list pods.metrics.k8s.io",
                 labelSelector=self._deployment.selector,
@@ -164,24 +360,28 @@ class Tuning:
         return [Usage(name, *sample) for name, sample in samples.items() if name in names]
 
     def _settled(self) -> bool:
-        namespace = f"/apis/apps/v1/namespaces/{quote(self._deployment.namespace)}"
-        path = f"{namespace}/deployments/{quote(self._deployment.name)}"
         deployment = self._raw.get(
-            path, f"read deployment {self._deployment.name}", "get deployments"
+            DEPLOYMENTS.path(self._deployment.namespace, self._deployment.name),
+            f"read deployment {self._deployment.name}",
+            "get deployments",
         )
         status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 0)
         if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
             return False
-        counts = [status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas")]
-        return counts == [wanted] * 3
+        return all(
+            status.get(name, 0) == wanted
+            for name in ("updatedReplicas", "readyReplicas", "replicas")
+        )
 
 
 def _usage(pod: Mapping[str, Any]) -> Usage:
     """Usage of a PodMetrics object: the sum of its containers."""
     usages = [container["usage"] for container in pod["containers"]]
-    cpu = sum(float(quantity(usage["cpu"])) for usage in usages)
-    memory = sum(float(quantity(usage["memory"])) for usage in usages)
-    return Usage(pod["metadata"]["name"], cpu, memory)
+    return Usage(
+        pod["metadata"]["name"],
+        cpu=sum(float(quantity(usage["cpu"])) for usage in usages),
+        memory=sum(float(quantity(usage["memory"])) for usage in usages),
+    )
 
 
 def changed(
@@ -189,19 +389,17 @@ def changed(
 ) -> dict[str, Any]:
     """The container with the setting. UsageError when it is unknown where concurrency is set."""
     tuned = copy.deepcopy(dict(container))
+    amounts = {name: setting[name] for name in ("cpu", "memory") if name in setting}
     resources = tuned.setdefault("resources", {})
-    for name in ("cpu", "memory"):
-        if name in setting:
-            for part in ("requests", "limits"):
-                resources.setdefault(part, {})[name] = setting[name]
+    for part in ("requests", "limits") if amounts else ():
+        resources[part] = {**resources.get(part, {}), **amounts}
     if "concurrency" in setting:
-        concurrency = setting["concurrency"]
         if env:
             tuned["env"] = with_variable(
-                tuned.get("env", []), env, {"name": env, "value": concurrency}
+                tuned.get("env", []), env, {"name": env, "value": setting["concurrency"]}
             )
         elif argument:
-            tuned["args"] = with_argument(tuned.get("args", []), argument, concurrency)
+            tuned["args"] = with_argument(tuned.get("args", []), argument, setting["concurrency"])
         else:
             raise UsageError(
                 "it is unknown where the pods read their concurrency",

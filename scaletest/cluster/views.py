@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
-from urllib.parse import quote
 
-from scaletest.cluster.connection import Cluster
-from scaletest.cluster.raw import Raw
+from scaletest.cluster.connection import Cluster, Raw
+from scaletest.cluster.objects import PODS, read_log
 from scaletest.model.visibility import Visibility
 
 MOST_NODES = 50
@@ -33,50 +33,47 @@ class NodeView:
 def views(cluster: Cluster) -> list[NodeView]:
     """Views of all nodes with a running worker of the namespace, sorted by name."""
     raw = Raw(cluster)
-    path = f"/api/v1/namespaces/{quote(cluster.namespace)}/pods"
-    pods = raw.get(path, "list pods", "list pods", fieldSelector="status.phase=Running")["items"]
+    pods = raw.objects(
+        PODS.path(cluster.namespace), PODS.plural, fieldSelector="status.phase=Running"
+    )
     workers: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pod in pods:
         container = worker_container(pod["spec"])
         if container and pod["spec"].get("nodeName"):
-            workers[pod["spec"]["nodeName"]].append((pod["metadata"]["name"], container))
-    return [_of_node(raw, path, node, workers[node]) for node in sorted(workers)[:MOST_NODES]]
+            workers[pod["spec"]["nodeName"]].append((pod["metadata"]["name"], container["name"]))
+    return [
+        _of_node(raw, cluster.namespace, node, workers[node])
+        for node in sorted(workers)[:MOST_NODES]
+    ]
 
 
-def worker_container(spec: Mapping[str, Any]) -> str:
-    """The name of the container that runs a worker, "" when none does."""
-    for container in spec.get("containers", []):
-        if "worker" in _command_line(container)[:4]:
-            return str(container["name"])
-    return ""
+def worker_container(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The container that runs a worker, empty when none does."""
+    return next(
+        (
+            container
+            for container in spec.get("containers", [])
+            if "worker" in _command_line(container)[:4]
+        ),
+        {},
+    )
 
 
 def without_causes(spec: Mapping[str, Any]) -> bool:
     """Whether the workers of a pod have the option not to sample causes."""
-    name = worker_container(spec)
-    container: Mapping[str, Any] = next(
-        (known for known in spec.get("containers", []) if known.get("name") == name), {}
-    )
-    line = _command_line(container)
-    # what follows is the workload's command line
-    own = line[: line.index("--")] if "--" in line else line
-    return "--no-causes" in own
+    # what follows a -- is the workload's command line
+    own_words = takewhile(lambda word: word != "--", _command_line(worker_container(spec)))
+    return "--no-causes" in own_words
 
 
 def _command_line(container: Mapping[str, Any]) -> list[str]:
     return [*(container.get("command") or []), *(container.get("args") or [])]
 
 
-def _of_node(raw: Raw, path: str, node: str, workers: Sequence[tuple[str, str]]) -> NodeView:
+def _of_node(raw: Raw, namespace: str, node: str, workers: Sequence[tuple[str, str]]) -> NodeView:
     for pod, container in workers[:MOST_PODS]:
-        query = {"container": container, "limitBytes": str(LOG_BYTES)}
-        status, body, _ = raw.fetch(
-            f"{path}/{quote(pod)}/log", f"read the log of {pod}", {}, **query
-        )
-        lines = body.decode("utf-8", "replace").splitlines() if status == 200 else []
-        view = next(
-            (parsed for parsed in map(Visibility.from_line, lines) if parsed is not None), None
-        )
-        if view is not None:
-            return NodeView(node, pod, view)
+        status, text = read_log(raw, namespace, pod, container=container, limitBytes=str(LOG_BYTES))
+        for line in text.splitlines() if status == 200 else ():
+            if (view := Visibility.from_line(line)) is not None:
+                return NodeView(node, pod, view)
     return NodeView(node, workers[0][0], None)

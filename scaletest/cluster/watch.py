@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, refusal
-from scaletest.cluster.raw import Raw, message
+from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, Raw, message, refusal
+from scaletest.cluster.objects import selectors
 from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
@@ -48,8 +48,7 @@ class Collection:
     @property
     def query(self) -> dict[str, str]:
         """The selectors, as a query."""
-        both = {"labelSelector": self.selector, "fieldSelector": self.fields}
-        return {name: text for name, text in both.items() if text}
+        return selectors(self.selector, self.fields)
 
 
 class WatchEvent(NamedTuple):
@@ -78,14 +77,10 @@ class _Feed:
     def __init__(self, feeds: Feeds, collection: Collection) -> None:
         self.collection = collection
         self._feeds = feeds
-        self._raw = feeds.raw
         self.version = ""
         self._unwatched_since = feeds.clock()
         self.sees_from: float | None = None
-        self._thread = threading.Thread(
-            target=self._run, name=f"watch {collection.path}", daemon=True
-        )
-        self._thread.start()
+        threading.Thread(target=self._run, name=f"watch {collection.path}", daemon=True).start()
 
     def _run(self) -> None:
         pause = 0.1
@@ -110,12 +105,10 @@ class _Feed:
         """List all pages. When a continuation has expired, Busy begins the list anew."""
         action, asked_s = f"list {self.collection.path}", self._feeds.clock()
         self._unwatched_since, self.sees_from = asked_s, None
-        token, uids = "", set()
+        uids = set()
+        query = {**self.collection.query, "limit": str(PAGE)}
         while True:
-            query = {**self.collection.query, "limit": str(PAGE)}
-            if token:
-                query["continue"] = token
-            status, body, headers = self._raw.fetch(self.collection.path, action, {}, **query)
+            status, body, headers = self._feeds.raw.fetch(self.collection.path, action, {}, **query)
             if status == GONE:
                 raise Busy(f"cannot {action}: its pages expired")
             if status != 200:
@@ -126,8 +119,8 @@ class _Feed:
             for listed in page["items"]:
                 uids.add(listed["metadata"]["uid"])
                 self._feeds.put(WatchEvent(self.collection.role, "LISTED", listed, None))
-            token = page["metadata"].get("continue", "")
-            if not token:
+            query["continue"] = page["metadata"].get("continue", "")
+            if not query["continue"]:
                 break
         self.version = page["metadata"]["resourceVersion"]
         self._feeds.put(WatchEvent(self.collection.role, "SYNCED", {"uids": uids}, asked_s))
@@ -143,7 +136,7 @@ class _Feed:
         }
         action = f"watch {self.collection.path}"
         try:
-            with self._raw.stream(self.collection.path, action, SILENCE_S, **query) as (
+            with self._feeds.raw.stream(self.collection.path, action, SILENCE_S, **query) as (
                 status,
                 pieces,
                 headers,
@@ -152,8 +145,9 @@ class _Feed:
                     self.version = ""
                     return
                 if status != 200:
-                    right = f"list and watch {self.collection.path}"
-                    raise refusal(status, message(b"".join(pieces)), action, right, headers)
+                    raise refusal(
+                        status, message(b"".join(pieces)), action, f"list and {action}", headers
+                    )
                 opened_s = self._feeds.clock()
                 late = opened_s - self._unwatched_since > UNWATCHED_S
                 self.sees_from = opened_s + (CATCHING_UP_S if late else 0.0)

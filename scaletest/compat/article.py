@@ -33,9 +33,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.saturation import LoadKind, SaturationStep
+from scaletest.model.saturation import UNSENT, Attempt, LoadKind, SaturationStep
 from scaletest.render.text import cell
 
 SECTIONS = {

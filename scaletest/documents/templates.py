@@ -14,8 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from scaletest.documents import reader
 from scaletest.model.checks import cut
-from scaletest.model.errors import InvalidValue
-from scaletest.model.nearest import suggestion
+from scaletest.model.errors import InvalidValue, suggestion
 
 MOST_CHARACTERS = 100_000
 _WHOLE = re.compile(r"\s*\{\{((?!\{\{).)*\}\}\s*", re.DOTALL)

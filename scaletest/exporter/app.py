@@ -1,6 +1,6 @@
 """The exporter's HTTP: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only, read only.
 
-It answers only under host names that no stranger can register; see `scaletest.http.hosts`.
+It answers only under host names that no stranger can register; see `scaletest.http.server`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from scaletest import __version__
-from scaletest.analysis.recent_window import in_slots, within
+from scaletest.analysis.desired_workers import in_slots, within
 from scaletest.compat import intel
 from scaletest.exporter import metrics
 from scaletest.exporter.view import ExporterView, QueueView
-from scaletest.http.hosts import is_inner
+from scaletest.http.server import is_inner
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
 
@@ -120,8 +120,9 @@ def make_app(
     def check_host() -> ResponseReturnValue | None:
         if is_inner(request.headers.get("Host", ""), hosts):
             return None
-        error, hint = "this host name is not allowed", "start the exporter with --allow-host NAME"
-        return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 403
+        return _error(
+            403, "this host name is not allowed", "start the exporter with --allow-host NAME"
+        )
 
     @app.after_request
     def headers(response: Response) -> Response:
@@ -133,20 +134,22 @@ def make_app(
     return app
 
 
+def _error(status: int, message: str, hint: str) -> ResponseReturnValue:
+    return jsonify(schema_version=wire.SCHEMA_VERSION, error=message, hint=hint), status
+
+
 def _add_errors(app: Flask) -> None:
     @app.errorhandler(404)
     def missing(_: Exception) -> ResponseReturnValue:
-        error, hint = (
+        return _error(
+            404,
             f"there is nothing at {request.path}",
             "see /, /metrics, /api/v1/queues, /healthz, /readyz",
         )
-        return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 404
 
     @app.errorhandler(Unreachable)
     def away(error: Unreachable) -> ResponseReturnValue:
-        return jsonify(
-            schema_version=wire.SCHEMA_VERSION, error=error.message, hint=error.hint
-        ), 503
+        return _error(503, error.message, error.hint)
 
 
 def _limited(read: Read) -> Read:
@@ -170,15 +173,13 @@ def _add_api(app: Flask, read: Read) -> None:
     @app.get("/api/v1/queues")
     def queues() -> ResponseReturnValue:
         view = read()
-        rows = [queue_view.to_dict() for queue_view in view.queues]
-        lost = [name for name, _ in view.unreadable]
         return jsonify(
             schema_version=wire.SCHEMA_VERSION,
             at_s=view.at_s,
             pages=view.pages,
             clients=view.clients,
-            queues=rows,
-            unreadable=lost,
+            queues=[queue_view.to_dict() for queue_view in view.queues],
+            unreadable=[name for name, _ in view.unreadable],
         )
 
     @app.get("/api/v1/queues/<path:name>")
@@ -193,11 +194,11 @@ def _add_api(app: Flask, read: Read) -> None:
                     f"queue {name} cannot be read: {why}", hint="check the content of its keys"
                 )
         known = ", ".join(queue_view.queue.name for queue_view in view.queues) or "none"
-        error, hint = (
+        return _error(
+            404,
             f"this queue is not declared (declared: {known})",
             "declare it with: scaletest queue add",
         )
-        return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 404
 
     @app.get("/")
     def page() -> ResponseReturnValue:

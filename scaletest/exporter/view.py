@@ -1,14 +1,38 @@
-"""Queues as people, KEDA and Prometheus see them: snapshot, last minute, and needed workers."""
+"""Queues as people, KEDA and Prometheus see them: snapshot, last minute, and needed workers.
+
+A reader reads all queues from Redis, and remembers how many workers each needed during the last
+window.
+
+Queues that Redis lost are declared again. While a queue has no workers nobody else declares it, and
+without it nothing can be submitted that makes an autoscaler start a worker. Existing queues are not
+changed.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.analysis.recent_window import RecentWindow
-from scaletest.broker.snapshot import QueueSnapshot
-from scaletest.model import NodeSample, wire
-from scaletest.model.reply import Outcome
+from scaletest.analysis.desired_workers import (
+    History,
+    QueueDemand,
+    RecentWindow,
+    Targets,
+    desired,
+    over,
+    wanted,
+)
+from scaletest.broker import Queues
+from scaletest.broker.connection import explained, prepare
+from scaletest.broker.heartbeat import Watcher
+from scaletest.broker.samples import latest
+from scaletest.broker.snapshot import QueueSnapshot, snapshot
+from scaletest.model import NodeSample, checks, wire
+from scaletest.model.record import Outcome
 
 STATES = ("idle", "busy", "suspect")
 
@@ -46,12 +70,8 @@ class QueueView:
         """Live workers by state; each worker has one state."""
         counts = dict.fromkeys(STATES, 0)
         for worker in self.queue.workers:
-            if worker.suspect:
-                counts["suspect"] += 1
-            elif worker.busy:
-                counts["busy"] += 1
-            else:
-                counts["idle"] += 1
+            busy_or_idle = "busy" if worker.busy else "idle"
+            counts["suspect" if worker.suspect else busy_or_idle] += 1
         return counts
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,3 +116,104 @@ class ExporterView:
     queues: tuple[QueueView, ...]
     unreadable: tuple[tuple[str, str], ...] = ()
     pages: int = 1
+
+
+# A scrape that takes longer is of no use: Prometheus gives up after 10 s, a probe after fewer.
+SOCKET_TIMEOUT_S = 5.0
+
+
+class ViewReader:
+    """Reads all queues; safe for several threads.
+
+    Redis may be away at first; a wrong URL raises InvalidValue immediately.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        targets: Targets,
+        *,
+        interval_s: float = 5.0,
+        max_attempts: int = 3,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.targets = targets
+        self._url = url
+        self._clock = clock
+        self._redis = prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S)
+        self._watcher = Watcher(self._redis, interval_s, max_attempts)
+        self._histories: dict[str, History] = {}
+        self._lock = threading.Lock()
+
+    def read(self) -> ExporterView:
+        """All queues at this moment. Raises Unreachable."""
+        began = time.perf_counter()
+        with explained(self._url):
+            everything = snapshot(self._redis)
+            nodes = {queue.name: _number_of_nodes(queue) for queue in everything.queues}
+            samples = latest(self._redis, nodes)
+        read_s = time.perf_counter() - began
+        with self._lock:
+            queues = tuple(
+                self._view(queue, samples.get(queue.name, [])) for queue in everything.queues
+            )
+            known = {queue.name for queue in everything.queues}
+            self._histories = {
+                name: history for name, history in self._histories.items() if name in known
+            }
+        return ExporterView(
+            everything.at_s,
+            read_s,
+            everything.clients,
+            queues,
+            everything.unreadable,
+            everything.pages,
+        )
+
+    def reap(self) -> None:
+        """Give back the requests of dead workers, on every queue. Raises Unreachable."""
+        with explained(self._url):
+            self._watcher.tick()
+
+    def _view(self, queue: QueueSnapshot, samples: list[NodeSample]) -> QueueView:
+        window = over(queue.slots, queue.at_s, self.targets.window_s)
+        demand = QueueDemand(
+            queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s
+        )
+        need, now = wanted(demand, self.targets), self._clock()
+        # The need before the first reading is unknown, so the present workers stand for it. A
+        # restart of the exporter then never removes workers. HPA does the same with its first
+        # recommendation.
+        before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
+        number, self._histories[queue.name] = desired(now, need, before, self.targets.window_s)
+        return QueueView(queue, window, need, number, tuple(samples))
+
+
+def _number_of_nodes(queue: QueueSnapshot) -> int:
+    return len({worker.node for worker in queue.workers if worker.node})
+
+
+logger = logging.getLogger("scaletest.exporter")
+
+
+class Redeclare:
+    """Declares missing queues; called with every view.
+
+    queues: name, maximum (0: unlimited) and note of each; raises InvalidValue for a wrong one.
+    """
+
+    def __init__(self, url: str, queues: Sequence[tuple[str, int, str]]) -> None:
+        for name, maximum, _ in queues:
+            checks.queue_name(name)
+            checks.count(maximum, "maximum")
+        self._url, self._rows = url, queues
+        self._queues = Queues(prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S))
+
+    def __call__(self, view: ExporterView) -> None:
+        """Declare missing queues. Raises Unreachable."""
+        known = {queue.queue.name for queue in view.queues} | {name for name, _ in view.unreadable}
+        for name, maximum, note in self._rows:
+            if name not in known:
+                with explained(self._url):
+                    self._queues.add(name, maximum, note)
+                logger.warning("queue %s was missing and is declared again", name)

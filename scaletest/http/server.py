@@ -1,17 +1,24 @@
-"""The HTTP server: waitress, in threads of this process.
+"""The HTTP server: waitress, in threads of this process, and the host names that it answers under.
 
 It accepts no large bodies, and closes connections of peers that send or read too slowly. When all
 connections are taken, a new one replaces the one that has been silent for longest.
+
+A stranger's host name may point at this server's address (DNS rebinding), and then a browser lets
+the stranger's page read the server's pages. So a server answers only under a name that nobody
+outside can register, or that its user has allowed.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import logging
+import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import waitress
 from waitress import wasyncore
@@ -20,6 +27,36 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.task import ErrorTask
 
 from scaletest.model.errors import InvalidValue, UsageError
+
+HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+# Endings that nobody can register.
+INNER = (".localhost", ".local", ".internal", ".svc")
+
+
+def checked_hosts(names: Iterable[str]) -> frozenset[str]:
+    """Allowed names in the form in which they are compared; raises InvalidValue."""
+    hosts = frozenset(name.lower().rstrip(".") for name in names)
+    for host in hosts:
+        if not HOST.fullmatch(host):
+            raise InvalidValue(
+                f"the host name is {host!r}",
+                hint="write it without a port, as in client.validation",
+            )
+    return hosts
+
+
+def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
+    """Whether a Host header is safe: an IP address, localhost, a known name, or no dot."""
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    try:
+        ipaddress.ip_address(name)
+        return True
+    except ValueError:
+        return "." not in name or name.endswith(INNER) or name in allowed
+
 
 THREADS = 4
 LONGEST_HEADERS = 8192

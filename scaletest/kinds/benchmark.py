@@ -1,20 +1,24 @@
-"""A benchmark as a document, in our YAML or that of kube-perftest, and its result."""
+"""A benchmark as a document, in our YAML or that of kube-perftest, and its result.
+
+In a log a result is framed: one line that begins with a mark, to find it among other lines.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from scaletest.compat import kube_perftest
 from scaletest.kinds import fields
-from scaletest.kinds.common import CommonSpec
-from scaletest.kinds.kind import Failure, Kind
+from scaletest.kinds.kind import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
-from scaletest.model import Activity, wire
-from scaletest.model.errors import InvalidValue
+from scaletest.model import Activity, declared, wire
+from scaletest.model.declared import Document
+from scaletest.model.errors import InvalidValue, UsageError
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
@@ -65,22 +69,54 @@ class Benchmark:
         if self.kind.trusted:
             return (f"kind {self.kind.name}",)
         written = fields.written(self.spec, defaults=False)
-        declared = [field.name for field in fields.fields_of(self.kind.spec) if field.rule.trusted]
-        return tuple(name for name in declared if name in written)
+        return tuple(
+            field.name
+            for field in fields.fields_of(self.kind.spec)
+            if field.rule.trusted and field.name in written
+        )
 
     def document(self) -> dict[str, Any]:
         """The document of the benchmark, without fields that have their defaults."""
-        spec = fields.written(self.spec, defaults=False)
         return {
             "apiVersion": API_VERSION,
             "kind": self.kind.name,
             "metadata": {"name": self.name},
-            "spec": spec,
+            "spec": fields.written(self.spec, defaults=False),
         }
+
+    def failed(
+        self,
+        failure: Failure,
+        message: str,
+        lines: Sequence[str] = (),
+        remedy: str = "",
+        *,
+        started_s: float = 0.0,
+        finished_s: float = 0.0,
+    ) -> BenchmarkResult:
+        """Its result when it has failed."""
+        return BenchmarkResult(
+            self.name,
+            BenchmarkPhase.FAILED,
+            failure=failure,
+            message=message,
+            lines=tuple(lines),
+            remedy=remedy,
+            started_s=started_s,
+            finished_s=finished_s,
+        )
+
+    def failed_by(self, error: BenchmarkFailed | UsageError | OSError) -> BenchmarkResult:
+        """Its result after an error."""
+        if isinstance(error, BenchmarkFailed):
+            return self.failed(error.failure, error.message, error.lines, error.remedy)
+        if isinstance(error, UsageError):
+            return self.failed(Failure.REFUSED, error.message, remedy=error.hint)
+        return self.failed(Failure.EXIT, f"{error.filename or 'a file'}: {error.strerror or error}")
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkResult:
+class BenchmarkResult(Document):
     """The result of a benchmark, as it is stored and sent. Times in seconds since the epoch.
 
     failure, message, lines: why nothing was measured. remedy: what to do, where that is more
@@ -89,6 +125,7 @@ class BenchmarkResult:
     writes it; empty where it was not sampled.
     """
 
+    document_name = "the benchmark's result"
     name: str
     phase: BenchmarkPhase
     headlines: Mapping[str, float] = field(default_factory=dict)
@@ -116,37 +153,13 @@ class BenchmarkResult:
         """Advice after a failure."""
         return self.remedy or self.failure.advice
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        plain = asdict(self)
-        return plain | {"lines": list(self.lines), "notes": list(self.notes)}
-
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkResult:
+    def from_dict(cls, data: Any) -> BenchmarkResult:
         """Read what `to_dict` wrote; InvalidValue for anything else."""
-        stored = wire.take(data, "the benchmark's result", _TYPES)
-        try:
-            stored["phase"] = BenchmarkPhase(stored["phase"])
-            stored["failure"] = Failure(stored.get("failure", ""))
-            for activity in stored.get("activities", {}).values():
-                Activity.from_dict(activity)
-            headlines = stored.get("headlines", {})
-            stored["headlines"] = {name: float(headlines[name]) for name in headlines}
-            stored |= {
-                name: tuple(map(str, stored[name])) for name in ("lines", "notes") if name in stored
-            }
-            return cls(**stored)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidValue(f"the benchmark's result cannot be read: {error}") from error
-
-
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("name", "phase", "failure", "message", "remedy"), str),
-    **dict.fromkeys(("headlines", "result", "network", "environment", "activities"), dict),
-    **dict.fromkeys(("lines", "notes"), list),
-    **dict.fromkeys(("started_s", "finished_s"), (int, float)),
-    **dict.fromkeys(("permutation", "repetition"), int),
-}
+        result = declared.read(cls, data, cls.document_name)
+        for activity in result.activities.values():
+            Activity.from_dict(activity)
+        return result
 
 
 def read(document: Any) -> Benchmark:
@@ -192,3 +205,34 @@ def name_of(document: Mapping[str, Any], default: str) -> str:
 def is_set(document: Any) -> bool:
     """Whether the document is a set of benchmarks."""
     return isinstance(document, Mapping) and document.get("kind") == SET
+
+
+MARK = "SCALETEST-RESULT "
+MOST_CHARACTERS = 200_000
+
+
+def frame(result: BenchmarkResult) -> str:
+    """The line of a result; without its details if it would be too long for readers of logs."""
+    line = _line(result)
+    if len(line) <= MOST_CHARACTERS:
+        return line
+    note = f"the details were left out: {len(line)} characters are too many"
+    return _line(replace(result, result={}, notes=(*result.notes, note)))
+
+
+def _line(result: BenchmarkResult) -> str:
+    """Encode as ASCII, so that readers split no Unicode line ends, and printers escape nothing."""
+    return MARK + json.dumps(result.to_dict(), separators=(",", ":"), allow_nan=False)
+
+
+def unframe(log: str) -> BenchmarkResult | None:
+    """The last complete framed result of a log; None without one."""
+    for line in reversed(log.splitlines()):
+        if line.startswith(MARK):
+            try:
+                return BenchmarkResult.from_dict(
+                    wire.load(line.removeprefix(MARK), "the framed result")
+                )
+            except InvalidValue:
+                continue
+    return None

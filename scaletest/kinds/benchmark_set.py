@@ -1,13 +1,30 @@
-"""Fields of a BenchmarkSet: one benchmark over many values. `benchmarks` expands it."""
+"""A set of benchmarks, one benchmark over many values: its fields, thresholds and plan.
+
+`benchmarks` expands it. The plan has all benchmarks with their values, in the order of their start.
+
+Thresholds are the conditions of a PASS: METRIC[(KEY=VALUE, ...)] OP VALUE[UNIT].
+
+    bandwidth>=5Gbit/s    bandwidth(streams=8)>=9e9    minimumLatency<20us    lost<1%
+
+METRIC is a headline of the kind. Without KEY=VALUE it is about every permutation, else about those
+with these values. `analysis` decides whether it holds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
-from scaletest.kinds.fields import spec_field
+from scaletest.kinds import benchmark
+from scaletest.kinds.benchmark import Benchmark
+from scaletest.kinds.fields import as_yaml, spec_field
+from scaletest.kinds.kind import Headline
+from scaletest.model import wire
+from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
+from scaletest.model.verdict import ANY, Measurable, MeasureTable, Threshold, parse
 
 _OBJECTS = {"items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 MOST = 100_000
@@ -86,3 +103,143 @@ class SetSpec:
     def varied(values: Values) -> bool:
         """Whether anything varies."""
         return bool(values.product or values.explicit)
+
+
+def table_of(headlines: Iterable[Headline]) -> MeasureTable:
+    """What thresholds may be about: the numbers that are measured, at any permutation."""
+    return {headline.name: Measurable(headline.unit, ANY) for headline in headlines}
+
+
+def place_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """The values of a permutation as thresholds write them: as YAML does."""
+    return {key: as_yaml(value) for key, value in values.items()}
+
+
+def parse_all(
+    texts: Sequence[str], table: MeasureTable, permutations: Iterable[Mapping[str, Any]]
+) -> tuple[Threshold, ...]:
+    """Parse all of them. InvalidValue also for one that is about no permutation."""
+    thresholds, known = tuple(parse(text, table, EXAMPLE) for text in texts), list(permutations)
+    for threshold in thresholds:
+        if not any(map(threshold.about, map(place_of, known))):
+            shown = ", ".join(f"{name}={text}" for name, text in threshold.where)
+            hint = f"the first has {cut(as_yaml(dict(known[0])), 80)}" if known else ""
+            raise InvalidValue(
+                f"threshold '{threshold}' is about {shown}, which no permutation has", hint=hint
+            )
+    return thresholds
+
+
+KIND = "benchmark"
+EXAMPLE = "'bandwidth(streams=8)>=5Gbit/s'"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkPlan:
+    """The plan of a set.
+
+    name: of the set. permutations: values of each, also those that samples chose. document: as
+    the user wrote it. stop_on_failure, disjoint, paused, thresholds: as in the set's spec.
+    """
+
+    name: str
+    benchmarks: tuple[Benchmark, ...]
+    permutations: tuple[Mapping[str, Any], ...]
+    document: Mapping[str, Any]
+    repetitions: int = 1
+    stop_on_failure: bool = False
+    disjoint: bool = False
+    paused: bool = False
+    thresholds: tuple[str, ...] = ()
+
+    @property
+    def workload(self) -> str:
+        """Short text of what is measured."""
+        kinds = sorted({benchmark.kind.name for benchmark in self.benchmarks})
+        return f"{', '.join(kinds)}: {len(self.permutations)} x {self.repetitions}"
+
+    @property
+    def judged(self) -> tuple[Threshold, ...]:
+        """The parsed thresholds. InvalidValue for one that cannot be parsed."""
+        kinds = {benchmark.kind.name: benchmark.kind for benchmark in self.benchmarks}
+        headlines = chain.from_iterable(kind.headlines for kind in kinds.values())
+        return parse_all(self.thresholds, table_of(headlines), self.permutations)
+
+    def check_thresholds(self) -> None:
+        """Raises InvalidValue for thresholds that cannot be parsed, or are not measured."""
+        for threshold in self.judged:
+            for planned in self.benchmarks:
+                values = self.permutations[planned.permutation]
+                name = threshold.measure
+                why = planned.kind.absent(planned.spec).get(name)
+                if why and threshold.about(place_of(values)):
+                    raise InvalidValue(
+                        f"threshold '{threshold}' is about a number that cannot be measured: {why}",
+                        hint=(
+                            "leave it out, or restrict it to permutations with the number:"
+                            f" {name}(KEY=VALUE)"
+                        ),
+                    )
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Steps of the run: a benchmark has none."""
+        return ()
+
+    @property
+    def counted(self) -> int:
+        """Number of benchmarks without warm-ups."""
+        return sum(not benchmark.warm_up for benchmark in self.benchmarks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "schema_version": wire.SCHEMA_VERSION,
+            "kind": KIND,
+            "name": self.name,
+            "document": self.document,
+            "repetitions": self.repetitions,
+            "stop_on_failure": self.stop_on_failure,
+            "disjoint": self.disjoint,
+            "paused": self.paused,
+            "thresholds": list(self.thresholds),
+            "permutations": list(self.permutations),
+            "benchmarks": [
+                {
+                    **benchmark.document(),
+                    "permutation": benchmark.permutation,
+                    "repetition": benchmark.repetition,
+                }
+                for benchmark in self.benchmarks
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkPlan:
+        """Read what `to_dict` wrote; InvalidValue for anything else."""
+        flags = {"stop_on_failure": bool, "disjoint": bool, "paused": bool}
+        types = {
+            "name": str,
+            "document": dict,
+            "repetitions": int,
+            "permutations": list,
+            "benchmarks": list,
+        }
+        stored = wire.take(data, "the plan", {**types, "thresholds": list, **flags})
+        try:
+            stored["thresholds"] = tuple(map(str, stored.get("thresholds", ())))
+            stored["benchmarks"] = tuple(map(_benchmark, stored["benchmarks"]))
+            stored["permutations"] = tuple(map(dict, stored["permutations"]))
+            return cls(**stored)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise InvalidValue(f"the plan cannot be read: {error}") from error
+
+
+def _benchmark(stored: Mapping[str, Any]) -> Benchmark:
+    places = {"permutation": stored["permutation"], "repetition": stored["repetition"]}
+    if not all(isinstance(index, int) for index in places.values()):
+        raise InvalidValue("a benchmark of the plan has no number")
+    return replace(
+        benchmark.read({name: part for name, part in stored.items() if name not in places}),
+        **places,
+    )

@@ -7,10 +7,11 @@ throughput follows a known law, which a validation must recover.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,25 +92,27 @@ class FakeWork:
 
         chance: from -1 to 1, of the swing.
         """
-        began = 0.0
-        for phase in self.phases:
-            if phase.seconds == 0 or at_s < began + phase.seconds:
-                return min(100.0, max(0.0, phase.load + phase.swing * chance))
-            began += phase.seconds
-        last = self.phases[-1]
-        return min(100.0, max(0.0, last.load + last.swing * chance))
+        ends = itertools.accumulate(phase.seconds for phase in self.phases)
+        lasting = zip(self.phases, ends, strict=True)
+        current = next(
+            (phase for phase, end_s in lasting if phase.seconds == 0 or at_s < end_s),
+            self.phases[-1],
+        )
+        return min(100.0, max(0.0, current.load + current.swing * chance))
 
 
 def from_words(arguments: Sequence[str]) -> FakeWork:
     """Parse the options of a run; the last of several counts. InvalidValue for anything else."""
-    parser = WorkloadOptions("fakedev", "docs/how-to/fakedev.md")
-    for name in ("--seconds", "--jitter", "--failure-rate", "--drift"):
-        parser.add_argument(name, type=float)
-    for name in ("--memory", "--device-memory"):
-        parser.add_argument(name, type=int, dest=f"{name[2:].replace('-', '_')}_mib")
-    parser.add_argument("--law", type=_law)
-    parser.add_argument("--activity", type=_phases, dest="phases")
-    return FakeWork(**vars(parser.parse_args(list(arguments))))
+    options: dict[str, dict[str, Any]] = {
+        **{
+            name: {"type": float} for name in ("--seconds", "--jitter", "--failure-rate", "--drift")
+        },
+        "--memory": {"type": int, "dest": "memory_mib"},
+        "--device-memory": {"type": int, "dest": "device_memory_mib"},
+        "--law": {"type": _law},
+        "--activity": {"type": _phases, "dest": "phases"},
+    }
+    return FakeWork(**WorkloadOptions("fakedev", "docs/how-to/fakedev.md", options).read(arguments))
 
 
 def _law(text: str) -> SharingLaw:
@@ -183,29 +186,23 @@ def annotated(text: str) -> Annotated:
                 raise InvalidValue(
                     f"the annotation {key} is {quoted}", hint="write plain numbers"
                 ) from error
-    busy = fraction = None
-    if UTILISATION in values:
-        parts = values[UTILISATION].split("-")
-        ends = _numbers(UTILISATION, parts, 100.0, "20 or 20-35")
-        if len(ends) > 2 or ends[0] > ends[-1]:
-            raise InvalidValue(
-                f"the annotation {UTILISATION} is {values[UTILISATION]!r}",
-                hint="write it as 20 or 20-35",
-            )
-        busy = (ends[0], ends[-1])
-    if FRACTION in values:
-        (fraction,) = _numbers(FRACTION, [values[FRACTION]], 1.0, "0.5")
-    return Annotated(busy, fraction)
+    busy = _numbers(UTILISATION, values, 100.0, "20 or 20-35")
+    fraction = _numbers(FRACTION, values, 1.0, "0.5")
+    return Annotated((busy[0], busy[-1]) if busy else None, fraction[0] if fraction else None)
 
 
-def _numbers(name: str, parts: Sequence[str], most: float, example: str) -> list[float]:
+def _numbers(name: str, values: Mapping[str, str], most: float, example: str) -> list[float]:
+    """The numbers of an annotation, one or the ends of a range; none where it is not set."""
+    if name not in values:
+        return []
+    parts = values[name].split("-") if name == UTILISATION else [values[name]]
     try:
         numbers = [float(part) for part in parts]
     except ValueError:
         numbers = []
-    if not numbers or not all(0 <= number <= most for number in numbers):
+    if not (len(numbers) in (1, 2) and 0 <= numbers[0] <= numbers[-1] <= most):
         raise InvalidValue(
-            f"the annotation {name} is {'-'.join(parts)!r}", hint=f"write it as {example}"
+            f"the annotation {name} is {values[name]!r}", hint=f"write it as {example}"
         )
     return numbers
 
@@ -231,6 +228,7 @@ class Use:
     container: str = ""
 
 
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 VENDORS = ("intel", "nvidia", "amd")
 
 
@@ -241,8 +239,9 @@ def exposition(uses: Sequence[Use], vendors: Sequence[str] = VENDORS) -> str:
     that uses it, as with those exporters.
     """
     devices = sorted({use.device for use in uses})
+    by_pod = {(use.device, use.namespace, use.pod, use.container): use for use in uses}
+    series = [(devices.index(use.device), use, _sums(uses, use)) for use in by_pod.values()]
     lines: list[str] = []
-    series = [(devices.index(use.device), use, _sums(uses, use)) for use in _by_pod(uses)]
     for vendor in vendors:
         for name, compute in _METRICS[vendor]:
             lines.append(f"# TYPE {name} gauge")
@@ -274,10 +273,6 @@ _METRICS: dict[str, tuple[_Metric, ...]] = {
 }
 
 
-def _by_pod(uses: Sequence[Use]) -> list[Use]:
-    return list({(use.device, use.namespace, use.pod, use.container): use for use in uses}.values())
-
-
 def _sums(uses: Sequence[Use], use: Use) -> tuple[float, int, int]:
     sharing = [other for other in uses if other.device == use.device]
     used = min(use.device_memory_mib, sum(other.memory_mib for other in sharing))
@@ -287,21 +282,21 @@ def _sums(uses: Sequence[Use], use: Use) -> tuple[float, int, int]:
 def _labels(vendor: str, at: int, use: Use) -> str:
     where = {"container": use.container, "namespace": use.namespace, "pod": use.pod}
     labels = {
-        "intel": (
-            {"dev_file": use.device, "type": "compute", "vendor": "fake", "node": use.node}
-            | {f"kube_{name}": text for name, text in where.items()}
-        ),
+        "intel": {
+            "dev_file": use.device,
+            "type": "compute",
+            "vendor": "fake",
+            "node": use.node,
+            **{f"kube_{name}": text for name, text in where.items()},
+        },
         "nvidia": {
             "gpu": str(at),
             "UUID": f"GPU-fake-{at}",
             "device": use.device,
             "modelName": "fake",
-        }
-        | {"Hostname": use.node, **where},
+            "Hostname": use.node,
+            **where,
+        },
         "amd": {"gpu_id": str(at), "hostname": use.node, "card_model": "fake", **where},
     }[vendor]
-    return ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items())

@@ -2,6 +2,7 @@
 
 A name is host_network in Python and hostNetwork in documents. A declaration has all rules of its
 field, so that the reader, the schema, the reference and the explanation of a kind cannot disagree.
+docs/dependencies.md says why documents that people write are not read by msgspec.
 """
 
 from __future__ import annotations
@@ -12,30 +13,23 @@ import math
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from scaletest.model.checks import cut
-from scaletest.model.errors import InvalidValue
-from scaletest.model.nearest import suggestion
+from scaletest.model.errors import InvalidValue, suggestion
 
 T = TypeVar("T")
 Schema = dict[str, Any]
-_TYPE_TEXTS = {
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "text",
-    "boolean": "true or false",
-}
-_TYPE_TEXTS |= {"array": "a list", "object": "a table of keys and values"}
-_PYTHON: dict[str, type | tuple[type, ...]] = {
-    "integer": int,
-    "number": (int, float),
-    "string": str,
-    "boolean": bool,
-    "array": (list, tuple),
-    "object": Mapping,
+_TYPES: Mapping[str, tuple[Any, str]] = {
+    "integer": (int, "a whole number"),
+    "number": ((int, float), "a number"),
+    "string": (str, "text"),
+    "boolean": (bool, "true or false"),
+    "array": ((list, tuple), "a list"),
+    "object": (Mapping, "a table of keys and values"),
 }
 
 
@@ -69,7 +63,7 @@ def spec_field(default: Any, text: str, **rule: Any) -> Any:
     """A field of a spec; `text` is its help. A default that is a dict is copied for every spec."""
     metadata = {"rule": FieldRule(text, **rule)}
     if isinstance(default, dict):
-        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
+        return dataclasses.field(default_factory=default.copy, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -84,39 +78,34 @@ class SpecField:
     attribute: str
     kind: str
     optional: bool
-    nested: type | None
+    nested: Any
     default: Any
     rule: FieldRule
 
 
-def camel(name: str) -> str:
-    """Turn host_network into hostNetwork."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-def fields_of(spec: type) -> tuple[SpecField, ...]:
+def fields_of(spec: Any) -> tuple[SpecField, ...]:
     """All fields of a spec in their order."""
-    if spec not in _KNOWN:
-        _KNOWN[spec] = tuple(_declared(spec))
-    return _KNOWN[spec]
+    return _declared(spec)
 
 
-# A cache: a set may have a hundred thousand specs of one class.
-_KNOWN: dict[type, tuple[SpecField, ...]] = {}
-
-
-def _declared(spec: type) -> Iterator[SpecField]:
-    hints = typing.get_type_hints(spec)
+# a cache, since a set may have a hundred thousand specs of one class
+@cache
+def _declared(spec: Any) -> tuple[SpecField, ...]:
+    hints, declared = typing.get_type_hints(spec), []
     for field in dataclasses.fields(spec):
-        hint, optional = _plain_hint(hints[field.name])
-        nested = hint if isinstance(hint, type) and dataclasses.is_dataclass(hint) else None
+        hint = hints[field.name]
+        optional = typing.get_origin(hint) is types.UnionType
+        if optional:
+            (hint,) = set(typing.get_args(hint)) - {types.NoneType}
+        nested = hint if dataclasses.is_dataclass(hint) else None
         factory = field.default_factory
         default = field.default if factory is dataclasses.MISSING else factory()
-        rule = field.metadata["rule"]
-        yield SpecField(
-            camel(field.name), field.name, _json_type(hint), optional, nested, default, rule
+        first, *rest = field.name.split("_")
+        name, rule = first + "".join(map(str.capitalize, rest)), field.metadata["rule"]
+        declared.append(
+            SpecField(name, field.name, _json_type(hint), optional, nested, default, rule)
         )
+    return tuple(declared)
 
 
 def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
@@ -132,17 +121,12 @@ def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
     known = {field.name: field for field in fields_of(spec)}
     values = {}
     for key, value in document.items():
-        field = known.get(key) if isinstance(key, str) else None
-        if field is None:
+        if not isinstance(key, str) or key not in known:
             raise InvalidValue(
                 f"{title} has an unknown key {_shown(key)}", hint=suggestion(key, known)
             )
-        values[field.attribute] = _read_field(field, value, f"{key} of {title}", warnings)
-    missing = [
-        field.name
-        for field in known.values()
-        if field.rule.required and field.attribute not in values
-    ]
+        values[known[key].attribute] = _read_field(known[key], value, f"{key} of {title}", warnings)
+    missing = [name for name in known if known[name].rule.required and name not in document]
     if missing:
         raise InvalidValue(
             f"{title} lacks {', '.join(missing)}",
@@ -151,15 +135,21 @@ def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
     return spec(**values)
 
 
+def refuse(*mistakes: tuple[object, str, str]) -> None:
+    """Raises InvalidValue for the first mistake that is there: whether it is, message and hint."""
+    for is_there, message, hint in mistakes:
+        if is_there:
+            raise InvalidValue(message, hint=hint)
+
+
 def written(spec: Any, *, defaults: bool = True) -> dict[str, Any]:
     """The document of a spec; without `defaults` only fields that differ from them."""
-    document: dict[str, Any] = {}
-    for field in fields_of(type(spec)):
-        value = getattr(spec, field.attribute)
-        if value == field.default and not defaults:
-            continue
-        document[field.name] = _document(value, defaults)
-    return document
+    values = [(field, getattr(spec, field.attribute)) for field in fields_of(type(spec))]
+    return {
+        field.name: _document(value, defaults)
+        for field, value in values
+        if defaults or value != field.default
+    }
 
 
 def schema(spec: type) -> Schema:
@@ -171,10 +161,8 @@ def schema(spec: type) -> Schema:
 
 
 def _read_field(field: SpecField, value: Any, title: str, warnings: list[str]) -> Any:
-    if value is None and field.optional:
-        return None
     if value is None:
-        return field.default
+        return None if field.optional else field.default
     rule = field.rule
     if isinstance(value, str | int) and value in rule.refused:
         raise InvalidValue(
@@ -187,30 +175,19 @@ def _read_field(field: SpecField, value: Any, title: str, warnings: list[str]) -
     if field.nested is not None:
         return read(field.nested, value, title, warnings)
     _check_rule(rule, value, title)
-    if field.kind == "array":
-        return tuple(value)
-    return value
+    return tuple(value) if field.kind == "array" else value
 
 
 def _check_type(field: SpecField, value: Any, title: str) -> None:
+    kind, text = _TYPES[field.kind]
     # in Python a bool is an int too
-    valid = isinstance(value, _PYTHON[field.kind]) and (
-        field.kind == "boolean" or not isinstance(value, bool)
-    )
-    if not valid:
-        raise InvalidValue(
-            f"{title} is {_shown(value)}, not {_TYPE_TEXTS[field.kind]}", hint=field.rule.help
-        )
-    if field.kind == "array" and not all(
-        isinstance(part, _element_type(field.rule)) for part in value
-    ):
-        expected = "text" if _element_type(field.rule) is str else "a table"
-        raise InvalidValue(f"{title} holds something that is not {expected}", hint=field.rule.help)
-
-
-def _element_type(rule: FieldRule) -> type:
-    is_object = rule.schema.get("items", {}).get("type") == "object"
-    return Mapping if is_object else str
+    if not isinstance(value, kind) or isinstance(value, bool) != (field.kind == "boolean"):
+        raise InvalidValue(f"{title} is {_shown(value)}, not {text}", hint=field.rule.help)
+    if field.kind == "array":
+        is_object = field.rule.schema.get("items", {}).get("type") == "object"
+        part, text = (Mapping, "a table") if is_object else (str, "text")
+        if not all(isinstance(member, part) for member in value):
+            raise InvalidValue(f"{title} holds something that is not {text}", hint=field.rule.help)
 
 
 def _check_rule(rule: FieldRule, value: Any, title: str) -> None:
@@ -229,10 +206,8 @@ def _check_number(rule: FieldRule, number: float, title: str) -> None:
     high = math.inf if rule.maximum is None else rule.maximum
     # not a number is in no range
     if not low <= number <= high:
-        ends = (
-            f"from {low:g}" if rule.maximum is None else f"from {rule.minimum or 0:g} to {high:g}"
-        )
-        raise InvalidValue(f"{title} is {number}", hint=f"give a number {ends}")
+        ends = f"{low:g}" if rule.maximum is None else f"{rule.minimum or 0:g} to {high:g}"
+        raise InvalidValue(f"{title} is {number}", hint=f"give a number from {ends}")
     if rule.multiple and number % rule.multiple:
         raise InvalidValue(f"{title} is {number}", hint=f"give a multiple of {rule.multiple}")
 
@@ -254,9 +229,7 @@ def _schema(field: SpecField) -> Schema:
         # admission must accept an alias, since the operator reads it
         described["enum"] = list(dict.fromkeys([*rule.choices, *rule.aliases]))
     limits = {"minimum": rule.minimum, "maximum": rule.maximum, "multipleOf": rule.multiple}
-    for name, limit in limits.items():
-        if limit is not None:
-            described[name] = int(limit) if field.kind == "integer" else limit
+    described |= {name: limit for name, limit in limits.items() if limit is not None}
     if rule.pattern:
         described["pattern"] = f"^({rule.pattern})$"
     if field.optional:
@@ -266,19 +239,9 @@ def _schema(field: SpecField) -> Schema:
     return described
 
 
-def _plain_hint(hint: Any) -> tuple[Any, bool]:
-    """The type without `| None`, and whether it had that."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        rest = [member for member in typing.get_args(hint) if member is not type(None)]
-        return rest[0], True
-    return hint, False
-
-
 def _json_type(hint: Any) -> str:
     simple = {int: "integer", float: "number", str: "string", bool: "boolean"}
-    if hint in simple:
-        return simple[hint]
-    return "array" if typing.get_origin(hint) in (tuple, list, Sequence) else "object"
+    return simple.get(hint) or ("array" if typing.get_origin(hint) is tuple else "object")
 
 
 def _document(value: Any, defaults: bool) -> Any:

@@ -6,17 +6,19 @@ fio reports bandwidth in KiB/s and in bytes per second; the latter is used every
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import mul
 from typing import Any
 
 from scaletest.kinds import parsing
-from scaletest.kinds.common import CrowdSpec
-from scaletest.kinds.fields import spec_field
+from scaletest.kinds.fields import refuse, spec_field
 from scaletest.kinds.kind import (
     BenchmarkFailed,
+    CrowdSpec,
     ExecutionSite,
     Failure,
     Headline,
@@ -27,17 +29,13 @@ from scaletest.kinds.kind import (
     bound,
     master_and_workers,
 )
-from scaletest.model.errors import InvalidValue
 
 JOB, FILES = "job.fio", "data"
 SECTION = "scaletest"
 ALL = "All clients"
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"
 _UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_READS, _WRITES = (
-    ("read", "randread", "readwrite", "randrw"),
-    ("write", "randwrite", "readwrite", "randrw"),
-)
+_MIXED = ("readwrite", "randrw")
 _ROW_FIELDS = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
 _PERCENTILES = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
 
@@ -94,20 +92,23 @@ class FioSpec(CrowdSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.volume and self.volume_claim_template:
-            raise InvalidValue(
-                "volume and volumeClaimTemplate exclude each other", hint="leave one of them out"
-            )
-        if seconds(self.runtime) < 1:
-            raise InvalidValue(
-                f"runtime {self.runtime} is too short", hint="give one second or more"
-            )
-        if self.directory and (
-            ":" in self.directory or not self.directory.startswith("/") or "\n" in self.directory
-        ):
-            raise InvalidValue(
-                f"directory {self.directory!r} is not a plain path", hint="give a path as in /data"
-            )
+        refuse(
+            (
+                self.volume and self.volume_claim_template,
+                "volume and volumeClaimTemplate exclude each other",
+                "leave one of them out",
+            ),
+            (
+                seconds(self.runtime) < 1,
+                f"runtime {self.runtime} is too short",
+                "give one second or more",
+            ),
+            (
+                self.directory and not re.fullmatch(r"/[^:\n]*", self.directory),
+                f"directory {self.directory!r} is not a plain path",
+                "give a path as in /data",
+            ),
+        )
 
 
 def seconds(text: str) -> float:
@@ -119,11 +120,12 @@ def seconds(text: str) -> float:
 def bytes_of(text: str) -> float:
     """A size of fio in bytes; its letters are powers of 1024."""
     digits, letter = (text[:-1], text[-1].upper()) if not text[-1].isdigit() else (text, "")
-    return float(digits) * 1024.0 ** (" KMGTP".find(letter) if letter else 0)
+    return float(digits) * 1024.0 ** " KMGTP".find(letter)
 
 
 def job_file(spec: FioSpec, directory: str = FILES) -> str:
     """The job file of fio."""
+    sequential = spec.rw in ("read", "write", "readwrite")
     options = {
         "rw": spec.rw,
         "bs": spec.bs,
@@ -132,7 +134,7 @@ def job_file(spec: FioSpec, directory: str = FILES) -> str:
         "nrfiles": spec.nrfiles,
         "numjobs": spec.num_jobs,
         "rwmixread": spec.rwmixread,
-        "percentage_random": spec.percentage_random,
+        **({} if sequential else {"percentage_random": spec.percentage_random}),
         "direct": spec.direct,
         "runtime": spec.runtime,
         "time_based": 1,
@@ -142,25 +144,21 @@ def job_file(spec: FioSpec, directory: str = FILES) -> str:
         "group_reporting": 1,
         "unlink": 1,
     }
-    if spec.rw in ("read", "write", "readwrite"):
-        del options["percentage_random"]
     return f"[{SECTION}]\n" + "".join(f"{name}={setting}\n" for name, setting in options.items())
 
 
 def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
     """A server on each worker, and a client on the master, with a job file for each server."""
     scheme = "ip6:" if spec.ip_family == "IPv6" else "ip:"
-    servers = []
+    servers, files = [], {}
     line = ["fio", "--output-format=json"]
-    files = {}
     for worker in site.peers["worker"]:
-        server = ("fio", f"--server={scheme}{worker.address},{spec.fio_port}")
-        make = ("mkdir", "-p", spec.directory or f"{worker.folder}/{FILES}")
-        servers.append(
-            Task("worker", worker.index, bound(spec, server), before=(make,), port=spec.fio_port)
-        )
-        files[f"{worker.index}-{JOB}"] = job_file(spec, f"{worker.folder}/{FILES}")
-        line += [f"--client={scheme}{worker.address},{spec.fio_port}", f"{worker.index}-{JOB}"]
+        address, folder = f"{scheme}{worker.address},{spec.fio_port}", f"{worker.folder}/{FILES}"
+        server = bound(spec, ("fio", f"--server={address}"))
+        make = ("mkdir", "-p", spec.directory or folder)
+        servers.append(Task("worker", worker.index, server, before=(make,), port=spec.fio_port))
+        files[f"{worker.index}-{JOB}"] = job_file(spec, folder)
+        line += [f"--client={address}", f"{worker.index}-{JOB}"]
     return (*servers, Task("master", 0, tuple(line), files=files))
 
 
@@ -183,10 +181,12 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
     single = [row for row in rows if row.get("jobname") != ALL]
     _check_workers(spec, single)
     _check_work(spec, single)
-    headlines = _together(spec, _summed([row for row in rows if row.get("jobname") == ALL], single))
-    remote = str(single[0].get("hostname") or "") if spec.num_workers == 1 else ""
-    details = {"version": parsing.at(report, "fio version"), "jobs": [_short(row) for row in rows]}
-    return ToolMeasurement(headlines, details, remote)
+    sums = [row for row in rows if row.get("jobname") == ALL]
+    return ToolMeasurement(
+        _together(spec, _summed(sums, single)),
+        {"version": parsing.at(report, "fio version"), "jobs": [_short(row) for row in rows]},
+        str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
+    )
 
 
 def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -201,25 +201,31 @@ def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
     """Raises BenchmarkFailed unless each worker has one row, or one for each job."""
     counts = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
     names = [f"{host} port {port}: {count}" for (host, port), count in counts.items()]
-    if len(counts) != spec.num_workers:
-        raise parsing.bad(f"fio reports {len(counts)} workers instead of {spec.num_workers}", names)
-    if set(counts.values()) not in ({1}, {spec.num_jobs}):
-        raise parsing.bad(
-            f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
-            names,
-        )
+    parsing.fail_if(
+        len(counts) != spec.num_workers,
+        f"fio reports {len(counts)} workers instead of {spec.num_workers}",
+        names,
+    )
+    parsing.fail_if(
+        set(counts.values()) not in ({1}, {spec.num_jobs}),
+        f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs",
+        names,
+    )
 
 
 def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
     """Raises BenchmarkFailed if reads or writes are missing, were not asked for, or ended early."""
     for row, side in product(rows, ("read", "write")):
         done, wanted = parsing.number(row, side, "total_ios"), side in _sides(spec)
-        if wanted and not done:
-            raise parsing.bad(f"fio reports a worker without {side}s with rw {spec.rw}")
-        if done and not wanted:
-            raise BenchmarkFailed(
-                Failure.MISMATCH, f"fio reports {done:.0f} {side}s with rw {spec.rw}"
-            )
+        parsing.fail_if(
+            wanted and not done,
+            f"fio reports a worker without {side}s with rw {spec.rw}",
+        )
+        parsing.fail_if(
+            done and not wanted,
+            f"fio reports {done:.0f} {side}s with rw {spec.rw}",
+            failure=Failure.MISMATCH,
+        )
     for row in rows:
         lasted = max(parsing.number(row, side, "runtime") for side in ("read", "write")) / 1e3
         parsing.check_length(lasted, seconds(spec.runtime), "a worker of fio")
@@ -229,52 +235,42 @@ def _summed(
     sums: Sequence[dict[str, Any]], single: Sequence[dict[str, Any]]
 ) -> Sequence[dict[str, Any]]:
     """fio's own sum if it has one, else its rows. Raises BenchmarkFailed for a wrong sum."""
-    if len(sums) > 1:
-        raise parsing.bad(f"fio reports the sum of all workers {len(sums)} times")
-    for whole in sums:
-        for path in (
-            ("read", "io_bytes"),
-            ("read", "total_ios"),
-            ("write", "io_bytes"),
-            ("write", "total_ios"),
-        ):
-            total, own = (
-                sum(parsing.number(row, *path) for row in single),
-                parsing.number(whole, *path),
-            )
-            if own != total:
-                raise parsing.bad(
-                    f"fio's sum of {'.'.join(path)} is {own:.0f}, but its workers' add up to"
-                    f" {total:.0f}"
-                )
+    parsing.fail_if(
+        len(sums) > 1,
+        f"fio reports the sum of all workers {len(sums)} times",
+    )
+    for whole, side, count in product(sums, ("read", "write"), ("io_bytes", "total_ios")):
+        own = parsing.number(whole, side, count)
+        total = sum(parsing.number(row, side, count) for row in single)
+        parsing.fail_if(
+            own != total,
+            f"fio's sum of {side}.{count} is {own:.0f}, but its workers' add up to {total:.0f}",
+        )
     return sums or single
 
 
 def _sides(spec: FioSpec) -> list[str]:
     """Directions that are measured: read, write or both."""
-    reads, writes = spec.rw in _READS, spec.rw in _WRITES
-    if reads and writes:
-        reads, writes = spec.rwmixread > 0, spec.rwmixread < 100
-    sides = {"read": reads, "write": writes}
-    return [side for side, used in sides.items() if used]
+    if spec.rw not in _MIXED:
+        return ["read" if "read" in spec.rw else "write"]
+    shares = {"read": spec.rwmixread, "write": 100 - spec.rwmixread}
+    return [side for side, percent in shares.items() if percent]
 
 
 def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Headlines of all rows; percentiles only with a single row, since they cannot be merged."""
     headlines: dict[str, float] = {}
     for side in _sides(spec):
-        headlines[f"{side}Bandwidth"] = sum(
-            _rate(row, side, "bw_bytes", "io_bytes") for row in rows
-        )
-        headlines[f"{side}Iops"] = sum(_rate(row, side, "iops", "total_ios") for row in rows)
         counts = [parsing.number(row, side, "total_ios") for row in rows]
         means = [parsing.positive(row, side, "lat_ns", "mean") for row in rows]
-        headlines[f"{side}Latency"] = (
-            sum(n * m for n, m in zip(counts, means, strict=True)) / sum(counts) / 1e9
-        )
-        tail = ("clat_ns", "percentile", "99.000000")
-        if len(rows) == 1 and parsing.at(rows[0], side, *tail) is not None:
-            headlines[f"{side}Latency99"] = parsing.positive(rows[0], side, *tail) / 1e9
+        headlines |= {
+            f"{side}Bandwidth": sum(_rate(row, side, "bw_bytes", "io_bytes") for row in rows),
+            f"{side}Iops": sum(_rate(row, side, "iops", "total_ios") for row in rows),
+            f"{side}Latency": sum(map(mul, counts, means)) / sum(counts) / 1e9,
+        }
+        tail = (side, "clat_ns", "percentile", "99.000000")
+        if len(rows) == 1 and parsing.at(rows[0], *tail) is not None:
+            headlines[f"{side}Latency99"] = parsing.positive(rows[0], *tail) / 1e9
     return headlines
 
 
@@ -288,12 +284,11 @@ def _rate(row: dict[str, Any], side: str, name: str, count: str) -> float:
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
     """One row without details that nobody reads: bins, depths, samples."""
-    short: dict[str, Any] = {name: row.get(name) for name in _ROW_FIELDS}
+    short = parsing.picked(row, _ROW_FIELDS)
     for side in ("read", "write"):
         keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
-        short[side] = {name: parsing.at(row, side, name) for name in keep}
+        short[side] = parsing.picked(row.get(side), (*keep, "lat_ns"))
         tails = parsing.at(row, side, "clat_ns", "percentile")
-        short[side]["lat_ns"] = parsing.at(row, side, "lat_ns")
         if isinstance(tails, dict):
             short[side]["clat_ns_percentile"] = {
                 name: tails[name] for name in _PERCENTILES if name in tails
@@ -303,18 +298,13 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
 
 def absent(spec: FioSpec) -> dict[str, str]:
     """Headlines that this spec cannot have, each with the reason."""
-    several = f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})"
-    missing = (
-        dict.fromkeys(("readLatency99", "writeLatency99"), several) if spec.num_workers > 1 else {}
-    )
-    mixed = spec.rw in _READS and spec.rw in _WRITES
+    missing: dict[str, str] = {}
+    if spec.num_workers > 1:
+        several = f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})"
+        missing |= dict.fromkeys(("readLatency99", "writeLatency99"), several)
+    setting = f"rwmixread {spec.rwmixread} leaves" if spec.rw in _MIXED else f"rw {spec.rw} does"
     for side in {"read", "write"} - set(_sides(spec)):
-        why = (
-            f"rwmixread {spec.rwmixread} leaves no {side}s"
-            if mixed
-            else f"rw {spec.rw} does no {side}s"
-        )
-        missing |= {headline.name: why for headline in _headlines(side)}
+        missing |= {headline.name: f"{setting} no {side}s" for headline in _headlines(side)}
     return missing
 
 

@@ -12,21 +12,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from scaletest.kinds import parsing
-from scaletest.kinds.common import PairSpec
-from scaletest.kinds.fields import spec_field
+from scaletest.kinds.fields import refuse, spec_field
 from scaletest.kinds.kind import (
     BenchmarkFailed,
     ExecutionSite,
     Failure,
     Headline,
     Kind,
+    PairSpec,
     Task,
     ToolMeasurement,
     ToolOutput,
     bound,
     server_and_client,
 )
-from scaletest.model.errors import InvalidValue
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
 # Intervals in a result; those of a longer run are thinned out evenly.
@@ -72,12 +71,9 @@ class IPerfSpec(PairSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.tool == "iperf" and (self.protocol, self.direction, self.omit) != (
-            "TCP",
-            "forward",
-            0,
-        ):
-            raise InvalidValue("iperf 2 measures only TCP from the client", hint="use tool iperf3")
+        is_plain = (self.protocol, self.direction, self.omit) == ("TCP", "forward", 0)
+        message = "iperf 2 measures only TCP from the client"
+        refuse((self.tool == "iperf" and not is_plain, message, "use tool iperf3"))
 
 
 class _Stream(NamedTuple):
@@ -93,43 +89,18 @@ class _Stream(NamedTuple):
 def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
     """A server that listens on its address only, and a client that measures."""
     address, port = site.address("server"), PORTS[spec.tool]
-    family = "-6" if spec.ip_family == "IPv6" else "-4"
+    lasting = ("--time", str(spec.duration), "--parallel", str(spec.streams))
     if spec.tool == "iperf":
         six = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()
+        rate = ("--bandwidth", spec.bitrate) if spec.bitrate else ()
         server = ("iperf", "--server", "--bind", address, *six)
-        client = [
-            "iperf",
-            "--client",
-            address,
-            *six,
-            "--time",
-            str(spec.duration),
-            "--parallel",
-            str(spec.streams),
-        ]
-        client += ["--reportstyle", "C", *(("--bandwidth", spec.bitrate) if spec.bitrate else ())]
+        client = ("iperf", "--client", address, *six, *lasting, "--reportstyle", "C", *rate)
     else:
-        server = (
-            "iperf3",
-            family,
-            "--server",
-            "--one-off",
-            "--bind",
-            address,
-            "--port",
-            str(port),
-            "--json",
-        )
-        client = ["iperf3", family, "--client", address, "--port", str(port), "--json"]
-        client += [
-            "--time",
-            str(spec.duration),
-            "--parallel",
-            str(spec.streams),
-            "--connect-timeout",
-            "10000",
-        ]
-        client += _options(spec)
+        program = ("iperf3", "-6" if spec.ip_family == "IPv6" else "-4")
+        common = ("--port", str(port), "--json")
+        server = (*program, "--server", "--one-off", "--bind", address, *common)
+        patient = (*lasting, "--connect-timeout", "10000")
+        client = (*program, "--client", address, *common, *patient, *_options(spec))
     return (
         Task("server", 0, bound(spec, server), port=port),
         Task("client", 0, bound(spec, client)),
@@ -137,14 +108,12 @@ def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
 
 
 def _options(spec: IPerfSpec) -> list[str]:
-    options = {"forward": [], "reverse": ["--reverse"], "both": ["--bidir"]}[spec.direction]
-    if spec.protocol == "UDP":
-        options.append("--udp")
-    if spec.bitrate:
-        options += ["--bitrate", spec.bitrate]
-    if spec.omit:
-        options += ["--omit", str(spec.omit)]
-    return options
+    return [
+        *{"forward": (), "reverse": ("--reverse",), "both": ("--bidir",)}[spec.direction],
+        *(("--udp",) if spec.protocol == "UDP" else ()),
+        *(("--bitrate", spec.bitrate) if spec.bitrate else ()),
+        *(("--omit", str(spec.omit)) if spec.omit else ()),
+    ]
 
 
 def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
@@ -163,16 +132,17 @@ def _json(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
         raise BenchmarkFailed(Failure.EXIT, "iperf3 reports an error", [str(error)])
     parsing.ended_well(output, "iperf3")
     streams = parsing.at(report, "end", "streams")
+    count = len(streams) if isinstance(streams, list) else 0
     wanted = spec.streams * (2 if spec.direction == "both" else 1)
-    if not isinstance(streams, list) or len(streams) != wanted:
-        count = len(streams) if isinstance(streams, list) else 0
-        raise parsing.bad(f"iperf3 reports {count} streams instead of {wanted}", list(report))
-    _check_test(spec, report)
-    headlines = (
-        _udp(spec, report, streams) if spec.protocol == "UDP" else _tcp(spec, report, streams)
+    parsing.fail_if(
+        count != wanted,
+        f"iperf3 reports {count} streams instead of {wanted}",
+        list(report),
     )
+    _check_test(spec, report)
+    measure = _udp if spec.protocol == "UDP" else _tcp
     return ToolMeasurement(
-        headlines,
+        measure(spec, report, streams),
         _result(report, streams),
         str(parsing.at(report, "start", "connected", 0, "remote_host") or ""),
     )
@@ -189,10 +159,11 @@ def _check_test(spec: IPerfSpec, report: dict[str, Any]) -> None:
     }
     for name, setting in wanted.items():
         used = parsing.at(report, "start", "test_start", name)
-        if used != setting:
-            raise BenchmarkFailed(
-                Failure.MISMATCH, f"iperf3 measured with {name} {used} instead of {setting}"
-            )
+        parsing.fail_if(
+            used != setting,
+            f"iperf3 measured with {name} {used} instead of {setting}",
+            failure=Failure.MISMATCH,
+        )
 
 
 def _ways(spec: IPerfSpec, name: str) -> list[str]:
@@ -224,14 +195,14 @@ def _rate(report: dict[str, Any], way: str) -> float:
 
 def _tcp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
     _check_sums(spec, report, streams, "receiver", "sum_received")
-    ways = zip(_RATES, _ways(spec, "sum_received"), strict=False)
-    headlines = {headline: _rate(report, way) for headline, way in ways}
-    sent = _ways(spec, "sum_sent")
+    headlines = {
+        headline: _rate(report, way)
+        for headline, way in zip(_RATES, _ways(spec, "sum_received"), strict=False)
+    }
+    resent = [(report, "end", way, "retransmits") for way in _ways(spec, "sum_sent")]
     # some systems do not count them
-    if all(parsing.at(report, "end", way, "retransmits") is not None for way in sent):
-        headlines["retransmits"] = sum(
-            parsing.number(report, "end", way, "retransmits") for way in sent
-        )
+    if all(parsing.at(*path) is not None for path in resent):
+        headlines["retransmits"] = sum(parsing.number(*path) for path in resent)
     return headlines
 
 
@@ -245,9 +216,10 @@ def _udp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[st
         "jitter": max(parsing.number(report, "end", way, "jitter_ms") for way in ways) / 1000,
         "lost": sum(lost) / sum(packets),
     }
-    shares = [part / whole for part, whole in zip(lost, packets, strict=True)]
-    for headline, way, share in zip(_RATES, _ways(spec, "sum_received"), shares, strict=False):
-        headlines[headline] = _arrived(report, way, share)
+    for headline, way, part, whole in zip(
+        _RATES, _ways(spec, "sum_received"), lost, packets, strict=False
+    ):
+        headlines[headline] = _arrived(report, way, part / whole)
     return headlines
 
 
@@ -257,10 +229,9 @@ def _arrived(report: dict[str, Any], way: str, lost: float) -> float:
     Versions of iperf3 without this rate have the sent one in `sum`.
     """
     if parsing.at(report, "end", way) is None:
-        sent = parsing.positive(
+        return parsing.positive(
             report, "end", way.replace("sum_received", "sum"), "bits_per_second"
-        )
-        return sent * (1 - lost)
+        ) * (1 - lost)
     if lost < 1:
         return _rate(report, way)
     return parsing.number(report, "end", way, "bits_per_second")
@@ -268,28 +239,20 @@ def _arrived(report: dict[str, Any], way: str, lost: float) -> float:
 
 def _result(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
     """Details: the end of the report, and sums by interval, without the large lists of streams."""
-    intervals = [
-        interval for interval in report.get("intervals") or [] if isinstance(interval, dict)
-    ]
-    sums = [interval.get("sum") for interval in intervals]
+    sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
     stride = -(-len(sums) // MOST_INTERVALS) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
+    end = parsing.at(report, "end") or {}
     return {
         "version": parsing.at(report, "start", "version"),
         "test": parsing.at(report, "start", "test_start"),
         "mss": parsing.at(report, "start", "tcp_mss_default"),
-        "end": {
-            name: part
-            for name, part in (parsing.at(report, "end") or {}).items()
-            if name != "streams"
-        },
+        "end": {name: part for name, part in end.items() if name != "streams"},
         "streams": streams,
-        "intervals": [_picked(total, keep) for total in sums[::stride] if isinstance(total, dict)],
+        "intervals": [
+            parsing.picked(total, keep) for total in sums[::stride] if isinstance(total, dict)
+        ],
     }
-
-
-def _picked(total: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: total.get(name) for name in names}
 
 
 def absent(spec: IPerfSpec) -> dict[str, str]:
@@ -297,10 +260,10 @@ def absent(spec: IPerfSpec) -> dict[str, str]:
     missing = {}
     if spec.direction != "both":
         missing["reverseBandwidth"] = f"direction {spec.direction} measures one direction"
-    if spec.protocol == "TCP":
-        missing |= dict.fromkeys(("jitter", "lost"), "TCP has neither jitter nor lost datagrams")
     if spec.protocol == "UDP":
         missing["retransmits"] = "UDP does not retransmit"
+    else:
+        missing |= dict.fromkeys(("jitter", "lost"), "TCP has neither jitter nor lost datagrams")
     if spec.tool == "iperf":
         missing["retransmits"] = "iperf 2 does not count retransmits"
     return missing
@@ -314,28 +277,31 @@ def _text(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
             "",
             float(end) - float(start),
             float(size) * 1024.0 ** _PREFIXES.index(large),
-            _bits(rate, prefix),
+            float(rate) * 1000.0 ** _PREFIXES.index(prefix),
         )
         for stream, start, end, size, large, rate, prefix in _LINE.findall(output.stdout)
     ]
     return _summed(spec, rows, output)
 
 
-def _bits(rate: str, prefix: str) -> float:
-    return float(rate) * 1000.0 ** _PREFIXES.index(prefix)
-
-
 def _csv(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse CSV: time,local,port,remote,port,id,interval,bytes,bit/s; the sum has id -1."""
     parsing.ended_well(output, "iperf")
     lines = output.stdout.splitlines()
-    if not output.stdout.endswith("\n"):
-        raise parsing.bad("iperf's output ends in the middle of a line", lines[-1:])
+    parsing.fail_if(
+        not output.stdout.endswith("\n"),
+        "iperf's output ends in the middle of a line",
+        lines[-1:],
+    )
     rows = [line.split(",") for line in lines if line.count(",") >= CSV_COLUMNS - 1]
     datagrams = [line for line in lines if "UDP port" in line]
     datagrams = datagrams or [",".join(row) for row in rows if len(row) > CSV_COLUMNS]
-    if datagrams:
-        raise BenchmarkFailed(Failure.MISMATCH, "iperf measured UDP instead of TCP", datagrams)
+    parsing.fail_if(
+        datagrams,
+        "iperf measured UDP instead of TCP",
+        datagrams,
+        failure=Failure.MISMATCH,
+    )
     if not rows:
         return _text(spec, output)
     return _summed(spec, list(map(_csv_row, rows)), output)
@@ -343,8 +309,7 @@ def _csv(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
 
 def _csv_row(columns: list[str]) -> _Stream:
     interval = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)", columns[6])
-    numbers = columns[7:9]
-    if not interval or not all(number.isdecimal() and len(number) < 19 for number in numbers):
+    if not interval or not all(number.isdecimal() and len(number) < 19 for number in columns[7:9]):
         raise parsing.bad("iperf wrote a line without numbers", [",".join(columns)])
     seconds = float(interval[2]) - float(interval[1])
     stream = _SUM if columns[5] == "-1" else columns[5]
@@ -358,22 +323,33 @@ def _summed(spec: IPerfSpec, rows: Sequence[_Stream], output: ToolOutput) -> Too
     """
     streams = [row for row in rows if row.stream != _SUM]
     lines = output.stdout.splitlines()[-4:]
-    if len(streams) != spec.streams:
-        raise parsing.bad(f"iperf reports {len(streams)} streams instead of {spec.streams}", lines)
-    if len({row.stream for row in streams}) != spec.streams:
-        raise parsing.bad("iperf reports a stream more than once", lines)
+    parsing.fail_if(
+        len(streams) != spec.streams,
+        f"iperf reports {len(streams)} streams instead of {spec.streams}",
+        lines,
+    )
+    parsing.fail_if(
+        len({row.stream for row in streams}) != spec.streams,
+        "iperf reports a stream more than once",
+        lines,
+    )
     own = sum(row.bytes for row in streams)
     for row in rows:
         if row.stream == _SUM:
             parsing.check_agreement(row.bytes, own, "the sum of the streams' bytes")
         parsing.check_length(row.seconds, spec.duration, "iperf")
-        rate = 8 * row.bytes / row.seconds
         parsing.check_agreement(
-            row.bits_per_second, rate, f"the rate of {row.stream}", INTERVAL_ROUNDED
+            row.bits_per_second,
+            8 * row.bytes / row.seconds,
+            f"the rate of {row.stream}",
+            INTERVAL_ROUNDED,
         )
     total = sum(row.bits_per_second for row in streams)
-    if total <= 0:
-        raise parsing.bad("iperf sent nothing", lines)
+    parsing.fail_if(
+        total <= 0,
+        "iperf sent nothing",
+        lines,
+    )
     details = {
         row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams
     }

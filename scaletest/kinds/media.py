@@ -27,6 +27,12 @@ _MAKERS: dict[str, tuple[str, str, str]] = {
     "mpeg2": ("mpeg2video", "mpeg2video", ".m2v"),
     "vp9": ("libvpx-vp9", "ivf", ".ivf"),
 }
+_CONTAINERS = {
+    b"\x1a\x45\xdf\xa3": "Matroska or WebM",
+    b"FLV\x01": "FLV",
+    b"OggS": "Ogg",
+    b"\x00\x00\x01\xba": "MPEG program stream",
+}
 # Bytes of a file that `container` needs.
 HEAD_BYTES = 400
 
@@ -45,19 +51,11 @@ def container(head: bytes) -> str:
     """
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"styp"):
         return "MP4"
-    if head.startswith(b"\x1a\x45\xdf\xa3"):
-        return "Matroska or WebM"
     if head.startswith(b"RIFF") and head[8:12] == b"AVI ":
         return "AVI"
-    if head.startswith(b"FLV\x01"):
-        return "FLV"
-    if head.startswith(b"OggS"):
-        return "Ogg"
-    if head.startswith(b"\x00\x00\x01\xba"):
-        return "MPEG program stream"
     if len(head) > 188 * 2 and head[0] == head[188] == head[376] == 0x47:
         return "MPEG transport stream"
-    return ""
+    return next((name for begin, name in _CONTAINERS.items() if head.startswith(begin)), "")
 
 
 def codec_of_head(head: bytes) -> str:
@@ -70,8 +68,7 @@ def refusal(name: str, head: bytes, codec: str) -> str:
     kind = container(head)
     if not kind:
         return ""
-    suffix = _MAKERS[codec][2] if codec else ".h264"
-    target = str(PurePath(name).with_suffix(suffix))
+    target = PurePath(name).with_suffix(_MAKERS[codec][2] if codec else ".h264")
     return (
         f"{name} is in a container ({kind}), and oneVPL's tool reads elementary streams only;"
         f" extract the video with: ffmpeg -i {name} -an -c:v copy {target}"
@@ -94,57 +91,26 @@ def make_arguments(
     encoder, form, suffix = _MAKERS[codec]
     path = str(PurePath(folder) / f"test-{codec}-{width}x{height}-{frames}{suffix}")
     source = f"testsrc2=size={width}x{height}:rate={rate}:duration={math.ceil(frames / rate) + 1}"
-    line = [
-        "ffmpeg",
-        "-hide_banner",
-        "-nostdin",
-        "-loglevel",
-        "error",
-        "-y",
-        "-f",
-        "lavfi",
-        "-i",
-        source,
-    ]
-    line += [
-        "-frames:v",
-        str(frames),
-        "-pix_fmt",
-        "yuv420p",
-        "-c:v",
-        encoder,
-        "-threads",
-        str(threads),
-    ]
-    line += {
+    grade = {
         "libx265": ["-x265-params", "log-level=error:pools=none"],
         "libsvtav1": ["-preset", "10", "-svtav1-params", f"lp={threads}"],
         "libvpx-vp9": ["-deadline", "realtime", "-cpu-used", "8"],
         "libx264": ["-preset", "fast"],
     }.get(encoder, ["-q:v", "4"])
-    return [*line, "-bitexact", "-f", form, path], path
+    return [
+        *("ffmpeg", "-hide_banner", "-nostdin", "-loglevel", "error", "-y"),
+        *("-f", "lavfi", "-i", source, "-frames:v", str(frames), "-pix_fmt", "yuv420p"),
+        *("-c:v", encoder, "-threads", str(threads), *grade, "-bitexact", "-f", form, path),
+    ], path
 
 
 def probe_arguments(path: str) -> list[str]:
     """ffprobe's command line to describe a file's first video stream; it counts all frames."""
     fields = "codec_name,profile,width,height,pix_fmt,r_frame_rate,nb_read_packets"
-    line = [
-        "ffprobe",
-        "-v",
-        "error",
-        "-protocol_whitelist",
-        "file",
-        "-select_streams",
-        "v:0",
-        "-count_packets",
-    ]
     return [
-        *line,
-        "-show_entries",
-        f"stream={fields}:format=format_name,size",
-        "-of",
-        "json",
-        f"file:{path}",
+        *("ffprobe", "-v", "error", "-protocol_whitelist", "file", "-select_streams", "v:0"),
+        *("-count_packets", "-show_entries", f"stream={fields}:format=format_name,size"),
+        *("-of", "json", f"file:{path}"),
     ]
 
 
@@ -172,14 +138,9 @@ def read_probe(path: str, text: str, head: bytes) -> Media:
     """Parse ffprobe's JSON. Raises InvalidValue for a file without video."""
     answer = wire.load(text, "ffprobe's answer")
     streams, form = answer.get("streams"), answer.get("format")
-    if (
-        not isinstance(streams, list)
-        or not streams
-        or not isinstance(streams[0], dict)
-        or not isinstance(form, dict)
-    ):
+    stream = streams[0] if isinstance(streams, list) and streams else None
+    if not isinstance(stream, dict) or not isinstance(form, dict):
         raise InvalidValue(f"{path} has no video", hint="give a video file")
-    stream = streams[0]
     names = {ours: theirs for theirs, ours in FFMPEG_CODECS.items()}
     codec = str(stream.get("codec_name", ""))
     return Media(

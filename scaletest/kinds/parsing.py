@@ -46,15 +46,17 @@ def ended_well(output: ToolOutput, program: str) -> None:
     """Raises BenchmarkFailed if the tool found no device or program, or ended with an error."""
     if not output.exit_code:
         return
-    missing = lines_with(output.text, NO_DEVICE)
-    if missing:
+    if missing := lines_with(output.text, NO_DEVICE):
         raise BenchmarkFailed(
             Failure.NO_DEVICE, f"{program} found no device that it can use", missing
         )
     absent = lines_with(output.text, NO_PROGRAM)
     if output.exit_code == NOT_FOUND or absent:
-        message = f"{program}, or a program that it starts, is not installed on every node"
-        raise BenchmarkFailed(Failure.NO_BINARY, message, absent or last_lines(output))
+        raise BenchmarkFailed(
+            Failure.NO_BINARY,
+            f"{program}, or a program that it starts, is not installed on every node",
+            absent or last_lines(output),
+        )
     raise BenchmarkFailed(
         Failure.EXIT, f"{program} ended with exit code {output.exit_code}", last_lines(output)
     )
@@ -67,16 +69,23 @@ def lines_with(text: str, phrases: Sequence[str]) -> list[str]:
 
 def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
     """The last lines of stderr, else of stdout, without the output of `time -p`."""
-    lines = [
+    errors = [
         line for line in output.stderr.splitlines() if line.strip() and not _TIME.fullmatch(line)
     ]
-    lines = lines or [line for line in output.stdout.splitlines() if line.strip()]
-    return lines[-most:]
+    return (errors or [line for line in output.stdout.splitlines() if line.strip()])[-most:]
 
 
 def bad(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
     """The error for output that cannot be parsed."""
     return BenchmarkFailed(Failure.BAD_OUTPUT, message, lines)
+
+
+def fail_if(
+    wrong: object, message: str, lines: Sequence[str] = (), failure: Failure = Failure.BAD_OUTPUT
+) -> None:
+    """Raises BenchmarkFailed where something is wrong: output contradicts itself, or the spec."""
+    if wrong:
+        raise BenchmarkFailed(failure, message, lines)
 
 
 def json_object(text: str, program: str) -> dict[str, Any]:
@@ -109,17 +118,19 @@ def json_object(text: str, program: str) -> dict[str, Any]:
 def at(document: Any, *path: str | int) -> Any:
     """The part at a path of a JSON document; None if there is none."""
     for key in path:
-        if isinstance(document, dict) and isinstance(key, str):
-            document = document.get(key)
-        elif (
-            isinstance(document, list)
-            and isinstance(key, int)
-            and -len(document) <= key < len(document)
-        ):
+        # a text has indices too, but no parts
+        if isinstance(document, str):
+            return None
+        try:
             document = document[key]
-        else:
+        except (LookupError, TypeError):
             return None
     return document
+
+
+def picked(document: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Some keys of a JSON object; None for one that it does not have."""
+    return {name: at(document, name) for name in names}
 
 
 def number(document: Any, *path: str | int) -> float:
@@ -127,20 +138,20 @@ def number(document: Any, *path: str | int) -> float:
 
     Raises BenchmarkFailed without one from 0 to 1e18.
     """
-    part = at(document, *path)
+    part, name = at(document, *path), ".".join(map(str, path))
     is_number = isinstance(part, int | float) and not isinstance(part, bool)
-    if not is_number or not math.isfinite(part) or not 0 <= part <= MOST_NUMBER:
-        name = ".".join(map(str, path))
-        raise bad(f"there is no number {name} in the output", [f"{name}: {cut(repr(part), 120)}"])
+    fail_if(
+        not is_number or not 0 <= part <= MOST_NUMBER,
+        f"there is no number {name} in the output",
+        [f"{name}: {cut(repr(part), 120)}"],
+    )
     return float(part)
 
 
 def positive(document: Any, *path: str | int) -> float:
     """Like `number`, but raises BenchmarkFailed for 0 too: then nothing was measured."""
-    measured = number(document, *path)
-    if measured <= 0:
-        name = ".".join(map(str, path))
-        raise bad(f"nothing was measured: {name} is 0", [f"{name}: {measured:g}"])
+    measured, name = number(document, *path), ".".join(map(str, path))
+    fail_if(measured <= 0, f"nothing was measured: {name} is 0", [f"{name}: {measured:g}"])
     return measured
 
 
@@ -149,17 +160,19 @@ def check_agreement(reported: float, computed: float, name: str, rounded: float 
 
     computed: the number by the others. rounded: relative difference that is allowed.
     """
-    if abs(reported - computed) > rounded * max(reported, computed):
-        raise bad(
-            f"the output contradicts itself: {name} is {reported:g}, but by other numbers it is"
-            f" {computed:g}"
-        )
+    fail_if(
+        abs(reported - computed) > rounded * max(reported, computed),
+        f"the output contradicts itself: {name} is {reported:g}, but by other numbers it is"
+        f" {computed:g}",
+    )
 
 
 def check_length(measured_s: float, wanted_s: float, program: str) -> None:
     """Raises BenchmarkFailed if a tool measured for less time than planned."""
-    if measured_s < LEAST_PART * wanted_s:
-        raise bad(f"{program} measured for {measured_s:g} s instead of {wanted_s:g} s")
+    fail_if(
+        measured_s < LEAST_PART * wanted_s,
+        f"{program} measured for {measured_s:g} s instead of {wanted_s:g} s",
+    )
 
 
 def check_sizes(rows: Sequence[Sequence[float]], wanted: Sequence[int], program: str) -> None:
@@ -167,11 +180,9 @@ def check_sizes(rows: Sequence[Sequence[float]], wanted: Sequence[int], program:
     sizes = [int(row[0]) for row in rows]
     if sizes != list(wanted):
         size, expected = next(pair for pair in zip_longest(sizes, wanted) if pair[0] != pair[1])
-        raise bad(f"{program}'s table has {_size(size)} instead of {_size(expected)}", [str(sizes)])
-
-
-def _size(size: int | None) -> str:
-    return "no row" if size is None else f"{size} bytes"
+        row = "no row" if size is None else f"{size} bytes"
+        instead = "no row" if expected is None else f"{expected} bytes"
+        raise bad(f"{program}'s table has {row} instead of {instead}", [str(sizes)])
 
 
 def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple[float, ...]]:
@@ -183,11 +194,11 @@ def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple
     """
     lines = text.splitlines()
     starts = [n for n, line in enumerate(lines) if header in line]
-    if len(starts) != 1:
-        raise bad(
-            f"{program} wrote {len(starts)} tables that begin with {header}, instead of 1",
-            lines[-4:],
-        )
+    fail_if(
+        len(starts) != 1,
+        f"{program} wrote {len(starts)} tables that begin with {header}, instead of 1",
+        lines[-4:],
+    )
     start = starts[0]
     rows: list[tuple[float, ...]] = []
     for line in lines[start + 1 :]:
@@ -196,20 +207,31 @@ def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple
             break
         if columns_of_line and columns_of_line[0].isdigit():
             rows.append(_row(line, columns, program))
-    if not rows:
-        raise bad(f"{program} wrote a table without rows", lines[start : start + 4])
-    if not text.endswith("\n") and lines[-1].split()[:1] == [f"{rows[-1][0]:.0f}"]:
-        raise bad(f"{program}'s output ends in the middle of a row", lines[-1:])
+    fail_if(
+        not rows,
+        f"{program} wrote a table without rows",
+        lines[start : start + 4],
+    )
+    fail_if(
+        not text.endswith("\n") and lines[-1].split()[:1] == [f"{rows[-1][0]:.0f}"],
+        f"{program}'s output ends in the middle of a row",
+        lines[-1:],
+    )
     return rows
 
 
 def _row(line: str, columns: int, program: str) -> tuple[float, ...]:
     texts = line.split()
-    if len(texts) != columns or not all(
-        _NUMBER.fullmatch(text) and len(text) < 40 for text in texts
-    ):
-        raise bad(f"{program} wrote a row without {columns} numbers", [line])
+    fail_if(
+        len(texts) != columns
+        or not all(_NUMBER.fullmatch(text) and len(text) < 40 for text in texts),
+        f"{program} wrote a row without {columns} numbers",
+        [line],
+    )
     numbers = tuple(map(float, texts))
-    if not all(math.isfinite(number) and 0 <= number <= MOST_NUMBER for number in numbers):
-        raise bad(f"{program} wrote an impossible number", [line])
+    fail_if(
+        not all(math.isfinite(number) and 0 <= number <= MOST_NUMBER for number in numbers),
+        f"{program} wrote an impossible number",
+        [line],
+    )
     return numbers

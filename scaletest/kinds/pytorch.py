@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.kinds import parsing
-from scaletest.kinds.common import CommonSpec, PodOverrides
 from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     BenchmarkFailed,
+    CommonSpec,
     ExecutionSite,
     Failure,
     Headline,
     Kind,
     Part,
+    PodOverrides,
     Task,
     ToolMeasurement,
     ToolOutput,
@@ -86,18 +87,13 @@ class PyTorchSpec(CommonSpec):
 
 def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
     """The program of the torch workload, with one request: a line of JSON with its options."""
-    options = ["--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device]
-    options += ["--batch", str(spec.input_batch_size), "--batches", str(spec.batches)]
+    options = [
+        *("--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device),
+        *("--batch", str(spec.input_batch_size), "--batches", str(spec.batches)),
+    ]
     ask = 'request=$1; shift; printf "%s\\n" "$request" | { time -p "$@"; }'
-    line = (
-        "bash",
-        "-c",
-        ask,
-        "torch",
-        json.dumps(options),
-        *bound(spec, [*site.python, "-m", MODULE]),
-    )
-    return (Task("worker", 0, line),)
+    program = bound(spec, [*site.python, "-m", MODULE])
+    return (Task("worker", 0, ("bash", "-c", ask, "torch", json.dumps(options), *program)),)
 
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
@@ -111,23 +107,28 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
         return _torchbench(spec, output)
     figures = _figures(parsing.json_object(output.stdout, "PyTorch"))
     used = figures.get("torch_device")
-    if used != spec.device:
-        raise BenchmarkFailed(
-            Failure.MISMATCH, f"PyTorch computed on {used} instead of {spec.device}"
-        )
+    parsing.fail_if(
+        used != spec.device,
+        f"PyTorch computed on {used} instead of {spec.device}",
+        failure=Failure.MISMATCH,
+    )
     wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
     for name, count in wanted.items():
-        if parsing.number(figures, name) != count:
-            raise BenchmarkFailed(
-                Failure.MISMATCH, f"PyTorch computed {figures[name]} {name} instead of {count}"
-            )
+        parsing.fail_if(
+            parsing.number(figures, name) != count,
+            f"PyTorch computed {figures[name]} {name} instead of {count}",
+            failure=Failure.MISMATCH,
+        )
     headlines = {
         "batchTime": parsing.positive(figures, "batch_wall_ms") / 1e3,
         "samplesPerSecond": parsing.positive(figures, "samples_per_s"),
         "cpuMemory": parsing.positive(figures, "cpu_peak_mib") * 2**20,
     }
-    computed = spec.input_batch_size / headlines["batchTime"]
-    parsing.check_agreement(headlines["samplesPerSecond"], computed, "samples_per_s")
+    parsing.check_agreement(
+        headlines["samplesPerSecond"],
+        spec.input_batch_size / headlines["batchTime"],
+        "samples_per_s",
+    )
     if spec.device == "cuda":
         headlines["gpuBatchTime"] = parsing.positive(figures, "batch_gpu_ms") / 1e3
         headlines["gpuMemory"] = parsing.positive(figures, "gpu_peak_mib") * 2**20
@@ -139,24 +140,24 @@ def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
 
 
 def _figures(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The measured numbers. Raises BenchmarkFailed for an answer with an error."""
-    error = answer.get("error")
-    if error:
-        raise _failed(answer, str(error))
+    """The measured numbers.
+
+    Raises BenchmarkFailed for a missing package or device, or a failure of the computation.
+    """
+    if error := answer.get("error"):
+        if answer.get("unavailable"):
+            raise BenchmarkFailed(
+                Failure.NO_BINARY,
+                "the installed PyTorch cannot compute this",
+                [str(error)],
+                _INSTALL,
+            )
+        failure = Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT
+        raise BenchmarkFailed(failure, "PyTorch reports an error", [str(error)])
     figures = answer.get("figures")
     if not isinstance(figures, Mapping):
         raise parsing.bad("PyTorch's answer has no figures", [json.dumps(answer)])
     return figures
-
-
-def _failed(answer: Mapping[str, Any], error: str) -> BenchmarkFailed:
-    """The error of the program: a missing package or device, or a failure of the computation."""
-    if answer.get("unavailable"):
-        return BenchmarkFailed(
-            Failure.NO_BINARY, "the installed PyTorch cannot compute this", [error], _INSTALL
-        )
-    failure = Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT
-    return BenchmarkFailed(failure, "PyTorch reports an error", [error])
 
 
 def absent(spec: PyTorchSpec) -> dict[str, str]:
@@ -174,47 +175,50 @@ def gpus(spec: PyTorchSpec) -> int:
     return sum(int(count) for count in counts if count.isdigit())
 
 
-def _check_torchbench(spec: PyTorchSpec, output: ToolOutput) -> None:
-    """Raises BenchmarkFailed if TorchBench ran something else, or more than the spec asks for."""
-    names = [name for name, _, _ in _BENCH.findall(output.text)]
-    if len(set(names)) != len(names):
-        raise parsing.bad("TorchBench wrote a number more than once", names)
+def _torchbench(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
+    rows = _BENCH.findall(output.text)
+    numbers: dict[str, dict[str, Any]] = {
+        name: {"value": float(number), "unit": unit} for name, number, unit in rows
+    }
+    parsing.fail_if(
+        len(numbers) != len(rows),
+        "TorchBench wrote a number more than once",
+        [name for name, _, _ in rows],
+    )
     wanted = (spec.benchmark_type, spec.model, spec.device, str(spec.input_batch_size))
     used = _RUNNING.findall(output.text)
-    if used != [wanted]:
-        lines = [" ".join(run) for run in used]
-        raise BenchmarkFailed(
-            Failure.MISMATCH, f"TorchBench did not run {' '.join(wanted)} alone", lines
-        )
-
-
-def _torchbench(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
-    _check_torchbench(spec, output)
-    numbers = {name: (float(number), unit) for name, number, unit in _BENCH.findall(output.text)}
-    headlines = {"batchTime": _wall_time_s(numbers, output)}
-    if "GPU Time per batch" in numbers:
-        headlines["gpuBatchTime"] = numbers["GPU Time per batch"][0] / 1e3
-    memory, unit = numbers.get("CPU Peak Memory", (0.0, ""))
-    if unit == "GB":
-        headlines["cpuMemory"] = memory * 1e9
-    if spec.device == "cuda" and not headlines.get("gpuBatchTime"):
-        raise parsing.bad("TorchBench's GPU time is missing", parsing.last_lines(output))
-    notes = (
-        ()
-        if "CPU Wall Time per batch" in numbers
-        else ("TorchBench printed a total, not a time per batch",)
+    parsing.fail_if(
+        used != [wanted],
+        f"TorchBench did not run {' '.join(wanted)} alone",
+        [" ".join(run) for run in used],
+        failure=Failure.MISMATCH,
     )
-    plain = {name: {"value": number, "unit": unit} for name, (number, unit) in numbers.items()}
-    return ToolMeasurement(headlines, {"torchbench": plain, **_times(output)}, notes=notes)
-
-
-def _wall_time_s(numbers: Mapping[str, tuple[float, str]], output: ToolOutput) -> float:
-    wall, unit = (
-        numbers.get("CPU Wall Time per batch") or numbers.get("CPU Total Wall Time") or (0.0, "")
+    by_batch = "CPU Wall Time per batch" in numbers
+    headlines = _torchbench_headlines(numbers)
+    parsing.fail_if(
+        "batchTime" not in headlines,
+        "TorchBench's wall time is missing",
+        parsing.last_lines(output),
     )
-    if unit != "milliseconds" or wall <= 0:
-        raise parsing.bad("TorchBench's wall time is missing", parsing.last_lines(output))
-    return wall / 1e3
+    parsing.fail_if(
+        spec.device == "cuda" and not headlines.get("gpuBatchTime"),
+        "TorchBench's GPU time is missing",
+        parsing.last_lines(output),
+    )
+    notes = () if by_batch else ("TorchBench printed a total, not a time per batch",)
+    return ToolMeasurement(headlines, {"torchbench": numbers, **_times(output)}, notes=notes)
+
+
+def _torchbench_headlines(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    headlines = {}
+    wall = numbers.get("CPU Wall Time per batch") or numbers.get("CPU Total Wall Time")
+    if wall and wall["value"] > 0 and wall["unit"] == "milliseconds":
+        headlines["batchTime"] = wall["value"] / 1e3
+    if gpu := numbers.get("GPU Time per batch"):
+        headlines["gpuBatchTime"] = gpu["value"] / 1e3
+    if (memory := numbers.get("CPU Peak Memory")) and memory["unit"] == "GB":
+        headlines["cpuMemory"] = memory["value"] * 1e9
+    return headlines
 
 
 def _times(output: ToolOutput) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Common code of both RDMA kinds: spec, command line, and perftest's tables for all message sizes.
+"""RDMABandwidth and RDMALatency: perftest's ib_read_bw, ib_write_lat and so on, over all sizes.
 
 The connection manager (-R) makes the connection, which needs no device name. The server prints when
 it is ready, so the client never starts too early.
@@ -11,18 +11,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.kinds import parsing
-from scaletest.kinds.common import PairSpec
-from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Task, ToolOutput, bound
-from scaletest.model.errors import InvalidValue
+from scaletest.kinds.fields import refuse, spec_field
+from scaletest.kinds.kind import (
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    PairSpec,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+    server_and_client,
+)
 
 READY = "Waiting for client to connect"
 # perftest's -a measures 2, 4, ... 2^23 bytes
 LARGEST_POWER = 23
+GBIT, USEC = 1e9, 1e-6
+BANDWIDTHS = ("bytes", "iterations", "peakBandwidth", "averageBandwidth", "messageRate")
+LATENCIES = (
+    "bytes",
+    "iterations",
+    "minimum",
+    "maximum",
+    "typical",
+    "average",
+    "stdev",
+    "percentile99",
+    "percentile999",
+)
+NO_PEAK = "perftest measured no peak, as with very many iterations"
 # with extraArgs there may be other words between, as in RDMA_Write Bidirectional BW Test
 _TITLE = re.compile(r"RDMA_(Read|Write)\b[^\n]*\b(BW|Latency) Test")
 _UNIT = re.compile(r"\[([^\]]+)\]")
-MODES = ("read", "write")
+_QPS = re.compile(r"Number of qps\s*:\s*(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +55,7 @@ class RDMASpec(PairSpec):
     kube-perftest has mode, iterations and extraArgs; its successor has others.
     """
 
-    mode: str = spec_field("read", "RDMA operation.", choices=MODES)
+    mode: str = spec_field("read", "RDMA operation.", choices=("read", "write"))
     iterations: int = spec_field(
         1000, "Iterations at each message size.", minimum=5, maximum=1_000_000_000
     )
@@ -48,20 +71,30 @@ class RDMASpec(PairSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if any("\x00" in argument for argument in self.extra_args):
-            raise InvalidValue("extraArgs contain a NUL character", hint="leave it out")
-        if {"-D", "-s"} & {argument[:2] for argument in self.extra_args}:
-            raise InvalidValue(
+        refuse(
+            (
+                "\x00" in "".join(self.extra_args),
+                "extraArgs contain a NUL character",
+                "leave it out",
+            ),
+            (
+                {"-D", "-s"} & {argument[:2] for argument in self.extra_args},
                 "extraArgs contain -D or -s, but all message sizes are measured, by iterations",
-                hint="leave it out: duration mode has no minimum, maximum or percentiles",
-            )
+                "leave it out: duration mode has no minimum, maximum or percentiles",
+            ),
+        )
 
 
-def tasks(
-    spec: RDMASpec, site: ExecutionSite, program: str, arguments: Sequence[str]
-) -> Sequence[Task]:
-    """Server and client of a perftest tool."""
-    line = [program, "-a", "-F", "-R", "-n", str(spec.iterations), *arguments]
+@dataclass(frozen=True, kw_only=True)
+class RDMABandwidthSpec(RDMASpec):
+    """Spec of RDMABandwidth; qps is kube-perftest's."""
+
+    qps: int = spec_field(1, "Queue pairs.", minimum=1, maximum=16384)
+
+
+def _tasks(spec: RDMASpec, site: ExecutionSite, tool: str, *arguments: str) -> Sequence[Task]:
+    """Server and client of ib_read_bw, ib_write_lat and so on."""
+    line = [f"ib_{spec.mode}_{tool}", "-a", "-F", "-R", "-n", str(spec.iterations), *arguments]
     if spec.ip_family == "IPv6":
         line += ["--ipv6"]
     if spec.device:
@@ -73,27 +106,128 @@ def tasks(
     )
 
 
-def table(
-    spec: RDMASpec, output: ToolOutput, program: str, test: str, columns: int, units: frozenset[str]
-) -> list[tuple[float, ...]]:
-    """Rows of a complete run.
+def parse_bandwidth(spec: RDMABandwidthSpec, output: ToolOutput) -> ToolMeasurement:
+    """Parse bytes, iterations, peak and average in Gbit/s, and millions of messages per second."""
+    program = f"ib_{spec.mode}_bw"
+    rows = _rows(spec, output, program, "BW", BANDWIDTHS, {"Gb/sec", "Mpps"})
+    pairs = _QPS.findall(output.stdout)
+    parsing.fail_if(
+        pairs != [str(spec.qps)],
+        f"{program} used {', '.join(pairs) or 'an unknown number of'} queue pairs instead of"
+        f" {spec.qps}",
+        failure=Failure.MISMATCH,
+    )
+    _, _, peak, average, rate = map(max, zip(*(row.values() for row in rows), strict=True))
+    parsing.fail_if(
+        average <= 0 or rate <= 0,
+        f"{program} reports a bandwidth or message rate of 0",
+    )
+    for row in rows:
+        # smaller numbers are rounded too much for a comparison
+        if row["averageBandwidth"] >= 1:
+            parsing.check_agreement(
+                row["averageBandwidth"],
+                row["messageRate"] * row["bytes"] * 8e6 / GBIT,
+                f"the bandwidth of {row['bytes']:.0f} bytes",
+            )
+    headlines = {"averageBandwidth": average * GBIT, "messageRate": rate * 1e6}
+    return ToolMeasurement(
+        {"peakBandwidth": peak * GBIT, **headlines} if peak > 0 else headlines,
+        {"bandwidthUnits": "Gbit/s", "messageRateUnits": "10^6/s", "results": rows},
+        notes=() if peak > 0 else (NO_PEAK,),
+    )
+
+
+def parse_latency(spec: RDMASpec, output: ToolOutput) -> ToolMeasurement:
+    """Parse nine columns, with times in microseconds."""
+    program = f"ib_{spec.mode}_lat"
+    rows = _rows(spec, output, program, "Latency", LATENCIES, {"usec"})
+    best = min(rows, key=lambda row: row["average"])
+    parsing.fail_if(
+        min(min(row["minimum"], row["average"], row["percentile99"]) for row in rows) <= 0,
+        f"{program} reports a latency of 0",
+    )
+    return ToolMeasurement(
+        {
+            "minimumAverageLatency": best["average"] * USEC,
+            "minimumLatency": min(row["minimum"] for row in rows) * USEC,
+            "percentile99": best["percentile99"] * USEC,
+        },
+        {"timeUnits": "usec", "results": rows},
+    )
+
+
+def _rows(
+    spec: RDMASpec,
+    output: ToolOutput,
+    program: str,
+    test: str,
+    columns: Sequence[str],
+    units: set[str],
+) -> list[dict[str, float]]:
+    """Rows of a complete run, each by column.
 
     test, units: perftest's names of the test and of the columns' units.
     """
     parsing.ended_well(output, program)
-    rows = parsing.rows_after(output.stdout, "#bytes", columns, program)
-    wanted = f"RDMA_{spec.mode.capitalize()} {test} Test"
+    rows = parsing.rows_after(output.stdout, "#bytes", len(columns), program)
+    wanted = (spec.mode.capitalize(), test)
     titles = _TITLE.findall(output.stdout)
-    if [(mode, kind) for mode, kind in titles] != [(spec.mode.capitalize(), test)]:
-        raise BenchmarkFailed(
-            Failure.MISMATCH,
-            f"{program} did not measure {wanted}",
-            [f"RDMA_{' '.join(title)}" for title in titles],
-        )
+    parsing.fail_if(
+        titles != [wanted],
+        f"{program} did not measure RDMA_{' '.join(wanted)} Test",
+        [f"RDMA_{' '.join(title)}" for title in titles],
+        failure=Failure.MISMATCH,
+    )
     header = next(line for line in output.stdout.splitlines() if "#bytes" in line)
-    if set(_UNIT.findall(header)) != units:
-        raise BenchmarkFailed(
-            Failure.MISMATCH, f"{program} has other units than {', '.join(sorted(units))}", [header]
-        )
+    parsing.fail_if(
+        set(_UNIT.findall(header)) != units,
+        f"{program} has other units than {', '.join(sorted(units))}",
+        [header],
+        failure=Failure.MISMATCH,
+    )
     parsing.check_sizes(rows, [2**power for power in range(1, LARGEST_POWER + 1)], program)
-    return rows
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+BANDWIDTH = Kind(
+    name="RDMABandwidth",
+    plural="rdmabandwidths",
+    help="Bandwidth of RDMA reads or writes between two nodes.",
+    spec=RDMABandwidthSpec,
+    measures="client",
+    layout=server_and_client,
+    programs=lambda spec: (f"ib_{spec.mode}_bw",),
+    tasks=lambda spec, site: _tasks(spec, site, "bw", "--report_gbits", "-q", str(spec.qps)),
+    parse=parse_bandwidth,
+    limit_s=lambda spec: 300 + spec.iterations * spec.qps / 100,
+    headlines=(
+        Headline("peakBandwidth", "bit/s", True, "Highest peak of all message sizes."),
+        Headline("averageBandwidth", "bit/s", True, "Highest average of all message sizes."),
+        Headline("messageRate", "1/s", True, "Most messages per second."),
+    ),
+    columns=("mode", "qps", "iterations"),
+)
+LATENCY = Kind(
+    name="RDMALatency",
+    plural="rdmalatencies",
+    help="Latency of RDMA reads or writes between two nodes.",
+    spec=RDMASpec,
+    measures="client",
+    layout=server_and_client,
+    programs=lambda spec: (f"ib_{spec.mode}_lat",),
+    tasks=lambda spec, site: _tasks(spec, site, "lat"),
+    parse=parse_latency,
+    limit_s=lambda spec: 300 + spec.iterations / 100,
+    headlines=(
+        Headline("minimumAverageLatency", "s", False, "Lowest average of all message sizes."),
+        Headline("minimumLatency", "s", False, "Lowest single time."),
+        Headline(
+            "percentile99",
+            "s",
+            False,
+            "99th percentile at the message size with the lowest average.",
+        ),
+    ),
+    columns=("mode", "iterations"),
+)

@@ -7,17 +7,14 @@ from collections.abc import Mapping
 from scaletest.kinds import (
     fio,
     iperf,
-    lifecycle,
-    mpi_pingpong,
+    mpi,
     openfoam,
+    own_commands,
     pytorch,
-    rdma_bandwidth,
-    rdma_latency,
-    validation,
+    rdma,
 )
 from scaletest.kinds.kind import Kind
-from scaletest.model.errors import InvalidValue
-from scaletest.model.nearest import suggestion
+from scaletest.model.errors import InvalidValue, suggestion
 
 GROUP, VERSION = "scaletest.dev", "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -27,14 +24,14 @@ KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         iperf.KIND,
-        mpi_pingpong.KIND,
+        mpi.KIND,
         openfoam.KIND,
-        rdma_bandwidth.KIND,
-        rdma_latency.KIND,
+        rdma.BANDWIDTH,
+        rdma.LATENCY,
         fio.KIND,
         pytorch.KIND,
-        validation.KIND,
-        lifecycle.KIND,
+        own_commands.VALIDATION,
+        own_commands.LIFECYCLE,
     )
 }
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from scaletest.kinds.workload_options import WorkloadOptions
+from scaletest.kinds.fields import refuse
+from scaletest.kinds.workload_options import WorkloadOptions, member
 from scaletest.model import checks
-from scaletest.model.errors import InvalidValue
 
 
 class Model(StrEnum):
@@ -37,6 +38,13 @@ SIZES = {
 UNAVAILABLE = 69
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("float32", "float16", "bfloat16")
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--model": {"type": member(Model)},
+    "--mode": {"choices": ["train", "eval"]},
+    "--device": {"choices": DEVICES},
+    "--dtype": {"choices": DTYPES},
+    **{name: {"type": int} for name in ("--batch", "--batches", "--size", "--threads")},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +70,18 @@ class TorchWork:
         checks.count(self.batches, "batches", minimum=1, maximum=1_000_000)
         checks.count(self.threads, "threads", maximum=4096)
         least = SIZES[self.model][1]
-        if self.size and not least <= self.size <= 65536:
-            raise InvalidValue(
+        refuse(
+            (
+                self.size and not least <= self.size <= 65536,
                 f"{self.model} cannot have size {self.size}",
-                hint=f"give a number from {least} to 65536",
-            )
-        if self.train and self.model in (Model.LLAMA, Model.MATMUL):
-            raise InvalidValue(
-                f"{self.model} is not for training", hint="give --mode eval, or another --model"
-            )
+                f"give a number from {least} to 65536",
+            ),
+            (
+                self.train and self.model in (Model.LLAMA, Model.MATMUL),
+                f"{self.model} is not for training",
+                "give --mode eval, or another --model",
+            ),
+        )
 
     @property
     def side(self) -> int:
@@ -88,16 +99,7 @@ def from_words(arguments: Sequence[str]) -> TorchWork:
 
     InvalidValue for anything else.
     """
-    parser = WorkloadOptions("torch", "docs/how-to/torch.md")
-    parser.add_argument("--model", type=str, choices=list(map(str, Model)))
-    parser.add_argument("--mode", choices=["train", "eval"])
-    parser.add_argument("--device", choices=DEVICES)
-    parser.add_argument("--dtype", choices=DTYPES)
-    for name in ("--batch", "--batches", "--size", "--threads"):
-        parser.add_argument(name, type=int)
-    options = vars(parser.parse_args(list(arguments)))
-    if "model" in options:
-        options["model"] = Model(options["model"])
+    options = WorkloadOptions("torch", "docs/how-to/torch.md", _OPTIONS).read(arguments)
     if "mode" in options:
         options["train"] = options.pop("mode") == "train"
     return TorchWork(**options)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any
 
+from scaletest.kinds.fields import refuse
 from scaletest.kinds.media import CODECS, codec_of_name
-from scaletest.kinds.workload_options import WorkloadOptions
+from scaletest.kinds.workload_options import WorkloadOptions, member
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 
-W = TypeVar("W", bound=StrEnum)
 NULL = "null"
 _SIZE = re.compile(r"(\d{2,5})x(\d{2,5})")
 # Options that a request may not change.
@@ -100,25 +100,25 @@ class Transcode:
             raise InvalidValue("transcode has no input", hint="set it with --input FILE")
         for name, low, high in _RANGES:
             checks.count(getattr(self, name), name, minimum=low, maximum=high)
-        if self.parallel > 1 and (
-            self.engine is not TranscodeEngine.ONEVPL or len(self.outputs) > 1 or self.sessions > 1
-        ):
-            raise InvalidValue(
+        is_onevpl = self.engine is TranscodeEngine.ONEVPL
+        outputs = len(self.outputs) * self.sessions
+        refuse(
+            (
+                self.parallel > 1 and not (is_onevpl and outputs == 1),
                 "parallel encoding requires oneVPL, one session and one output",
-                hint="use --engine onevpl without --also and --sessions, or --sessions instead",
-            )
-        if self.output and len(self.outputs) * self.sessions > 1:
-            raise InvalidValue(
-                "several outputs cannot be written to one file", hint="leave --output out"
-            )
-        if self.engine is TranscodeEngine.ONEVPL and self.acceleration in (
-            Acceleration.VAAPI,
-            Acceleration.NVENC,
-        ):
-            raise InvalidValue(
+                "use --engine onevpl without --also and --sessions, or --sessions instead",
+            ),
+            (
+                self.output and outputs > 1,
+                "several outputs cannot be written to one file",
+                "leave --output out",
+            ),
+            (
+                is_onevpl and self.acceleration in (Acceleration.VAAPI, Acceleration.NVENC),
                 f"oneVPL does not support {self.acceleration}",
-                hint="leave --acceleration out, or use ffmpeg",
-            )
+                "leave --acceleration out, or use ffmpeg",
+            ),
+        )
 
     @property
     def command(self) -> str:
@@ -141,70 +141,20 @@ def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
 
     Raises InvalidValue.
     """
-    options = vars(_parser().parse_args(list(own)))
-    changes = vars(_parser().parse_args(list(requested)))
+    parser = WorkloadOptions("transcode", "docs/how-to/media.md", _OPTIONS)
+    options, changes = parser.read(own), parser.read(requested)
     forbidden = sorted(_WORKER_ONLY & changes.keys())
     if forbidden:
         raise InvalidValue(
             f"a request may not set {', '.join(f'--{name}' for name in forbidden)} of a transcode",
             hint="set it for the worker: scaletest worker -- transcode ...",
         )
-    options |= changes
-    width, height = options.get("size", (0, 0))
-    first = EncodedOutput(options.get("output_codec", "h264"), width, height)
-    engine = options.get("engine", TranscodeEngine.FFMPEG)
-    default = Acceleration.QSV if engine is TranscodeEngine.ONEVPL else Acceleration.SOFTWARE
-    return Transcode(
-        input=options.get("input", ""),
-        codec=options.get("codec") or codec_of_name(options.get("input", "")),
-        outputs=(first, *options.get("also", [])),
-        output=options.get("output", ""),
-        acceleration=options.get("acceleration", default),
-        **{name: options[name] for name in _PLAIN if name in options},
-    )
-
-
-_PLAIN = (
-    "frames",
-    "quality",
-    "bitrate_kbps",
-    "depth",
-    "threads",
-    "sessions",
-    "parallel",
-    "engine",
-    "program",
-)
-
-
-def _parser() -> WorkloadOptions:
-    parser = WorkloadOptions("transcode", "docs/how-to/media.md")
-    parser.add_argument("--input")
-    parser.add_argument("--codec", choices=CODECS)
-    parser.add_argument("--output-codec", choices=(*CODECS, NULL))
-    parser.add_argument("--size", type=_size)
-    parser.add_argument("--also", type=_output, action="append", metavar="CODEC:WxH")
-    parser.add_argument("--output")
-    for name in ("--frames", "--depth", "--threads", "--sessions", "--parallel"):
-        parser.add_argument(name, type=int)
-    parser.add_argument("--bitrate", type=int, dest="bitrate_kbps")
-    parser.add_argument("--quality", type=_member(Quality))
-    parser.add_argument("--engine", type=_member(TranscodeEngine))
-    parser.add_argument("--acceleration", type=_member(Acceleration))
-    parser.add_argument("--program")
-    return parser
-
-
-def _member(choices: type[W]) -> Callable[[str], W]:
-    def read(text: str) -> W:
-        try:
-            return choices(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not one of {', '.join(choices)}"
-            ) from error
-
-    return read
+    options = {"input": "", "codec": "", **options, **changes}
+    options["codec"] = options["codec"] or codec_of_name(options["input"])
+    first = EncodedOutput(options.pop("output_codec", "h264"), *options.pop("size", (0, 0)))
+    if options.get("engine") is TranscodeEngine.ONEVPL:
+        options.setdefault("acceleration", Acceleration.QSV)
+    return Transcode(outputs=(first, *options.pop("also", ())), **options)
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -221,3 +171,22 @@ def _output(text: str) -> EncodedOutput:
             f"{text!r} is not an output such as h264:1280x720 (codecs: {', '.join(CODECS)})"
         )
     return EncodedOutput(codec, *(_size(size) if size else (0, 0)))
+
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--input": {},
+    "--codec": {"choices": CODECS},
+    "--output-codec": {"choices": (*CODECS, NULL)},
+    "--size": {"type": _size},
+    "--also": {"type": _output, "action": "append", "metavar": "CODEC:WxH"},
+    "--output": {},
+    **{
+        name: {"type": int}
+        for name in ("--frames", "--depth", "--threads", "--sessions", "--parallel")
+    },
+    "--bitrate": {"type": int, "dest": "bitrate_kbps"},
+    "--quality": {"type": member(Quality)},
+    "--engine": {"type": member(TranscodeEngine)},
+    "--acceleration": {"type": member(Acceleration)},
+    "--program": {},
+}

@@ -16,26 +16,26 @@ writer, under a lock of its own.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from scaletest.analysis.lifecycle.phases import timeline
-from scaletest.archive.environment import environment
-from scaletest.archive.private import make_folder, open_private
+from scaletest.archive.environment import environment, make_folder, open_private
 from scaletest.compat import runai
-from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.errors import UsageError
-from scaletest.model.lifecycle import LifecycleObject, Submission, read_line
-from scaletest.model.lifecycle_plan import KIND
-from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, Layout, RunFolder
+from scaletest.model.labels import UNLABELLED, Labels
+from scaletest.model.lifecycle import KIND, LifecycleObject, LifecyclePlan, Submission, read_line
+from scaletest.runs.folder import ENVIRONMENT, LABELS, RECORDS, RESULT, Layout, RunFolder
 
 PLAN, SUBMISSIONS, SAMPLING = "lifecycle.json", "submissions.jsonl", "sampling.json"
 SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
 LAYOUT = Layout(
     plan=PLAN,
-    files=(PLAN, ENVIRONMENT, SUBMISSIONS, RECORDS, SAMPLING, RESULT),
+    files=(PLAN, ENVIRONMENT, SUBMISSIONS, RECORDS, SAMPLING, RESULT, LABELS),
     locks=(".submitter.lock", ".sampler.lock"),
     made=(SUBMITTED, SAMPLED, "times.csv", "report.html", "general.png", "detailed.png"),
     kind=KIND,
@@ -60,9 +60,9 @@ class LifecycleFolder:
             ) from error
 
     @contextmanager
-    def locked(self, role: str) -> Iterator[None]:
+    def locked(self, *roles: str) -> Iterator[None]:
         """Be the only submitter, or sampler, of this folder."""
-        with self.files.locked(f".{role}.lock"):
+        with self.files.locked(*(f".{role}.lock" for role in roles)):
             yield
 
     @property
@@ -79,9 +79,15 @@ class LifecycleFolder:
             )
         return LifecyclePlan.from_dict(self.files.read(PLAN))
 
-    def begin(self, plan: LifecyclePlan, command_line: Sequence[str]) -> None:
-        """Write plan and environment."""
-        self.files.begin(plan, environment(command_line))
+    def begin(
+        self, plan: LifecyclePlan, command_line: Sequence[str], labels: Labels = UNLABELLED
+    ) -> None:
+        """Write plan, environment and labels."""
+        self.files.begin(plan, environment(command_line), labels)
+
+    def replan(self, plan: LifecyclePlan) -> None:
+        """Write the plan anew, when a run goes on at another pace or under other conditions."""
+        self.files.write(PLAN, plan.to_dict())
 
     def environment(self) -> dict[str, Any]:
         """Where the run was made; {} when that is unknown."""
@@ -134,7 +140,7 @@ class LifecycleFolder:
         self, workloads: Mapping[str, LifecycleObject], sampling: Mapping[str, Any], *, project: str
     ) -> None:
         """Write what was sampled, in our form and in the original tool's."""
-        records = (line for workload in workloads.values() for line in workload.lines())
+        records = chain.from_iterable(workload.lines() for workload in workloads.values())
         self.files.replace(RECORDS, records)
         self.write(SAMPLED, runai.sampled(map(timeline, workloads.values()), project))
         self.files.write(SAMPLING, sampling)
@@ -143,9 +149,10 @@ class LifecycleFolder:
         """Write submitted.json anew."""
         self.write(SUBMITTED, runai.submitted(self.submissions()))
 
-    def write(self, name: str, text: str) -> Path:
+    def write(self, name: str, content: str | bytes) -> Path:
         """Write a file that is made of the others, whole or not at all."""
-        self.files.replace_text(name, [text])
+        whole = content.encode() if isinstance(content, str) else content
+        self.files.replace_whole(name, [whole])
         return self.path / name
 
     def check(self) -> None:
@@ -168,3 +175,11 @@ class LifecycleFolder:
     def _text(self, name: str) -> str:
         with self.files.trouble("read"):
             return (self.path / name).read_text("utf-8", errors="replace")
+
+
+__all__ = ["LifecyclePlan", "new_run"]
+
+
+def new_run() -> str:
+    """An id for a run: six hex digits."""
+    return secrets.token_hex(3)

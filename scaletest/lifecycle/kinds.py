@@ -4,13 +4,13 @@ names and pure rules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from scaletest.model.checks import cut
-from scaletest.model.errors import UsageError
-from scaletest.model.nearest import suggestion
+from scaletest.model.errors import UsageError, suggestion
 
 WORKLOAD_LABEL = "scaletest/workload"
 RUNAI_GROUP = "run.ai/"
@@ -45,15 +45,17 @@ KINDS: Mapping[str, WorkloadKind] = {
     "scaledjob": WorkloadKind("scaledjob", until="ready", child=("batch/v1", "Job")),
     "pytorchjob": WorkloadKind("pytorchjob"),
     "runai-training": WorkloadKind("runai-training", "scheduled", ("run.ai/v1", "RunaiJob"), False),
-    "runai-interactive": WorkloadKind(
-        "runai-interactive", "scheduled", ("run.ai/v1", "RunaiJob"), False
-    ),
     "runai-distributed": WorkloadKind(
         "runai-distributed", "scheduled", ("kubeflow.org/v1", "PyTorchJob"), False
+    ),
+    "runai-interactive": WorkloadKind(
+        "runai-interactive", "scheduled", ("run.ai/v1", "RunaiJob"), False
     ),
 }
 # The names of the Run:ai scale test tool, as plain Kubernetes has them.
 ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "deployment"}
+# Where Run:ai's workloads go, unless another project is named.
+DEFAULT_PROJECT = "project-0"
 # What has done its work says so in a condition of one of these types, or in its phase.
 DONE = ("Complete", "Completed", "Succeeded")
 FAILED = ("Failed",)
@@ -61,44 +63,27 @@ FAILED = ("Failed",)
 
 def find(name: str) -> WorkloadKind:
     """The kind of that name; UsageError that lists the names."""
-    found = KINDS.get(ALIASES.get(name, name))
-    if found is None:
+    kind = KINDS.get(ALIASES.get(name, name))
+    if kind is None:
         raise UsageError(
             f"there is no workload type {cut(name, 80)}",
             hint=f"{suggestion(name, [*ALIASES, *KINDS])}; for another one give --template FILE",
         )
-    return found
+    return kind
 
 
 def expected(body: Mapping[str, Any]) -> int | None:
     """How many pods an object needs at once; None when it does not say."""
     spec = body.get("spec") or {}
+    count = _COUNTED.get(str(body.get("kind")))
     try:
-        match body.get("kind"):
-            case "Pod":
-                return 1
-            case "Job":
-                return _job(spec)
-            case "Deployment" | "StatefulSet" | "ReplicaSet":
-                return int(spec.get("replicas", 1))
-            case "JobSet":
-                rows = spec.get("replicatedJobs", [])
-                return sum(
-                    int(row.get("replicas", 1)) * _job(row["template"]["spec"]) for row in rows
-                )
-            case "PyTorchJob" | "TFJob" | "MPIJob" | "XGBoostJob" | "JAXJob":
-                groups = [value for key, value in spec.items() if key.endswith("ReplicaSpecs")]
-                return (
-                    sum(int(row.get("replicas", 1)) for group in groups for row in group.values())
-                    or None
-                )
-            case "DistributedWorkload":
-                return int(spec["workers"]["value"]) + 1
-            case "TrainingWorkload" | "InteractiveWorkload" | "RunaiJob":
-                return 1
+        return count(spec) if count else None
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
-    return None
+
+
+def _replicas(spec: Mapping[str, Any]) -> int:
+    return int(spec.get("replicas", 1))
 
 
 def _job(spec: Mapping[str, Any]) -> int:
@@ -106,9 +91,31 @@ def _job(spec: Mapping[str, Any]) -> int:
     return min(parallelism, int(completions)) if completions is not None else parallelism
 
 
+def _job_set(spec: Mapping[str, Any]) -> int:
+    rows = spec.get("replicatedJobs", [])
+    return sum(_replicas(row) * _job(row["template"]["spec"]) for row in rows)
+
+
+def _training(spec: Mapping[str, Any]) -> int | None:
+    groups = [group for key, group in spec.items() if key.endswith("ReplicaSpecs")]
+    rows = chain.from_iterable(group.values() for group in groups)
+    return sum(map(_replicas, rows)) or None
+
+
+# How many pods an object of the kind needs, by its spec.
+_COUNTED: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
+    "Job": _job,
+    "JobSet": _job_set,
+    "DistributedWorkload": lambda spec: int(spec["workers"]["value"]) + 1,
+    **dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet"), _replicas),
+    **dict.fromkeys(("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob"), _training),
+    **dict.fromkeys(("Pod", "TrainingWorkload", "InteractiveWorkload", "RunaiJob"), lambda spec: 1),
+}
+
+
 def ended(body: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Of an object that has ended: "finished" or "failed", and when its own status says so, or ""
-    when it does not.
+    """Tell "finished" or "failed" of an object that has ended, and when its own status says so, or
+    "" when it does not.
 
     None while it goes on.
     """

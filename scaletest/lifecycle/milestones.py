@@ -1,14 +1,81 @@
-"""What one object says: the times in its fields, as epoch seconds. Pure. A field that is not there
-is no time.
+"""What one object says: whose it is, and the times in its fields as epoch seconds.
+
+Pure. A field that is not there is no time.
+
+A pod, a claim, a pod group or an event belongs to a workload. Our own label says it where we could
+put one. Else the labels that controllers give, in a fixed order, and then the owner, whose name a
+controller has made of the workload's. With known names only those count; what belongs to nobody
+known is foreign, counted and left alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from scaletest.model.times import epoch
+from scaletest.lifecycle.kinds import WORKLOAD_LABEL
+from scaletest.model.texts import epoch
+
+LABELS = (
+    WORKLOAD_LABEL,
+    "jobset.sigs.k8s.io/jobset-name",
+    "training.kubeflow.org/job-name",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "scaledjob.keda.sh/name",
+)
+# Labels that others use for more than one workload: they count only where the workload's name is
+# known.
+LOOSE_LABELS = ("release", "workloadName")
+_HASH = "pod-template-hash"
+_CLAIM = re.compile(r"j-[0-9a-f]{6}")
+
+
+def workload_of(body: Mapping[str, Any], known: Container[str] | None) -> str:
+    """The workload's name; "" for a foreign object. known: None to count all (observing)."""
+    for name in _candidates(body, (*LABELS, *LOOSE_LABELS) if known is not None else LABELS):
+        if name and (known is None or name in known):
+            return name
+    return ""
+
+
+def _candidates(body: Mapping[str, Any], trusted: Sequence[str]) -> Iterator[str]:
+    metadata = body["metadata"]
+    labels = metadata.get("labels") or {}
+    for label in trusted:
+        if label in labels:
+            yield str(labels[label])
+    for owner in metadata.get("ownerReferences") or ():
+        name = str(owner["name"])
+        if owner["kind"] == "ReplicaSet" and labels.get(_HASH):
+            name = name.removesuffix(f"-{labels[_HASH]}")
+        yield name
+        # a pod's ephemeral claim, a JobSet's Job, a ScaledJob's Job: the workload's name is the
+        # beginning
+        yield from _claims(name)
+    yield str(metadata["name"])
+    yield from _claims(str(metadata["name"]))
+
+
+def _claims(name: str) -> list[str]:
+    return list(map(str, _CLAIM.findall(name)))
+
+
+def of_event(
+    body: Mapping[str, Any], known: Container[str] | None, owners: Mapping[str, str]
+) -> str:
+    """Whose an Event is. owners: uid of an object -> its workload, for those that were seen."""
+    regarding = body.get("involvedObject") or {}
+    uid, named = str(regarding.get("uid", "")), str(regarding.get("name", ""))
+    if uid in owners:
+        return owners[uid]
+    for name in (named, *_claims(named)):
+        if name and known is not None and name in known:
+            return name
+    return ""
+
 
 # A pod's condition -> the milestone that it stands for when it is True.
 CONDITIONS = {
@@ -31,51 +98,51 @@ def of_pod(body: Mapping[str, Any]) -> dict[str, float | None]:
     at no said time.
     """
     status = body.get("status") or {}
-    found: dict[str, float | None] = {"created": created(body)}
-    for condition in status.get("conditions") or ():
-        milestone = CONDITIONS.get(condition.get("type"))
-        if milestone and condition.get("status") == "True":
-            found[milestone] = epoch(condition.get("lastTransitionTime"))
-        if condition.get("type") == "PodScheduled" and (
-            condition.get("status") == "True" or condition.get("reason")
-        ):
-            # a recorded "unschedulable" is a decision as well
-            found["decided"] = epoch(condition.get("lastTransitionTime"))
-    containers = status.get("containerStatuses") or ()
-    states = [row.get("state") or {} for row in containers]
-    started = [_started(state) for state in states]
-    if (
-        started
-        and all(started)
-        and len(started) >= len((body.get("spec") or {}).get("containers", ()))
-    ):
-        found["started"] = _latest([time for _, time in filter(None, started)])
-    if status.get("phase") in ("Succeeded", "Failed"):
-        ends = [
-            epoch(state["terminated"].get("finishedAt"))
-            for state in states
-            if state.get("terminated")
-        ]
-        found["finished"] = _latest(ends) if ends else None
-    if body["metadata"].get("deletionTimestamp"):
+    passed = {"created": created(body), **_of_conditions(status.get("conditions") or ())}
+    containers = len((body.get("spec") or {}).get("containers", ()))
+    passed |= _of_containers(status, containers)
+    metadata = body["metadata"]
+    if metadata.get("deletionTimestamp"):
         # the timestamp is when it shall be gone, its grace period included
-        grace_s = body["metadata"].get("deletionGracePeriodSeconds") or 0
-        asked = epoch(body["metadata"]["deletionTimestamp"])
-        found["deleted"] = asked - grace_s if asked is not None else None
-    return found
+        asked = epoch(metadata["deletionTimestamp"])
+        grace_s = metadata.get("deletionGracePeriodSeconds") or 0
+        passed["deleted"] = asked - grace_s if asked is not None else None
+    return passed
+
+
+def _of_containers(status: Mapping[str, Any], containers: int) -> dict[str, float | None]:
+    """The milestones that the states of a pod's containers show as passed."""
+    passed = {}
+    states = [row.get("state") or {} for row in status.get("containerStatuses") or ()]
+    begun = list(
+        filter(None, (state.get("running") or state.get("terminated") for state in states))
+    )
+    if len(begun) == len(states) >= max(1, containers):
+        passed["started"] = _latest([epoch(run.get("startedAt")) for run in begun])
+    if status.get("phase") in ("Succeeded", "Failed"):
+        terminated = filter(None, (state.get("terminated") for state in states))
+        passed["finished"] = _latest([epoch(end.get("finishedAt")) for end in terminated])
+    return passed
+
+
+def _of_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    """The milestones that a pod's conditions show as passed."""
+    passed = {}
+    for condition in conditions:
+        name, is_true = condition.get("type"), condition.get("status") == "True"
+        time_s = epoch(condition.get("lastTransitionTime"))
+        if name in CONDITIONS and is_true:
+            passed[CONDITIONS[name]] = time_s
+        if name == "PodScheduled" and (is_true or condition.get("reason")):
+            # a recorded "unschedulable" is a decision as well
+            passed["decided"] = time_s
+    return passed
 
 
 def claims(body: Mapping[str, Any]) -> int:
     """How many claims for devices are made for a pod."""
     rows = (body.get("spec") or {}).get("resourceClaims") or ()
     return sum("resourceClaimTemplateName" in row for row in rows)
-
-
-def _started(state: Mapping[str, Any]) -> tuple[bool, float | None] | None:
-    for name in ("running", "terminated"):
-        if state.get(name):
-            return True, epoch(state[name].get("startedAt"))
-    return None
 
 
 def _latest(times: list[float | None]) -> float | None:
@@ -85,5 +152,5 @@ def _latest(times: list[float | None]) -> float | None:
 
 def micros(body: Mapping[str, Any]) -> float | None:
     """An Event's time in microseconds, where it has one."""
-    found = epoch(body.get("eventTime"))
-    return found if found is not None and math.isfinite(found) else None
+    time_s = epoch(body.get("eventTime"))
+    return time_s if time_s is not None and math.isfinite(time_s) else None

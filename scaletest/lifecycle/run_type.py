@@ -1,12 +1,98 @@
-"""Lifecycles as a run type."""
+"""Lifecycles as a run type: a stored run, judged anew, and its measures."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
 
+from scaletest.analysis.comparison import Contrast, differences
+from scaletest.analysis.lifecycle.result import (
+    COUNTS,
+    EXAMPLE,
+    MEASURES,
+    LifecycleResult,
+    WorkloadSelection,
+    result,
+)
+from scaletest.analysis.measure import NOWHERE, Measure, exactly, percentiles
 from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
-from scaletest.model.lifecycle_plan import KIND, LifecyclePlan
-from scaletest.runs.folder import RunFolder
+from scaletest.model import Verdict
+from scaletest.model.errors import UsageError
+from scaletest.model.lifecycle import KIND, LifecycleObject, LifecyclePlan, Stamp, Submission
+from scaletest.model.verdict import parse
+from scaletest.runs.folder import RESULT, RunFolder
+
+WHOLE = WorkloadSelection()
+# What clocks can tell apart, in s: the arrival of events here, and the fields of the API.
+WATCHED_S, WHOLE_S = 0.02, 1.0
+# What the phases are those of, and what has nothing to do with them.
+WORKLOAD = {
+    "object_kind",
+    "workers",
+    "gpus",
+    "resource",
+    "image",
+    "seconds",
+    "pvc",
+    "template",
+    "selector",
+}
+NO_MATTER = {"run", "namespace", "project", "template_file", "tool_path"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What must hold of a run; InvalidValue for a threshold that cannot be read."""
+
+    thresholds: tuple[str, ...] = ()
+    tolerate_failures: int = 0
+
+    def __post_init__(self) -> None:
+        for text in self.thresholds:
+            parse(text, MEASURES, EXAMPLE)
+
+
+UNCONDITIONAL = Conditions()
+
+
+def conditioned(plan: LifecyclePlan, conditions: Conditions) -> LifecyclePlan:
+    """The plan with these conditions; where there are none it keeps its own."""
+    return replace(
+        plan,
+        thresholds=conditions.thresholds or plan.thresholds,
+        tolerate_failures=conditions.tolerate_failures or plan.tolerate_failures,
+    )
+
+
+@dataclass(frozen=True)
+class LifecycleRun:
+    """A stored lifecycle run, judged anew.
+
+    project: of Run:ai; "" for the one that the namespace names. times: which clock's times the
+    sheet holds, "watch" or "api".
+    """
+
+    result: LifecycleResult
+    title: str
+    folder: str
+    name: str = ""
+    project: str = ""
+    times: str = "watch"
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict."""
+        return self.result.verdict
+
+    def while_running(self) -> Self:
+        """A copy without a verdict, since more is still coming."""
+        return replace(
+            self, result=replace(self.result, verdict=self.result.verdict.while_running())
+        )
 
 
 class LifecycleType:
@@ -23,5 +109,128 @@ class LifecycleType:
         """UsageError or InvalidValue unless the whole run can be read."""
         LifecycleFolder(folder.path).check()
 
+    def judge(self, folder: RunFolder) -> LifecycleRun:
+        """The run in a folder; UsageError when it cannot be read."""
+        return read(LifecycleFolder(folder.path))
+
+    def measures(self, judged: LifecycleRun) -> Sequence[Measure]:
+        """The durations of each phase, the throughput of scheduling, and what went wrong."""
+        lifecycle = judged.result
+        phases: list[Measure] = []
+        # what is counted from the submission on holds all the others
+        whole = [each.step.name for each in lifecycle.steps if each.step.name.startswith("total_")]
+        for phase in lifecycle.steps:
+            samples = [seconds for seconds in phase.values if seconds is not None]
+            resolution_s = WATCHED_S if set(phase.sources) <= {"watch"} else WHOLE_S
+            phases += [
+                replace(measure, decides=measure.is_median and phase.step.name in whole)
+                for measure in percentiles(
+                    phase.step.name, NOWHERE, phase.spread, samples, resolution_s
+                )
+            ]
+        if not whole:
+            phases = [replace(measure, decides=measure.is_median) for measure in phases]
+        per_s = lifecycle.throughput.per_s
+        if per_s is not None:
+            phases.append(Measure("throughput", NOWHERE, exactly(per_s), "1/s", True))
+        counts = [
+            Measure(name, NOWHERE, exactly(getattr(lifecycle.books, name)), "workloads", False)
+            for name in COUNTS
+        ]
+        return [*phases, *counts]
+
+    def contrast(self, base: LifecycleRun, candidate: LifecycleRun) -> Contrast:
+        """What the plans of two runs have to do with each other, where both have one, and whether
+        one of them has lost workloads, or has not measured them yet.
+        """
+        known = base.plan and candidate.plan
+        books = base.result.books, candidate.result.books
+        most = max(own.measured for own in books)
+        incomplete = any(own.measured < most and own.pending + own.lost for own in books)
+        return Contrast(
+            differences(base.plan, candidate.plan, WORKLOAD, NO_MATTER) if known else (),
+            [f"{most} workloads"] if incomplete else [],
+        )
+
 
 RUN_TYPE = LifecycleType()
+
+
+def read(
+    store: LifecycleFolder,
+    view: WorkloadSelection = WHOLE,
+    conditions: Conditions = UNCONDITIONAL,
+    interrupted: str = "",
+) -> LifecycleRun:
+    """Everything in the folder's files; without a plan they are those of the original tool.
+
+    conditions: what must hold; without any it is what had to hold when it was measured.
+    """
+    if not store.planned and (store.path / "plan.json").is_file():
+        raise UsageError(
+            f"{store.path} is a run of another kind",
+            hint="see: scaletest report, scaletest bench show",
+        )
+    workloads, submissions = store.workloads(), store.submissions()
+    plan = store.plan() if store.planned else None
+    if plan is None and not workloads:
+        raise UsageError(
+            f"{store.path} holds no lifecycle run",
+            hint="give the --output-dir of submit and sample",
+        )
+    until, count, project = "decided", 0, ""
+    if plan is not None:
+        until, count, project = plan.until, plan.count, plan.project
+        planned = conditioned(plan, conditions)
+        thresholds = planned.thresholds or _of_version_0_1(store)
+        conditions = Conditions(thresholds, planned.tolerate_failures)
+    _mark_submitted(workloads, submissions)
+    judged = result(
+        workloads.values(),
+        submissions,
+        until,
+        view,
+        planned=count,
+        thresholds=conditions.thresholds,
+        tolerate_failures=conditions.tolerate_failures,
+        interrupted=interrupted,
+    )
+    return LifecycleRun(
+        judged,
+        title=heading(store.path, plan),
+        folder=str(store.path),
+        project=project,
+        times=view.times,
+        plan=plan.to_dict() if plan else {},
+        environment=store.environment(),
+    )
+
+
+def _mark_submitted(
+    workloads: Mapping[str, LifecycleObject], submissions: Sequence[Submission]
+) -> None:
+    """Note in the workloads when they were submitted, where that is on record."""
+    for submission in submissions:
+        submitted_s = submission.submitted_s
+        if submission.accepted and submission.name in workloads and submitted_s is not None:
+            workloads[submission.name].mark("submitted", Stamp(watch_s=submitted_s))
+
+
+def _of_version_0_1(store: LifecycleFolder) -> tuple[str, ...]:
+    """The thresholds of a run whose plan does not have them, from the result that it printed."""
+    rows = store.files.read(RESULT).get("thresholds")
+    texts = [row.get("text") for row in rows or () if isinstance(row, dict)]
+    return tuple(text for text in texts if isinstance(text, str))
+
+
+def heading(path: Path, plan: LifecyclePlan | None) -> str:
+    """What was run, in one line."""
+    if plan is None:
+        return f"lifecycle of {path}, from files of the Run:ai scale test tool"
+    if plan.selector:
+        return f"lifecycle of {plan.selector} in namespace {plan.namespace}, observed"
+    pace = f"every {plan.interval_s:g} s" if plan.interval_s else f"{plan.delay_s:g} s apart"
+    return (
+        f"lifecycle of {plan.count} {plan.object_kind}s in namespace {plan.namespace} · "
+        f"bursts of {plan.processes} {pace} · run {plan.run}"
+    )

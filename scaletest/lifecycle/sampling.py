@@ -1,31 +1,64 @@
-"""Follows the workloads of a run: lists, watches, and writes down what was seen, as often as is
-worth it.
+"""Follows the workloads of a run: lists, watches, and notes what was seen, as often as is worth it.
 
 A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now
 does not vanish from the result. Submissions are read from the file in which the submitter notes
 them, so it may be another process.
+
+The times at which a control plane's database noted the jobs come from a file that a query there
+made; no database is spoken to. The original asks PostgreSQL itself (table jobs, column time_created
+in ms), which works inside Run:ai alone.
 """
 
 from __future__ import annotations
 
+import csv
+import json
+import math
 import resource
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress, fate, runs
-from scaletest.analysis.lifecycle.phases import timeline
-from scaletest.cluster.connection import Missing
+from scaletest.analysis.lifecycle.phases import Fate, LifecycleProgress, fate, runs, timeline
+from scaletest.analysis.lifecycle.result import ENDLESS
+from scaletest.cluster.connection import Missing, Raw
 from scaletest.cluster.objects import Objects
-from scaletest.cluster.raw import Raw
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.folder import SUBMISSIONS, LifecycleFolder
-from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.folder import SUBMISSIONS, LifecycleFolder, LifecyclePlan
 from scaletest.lifecycle.tracker import Tracker
-from scaletest.model.lifecycle import Stamp, Submission
+from scaletest.model.errors import UsageError
+from scaletest.model.lifecycle import LifecycleObject, Stamp, Submission
+from scaletest.runs.progress import Progress
+
+NAME, TIME = "jobName", "time_created"
+
+
+def read(path: Path) -> dict[str, float]:
+    """Epoch seconds by job name. UsageError unless the file is CSV or JSON with both columns."""
+    try:
+        text = path.read_text("utf-8")
+        rows: list[dict[str, Any]] = (
+            json.loads(text)
+            if text.lstrip().startswith("[")
+            else list(csv.DictReader(text.splitlines()))
+        )
+        times = {str(row[NAME]): float(row[TIME]) / 1000.0 for row in rows}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"the backend times cannot be read: {error!r}",
+            hint=f"give CSV or JSON with {NAME} and {TIME} in ms",
+        ) from error
+    if not all(map(math.isfinite, times.values())):
+        raise UsageError(
+            "the backend times hold what is no time", hint=f"{TIME} is milliseconds since 1970"
+        )
+    return times
+
 
 PODGROUPS = (
     ("scheduling.run.ai/v1", "PodGroup"),
@@ -33,7 +66,13 @@ PODGROUPS = (
     ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
     ("scheduling.volcano.sh/v1beta1", "PodGroup"),
 )
+# Of these versions the first that the cluster has.
+CLAIMS = tuple(
+    (f"resource.k8s.io/{each}", "ResourceClaim") for each in ("v1", "v1beta2", "v1beta1")
+)
 LOOK_S = 0.2
+# When nothing changes for so long and all that is pending runs, it is said what that may mean.
+ENDLESS_S = 120.0
 KEEP_EVERY_S = 10.0
 # Writing may take this part of the time at most.
 KEEP_SHARE = 0.05
@@ -43,45 +82,35 @@ SETTLE_S = 2.0
 
 def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
     """What to watch. Raises Missing when the cluster lacks the kind of workload."""
+
+    def path(api_version: str, name: str) -> str:
+        return objects.resource(api_version, name).path(plan.namespace)
+
+    def present(role: str, candidates: Iterable[tuple[str, str]]) -> list[Collection]:
+        """What the cluster has of these kinds, which carry no labels of ours."""
+        watched = []
+        for candidate in candidates:
+            with suppress(Missing):
+                watched.append(Collection(role, path(*candidate)))
+        return watched
+
     kind = kinds.KINDS.get(plan.kind)
-    labelled = bool(plan.selector) or kind is None or kind.labelled
     # the Run:ai command line takes no labels of ours
-    label = plan.label if labelled and plan.tool != "runai" else ""
-    found = [Collection("pod", objects.resource("v1", "Pod").path(plan.namespace), label)]
-    if plan.object_kind and plan.object_kind != "Pod":
-        path = objects.resource(plan.api_version, plan.object_kind).path(plan.namespace)
-        found.append(Collection("workload", path, plan.label if plan.tool != "runai" else ""))
-    optional = [("job", kind.child)] if kind and kind.child else []
-    optional += [("podgroup", one) for one in PODGROUPS]
-    for role, (api_version, name) in optional:
-        try:
-            found.append(Collection(role, objects.resource(api_version, name).path(plan.namespace)))
-        except Missing:
-            continue
+    own = plan.label if plan.tool != "runai" else ""
+    label = own if plan.selector or kind is None or kind.labelled else ""
+    watched = [Collection("pod", path("v1", "Pod"), label)]
+    if plan.object_kind not in ("", "Pod"):
+        watched.append(Collection("workload", path(plan.api_version, plan.object_kind), own))
+    if kind and kind.child:
+        watched += present("job", [kind.child])
+    watched += present("podgroup", PODGROUPS)
     if plan.pvc:
-        found.append(
-            Collection(
-                "pvc", objects.resource("v1", "PersistentVolumeClaim").path(plan.namespace), label
-            )
-        )
+        watched.append(Collection("pvc", path("v1", "PersistentVolumeClaim"), label))
     if plan.claim_template or "resourceClaimTemplateName" in plan.template:
-        found += _claims(plan, objects)
+        watched += present("claim", CLAIMS)[:1]
     if plan.event_times:
-        found.append(Collection("event", objects.resource("v1", "Event").path(plan.namespace)))
-    return found
-
-
-def _claims(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
-    """Claims for devices of the namespace; they have their template's labels, not ours."""
-    for version in ("v1", "v1beta2", "v1beta1"):
-        try:
-            path = objects.resource(f"resource.k8s.io/{version}", "ResourceClaim").path(
-                plan.namespace
-            )
-        except Missing:
-            continue
-        return [Collection("claim", path)]
-    return []
+        watched.append(Collection("event", path("v1", "Event")))
+    return watched
 
 
 class Sampler:
@@ -113,12 +142,13 @@ class Sampler:
         self._before = store.sampling()
         self._course: list[tuple[float, int]] = []
         self._began_s = clock()
+        self._written_s = 0.0
         self.watching = threading.Event()
 
     def follow(
         self,
         timeout_s: float,
-        told: Callable[[LifecycleProgress], None] = lambda one: None,
+        tell: Callable[[LifecycleProgress], None] = lambda progress: None,
         *,
         once: bool = False,
         submitting: Callable[[], bool] = lambda: True,
@@ -129,21 +159,16 @@ class Sampler:
         submitting: whether somebody may still submit; when nobody does, the run ends with what
         there is.
         """
-        wanted = collections(self._plan, Objects(self._raw))
-        feeds = Feeds(self._raw, wanted, self._clock)
-        synced: set[str] = set()
-        until, done_since, kept = time.monotonic() + timeout_s, 0.0, time.monotonic()
-        every = KEEP_EVERY_S
+        watched = collections(self._plan, Objects(self._raw))
+        feeds = Feeds(self._raw, watched, self._clock)
+        missing = {collection.role for collection in watched}
+        until, done_since = time.monotonic() + timeout_s, 0.0
+        self._written_s, every_s = time.monotonic(), KEEP_EVERY_S
         try:
             while not self._stop.is_set() and time.monotonic() < until:
-                for seen in feeds.events(LOOK_S):
-                    self.tracker.see(seen)
-                    if seen.kind == "SYNCED":
-                        synced.add(seen.role)
-                    if time.monotonic() - kept > every:
-                        break
-                told(self._look())
-                if len(synced) == len({one.role for one in wanted}):
+                missing -= self._take(feeds, self._written_s + every_s)
+                tell(self._look())
+                if not missing:
                     if once:
                         return True
                     if feeds.watching:
@@ -152,42 +177,50 @@ class Sampler:
                     done_since = (done_since or time.monotonic()) if done else 0.0
                     if done and time.monotonic() - done_since > SETTLE_S:
                         return True
-                if time.monotonic() - kept > every:
-                    began = time.monotonic()
-                    self.keep(feeds)
-                    kept = time.monotonic()
-                    every = max(KEEP_EVERY_S, (kept - began) / KEEP_SHARE)
+                if time.monotonic() - self._written_s > every_s:
+                    every_s = self._write_timed(feeds)
             return False
         finally:
             feeds.close()
             self._look()
             self.keep(feeds)
 
+    def _take(self, feeds: Feeds, until: float) -> set[str]:
+        """Take in what has come, for as long as that; the roles whose lists are complete now."""
+        synced = set()
+        for event in feeds.events(LOOK_S):
+            self.tracker.see(event)
+            if event.kind == "SYNCED":
+                synced.add(event.role)
+            if time.monotonic() > until:
+                break
+        return synced
+
+    def _write_timed(self, feeds: Feeds) -> float:
+        """Write everything down; the seconds after which to do it again."""
+        began = time.monotonic()
+        self.keep(feeds)
+        self._written_s = time.monotonic()
+        return max(KEEP_EVERY_S, (self._written_s - began) / KEEP_SHARE)
+
     def _look(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
         for row in self._submissions.rows():
-            (self._accepted if row.accepted else self._rejected).add(row.name)
-            (self._rejected if row.accepted else self._accepted).discard(row.name)
+            into, out_of = self._rejected, self._accepted
             if row.accepted:
+                into, out_of = self._accepted, self._rejected
                 self.tracker.submitted(row.name, row.namespace, row.submitted_s, row.accepted_s)
                 self._touched.add(row.name)
+            into.add(row.name)
+            out_of.discard(row.name)
         for name in self._touched | self.tracker.touched:
-            one = self.tracker.workloads.get(name)
-            if one is not None and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
-                if name in self._backend:
-                    one.mark("backend_job_created", Stamp(api_s=self._backend[name]))
-                far = timeline(one)
-                found = self._fates[name] = fate(far, self._plan.until)
-                pending = found is Fate.PENDING and name in self._counted
-                (
-                    self._running.add
-                    if pending and runs(far, self._plan.until)
-                    else self._running.discard
-                )(name)
+            workload = self.tracker.workloads.get(name)
+            if workload and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
+                self._judge(workload)
         self._touched.clear()
         self.tracker.touched.clear()
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in self._counted)
-        pods = sum(len(one.pods) for one in self.tracker.workloads.values())
+        pods = sum(len(workload.pods) for workload in self.tracker.workloads.values())
         return LifecycleProgress(
             self._plan.count,
             len(self._counted),
@@ -196,6 +229,17 @@ class Sampler:
             pods,
             len(self._running),
         )
+
+    def _judge(self, workload: LifecycleObject) -> None:
+        """Note what became of a workload so far, and whether its pods run."""
+        name, until = workload.name, self._plan.until
+        if name in self._backend:
+            workload.mark("backend_job_created", Stamp(api_s=self._backend[name]))
+        far = timeline(workload)
+        self._fates[name] = fate(far, until)
+        self._running.discard(name)
+        if self._fates[name] is Fate.PENDING and name in self._counted and runs(far, until):
+            self._running.add(name)
 
     @property
     def _counted(self) -> set[str]:
@@ -227,6 +271,33 @@ class Sampler:
             {"schema_version": 1, "samples": [*earlier[-99:], mine]},
             project=self._plan.project,
         )
+
+
+class ProgressReport:
+    """Tells how far a run is.
+
+    When nothing changes for long and all that is pending runs, it says once what that may mean.
+    """
+
+    def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        self._progress, self._clock = progress, clock
+        self._last: LifecycleProgress | None = None
+        self._changed_s = clock()
+        self._is_hinted = False
+
+    def tell(self, far: LifecycleProgress) -> None:
+        """Take in where the run is."""
+        if far != self._last:
+            self._last, self._changed_s = far, self._clock()
+        self._progress.note(str(far))
+        idle_s = self._clock() - self._changed_s
+        endless = 0 < far.running == far.fates.get(Fate.PENDING)
+        if endless and idle_s >= ENDLESS_S and not self._is_hinted:
+            self._is_hinted = True
+            self._progress.step(
+                f"for {idle_s:.0f} s nothing changed, and the pods of all {far.running} pending"
+                f" workloads run: if they do not end by themselves, {ENDLESS}"
+            )
 
 
 class _NewSubmissions:

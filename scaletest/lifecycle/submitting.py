@@ -1,25 +1,35 @@
-"""Exactly N workloads, in bursts: closed (each burst waits for the one before and a delay) or open
-(one every T s).
+"""Exactly N workloads, in bursts, and the removal of what was submitted.
 
-Names follow from the plan, so an interrupted submit goes on: what is on record as accepted or
-refused for good is left alone, everything else is sent. What an earlier process sent without noting
-the answer is there already, and gets no time of submission: nobody knows it.
+Closed, each burst waits for the one before and a delay; open, one begins every T s. Names follow
+from the plan, so an interrupted submit goes on: what is on record as accepted or refused for good
+is left alone, everything else is sent. What an earlier process sent without noting the answer is
+there already, and gets no time of submission: nobody knows it.
+
+The ways to submit are the API itself, kubectl, and the Run:ai command line. The last two start a
+process for each workload. Programs get their arguments as a list, never through a shell, and 60 s.
+
+A run's objects are removed by its label, or by name where the tool set no label.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
+import shutil
+import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol
 
-from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.model.errors import ScaletestError
+from scaletest.cluster.objects import Objects
+from scaletest.lifecycle.folder import LifecycleFolder, LifecyclePlan
+from scaletest.lifecycle.templating import Workloads
+from scaletest.model.checks import cut
+from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.lifecycle import Submission
 
 # Open load keeps at most so many under way: what is beyond is submitted late, and its stamp says
@@ -101,7 +111,7 @@ class Submitter:
     def _bursts(
         self, pool: ThreadPoolExecutor, names: Sequence[str], note: Callable[[Submission], None]
     ) -> None:
-        began = kept = time.monotonic()
+        began = written = time.monotonic()
         every = KEEP_EVERY_S
         under_way: set[Future[Submission]] = set()
         for number, burst in enumerate(_batches(names, self._plan.processes)):
@@ -111,18 +121,15 @@ class Submitter:
                     self._pause(left)
             if self._stop.is_set():
                 break
-            under_way |= {pool.submit(self._one, name, note) for name in burst}
-            if self._plan.interval_s:
-                under_way = self._reap(under_way, wait_all=False)
-            else:
-                under_way = self._reap(under_way, wait_all=True)
-                if self._plan.delay_s:
-                    self._pause(self._plan.delay_s)
-            if time.monotonic() - kept > every:
+            under_way |= {pool.submit(self._submit, name, note) for name in burst}
+            under_way = self._reap(under_way, wait_all=not self._plan.interval_s)
+            if self._plan.delay_s:  # of closed load alone
+                self._pause(self._plan.delay_s)
+            if time.monotonic() - written > every:
                 started = time.monotonic()
                 self._store.keep_submitted()
-                kept = time.monotonic()
-                every = max(KEEP_EVERY_S, (kept - started) / KEEP_SHARE)
+                written = time.monotonic()
+                every = max(KEEP_EVERY_S, (written - started) / KEEP_SHARE)
         self._reap(under_way, wait_all=True)
 
     def _reap(
@@ -130,20 +137,18 @@ class Submitter:
     ) -> set[Future[Submission]]:
         """Take in answers; an exception ends the submitting. Returns those under way."""
         if not wait_all and len(under_way) < MOST_IN_FLIGHT:
-            done = {one for one in under_way if one.done()}
+            done = {submission for submission in under_way if submission.done()}
         else:
-            done, _ = (
-                wait(under_way, return_when=FIRST_COMPLETED) if not wait_all else wait(under_way)
-            )
+            done, _ = wait(under_way, return_when=ALL_COMPLETED if wait_all else FIRST_COMPLETED)
         last = ""
-        for one in done:
-            row = one.result()
+        for submission in done:
+            row = submission.result()
             last = last if row.accepted else f"{row.status} {row.reason}"
         if last and not self.done[True] and self.done[False] >= min(HOPELESS, self._plan.count):
             raise AllRefused(f"none of {self.done[False]} workloads was accepted: {last}")
         return under_way - done
 
-    def _one(self, name: str, note: Callable[[Submission], None]) -> Submission:
+    def _submit(self, name: str, note: Callable[[Submission], None]) -> Submission:
         plan = self._plan
         submitted_s = self._clock()
         answer = self._tool.submit(name)
@@ -181,3 +186,147 @@ def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
     rest = iter(names)
     while batch := list(itertools.islice(rest, size)):
         yield batch
+
+
+LIMIT_S = 60.0
+
+
+class Api:
+    """Server-side apply."""
+
+    def __init__(self, plan: LifecyclePlan, objects: Objects, workloads: Workloads) -> None:
+        self._plan, self._objects, self._workloads = plan, objects, workloads
+
+    def submit(self, name: str) -> SubmissionOutcome:
+        """Apply it."""
+        body = self._workloads.make(name)
+        answer = self._objects.apply(body, self._plan.namespace)
+        return SubmissionOutcome(
+            answer.accepted,
+            answer.created,
+            answer.status,
+            answer.reason,
+            answer.tries,
+            answer.throttled,
+        )
+
+
+class SubmitProgram:
+    """A program that is given one workload. line: its arguments; stdin: what it reads."""
+
+    def __init__(
+        self,
+        program: str,
+        line: Callable[[str], list[str]],
+        stdin: Callable[[str], str] = lambda name: "",
+    ) -> None:
+        path = shutil.which(program)
+        if path is None:
+            raise UsageError(
+                f"{cut(program, 80)} is not installed", hint="install it, or submit with --tool api"
+            )
+        self._program, self._line, self._stdin = path, line, stdin
+
+    def submit(self, name: str) -> SubmissionOutcome:
+        """Run it to its end."""
+        try:
+            done = subprocess.run(
+                [self._program, *self._line(name)],
+                input=self._stdin(name),
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return SubmissionOutcome(False, False, 124, f"it took longer than {LIMIT_S:.0f} s")
+        except OSError as error:
+            return SubmissionOutcome(False, False, 126, cut(str(error), 200))
+        if done.returncode:
+            return SubmissionOutcome(
+                False, False, done.returncode, cut((done.stderr or done.stdout).strip(), 200)
+            )
+        return SubmissionOutcome(
+            True, "unchanged" not in done.stdout and "configured" not in done.stdout, 0, ""
+        )
+
+
+def kubectl(plan: LifecyclePlan, workloads: Workloads, context: str) -> SubmitProgram:
+    """kubectl apply, as the original does."""
+    line = [
+        "--namespace",
+        plan.namespace,
+        *(["--context", context] if context else []),
+        "apply",
+        "-f",
+        "-",
+    ]
+    return SubmitProgram(
+        plan.tool_path or "kubectl",
+        lambda name: line,
+        lambda name: json.dumps(workloads.make(name)),
+    )
+
+
+def runai(plan: LifecyclePlan) -> SubmitProgram:
+    """The Run:ai command line, version 2: training, distributed training, workspace."""
+    verbs = {
+        "runai-training": ["training", "standard", "submit"],
+        "runai-distributed": ["training", "pytorch", "submit"],
+        "runai-interactive": ["workspace", "submit"],
+    }
+    if plan.kind not in verbs:
+        raise UsageError(
+            f"the Run:ai command line cannot submit {plan.kind}",
+            hint=f"give --workload-type {', '.join(verbs)}",
+        )
+    if plan.template_file:
+        raise UsageError(
+            "the Run:ai command line takes no template", hint="submit it with --tool api or kubectl"
+        )
+
+    def line(name: str) -> list[str]:
+        arguments = [
+            *verbs[plan.kind],
+            name,
+            "-p",
+            plan.project,
+            "-i",
+            plan.image,
+            *_devices(plan.gpus),
+            "--cpu-core-request",
+            "0.05",
+            "--cpu-memory-request",
+            "1M",
+            "--image-pull-policy",
+            "IfNotPresent",
+        ]
+        if plan.kind == "runai-distributed":
+            arguments += ["--workers", str(plan.workers)]
+        if plan.pvc:
+            claim = "size=1Mi,path=/path-new,accessmode-rwo,ephemeral"
+            if plan.storage_class:
+                claim += f",storageclass={plan.storage_class}"
+            arguments += ["--new-pvc", claim]
+        return [*arguments, "--command", "--", "sleep", plan.seconds]
+
+    return SubmitProgram(plan.tool_path or "runai", line)
+
+
+def _devices(gpus: str) -> list[str]:
+    """Whole devices, or a part of one."""
+    if "." in gpus:
+        return ["--gpu-request-type", "portion", "--gpu-portion-request", gpus]
+    return ["--gpu-devices-request", gpus] if gpus != "0" else []
+
+
+def delete_all(plan: LifecyclePlan, objects: Objects) -> int:
+    """Delete what the run submitted; how many objects there were. Raises Refused, Unreachable."""
+    resource = objects.resource(plan.api_version, plan.object_kind)
+    labelled = plan.tool != "runai"
+    names = objects.names(resource, plan.namespace, plan.label if labelled else "")
+    if not labelled:
+        present = set(names)
+        names = [name for name in plan.names() if name in present]
+    objects.delete(resource, plan.namespace, names)
+    return len(names)

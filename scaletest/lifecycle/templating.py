@@ -21,7 +21,7 @@ from scaletest.documents.templates import changed, fill
 from scaletest.lifecycle.kinds import RUNAI_GROUP, WORKLOAD_LABEL
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.lifecycle_plan import RUN_LABEL
+from scaletest.model.lifecycle import RUN_LABEL
 
 FOLDER = Path(__file__).parent / "templates"
 MOUNT_PATH, VOLUME = "/path-new", "scaletest-pvc"
@@ -60,22 +60,19 @@ class Workloads:
     def __init__(
         self, text: str, values: Mapping[str, str], run: str, extras: Extras = NO_EXTRAS
     ) -> None:
-        self._values = {
-            name: int(value) if _NUMBER.fullmatch(value) else value
-            for name, value in values.items()
-        }
+        self._values = {name: _number_or_text(value) for name, value in values.items()}
         self._run, self._extras = run, extras
         self._parsed = changed(_parse(text), _translated, _jinja)
         self.sample = self.make("j-000000")
 
     @property
     def api_version(self) -> str:
-        """Of the objects."""
+        """The version of the objects."""
         return str(self.sample["apiVersion"])
 
     @property
     def kind(self) -> str:
-        """Of the objects."""
+        """The kind of the objects."""
         return str(self.sample["kind"])
 
     def make(self, name: str) -> dict[str, Any]:
@@ -113,15 +110,14 @@ class Workloads:
             main.setdefault("resources", {}).setdefault("claims", []).append({"name": "device"})
 
     def _runai_pvc(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "ephemeral": True,
-            "size": "1Mi",
-            "path": MOUNT_PATH,
-            "readWriteOnce": True,
-        }
-        return found | (
-            {"storageClass": self._extras.storage_class} if self._extras.storage_class else {}
-        )
+        claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
+        if self._extras.storage_class:
+            claim["storageClass"] = self._extras.storage_class
+        return claim
+
+
+def _number_or_text(value: str) -> int | str:
+    return int(value) if _NUMBER.fullmatch(value) else value
 
 
 def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
@@ -142,13 +138,13 @@ def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    found = reader.read_all(text, "the template", "give one Kubernetes object", quoted=True)
-    if len(found) != 1:
+    bodies = reader.read_all(text, "the template", "give one Kubernetes object", quoted=True)
+    if len(bodies) != 1:
         raise InvalidValue(
-            f"the template holds {len(found)} objects",
+            f"the template holds {len(bodies)} objects",
             hint="give the workload alone; create what it needs before",
         )
-    body = found[0]
+    body = bodies[0]
     if not isinstance(body, dict) or not body.get("apiVersion") or not body.get("kind"):
         raise InvalidValue(
             "the template is no Kubernetes object", hint="it needs apiVersion, kind and metadata"

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
+from itertools import chain
 
 from scaletest.cluster.watch import WatchEvent
-from scaletest.lifecycle import joins, kinds, milestones
+from scaletest.lifecycle import kinds, milestones
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
-from scaletest.model.times import epoch
+from scaletest.model.texts import epoch
 
 # Reasons of events and whose milestone they are.
 POD_EVENTS = {"Scheduled": "scheduled", "Started": "started"}
@@ -28,7 +29,7 @@ OWN_EVENTS = {
 
 
 class Tracker:
-    """What is known of the workloads. known: the names that count, None for all (observing). bare:
+    """Knows the workloads. known: the names that count, None for all (observing). bare:
     they are pods.
 
     foreign: sightings of what belongs to nobody known. events: sightings so far. touched: workloads
@@ -44,7 +45,9 @@ class Tracker:
     ) -> None:
         self._known, self._bare = known, bare
         self.workloads: dict[str, LifecycleObject] = dict(workloads or {})
-        self._owners = {uid: name for name, one in self.workloads.items() for uid in one.pods}
+        self._owners: dict[str, str] = {}
+        for name, workload in self.workloads.items():
+            self._owners |= dict.fromkeys(workload.pods, name)
         self._uids: dict[str, str] = {}  # of workloads' own objects
         self._early: dict[
             str, dict[str, float]
@@ -65,74 +68,74 @@ class Tracker:
             "claim": self._claim,
         }
 
-    def see(self, seen: WatchEvent) -> None:
+    def see(self, event: WatchEvent) -> None:
         """Take one sighting in."""
         self.events += 1
-        if seen.kind == "SYNCED":
-            self._synced(seen)
+        if event.kind == "SYNCED":
+            self._synced(event)
             return
-        if seen.role == "event":
-            self._event(seen)
+        if event.role == "event":
+            self._event(event)
             return
-        name = joins.workload_of(seen.object, self._known)
+        name = milestones.workload_of(event.object, self._known)
         if not name:
-            self.foreign[seen.role] += 1
+            self.foreign[event.role] += 1
             return
-        self._act[seen.role](seen, name)
+        self._act[event.role](event, name)
 
     def submitted(
         self, name: str, namespace: str, submitted_s: float | None, accepted_s: float | None
     ) -> None:
         """A submission was accepted: from now on its workload is expected to be there."""
-        one = self._get(name)
-        one.namespace = one.namespace or namespace
+        workload = self._get(name)
+        workload.namespace = workload.namespace or namespace
         for milestone, at_s in (("submitted", submitted_s), ("accepted", accepted_s)):
             if at_s is not None:
-                one.mark(milestone, Stamp(watch_s=at_s))
+                workload.mark(milestone, Stamp(watch_s=at_s))
 
     def _get(self, name: str) -> LifecycleObject:
         self.touched.add(name)
-        found = self.workloads.get(name)
-        if found is None:
-            found = self.workloads[name] = LifecycleObject(name)
-        return found
+        return self.workloads.setdefault(name, LifecycleObject(name))
 
-    def _workload(self, seen: WatchEvent, name: str) -> None:
-        body, one = seen.object, self._get(name)
-        one.seen, one.kind = True, str(body.get("kind") or one.kind)
-        one.namespace = body["metadata"].get("namespace", one.namespace)
-        one.expected = kinds.expected(body) if one.expected is None else one.expected
+    def _workload(self, event: WatchEvent, name: str) -> None:
+        body, workload = event.object, self._get(name)
+        workload.seen, workload.kind = True, str(body.get("kind") or workload.kind)
+        workload.namespace = body["metadata"].get("namespace", workload.namespace)
+        workload.expected = kinds.expected(body) if workload.expected is None else workload.expected
         self._uids[body["metadata"]["uid"]] = name
-        _passed(one.stamps, "created", milestones.created(body), _arrival(seen))
-        self._ended(one, seen)
-        if seen.kind == "DELETED":
-            self._gone(one, seen)
+        _passed(workload.stamps, "created", milestones.created(body), _arrival(event))
+        self._ended(workload, event)
+        if event.kind == "DELETED":
+            self._gone(workload, event)
 
-    def _ended(self, one: LifecycleObject, seen: WatchEvent) -> None:
-        found = kinds.ended(seen.object)
-        if found is None:
+    def _ended(self, workload: LifecycleObject, event: WatchEvent) -> None:
+        end = kinds.ended(event.object)
+        if end is None:
             return
-        word, when = found
-        _passed(one.stamps, "finished", epoch(when), seen.at_s)
+        word, when = end
+        _passed(workload.stamps, "finished", epoch(when), event.at_s)
         if word == "failed":
-            one.failed, one.reason = True, one.reason or kinds.why_failed(seen.object)
+            workload.failed, workload.reason = (
+                True,
+                workload.reason or kinds.why_failed(event.object),
+            )
 
-    def _gone(self, one: LifecycleObject, seen: WatchEvent) -> None:
-        one.gone = True
-        one.mark("deleted", Stamp(watch_s=seen.at_s))
+    def _gone(self, workload: LifecycleObject, event: WatchEvent) -> None:
+        workload.gone = True
+        workload.mark("deleted", Stamp(watch_s=event.at_s))
 
-    def _job(self, seen: WatchEvent, name: str) -> None:
+    def _job(self, event: WatchEvent, name: str) -> None:
         """The child between a workload and its pods: the first one counts."""
-        one = self._get(name)
-        _passed(one.stamps, "job_created", milestones.created(seen.object), _arrival(seen))
-        if one.kind.endswith("Workload"):
-            self._ended(one, seen)
+        workload = self._get(name)
+        _passed(workload.stamps, "job_created", milestones.created(event.object), _arrival(event))
+        if workload.kind.endswith("Workload"):
+            self._ended(workload, event)
 
-    def _pod(self, seen: WatchEvent, name: str) -> None:
-        body, one = seen.object, self._get(name)
+    def _pod(self, event: WatchEvent, name: str) -> None:
+        body, workload = event.object, self._get(name)
         metadata = body["metadata"]
         uid = metadata["uid"]
-        pod = self._pod_of(one, uid, metadata["name"])
+        pod = self._pod_of(workload, uid, metadata["name"])
         pod.node = pod.node or (body.get("spec") or {}).get("nodeName", "")
         pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
         for milestone, time_s in milestones.of_pod(body).items():
@@ -140,113 +143,114 @@ class Tracker:
                 pod.stamps,
                 milestone,
                 time_s,
-                _arrival(seen) if milestone == "created" else seen.at_s,
+                _arrival(event) if milestone == "created" else event.at_s,
             )
         for milestone, event_s in self._early.pop(uid, {}).items():
             pod.mark(milestone, Stamp(event_s=event_s))
         if wanted := milestones.claims(body):
             self._wanted[uid] = wanted
             self._all_allocated(pod)
-        if seen.kind == "DELETED":
+        if event.kind == "DELETED":
             pod.gone = True
-            pod.mark("deleted", Stamp(watch_s=seen.at_s))
+            pod.mark("deleted", Stamp(watch_s=event.at_s))
         if metadata["name"] == name and not metadata.get("ownerReferences"):
-            self._workload(seen, name)  # a bare pod is its own workload
+            self._workload(event, name)  # a bare pod is its own workload
 
-    def _pod_of(self, one: LifecycleObject, uid: str, name: str) -> LifecyclePod:
-        pod = one.pods.get(uid)
+    def _pod_of(self, workload: LifecycleObject, uid: str, name: str) -> LifecyclePod:
+        pod = workload.pods.get(uid)
         if pod is None:
-            pod = one.pods[uid] = LifecyclePod(uid, name)
-            self._owners[uid] = one.name
+            pod = workload.pods[uid] = LifecyclePod(uid, name)
+            self._owners[uid] = workload.name
         return pod
 
-    def _claim(self, seen: WatchEvent, name: str) -> None:
+    def _claim(self, event: WatchEvent, name: str) -> None:
         """A claim for devices that was made for a pod, which may not be seen yet. When it got them
         is known by its arrival, and by the API where that has a field for it.
         """
-        metadata, status = seen.object["metadata"], seen.object.get("status") or {}
+        metadata, status = event.object["metadata"], event.object.get("status") or {}
         owner = next(
-            (one for one in metadata.get("ownerReferences") or () if one["kind"] == "Pod"), None
+            (each for each in metadata.get("ownerReferences") or () if each["kind"] == "Pod"), None
         )
         if owner is None:
             return
         pod = self._pod_of(self._get(name), owner["uid"], owner["name"])
-        _passed(pod.stamps, "claim_created", milestones.created(seen.object), _arrival(seen))
-        if (found := status.get("allocation")) is not None:
-            at_s = None if seen.kind == "DELETED" else seen.at_s
-            stamp = Stamp(epoch(found.get("allocationTimestamp")), at_s)
+        _passed(pod.stamps, "claim_created", milestones.created(event.object), _arrival(event))
+        if (allocation := status.get("allocation")) is not None:
+            at_s = None if event.kind == "DELETED" else event.at_s
+            stamp = Stamp(epoch(allocation.get("allocationTimestamp")), at_s)
             self._allocated.setdefault(pod.uid, {}).setdefault(metadata["uid"], stamp)
             self._all_allocated(pod)
 
     def _all_allocated(self, pod: LifecyclePod) -> None:
         stamps = self._allocated.get(pod.uid, {}).values()
         if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
-            last = (
-                max(times) if None not in times else None for times in zip(*stamps, strict=True)
-            )
+            last = map(_last, zip(*stamps, strict=True))
             pod.mark("claim_allocated", Stamp(*last))
 
-    def _podgroup(self, seen: WatchEvent, name: str) -> None:
+    def _podgroup(self, event: WatchEvent, name: str) -> None:
         _passed(
             self._get(name).stamps,
             "pod_group_created",
-            milestones.created(seen.object),
-            _arrival(seen),
+            milestones.created(event.object),
+            _arrival(event),
         )
 
-    def _pvc(self, seen: WatchEvent, name: str) -> None:
+    def _pvc(self, event: WatchEvent, name: str) -> None:
         """A claim says when it was made, and that it is bound but not when: that is known by its
         arrival alone.
         """
-        one = self._get(name)
-        _passed(one.stamps, "pvc_requested", milestones.created(seen.object), _arrival(seen))
-        if (seen.object.get("status") or {}).get("phase") == "Bound":
-            _passed(one.stamps, "pvc_bound", None, seen.at_s)
+        workload = self._get(name)
+        _passed(workload.stamps, "pvc_requested", milestones.created(event.object), _arrival(event))
+        if (event.object.get("status") or {}).get("phase") == "Bound":
+            _passed(workload.stamps, "pvc_bound", None, event.at_s)
 
-    def _event(self, seen: WatchEvent) -> None:
-        body = seen.object
+    def _event(self, event: WatchEvent) -> None:
+        body = event.object
         reason, at_s = body.get("reason"), milestones.micros(body)
         own, of_pod = OWN_EVENTS.get(str(reason)), POD_EVENTS.get(str(reason))
         if not own and not of_pod:
             return
-        name = joins.of_event(body, self._known, self._owners)
+        name = milestones.of_event(body, self._known, self._owners)
         if not name:
             self.foreign["event"] += 1
             return
-        one = self._get(name)
-        stamp = Stamp(epoch(body.get("firstTimestamp")), _arrival(seen), at_s)
+        workload = self._get(name)
+        stamp = Stamp(epoch(body.get("firstTimestamp")), _arrival(event), at_s)
         if own:
-            one.mark(own, stamp)
+            workload.mark(own, stamp)
             return
         uid = str((body.get("involvedObject") or {}).get("uid", ""))
         if not of_pod or at_s is None:
             return
-        if pod := one.pods.get(uid):
+        if pod := workload.pods.get(uid):
             pod.mark(of_pod, Stamp(event_s=at_s))
         else:
             # the list of Events may come before that of the pods
             self._early.setdefault(uid, {}).setdefault(of_pod, at_s)
 
-    def _synced(self, seen: WatchEvent) -> None:
+    def _synced(self, event: WatchEvent) -> None:
         """A list is complete: what we know and it does not hold is gone, since when nobody
         knows.
         """
-        uids = seen.object["uids"]
-        asked_s = seen.at_s or 0.0
-        if seen.role == "pod":
-            for one in self.workloads.values():
-                for pod in one.pods.values():
-                    pod.gone = pod.gone or pod.uid not in uids
-        if seen.role == "workload" or (seen.role == "pod" and self._bare):
-            there = {self._uids[uid] for uid in uids if uid in self._uids}
-            for one in self.workloads.values():
-                accepted = one.stamps.get("accepted")
-                expected = one.seen or (
-                    accepted is not None and (accepted.watch_s or asked_s) < asked_s
-                )
-                if expected and not one.gone and one.name not in there:
-                    one.gone = True
-                    self.touched.add(one.name)
+        uids = event.object["uids"]
+        asked_s = event.at_s or 0.0
+        if event.role == "pod":
+            pods = chain.from_iterable(each.pods.values() for each in self.workloads.values())
+            for pod in pods:
+                pod.gone = pod.gone or pod.uid not in uids
+            if self._bare:
+                self._lacking(uids, asked_s)
+        elif event.role == "workload":
+            self._lacking(uids, asked_s)
+
+    def _lacking(self, uids: Container[str], asked_s: float) -> None:
+        """Mark the workloads as gone whose objects a complete list does not hold."""
+        present = {name for uid, name in self._uids.items() if uid in uids}
+        for workload in self.workloads.values():
+            lacks = workload.name not in present and not workload.gone
+            if lacks and _is_expected(workload, asked_s):
+                workload.gone = True
+                self.touched.add(workload.name)
 
 
 def _passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | None) -> None:
@@ -258,8 +262,20 @@ def _passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | 
         mark(stamps, milestone, Stamp(time_s, at_s if known is None else None))
 
 
-def _arrival(seen: WatchEvent) -> float | None:
+def _is_expected(workload: LifecycleObject, asked_s: float) -> bool:
+    """Whether a list that was asked for then holds the workload, if it is still there."""
+    accepted = workload.stamps.get("accepted")
+    return workload.seen or (accepted is not None and (accepted.watch_s or asked_s) < asked_s)
+
+
+def _last(times: tuple[float | None, ...]) -> float | None:
+    """The last of these times; None where one of them is not known."""
+    known = [time_s for time_s in times if time_s is not None]
+    return max(known) if len(known) == len(times) else None
+
+
+def _arrival(event: WatchEvent) -> float | None:
     """When an object first arrived: an event of any other kind than ADDED is not the object's
     beginning.
     """
-    return seen.at_s if seen.kind == "ADDED" else None
+    return event.at_s if event.kind == "ADDED" else None

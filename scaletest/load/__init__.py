@@ -5,11 +5,8 @@ It also keeps statistics of a load, in memory that does not grow with time. Noth
 run.
 """
 
-from scaletest.load.closed import ClosedLoop
-from scaletest.load.loop import LoadLoop
-from scaletest.load.open import OpenLoop
-from scaletest.load.snapshot import LoadSnapshot
-from scaletest.load.statistics import Statistics
+from scaletest.load.loops import ClosedLoop, LoadLoop, OpenLoop
+from scaletest.load.statistics import LoadSnapshot, Statistics
 from scaletest.load.steering import Steering
 
 __all__ = ["ClosedLoop", "LoadLoop", "OpenLoop", "LoadSnapshot", "Statistics", "Steering"]

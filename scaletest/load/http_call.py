@@ -1,12 +1,24 @@
-"""An HTTP request of the tester, and the meaning of its response; without HTTP libraries."""
+"""One HTTP call, the meaning of its response, and its senders over HTTP/1.1 and HTTP/2.
+
+aiohttp sends HTTP/1.1 and httpx HTTP/2, both with reused connections. Each is imported only when it
+is used. Errors become constants of model.saturation, so that no other module knows a library. httpx
+needs six times as much CPU per request as aiohttp; docs/how-to/saturate.md says what one process
+reaches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import errno
+import ssl
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from scaletest.model.attempt import OK
+from scaletest.model import saturation
+from scaletest.model.errors import UsageError
+from scaletest.model.saturation import OK
+from scaletest.model.texts import in_base_units
 
 # The likely cause when the first call to an endpoint fails, and what to do, by status or outcome.
 CAUSES: Mapping[str, tuple[str, str]] = {
@@ -76,7 +88,7 @@ class HttpCall:
 
 
 class HttpResponse(NamedTuple):
-    """A response. outcome: ok, a status that is not a success, or a constant of model.attempt."""
+    """A response. outcome: ok, a status that is no success, or a constant of model.saturation."""
 
     outcome: str
     size: int = 0
@@ -111,19 +123,160 @@ def server_time(text: str) -> float | None:
     The header is a number with or without ms, us or s, or Server-Timing's dur=MILLISECONDS. A bare
     number means seconds when it has a decimal point, else milliseconds: "0.012" equals "12".
     """
-    text = text.strip()
-    factor = 1.0
     if "dur=" in text:
-        text, factor = text.partition("dur=")[2].partition(",")[0].partition(";")[0], 1e-3
-    else:
-        for unit, scale in (("us", 1e-6), ("ms", 1e-3), ("s", 1.0)):
-            if text.endswith(unit):
-                text, factor = text[: -len(unit)], scale
-                break
-        else:
-            factor = 1.0 if "." in text else 1e-3
+        text = text.partition("dur=")[2].partition(",")[0].partition(";")[0].strip() + "ms"
+    bare = 1.0 if "." in text else 1e-3
+    seconds = in_base_units(text, {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": bare})
+    return seconds if seconds is not None and seconds < 1e9 else None
+
+
+_BY_NUMBER: Mapping[int | None, str] = {
+    errno.ETIMEDOUT: saturation.TIMED_OUT,
+    errno.EHOSTUNREACH: saturation.TIMED_OUT,
+    errno.ENETUNREACH: saturation.TIMED_OUT,
+    errno.ECONNREFUSED: saturation.REFUSED,
+}
+
+
+def sender(call: HttpCall) -> Sender:
+    """The sender for this call, in a running event loop. UsageError without its library."""
+    return _Http2(call) if call.http2 else _Http1(call)
+
+
+def context(call: HttpCall) -> ssl.SSLContext:
+    """TLS context with the machine's authorities or the call's; UsageError if unreadable."""
     try:
-        seconds = float(text) * factor
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds < 1e9 else None
+        return ssl.create_default_context(cafile=call.ca_file or None)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(
+            f"--ca-file {call.ca_file} cannot be used: {error}", hint="give a PEM file"
+        ) from error
+
+
+class _Http1:
+    def __init__(self, call: HttpCall) -> None:
+        import aiohttp
+
+        self._aiohttp = aiohttp
+        self._call = call
+        # no proxy, redirect or second attempt: each request is sent exactly once
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0, ssl=context(call)),
+            timeout=aiohttp.ClientTimeout(total=call.timeout_s),
+            headers=dict(call.headers),
+            skip_auto_headers=("User-Agent",),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        # aiohttp would repeat a GET by itself when a reused connection turns out to be closed, and
+        # both attempts would count as one
+        self._session._retry_connection = False
+
+    async def send(self, body: bytes | None) -> HttpResponse:
+        """As Sender says."""
+        try:
+            async with self._session.request(
+                self._call.method, self._call.url, data=body, allow_redirects=False
+            ) as response:
+                size = await _size(response.content.iter_any())
+                return read_response(self._call, response.status, size, response.headers)
+        except TimeoutError:
+            return HttpResponse(saturation.TIMED_OUT)
+        except (self._aiohttp.ClientError, OSError) as error:
+            return HttpResponse(self._word(error))
+
+    def _word(self, error: BaseException) -> str:
+        client = self._aiohttp
+        # the first that fits, as some are kinds of others
+        outcomes: dict[Any, str] = {
+            client.ClientSSLError | ssl.SSLError: saturation.TLS,
+            client.ClientConnectorDNSError: saturation.DNS,
+            client.ServerDisconnectedError | client.ClientPayloadError: saturation.RESET,
+            client.ClientResponseError: saturation.PROTOCOL,
+        }
+        fitting = (outcome for kind, outcome in outcomes.items() if isinstance(error, kind))
+        return next(fitting, "") or _of_socket(error)
+
+    async def close(self) -> None:
+        """As Sender says."""
+        await self._session.close()
+        await asyncio.sleep(0)
+
+
+class _Http2:
+    def __init__(self, call: HttpCall) -> None:
+        try:
+            import h2  # noqa: F401
+            import httpx
+        except ImportError as error:
+            raise UsageError(
+                "--http2 needs httpx and h2, which are not installed",
+                hint="install them: pip install 'scaletest[http2]'",
+            ) from error
+        self._httpx: Any = httpx
+        self._call = call
+        limits = httpx.Limits(
+            max_connections=call.connections, max_keepalive_connections=call.connections
+        )
+        # without TLS the version cannot be negotiated, so it must be known before
+        self._client = httpx.AsyncClient(
+            http2=True,
+            http1=call.url.startswith("https:"),
+            verify=context(call),
+            timeout=None,
+            limits=limits,
+            headers=dict(call.headers),
+            trust_env=False,
+        )
+
+    async def send(self, body: bytes | None) -> HttpResponse:
+        """As Sender says."""
+        try:
+            async with (
+                asyncio.timeout(self._call.timeout_s),
+                self._client.stream(self._call.method, self._call.url, content=body) as response,
+            ):
+                if response.http_version != "HTTP/2":
+                    return HttpResponse(saturation.PROTOCOL)
+                size = await _size(response.aiter_raw())
+                return read_response(self._call, response.status_code, size, response.headers)
+        except TimeoutError:
+            return HttpResponse(saturation.TIMED_OUT)
+        except (self._httpx.HTTPError, OSError) as error:
+            return HttpResponse(self._word(error))
+
+    def _word(self, error: BaseException) -> str:
+        if isinstance(error, self._httpx.TimeoutException):
+            return saturation.TIMED_OUT
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLError):
+                return saturation.TLS
+            if isinstance(cause, OSError):
+                return _of_socket(cause)
+            cause = cause.__cause__ or cause.__context__
+        if isinstance(error, self._httpx.RemoteProtocolError):
+            return saturation.PROTOCOL
+        return saturation.RESET
+
+    async def close(self) -> None:
+        """As Sender says."""
+        await self._client.aclose()
+
+
+async def _size(blocks: AsyncIterator[bytes]) -> int:
+    """Read a response to its end; its size in bytes. Nothing is kept, because it may be large."""
+    size = 0
+    async for block in blocks:
+        size += len(block)
+    return size
+
+
+def _of_socket(error: BaseException) -> str:
+    """The outcome by error number; of several addresses the last one's error counts."""
+    import socket
+
+    cause = getattr(error, "os_error", error)
+    if isinstance(cause, socket.gaierror):
+        return saturation.DNS
+    return _BY_NUMBER.get(getattr(cause, "errno", None), saturation.RESET)

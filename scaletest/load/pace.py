@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterable, Iterator
 
 from scaletest.model.errors import InvalidValue
+from scaletest.model.texts import PER_SECOND, SECONDS, in_base_units
 
 MAX_RATE = 100_000.0
 MAX_STEP_S = 30 * 86400.0
@@ -61,18 +62,16 @@ def steps(stairs: Iterable[tuple[float, float]]) -> Iterator[float]:
 
 
 def parse_steps(text: str) -> list[tuple[float, float]]:
-    """Read RATE:SECONDS,RATE:SECONDS,..., as in 10:60,20:60."""
+    """Read RATE:TIME,RATE:TIME,..., as in 10/s:60s,20/s:1m; bare numbers are per s, and s."""
     stairs = []
     for part in text.split(","):
-        rate_text, separator, length_text = part.partition(":")
-        try:
-            rate, length_s = float(rate_text), float(length_text)
-        except ValueError:
-            separator = ""
-        if not separator:
+        rate_text, _, length_text = part.partition(":")
+        rate = in_base_units(rate_text, {"": 1.0, **PER_SECOND})
+        length_s = in_base_units(length_text, {"": 1.0, **SECONDS})
+        if rate is None or length_s is None:
             raise InvalidValue(
-                f"step {part.strip()[:40]!r} is not RATE:SECONDS",
-                hint="write them as in 10:60,20:60",
+                f"step {part.strip()[:40]!r} is not RATE:TIME",
+                hint="write them as in 10/s:60s,20/s:1m",
             )
         if rate:
             _check_rate(rate, "rate of a step")

@@ -3,17 +3,183 @@
 from __future__ import annotations
 
 import logging
+import math
+import random
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from scaletest.load.closed import ClosedLoop
-from scaletest.load.loop import LoadLoop
-from scaletest.load.open import OpenLoop
-from scaletest.load.snapshot import LoadSnapshot
-from scaletest.load.statistics import Gauges, Statistics
-from scaletest.model.errors import UsageError
+from scaletest.broker import Client
+from scaletest.load import pace
+from scaletest.load.loops import ClosedLoop, LoadLoop, OpenLoop
+from scaletest.load.statistics import Gauges, LoadSnapshot, Statistics
+from scaletest.model import checks
+from scaletest.model.errors import InvalidValue, UsageError
 
 logger = logging.getLogger("scaletest.client")
+
+CLOSED_MAXIMUM = 512
+OPEN_MAXIMUM = 10_000
+LOOK_EVERY_S = 0.25
+PACES = ("rate", "poisson", "steps", "schedule")
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedLoad:
+    """The load of a client, as options say it: open with one of PACES, else a batch or closed.
+
+    rate, poisson: requests a second. Times are in seconds; 0 for no limit, and no end.
+    """
+
+    queue: str
+    parallel: int | None
+    max_parallel: int | None
+    time_limit_s: float
+    delay_s: float
+    rate: float | None
+    poisson: float | None
+    seed: int | None
+    steps: str | None
+    schedule: str | None
+    batch: int | None
+    duration_s: float
+    log_messages: bool
+    arguments: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.batch is not None:
+            checks.count(self.batch, "batch", minimum=1, maximum=1_000_000)
+        checks.count(self.maximum, "max parallel", minimum=1, maximum=1_000_000)
+        if checks.count(self.kept, "parallel") > self.maximum:
+            raise InvalidValue(
+                f"parallel {self.kept} is more than the maximum {self.maximum}",
+                hint="raise --max-parallel",
+            )
+        checks.seconds(self.time_limit_s, "time limit")
+        checks.seconds(self.delay_s, "delay")
+        checks.seconds(self.duration_s, "duration")
+        checks.arguments(self.arguments)
+        kinds = [kind for kind in (*PACES, "batch") if getattr(self, kind) is not None]
+        if len(kinds) > 1:
+            raise UsageError(
+                f"--{kinds[0]} and --{kinds[1]} exclude each other", hint="give one kind of load"
+            )
+        for name, value in (("parallel", self.parallel), ("delay", self.delay_s)):
+            if kinds and value:
+                raise UsageError(
+                    f"--{name} is for closed load, not with --{kinds[0]}",
+                    hint=f"leave --{name} out",
+                )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests start at times of their own."""
+        return any(getattr(self, kind) is not None for kind in PACES)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the load ends by itself."""
+        return bool(self.batch or self.steps or self.schedule or self.duration_s)
+
+    @property
+    def maximum(self) -> int:
+        """Most requests in flight."""
+        usual = self.batch or (OPEN_MAXIMUM if self.is_open else CLOSED_MAXIMUM)
+        return usual if self.max_parallel is None else self.max_parallel
+
+    @property
+    def kept(self) -> int:
+        """Requests that closed load keeps in flight at first."""
+        return 1 if self.parallel is None else self.parallel
+
+    def __str__(self) -> str:
+        if self.rate is not None:
+            return f"{self.rate:g} requests/s"
+        if self.poisson is not None:
+            return f"{self.poisson:g} requests/s at random"
+        if self.steps is not None:
+            return f"steps {self.steps}"
+        if self.schedule is not None:
+            return f"schedule {checks.cut(Path(self.schedule).name, 100)}"
+        return "closed" if self.batch is None else f"batch of {self.batch}"
+
+    def pace(self) -> Iterator[float] | None:
+        """Start times in seconds; None for load that follows none."""
+        if self.rate is not None:
+            return pace.constant(self.rate)
+        if self.poisson is not None:
+            return pace.poisson(self.poisson, random.Random(self.seed))
+        if self.steps is not None:
+            return pace.steps(pace.parse_steps(self.steps))
+        if self.schedule is None:
+            return None
+        try:
+            with Path(self.schedule).open(encoding="utf-8-sig") as lines:
+                return iter(pace.parse_schedule(lines))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"the schedule cannot be read: {error}", hint="give a text file, one time a line"
+            ) from error
+
+    def begin(
+        self, client: Client, statistics: Statistics, starts: Iterator[float] | None
+    ) -> Steering:
+        """Begin the load. starts: its pace."""
+        loop: LoadLoop
+        settings: dict[str, Any] = {
+            "arguments": self.arguments,
+            "time_limit_s": self.time_limit_s,
+            "log_messages": self.log_messages,
+            "observer": statistics,
+        }
+        if starts is not None:
+            ends_s = self.duration_s or math.inf
+            loop = OpenLoop(
+                client,
+                self.queue,
+                statistics.add,
+                starts,
+                maximum=self.maximum,
+                ends_s=ends_s,
+                **settings,
+            )
+        else:
+            loop = ClosedLoop(
+                client,
+                self.queue,
+                statistics.add,
+                total=self.batch,
+                delay_s=self.delay_s,
+                **settings,
+            )
+        return Steering(
+            loop,
+            statistics,
+            load=str(self),
+            maximum=self.maximum,
+            ready=lambda: not client.away,
+        )
+
+    def run(self, steering: Steering, stop: threading.Event, grace_s: float) -> bool:
+        """Load until nothing is left, time is up or `stop` is set; then drain. Whether all replied.
+
+        grace_s: how long to wait for requests in flight at the end.
+        """
+        ends = time.monotonic() + (self.duration_s or math.inf)
+        if steering.steerable:
+            steering.set_parallel(self.maximum if self.batch else self.kept)
+        while not stop.is_set() and time.monotonic() < ends:
+            if self.batch or self.is_open:
+                if steering.wait_idle(LOOK_EVERY_S):
+                    return True
+            else:
+                stop.wait(min(LOOK_EVERY_S, max(0.0, ends - time.monotonic())))
+                steering.check()
+        steering.stop()
+        return steering.wait_idle(grace_s)
 
 
 class NotSteerable(UsageError):
@@ -87,17 +253,21 @@ class Steering:
 
     def stop(self) -> None:
         """Submit nothing more; requests in flight may still end."""
-        if isinstance(self._loop, ClosedLoop):
-            self._loop.set_parallel(0)
-        elif isinstance(self._loop, OpenLoop):
-            self._loop.stop()
+        self._loop.stop()
 
     @property
     def overdue(self) -> int:
         """Requests due when an open load stopped and never submitted; in no statistic."""
-        if isinstance(self._loop, OpenLoop):
-            return self._loop.overdue
-        return 0
+        return self._loop.overdue
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were submitted and have no reply yet."""
+        return self._loop.in_flight
+
+    def close(self) -> None:
+        """End the loop at once."""
+        self._loop.close(patient=False)
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is in flight and nothing is due; false when the time is over first."""

@@ -2,17 +2,23 @@
 
 The lowest package. Nothing here reads a clock, a file, a socket or the environment, or imports
 another package of the project. Values that cross a process border are checked here, once.
+
+Names are imported from their modules when they are asked for: errors and checks, which `--help`
+needs, do not pay for the documents.
 """
 
-from scaletest.model.activity import Activity, State, Wait
-from scaletest.model.errors import ScaletestError
-from scaletest.model.measurement import Measurement
-from scaletest.model.node_sample import NodeSample
-from scaletest.model.plan import Background, Plan
-from scaletest.model.record import Record
-from scaletest.model.reply import Outcome, Reason, Reply
-from scaletest.model.request import Request
-from scaletest.model.verdict import Verdict, VerdictKind
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scaletest.model.activity import Activity, State, Wait
+    from scaletest.model.errors import ScaletestError
+    from scaletest.model.measurement import Measurement, NodeSample
+    from scaletest.model.plan import Background, Plan
+    from scaletest.model.record import Outcome, Reason, Record, Reply, Request
+    from scaletest.model.verdict import Verdict, VerdictKind
 
 __all__ = [
     "Activity",
@@ -31,3 +37,20 @@ __all__ = [
     "VerdictKind",
     "Wait",
 ]
+
+_MODULES = {
+    "activity": ("Activity", "State", "Wait"),
+    "errors": ("ScaletestError",),
+    "measurement": ("Measurement", "NodeSample"),
+    "plan": ("Background", "Plan"),
+    "record": ("Outcome", "Reason", "Record", "Reply", "Request"),
+    "verdict": ("Verdict", "VerdictKind"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """The class of that name, from its module."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,9 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import itemgetter
-from typing import Any
+from typing import Annotated, Any, Self
 
-from scaletest.model import checks, wire
+import msgspec
+from msgspec import Meta
+
+from scaletest.model import checks
+from scaletest.model.declared import Document, check, members, read
 from scaletest.model.errors import InvalidValue
 
 MAX_OBJECT_CHARACTERS = 160
@@ -22,7 +26,9 @@ MAX_ENGINES = 8
 MAX_ENGINE_CHARACTERS = 60
 MAX_BYTES = 1024
 _MAX_SECONDS = 1e9
-_MAX_COUNT = 10**15
+Spent = Annotated[float, Meta(ge=0, le=_MAX_SECONDS, extra={"unit": "s"})]
+SHORT = Meta(extra={"schema": {"maxLength": MAX_OBJECT_CHARACTERS}})
+Counted = Annotated[int, Meta(ge=0, le=10**15)]
 
 
 class State(StrEnum):
@@ -56,70 +62,62 @@ class Wait:
     """Seconds in one state because of one object: a path, host:port or a device; "" if unknown."""
 
     state: State
-    object: str
-    seconds: float
+    object: Annotated[str, SHORT, "path, host:port or device; empty when it is unknown"]
+    seconds: Annotated[Spent, Meta(title="seconds of a wait")]
 
     def __post_init__(self) -> None:
-        checks.seconds(self.seconds, "seconds of a wait", maximum=_MAX_SECONDS)
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Wait | None:
-        """Read what `Activity.to_dict` wrote; InvalidValue on anything else.
-
-        None for a state that only newer versions know.
-        """
-        fields = _complete(data, "a wait", {"state": str, "object": str, "seconds": (int, float)})
-        if fields["state"] not in _STATES:
-            return None
-        name = checks.cut(fields["object"], MAX_OBJECT_CHARACTERS)
-        return cls(State(fields["state"]), name, float(fields["seconds"]))
+        check(self)
+        if len(self.object) > MAX_OBJECT_CHARACTERS or not self.object.isprintable():
+            name = checks.cut(self.object, MAX_OBJECT_CHARACTERS)
+            object.__setattr__(self, "object", name)
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
-    """Where the processes of one request spent its time.
+class Activity(Document):
+    """Where the processes of one request spent its time."""
 
-    seconds: by state; they sum to the run time of the program.
-    waits: the longest waits for one object, the longest first, at most 4.
-    cpu_s: CPU time of all processes of the request that were waited for, user and system.
-    memory_bytes: largest resident memory of one of them; never less than the worker that started
-    it. read_blocks, written_blocks: of 512 bytes, from and to block devices.
-    major_faults: pages that were read from a disk.
-    switches: how often a process gave up its CPU to wait.
-    involuntary_switches: how often the kernel took it away.
-    throttled_s: seconds that the container's CPU limit kept its processes off the CPUs, while this
-    request ran.
-    engines: seconds that its processes kept the engines of devices busy, by the device's PCI
-    address and the kind of
-        engine ("0000:03:00.0 video"); of a kind of which a device has two, half the sum of both.
-    device_memory_bytes: most memory that its processes had on devices at one time.
-    """
+    document_name = "the activity"
+    always = frozenset({"seconds"})
 
-    seconds: dict[State, float]
-    waits: tuple[Wait, ...] = ()
-    cpu_s: float = 0.0
-    memory_bytes: int = 0
-    read_blocks: int = 0
-    written_blocks: int = 0
-    major_faults: int = 0
-    switches: int = 0
-    involuntary_switches: int = 0
-    throttled_s: float = 0.0
-    engines: dict[str, float] = field(default_factory=dict)
-    device_memory_bytes: int = 0
+    seconds: Annotated[dict[State, Spent], "by state; they sum to the run time of the program."]
+    waits: Annotated[
+        tuple[Wait, ...],
+        Meta(max_length=MAX_WAITS),
+        "the longest waits for one object, the longest first, at most 4.",
+    ] = ()
+    cpu_s: Annotated[
+        Spent, "CPU time of all processes of the request that were waited for, user and system."
+    ] = 0.0
+    memory_bytes: Annotated[
+        Counted,
+        "largest resident memory of one of them; never less than the worker that started it.",
+    ] = 0
+    read_blocks: Annotated[Counted, "of 512 bytes, from and to block devices."] = 0
+    written_blocks: Annotated[Counted, "of 512 bytes, from and to block devices."] = 0
+    major_faults: Annotated[Counted, "pages that were read from a disk."] = 0
+    switches: Annotated[Counted, "how often a process gave up its CPU to wait."] = 0
+    involuntary_switches: Annotated[Counted, "how often the kernel took it away."] = 0
+    throttled_s: Annotated[
+        Spent,
+        "seconds that the container's CPU limit kept its processes off the CPUs, while this "
+        "request ran.",
+    ] = 0.0
+    engines: Annotated[
+        dict[str, Spent],
+        Meta(extra={"schema": {"maxProperties": MAX_ENGINES}}),
+        "seconds that its processes kept the engines of devices busy, by the device's PCI "
+        'address and the kind of engine ("0000:03:00.0 video"); of a kind of which a device '
+        "has two, half the sum of both.",
+    ] = field(default_factory=dict)
+    device_memory_bytes: Annotated[
+        Counted, "most memory that its processes had on devices at one time."
+    ] = 0
 
     def __post_init__(self) -> None:
-        for state, seconds in self.seconds.items():
-            # building the name for a good number would cost more than the check
-            if not 0.0 <= seconds <= _MAX_SECONDS:
-                checks.seconds(seconds, f"seconds of {state}", maximum=_MAX_SECONDS)
-        for name in _SUMS:
-            checks.seconds(getattr(self, name), name, maximum=_MAX_SECONDS)
-        for name, seconds in self.engines.items():
-            checks.seconds(seconds, f"seconds of the engine {name}", maximum=_MAX_SECONDS)
-        for name in COUNTS:
-            checks.count(getattr(self, name), name, maximum=_MAX_COUNT)
-        checks.count(len(self.waits), "the number of waits", maximum=MAX_WAITS)
+        check(self)
+        if self.engines:
+            names = {_engine(name): busy_s for name, busy_s in self.engines.items()}
+            object.__setattr__(self, "engines", names)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values without zeros, seconds with 4 decimals, at most 1 KB as JSON.
@@ -134,25 +132,22 @@ class Activity:
         fields: dict[str, Any] = {
             "seconds": {name: number for name, number in seconds.items() if number}
         }
-        sums = {name: round(getattr(self, name), 4) for name in _SUMS}
-        counts = {name: getattr(self, name) for name in COUNTS}
-        fields.update({name: number for name, number in {**sums, **counts}.items() if number})
+        for name in _NUMBERS:
+            if number := round(getattr(self, name), 4):
+                fields[name] = number
         for waits, engines in self._shorter():
             bounded = dict(fields)
             if waits:
                 bounded["waits"] = waits
             if engines:
                 bounded["engines"] = engines
-            if len(wire.dump(bounded).encode()) <= MAX_BYTES:
+            if len(msgspec.json.encode(bounded)) <= MAX_BYTES:
                 return bounded
         return fields
 
     def _shorter(self) -> Iterator[tuple[list[dict[str, Any]], dict[str, float]]]:
         """Waits and engines as plain values, shorter each time."""
-        rounded = {
-            checks.cut(name, MAX_ENGINE_CHARACTERS): round(busy_s, 4)
-            for name, busy_s in self.engines.items()
-        }
+        rounded = {name: round(busy_s, 4) for name, busy_s in self.engines.items()}
         largest = heapq.nlargest(MAX_ENGINES, rounded.items(), key=itemgetter(1))
         busiest = [(name, busy_s) for name, busy_s in largest if busy_s]
         for count in range(len(self.waits), 0, -1):
@@ -166,27 +161,19 @@ class Activity:
             yield [], dict(busiest[:count])
 
     @classmethod
-    def from_dict(cls, data: Any) -> Activity:
+    def from_dict(cls, data: Any) -> Self:
         """Read what `to_dict` wrote; InvalidValue on anything else.
 
         States that only newer versions know count as not observed, and waits in them are left out.
         """
-        fields = _typed(data, "the activity", _TYPES)
-        if "seconds" not in fields:
-            raise InvalidValue("the activity lacks seconds")
-        waits = [Wait.from_dict(wait) for wait in fields.get("waits", ())]
-        sums: dict[str, Any] = {name: float(fields.get(name, 0.0)) for name in _SUMS}
-        sums.update({name: fields.get(name, 0) for name in COUNTS})
-        engines = {
-            checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s
-            for name, busy_s in fields.get("engines", {}).items()
-        }
-        return cls(
-            _known(fields["seconds"]),
-            tuple(wait for wait in waits if wait),
-            **sums,
-            engines=engines,
-        )
+        try:
+            return read(cls, data, cls.document_name)
+        except InvalidValue:
+            return read(cls, _of_this_version(data), cls.document_name)
+
+
+def _engine(name: str) -> str:
+    return checks.cut(name, MAX_ENGINE_CHARACTERS)
 
 
 def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
@@ -197,53 +184,27 @@ def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
     }
 
 
-def _typed(
-    data: Any, document: str, types: Mapping[str, type | tuple[type, ...]]
-) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise InvalidValue(f"{document} is not a JSON object")
-    return wire.take(data, document, types)
-
-
-def _complete(
-    data: Any, document: str, types: Mapping[str, type | tuple[type, ...]]
-) -> dict[str, Any]:
-    fields = _typed(data, document, types)
-    missing = types.keys() - fields.keys()
-    if missing:
-        raise InvalidValue(f"{document} lacks {', '.join(sorted(missing))}")
-    return fields
-
-
-def _known(data: Mapping[str, Any]) -> dict[State, float]:
-    """Seconds by state; states that only newer versions know count as not observed."""
-    seconds: dict[State, float] = {}
-    for name, spent_s in data.items():
-        state = State(name) if name in _STATES else State.NOT_OBSERVED
+def _of_this_version(data: Any) -> Any:
+    """The plain values without states that only newer versions know."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("seconds"), Mapping):
+        return data
+    seconds: dict[str, float] = {}
+    for name, spent_s in data["seconds"].items():
+        state = name if name in _STATES else State.NOT_OBSERVED.value
         label = f"seconds of {checks.cut(repr(name), 60)}"
-        seconds[state] = seconds.get(state, 0.0) + checks.seconds(
-            spent_s, label, maximum=_MAX_SECONDS
-        )
-    return seconds
+        spent_s = checks.seconds(spent_s, label, maximum=_MAX_SECONDS)
+        seconds[state] = seconds.get(state, 0.0) + spent_s
+    waits = data.get("waits", [])
+    if isinstance(waits, list):
+        waits = [wait for wait in waits if _is_known(wait)]
+    return {**data, "seconds": seconds, "waits": waits}
 
 
-_STATES = frozenset(State)
-COUNTS = (
-    "memory_bytes",
-    "read_blocks",
-    "written_blocks",
-    "major_faults",
-    "switches",
-    "involuntary_switches",
-    "device_memory_bytes",
-)
-_SUMS = ("cpu_s", "throttled_s")
+def _is_known(wait: Any) -> bool:
+    return not isinstance(wait, Mapping) or str(wait.get("state", State.IDLE)) in _STATES
+
+
+_STATES = frozenset(map(str, State))
+_NUMBERS = [member.attribute for member in members(Activity) if member.default == 0]
 # Lengths of an object's name, tried until the activity fits; without objects it always fits.
 _CUTS = (120, 90, 60, 40, 20)
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "seconds": dict,
-    "waits": list,
-    "engines": dict,
-    **dict.fromkeys(_SUMS, (int, float)),
-    **dict.fromkeys(COUNTS, int),
-}

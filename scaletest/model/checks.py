@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable
 from functools import partial
 from urllib.parse import urlsplit
 
-from scaletest.model.errors import InvalidValue
-from scaletest.model.nearest import suggestion
+from scaletest.model.errors import InvalidValue, suggestion
 
 # A slash separates two parts, so that the name can stand in a URL as it is: no part is empty, and
 # none is "..", which would lead to a parent.
@@ -97,25 +97,34 @@ def seconds(
     value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero: bool = True
 ) -> float:
     """A finite duration in seconds, from 0 (or above 0) to `maximum`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    # not math.isfinite(), which fails with whole numbers that no float can hold
+    if not real or not -math.inf < value < math.inf:
         raise InvalidValue(
             f"{name} is {_shown(value)}, not a finite number of seconds",
             hint="give a number, as in 2.5",
         )
     if value < 0 or value > maximum or (value == 0 and not zero):
         low = "0" if zero else "above 0"
-        raise InvalidValue(f"{name} is {value} s", hint=f"give seconds from {low} to {maximum:g}")
+        raise InvalidValue(
+            f"{name} is {_shown(value)} s", hint=f"give seconds from {low} to {maximum:g}"
+        )
     return float(value)
 
 
-def number(value: float, name: str, *, maximum: float, zero: bool = False) -> float:
-    """A finite number above 0 (or from 0) to `maximum`, without a unit."""
+def number(
+    value: float, name: str, *, maximum: float, minimum: float = 0.0, zero: bool = False
+) -> float:
+    """A finite number from `minimum` to `maximum`, without a unit; 0 only where that is allowed."""
     real = isinstance(value, int | float) and not isinstance(value, bool)
-    if not real or not 0 <= value <= maximum or (value == 0 and not zero):
-        low = "from 0" if zero else "above 0"
-        raise InvalidValue(
-            f"{name} is {_shown(value)}", hint=f"give a number {low}, up to {maximum:g}"
-        )
+    # whole numbers may be larger than any float
+    real = real and (abs(value) <= sys.float_info.max or abs(value) == math.inf)
+    above_zero = not zero and minimum == 0
+    if not real or not minimum <= value <= maximum or (value == 0 and above_zero):
+        hint = f"give a number from {minimum:g} to {maximum:g}"
+        if minimum == 0:
+            hint = f"give a number {'above' if above_zero else 'from'} 0, up to {maximum:g}"
+        raise InvalidValue(f"{name} is {_shown(value)}", hint=hint)
     return float(value)
 
 
@@ -154,7 +163,9 @@ def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_0
             f"{name} is {_shown(value)}, not a whole number", hint="give a whole number"
         )
     if not minimum <= value <= maximum:
-        raise InvalidValue(f"{name} is {value}", hint=f"give a number from {minimum} to {maximum}")
+        raise InvalidValue(
+            f"{name} is {_shown(value)}", hint=f"give a number from {minimum} to {maximum}"
+        )
     return value
 
 
@@ -194,4 +205,8 @@ def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
 
 
 def _shown(value: object) -> str:
-    return cut(repr(value), 80)
+    try:
+        return cut(repr(value), 80)
+    except (ValueError, RecursionError):
+        # a number of more digits than Python writes, or lists within lists
+        return f"an over-long or too deep {type(value).__name__}"

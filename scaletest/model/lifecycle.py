@@ -9,12 +9,27 @@ A stamp says when a milestone was passed, as each source saw it; times are never
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from scaletest.model import wire
+from msgspec import Meta
+
+from scaletest.model import checks, wire
+from scaletest.model.checks import cut
+from scaletest.model.declared import (
+    INNER,
+    VERSIONED,
+    Count,
+    Document,
+    Seconds,
+    check,
+    choice,
+    plain,
+    read,
+)
 from scaletest.model.errors import InvalidValue
 
 # The end of the year 9999, in seconds since the epoch: no date is later.
@@ -102,17 +117,14 @@ Stamps = dict[str, Stamp]
 
 @dataclass(slots=True)
 class LifecyclePod:
-    """A pod of an object. uid, name: its own; node: where it runs. failed: it ended badly.
+    """A pod of an object."""
 
-    gone: it no longer exists.
-    """
-
-    uid: str
-    name: str
-    node: str = ""
-    failed: bool = False
-    gone: bool = False
-    stamps: Stamps = field(default_factory=dict)
+    uid: Annotated[str, "its own"]
+    name: Annotated[str, "its own"]
+    node: Annotated[str, "where it runs."] = ""
+    failed: Annotated[bool, "it ended badly."] = False
+    gone: Annotated[bool, "it no longer exists."] = False
+    stamps: Annotated[Stamps, INNER] = field(default_factory=dict)
 
     def mark(self, milestone: str, stamp: Stamp) -> None:
         """Note a milestone."""
@@ -121,22 +133,18 @@ class LifecyclePod:
 
 @dataclass(slots=True)
 class LifecycleObject:
-    """A Kubernetes object that was submitted or observed. name, namespace, kind: its own.
+    """A Kubernetes object that was submitted or observed."""
 
-    expected: pods that it needs at once; None when that is unknown. failed: it ended badly.
-    gone: it no longer exists. reason: why it failed. seen: whether the object was ever seen.
-    """
-
-    name: str
-    namespace: str = ""
-    kind: str = ""
-    expected: int | None = None
-    seen: bool = False
-    failed: bool = False
-    gone: bool = False
-    reason: str = ""
-    stamps: Stamps = field(default_factory=dict)
-    pods: dict[str, LifecyclePod] = field(default_factory=dict)
+    name: Annotated[str, "its own."]
+    namespace: Annotated[str, "its own."] = ""
+    kind: Annotated[str, "its own."] = ""
+    expected: Annotated[int | None, "pods that it needs at once; None when that is unknown."] = None
+    seen: Annotated[bool, "whether the object was ever seen."] = False
+    failed: Annotated[bool, "it ended badly."] = False
+    gone: Annotated[bool, "it no longer exists."] = False
+    reason: Annotated[str, "why it failed."] = ""
+    stamps: Annotated[Stamps, INNER] = field(default_factory=dict)
+    pods: Annotated[dict[str, LifecyclePod], INNER] = field(default_factory=dict)
 
     def mark(self, milestone: str, stamp: Stamp) -> None:
         """Note a milestone."""
@@ -144,30 +152,14 @@ class LifecycleObject:
 
     def lines(self) -> Iterator[str]:
         """One JSON line for the object, and one for each of its pods."""
-        fields = {name: getattr(self, name) for name in _WORKLOAD} | {"stamps": _plain(self.stamps)}
-        yield wire.dump({"schema_version": wire.SCHEMA_VERSION, "record": "workload", **fields})
+        yield wire.dump(_line(self, {**VERSIONED, "record": "workload"}))
         for pod in self.pods.values():
-            fields = {name: getattr(pod, name) for name in _POD} | {"stamps": _plain(pod.stamps)}
-            yield wire.dump({"record": "pod", "workload": self.name, **fields})
+            yield wire.dump(_line(pod, {"record": "pod", "workload": self.name}))
 
 
-_WORKLOAD: Mapping[str, type | tuple[type, ...]] = {
-    "name": str,
-    "namespace": str,
-    "kind": str,
-    "expected": (int, type(None)),
-    "seen": bool,
-    "failed": bool,
-    "gone": bool,
-    "reason": str,
-}
-_POD: Mapping[str, type | tuple[type, ...]] = {
-    "uid": str,
-    "name": str,
-    "node": str,
-    "failed": bool,
-    "gone": bool,
-}
+def _line(seen: LifecycleObject | LifecyclePod, heading: Mapping[str, Any]) -> dict[str, Any]:
+    stamps = {name: stamp.to_dict() for name, stamp in seen.stamps.items()}
+    return {**heading, **plain(seen), "stamps": stamps}
 
 
 def mark(stamps: Stamps, milestone: str, stamp: Stamp) -> None:
@@ -184,59 +176,163 @@ def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
     data = wire.load(line, "a record of the lifecycle")
     stored = wire.take(data, "a record of the lifecycle", {"stamps": dict}).get("stamps", {})
     stamps = {key: Stamp.from_dict(stamp) for key, stamp in stored.items()}
+    fields = {**data, "stamps": stamps}
+    if data.get("record") == "workload":
+        workload = read(LifecycleObject, fields, "a workload")
+        workloads[workload.name] = workload
+        return
     try:
-        if data.get("record") == "workload":
-            workload = LifecycleObject(**wire.take(data, "a workload", _WORKLOAD), stamps=stamps)
-            workloads[workload.name] = workload
-            return
-        pod = LifecyclePod(**wire.take(data, "a pod", _POD), stamps=stamps)
-        workloads[data["workload"]].pods[pod.uid] = pod
-    except (KeyError, TypeError) as error:
+        pods = workloads[str(data["workload"])].pods
+    except KeyError as error:
         raise InvalidValue(f"a record of the lifecycle lacks something: {error}") from error
-
-
-def _plain(stamps: Stamps) -> dict[str, dict[str, float]]:
-    return {name: stamp.to_dict() for name, stamp in stamps.items()}
+    pod = read(LifecyclePod, fields, "a pod")
+    pods[pod.uid] = pod
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
-    """One submission of an object, whether it was accepted or not.
+class Submission(Document):
+    """One submission of an object, whether it was accepted or not."""
 
-    submitted_s, accepted_s: by this machine's clock, seconds since the epoch; the first is null
-    when an interrupted run had sent it and not noted when. name, namespace: of the object;
-    project: of Run:ai. accepted: whether the cluster has it.
-    reason: why it was refused. status: the HTTP status or exit code that refused it, 0 when
-    accepted.
-    tries: how often it was sent. throttled: how often the API server asked to send it later.
-    """
+    document_name = "a submission"
+    constants = VERSIONED
 
-    name: str
-    namespace: str
-    project: str
-    accepted: bool
-    submitted_s: float | None = None
-    accepted_s: float | None = None
-    status: int = 0
-    reason: str = ""
-    tries: int = 1
-    throttled: int = 0
+    name: Annotated[str, "of the object"]
+    namespace: Annotated[str, "of the object"]
+    project: Annotated[str, "of Run:ai."]
+    accepted: Annotated[bool, "whether the cluster has it."]
+    submitted_s: Annotated[
+        float | None,
+        "by this machine's clock, seconds since the epoch; the first is null when an "
+        "interrupted run had sent it and not noted when.",
+    ] = None
+    accepted_s: Annotated[
+        float | None,
+        "by this machine's clock, seconds since the epoch; the first is null when an "
+        "interrupted run had sent it and not noted when.",
+    ] = None
+    status: Annotated[int, "the HTTP status or exit code that refused it, 0 when accepted."] = 0
+    reason: Annotated[str, "why it was refused."] = ""
+    tries: Annotated[int, "how often it was sent."] = 1
+    throttled: Annotated[int, "how often the API server asked to send it later."] = 0
 
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return wire.dump({"schema_version": wire.SCHEMA_VERSION, **asdict(self)})
 
-    @classmethod
-    def from_json(cls, line: str) -> Submission:
-        """Read what `to_json` wrote; raises InvalidValue."""
-        number = (int, float, type(None))
-        known: dict[str, type | tuple[type, ...]] = {
-            **dict.fromkeys(("name", "namespace", "project", "reason"), str),
-            **dict.fromkeys(("submitted_s", "accepted_s"), number),
-            **dict.fromkeys(("status", "tries", "throttled"), int),
-            "accepted": bool,
+KIND = "lifecycle"
+TOOLS = ("api", "kubectl", "runai")
+UNTIL = ("created", "scheduled", "ready_to_start", "started", "ready", "finished")
+MOST_WORKLOADS = 1_000_000
+RUN_LABEL = "scaletest/run"
+_NAMES = 1 << 24
+# A duration as `sleep` takes it.
+_SLEEP = re.compile(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?")
+# Odd, so that multiplying by it visits every number below 2**24 once before it repeats.
+_STEP = 0x9E3779 | 1
+
+
+@dataclass(frozen=True, slots=True)
+class LifecyclePlan(Document):
+    """Which objects to submit, or which to observe."""
+
+    document_name = "the plan"
+    constants: ClassVar = {**VERSIONED, "kind_of_run": KIND}
+
+    run: Annotated[str, "six hex digits, from which names follow"]
+    kind: Annotated[str, "the name of a template"]
+    namespace: Annotated[str, "where the objects are"]
+    count: Annotated[
+        int, Meta(ge=0, le=MOST_WORKLOADS, title="the number of workloads"), "number of objects."
+    ]
+    project: Annotated[str, "of Run:ai"] = ""
+    processes: Annotated[
+        int,
+        Meta(ge=1, le=1000, title="the number of processes"),
+        "submissions in flight, and the size of a burst.",
+    ] = 8
+    delay_s: Annotated[Seconds, Meta(title="delay"), "closed load: a pause after each burst."] = 0.0
+    interval_s: Annotated[
+        Seconds,
+        Meta(title="interval"),
+        "open load: seconds from one burst to the next, even when the first is not done.",
+    ] = 0.0
+    workers: Annotated[
+        int, Meta(ge=1, le=100000, title="the number of workers"), "pods of a distributed object"
+    ] = 1
+    gpus: Annotated[str, "devices of a pod"] = "1"
+    resource: Annotated[str, "the devices' name as a Kubernetes resource"] = "nvidia.com/gpu"
+    image: Annotated[str, "of the pods"] = "busybox"
+    seconds: Annotated[str, "how long pods run, as `sleep` takes it"] = "60"
+    pvc: Annotated[bool, "whether each object has a claim for a volume."] = False
+    storage_class: Annotated[str, "of that claim"] = ""
+    claim_template: Annotated[
+        str, "a ResourceClaimTemplate for each pod's devices, instead of a resource."
+    ] = ""
+    until: Annotated[str, choice(UNTIL, "milestone"), "the milestone that ends an object"] = (
+        "finished"
+    )
+    tool: Annotated[str, choice(TOOLS, "tool"), "what submits"] = "api"
+    tool_path: Annotated[str, "where the tool is"] = ""
+    event_times: Annotated[bool, "whether Events are watched too."] = False
+    template: Annotated[str, "its text"] = ""
+    template_file: Annotated[str, "where it was read"] = ""
+    api_version: Annotated[str, "of the object."] = ""
+    object_kind: Annotated[str, "of the object."] = ""
+    selector: Annotated[str, "of observed pods, empty when objects are submitted."] = ""
+    thresholds: Annotated[
+        tuple[str, ...], "further conditions of a PASS, as in ready.p99<30s."
+    ] = ()
+    tolerate_failures: Annotated[
+        Count, Meta(title="tolerated failures"), "how many workloads may fail or be rejected."
+    ] = 0
+
+    def __post_init__(self) -> None:
+        check(self)
+        if not self.selector:
+            checks.count(self.count, "the number of workloads", minimum=1, maximum=MOST_WORKLOADS)
+        if self.delay_s and self.interval_s:
+            raise InvalidValue("--delay and --interval exclude each other", hint="give one of them")
+        if not _SLEEP.fullmatch(self.seconds):
+            raise InvalidValue(
+                f"pods cannot run for {cut(self.seconds, 40)} seconds",
+                hint="give a number, as in 2.5, or infinity",
+            )
+
+    @property
+    def label(self) -> str:
+        """The label selector of everything that belongs to the run."""
+        return self.selector or f"{RUN_LABEL}={self.run}"
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """An empty tuple, because a lifecycle run has no steps."""
+        return ()
+
+    @property
+    def workload(self) -> str:
+        """Description of the run, in one line."""
+        if self.selector:
+            return f"lifecycle of {self.selector} in namespace {self.namespace}, observed"
+        return (
+            f"lifecycle of {self.count} {self.object_kind or self.kind}s in namespace"
+            f" {self.namespace}"
+        )
+
+    def names(self) -> Iterator[str]:
+        """Names of all objects in the order of submission: j- and six hex digits, all different.
+
+        They follow from the run's id, so that an interrupted run knows what it may have sent.
+        """
+        start = int(self.run, 16)
+        for index in range(self.count):
+            yield f"j-{(start + index * _STEP) % _NAMES:06x}"
+
+    def values(self) -> dict[str, str]:
+        """Values of the template's placeholders."""
+        return {
+            "image": self.image,
+            "seconds": self.seconds,
+            "resource": self.resource,
+            "gpus": self.gpus,
+            "workers": str(self.workers),
+            "project": self.project,
+            "namespace": self.namespace,
+            "run": self.run,
         }
-        try:
-            return cls(**wire.take(wire.load(line, "a submission"), "a submission", known))
-        except TypeError as error:
-            raise InvalidValue(f"a submission lacks a field: {error}") from error

@@ -1,70 +1,242 @@
-"""A measurement of one step: how long it took and why it ended.
+"""Measurements of a step: its time and end, the machine of the tester, and samples of nodes.
 
-Its records carry the same number of workers and the same repeat.
+A sample of a node is the use of its resources and devices in one interval, read by one of its
+workers. A resource is "cpu", "memory", "pressure", "container", or a disk, a network or a device:
+"disk:sda", "network:eth0", "device:/dev/dri/renderD128". Its figures are rates over the interval or
+levels at its end, so that a lost sample changes nothing. Only energy is a counter, because the
+energy of a step is the difference of two readings.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self
 
-from scaletest.model import checks, wire
-from scaletest.model.errors import InvalidValue
+from msgspec import Meta
+
+from scaletest.model import checks
+from scaletest.model.activity import Activity
+from scaletest.model.declared import VERSIONED, Count, Document, Positive, Seconds, read
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """workers, repeat: the step that was measured, and which of its measurements this is, from 0.
+class Measurement(Document):
+    """A measurement of one step, whose records carry the same numbers of workers and repeat."""
 
-    scale_s: seconds from the request to scale until all workers served the queue.
-    measured_s: seconds under load. stop: why it ended, a value of analysis.stopping.Stop.
-    requests: how many of its records were written, so that a lost record is noticed; null where
-    they were not counted. warm_at_s: when the warm-up ended, on Redis's clock, as the stopping rule
-    found it; 0: it had none; null where the stopping rule found none, or where the plan sets the
-    warm-up.
-    """
+    document_name = "the measurement"
+    constants = VERSIONED
 
-    workers: int
-    repeat: int = 0
-    scale_s: float = 0.0
-    measured_s: float = 0.0
-    stop: str = ""
-    requests: int | None = None
-    warm_at_s: float | None = None
-
-    def __post_init__(self) -> None:
-        checks.count(self.workers, "workers", minimum=1)
-        checks.count(self.repeat, "repeat")
-        checks.seconds(self.scale_s, "scale_s")
-        checks.seconds(self.measured_s, "measured_s")
-        if self.requests is not None:
-            checks.count(self.requests, "requests")
-        if self.warm_at_s is not None:
-            checks.number(self.warm_at_s, "warm_at_s", maximum=1e12, zero=True)
+    workers: Annotated[
+        Positive, "the step that was measured, and which of its measurements this is, from 0."
+    ]
+    repeat: Annotated[
+        Count, "the step that was measured, and which of its measurements this is, from 0."
+    ] = 0
+    scale_s: Annotated[
+        Seconds, "seconds from the request to scale until all workers served the queue."
+    ] = 0.0
+    measured_s: Annotated[Seconds, "seconds under load."] = 0.0
+    stop: Annotated[str, "why it ended, a value of analysis.stopping.Stop."] = ""
+    requests: Annotated[
+        Count | None,
+        "how many of its records were written, so that a lost record is noticed; null where "
+        "they were not counted.",
+    ] = None
+    warm_at_s: Annotated[
+        Annotated[float, Meta(ge=0, le=1e12)] | None,
+        "when the warm-up ended, on Redis's clock, as the stopping rule found it; 0: it had "
+        "none; null where the stopping rule found none, or where the plan sets the warm-up.",
+    ] = None
 
     @property
     def key(self) -> tuple[int, int]:
         """Workers and repeat, which the records carry too."""
         return self.workers, self.repeat
 
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return wire.dump({**asdict(self), "schema_version": wire.SCHEMA_VERSION})
+
+Cores = Annotated[float, Meta(ge=0, le=1e6, extra={"digits": 4})]
+MOST_ACTIVITIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MachineUse(Document):
+    """Means over a step, in cores."""
+
+    document_name = "the use of the machine"
+
+    cores: Annotated[Cores, "that the machine has."]
+    busy: Annotated[Cores, "in use, including those that a hypervisor took away."]
+    tester: Annotated[Cores, "used by the tester's processes."]
+    service: Annotated[
+        Cores, "used by the service's processes, 0 when it is not on this machine."
+    ] = 0.0
+    waited: Annotated[Cores, "part of the time that the tester's thread waited for a CPU."] = 0.0
+    activities: Annotated[
+        tuple[Activity, ...],
+        "of the service's processes, each with the processes that it started; empty when the "
+        "service is not on this machine, or its processes may not be read.",
+    ] = ()
+
+    @property
+    def others(self) -> Cores:
+        """Cores that other programs used."""
+        return max(0.0, self.busy - self.tester - self.service)
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Measurement:
-        """Read what `to_json` wrote; InvalidValue on anything else."""
-        number = (int, float)
-        data = wire.load(text, "the measurement")
-        known: dict[str, type | tuple[type, ...]] = {
-            "workers": int,
-            "repeat": int,
-            "scale_s": number,
-            "measured_s": number,
-            "stop": str,
-            "requests": (int, type(None)),
-            "warm_at_s": (*number, type(None)),
-        }
-        try:
-            return cls(**wire.take(data, "the measurement", known))
-        except TypeError as error:
-            raise InvalidValue(f"the measurement cannot be read: {error}") from error
+    def from_dict(cls, data: Any) -> Self:
+        """Read what `to_dict` wrote; InvalidValue on anything else. Of activities, 8 are kept."""
+        if isinstance(data, dict) and isinstance(data.get("activities"), list):
+            activities = [Activity.from_dict(row) for row in data["activities"][:MOST_ACTIVITIES]]
+            data = {**data, "activities": activities}
+        return read(cls, data, cls.document_name)
+
+
+CPU, MEMORY, PRESSURE, CONTAINER = "cpu", "memory", "pressure", "container"
+DISK, NETWORK, DEVICE = "disk", "network", "device"
+# kind of resource -> figure -> its unit: "1" is a part of one, "s/s" seconds in a second (cores,
+# where threads run)
+FIGURES: Mapping[str, Mapping[str, str]] = {
+    CPU: {
+        "cores": "cores",  # that are online
+        "user": "s/s",
+        "system": "s/s",
+        "iowait": "s/s",
+        "steal": "s/s",  # taken by the hypervisor
+        "load": "threads",  # mean of the last minute
+        "frequency": "1",  # mean of the cores' clocks over their highest
+        "heat_throttled": "/s",  # how often heat lowered a clock
+    },
+    MEMORY: {"total": "B", "available": "B", "swap_in": "B/s", "swap_out": "B/s"},
+    # part of the interval in which some thread (full: every thread) waited for the resource
+    PRESSURE: {
+        "cpu_some": "1",
+        "memory_some": "1",
+        "memory_full": "1",
+        "io_some": "1",
+        "io_full": "1",
+    },
+    # the container of the worker that reads; limits are absent where there are none
+    CONTAINER: {
+        "cpu_limit": "cores",
+        "cpu_used": "s/s",
+        "throttled": "s/s",
+        "throttled_periods": "1",  # part of the limit's periods
+        "memory_limit": "B",
+        "memory_used": "B",
+        "reclaims": "/s",  # how often memory was reclaimed because of the limit
+        "oom_kills": "/s",
+    },
+    DISK: {
+        "busy": "1",
+        "read": "B/s",
+        "written": "B/s",
+        "wait_s": "s",
+    },  # wait_s: mean of one read or write
+    NETWORK: {"received": "B/s", "sent": "B/s", "speed": "B/s", "dropped": "/s"},
+    # as OpenTelemetry's hw.gpu.*; engines by name: "busy.video"
+    DEVICE: {
+        "busy": "1",  # the busiest engine, or what the driver calls utilisation
+        "busy.*": "1",
+        "memory_used": "B",
+        "memory_total": "B",
+        "memory_busy": "1",
+        "energy_j": "J",  # a counter
+        "power": "W",
+        "frequency": "1",  # clock over its highest
+        "throttled": "1",  # 1 while heat, power or another limit lowers the clock
+        "temperature": "Cel",
+        "awake": "1",  # part of the interval outside of its sleep; says little of how busy it was
+    },
+}
+MAX_RESOURCES = 64
+MAX_NAME_CHARACTERS = 160
+Figures = Annotated[Mapping[str, float], Meta(max_length=40)]
+# Larger than any figure, and small enough that sums of many figures are finite.
+_LARGEST = 1e30
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSample(Document):
+    """One interval of one node."""
+
+    document_name = "the sample"
+    constants = VERSIONED
+
+    node: Annotated[str, "as in replies; this worker read the figures."]
+    worker: Annotated[str, "as in replies; this worker read the figures."]
+    at_s: Annotated[
+        Annotated[float, Meta(extra={"digits": 3})],
+        "the interval's end on Redis's clock, as `started_s` and `ended_s` of replies; 0 "
+        "until Redis has it.",
+    ]
+    interval_s: Annotated[float, Meta(ge=0, le=1e6, extra={"digits": 3})]
+    resources: Annotated[
+        Mapping[str, Figures],
+        Meta(max_length=MAX_RESOURCES),
+        "name -> figure -> value, as in `FIGURES`; figures that cannot be read are absent.",
+    ]
+    sources: Annotated[
+        Mapping[str, str],
+        'where a device\'s figures come from, by resource: "NVML", "sysfs", a host.',
+    ]
+
+    def value(self, resource: str, figure: str) -> float | None:
+        """One figure of one resource; None when it was not read."""
+        return self.resources.get(resource, {}).get(figure)
+
+    def of_kind(self, kind: str) -> dict[str, Mapping[str, float]]:
+        """Figures of all resources of a kind by the resource's name, as "sda"; "" for none."""
+        resources = {}
+        for label, figures in self.resources.items():
+            resource_kind, _, name = label.partition(":")
+            if resource_kind == kind:
+                resources[name] = figures
+        return resources
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read what `to_dict` wrote; else InvalidValue. Figures of newer workers are kept."""
+        sample = read(cls, data, cls.document_name)
+        resources = {_name(name): _figures(figures) for name, figures in sample.resources.items()}
+        sources = {_name(name): _name(source) for name, source in sample.sources.items()}
+        node, worker = _name(sample.node), _name(sample.worker)
+        checks.number(sample.at_s, "at_s", minimum=-_LARGEST, maximum=_LARGEST)
+        return replace(sample, node=node, worker=worker, resources=resources, sources=sources)
+
+
+def _name(text: str) -> str:
+    return checks.cut(text, MAX_NAME_CHARACTERS)
+
+
+def _figures(figures: Mapping[str, float]) -> dict[str, float]:
+    """The figures by names that are safe; a negative one that cannot be negative is unknown."""
+    known = {}
+    for name, number in figures.items():
+        checks.number(number, "a figure of the sample", minimum=-_LARGEST, maximum=_LARGEST)
+        if number >= 0 or name == "temperature":
+            known[_name(name)] = number
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class Environment(Document):
+    """Everything that a reader needs to repeat the run."""
+
+    document_name = "the environment"
+    constants = VERSIONED
+
+    scaletest: Annotated[str, "version"]
+    began: Annotated[str, "when the run began, ISO 8601 in UTC"]
+    command_line: Annotated[Sequence[str], "passwords in URLs are masked"]
+    host: str
+    python: Annotated[str, "version"]
+    system: Annotated[str, "operating system and its version"]
+    kernel: Annotated[str, "release"]
+    machine: Annotated[str, "architecture"]
+    processor: str
+    memory: str
+    clock_source: Annotated[str, "of the kernel"]
+    cores: Annotated[Count | None, "that the run might use"]
+    packages: Annotated[Mapping[str, str], "versions by name"]
+    devices: Annotated[Sequence[str], "files that --device-glob matched"]

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from scaletest.model import checks, threshold, wire
+from msgspec import Meta
+
+from scaletest.model import verdict
+from scaletest.model.declared import (
+    VERSIONED,
+    Arguments,
+    Count,
+    Document,
+    Fraction,
+    Positive,
+    QueueName,
+    Seconds,
+    check,
+    choice,
+    key,
+    members,
+)
 from scaletest.model.errors import InvalidValue
-from scaletest.model.presets import POLICIES, preset
+from scaletest.model.json_schema import Form, Schema, described
+from scaletest.model.presets import POLICIES, PRESETS
 
 MAX_WORKERS = 100_000
 MIRRORED, ASCENDING = "mirrored", "ascending"
@@ -15,29 +33,22 @@ ORDERS = (MIRRORED, ASCENDING)
 
 
 @dataclass(frozen=True, slots=True)
-class Background:
-    """Constant load on another queue during all steps: `parallel` requests for `workers` workers.
+class Background(Document):
+    """Constant load on another queue in all steps: `parallel` requests for `workers` workers."""
 
-    seconds: expected run time of one request: the sleep length for sleep, an estimate for a
-    command.
-    command: the workload's program and arguments; empty for sleep.
-    """
+    document_name = "the background queue"
 
-    name: str
-    workers: int = 1
-    parallel: int = 1
-    seconds: float = 1.0
-    command: tuple[str, ...] = ()
+    name: QueueName
+    workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS, title="background workers")] = 1
+    parallel: Annotated[Positive, Meta(title="background parallel")] = 1
+    seconds: Annotated[
+        Seconds,
+        Meta(title="background seconds"),
+        "expected run time of one request: the sleep length for sleep, an estimate for a command.",
+    ] = 1.0
+    command: Annotated[Arguments, "the workload's program and arguments; empty for sleep."] = ()
     device_glob: str = ""
-    time_limit_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        checks.queue_name(self.name)
-        checks.count(self.workers, "background workers", minimum=1, maximum=MAX_WORKERS)
-        checks.count(self.parallel, "background parallel", minimum=1)
-        checks.arguments(self.command)
-        checks.seconds(self.seconds, "background seconds")
-        checks.seconds(self.time_limit_s, "background time limit")
+    time_limit_s: Annotated[Seconds, Meta(title="background time limit"), key("time_limit")] = 0.0
 
     @property
     def workload(self) -> str:
@@ -46,114 +57,123 @@ class Background:
             return " ".join(self.command)
         return f"sleep {self.seconds:g}"
 
-    @classmethod
-    def from_dict(cls, data: Any) -> Background:
-        """Read what `asdict` wrote; InvalidValue on anything else."""
-        if not isinstance(data, dict) or "name" not in data:
-            raise InvalidValue("a background queue of the plan has no name", hint="name each queue")
-        fields = wire.take(
-            data,
-            "the background queue",
-            {
-                "name": str,
-                "workers": int,
-                "parallel": int,
-                "seconds": (int, float),
-                "command": list,
-                "device_glob": str,
-                "time_limit_s": (int, float),
-            },
-        )
-        return cls(**{**fields, "command": tuple(fields.get("command", ()))})
-
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a validation does.
+class Plan(Document):
+    """What a validation does."""
 
-    limit: the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.
-    scale: the ratio of throughput that every doubling must reach.
-    seconds: expected run time of one request: the sleep length for sleep, an estimate for a
-    command.
-    step_s: seconds of measuring in each step; 0: as long as the verdict needs.
-    precision: relative half-width of a step's throughput at which it is measured precisely enough.
-    max_step_s: seconds after which a step ends in any case; 0: 60 s, or the time of 30 requests if
-    that is longer.
-    warmup_s: seconds at the beginning of each step that do not count; None: they are found from the
-    data.
-    command: the workload's program and arguments; empty for sleep.
-    queue: name of the queue, generated for every run.
-    device_glob: device files; worker N uses the N-th and starts again after the last, unless
-    per_device is set.
-    preset: devices of one vendor, and the environment that restricts its libraries to one of them.
-    per_device: workers that share one device, each with a leased slot; several numbers are
-    compared, with all devices full, and the steps are then these numbers times the devices.
-    device_policy: which device a worker gets a slot of: first, balanced or packed.
-    devices: how many there are, counted when the run begins; 0 where they were not counted.
-    time_limit_s: seconds after which a request is ended; 0: never.
-    tolerate_failures: failed requests that do not fail the run.
-    order: mirrored measures every step in two parts, with 1, 2, 4, ... workers and then with ...,
-    4, 2, 1, so that a machine that slows down or speeds up steadily changes no ratio; ascending
-    measures it once.
-    repeats: how often every step is measured, in blocks of shuffled order; with more than 1,
-    `order` is ignored.
-    seed: of that shuffled order.
-    thresholds: further conditions of a PASS, as in efficiency(8)>=0.8.
-    background: load on other queues, present during every step and reported separately.
-    """
+    document_name = "the plan"
+    constants = VERSIONED
 
-    limit: int = 8
-    scale: float = 1.8
-    seconds: float = 1.0
-    step_s: float = 0.0
-    precision: float = 0.02
-    max_step_s: float = 0.0
-    warmup_s: float | None = None
-    queue: str = "validate"
-    command: tuple[str, ...] = ()
-    device_glob: str = ""
-    preset: str = ""
-    per_device: tuple[int, ...] = ()
-    device_policy: str = "balanced"
-    devices: int = 0
-    time_limit_s: float = 0.0
-    tolerate_failures: int = 0
+    limit: Annotated[
+        int,
+        Meta(ge=1, le=MAX_WORKERS),
+        "the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.",
+    ] = 8
+    scale: Annotated[
+        float,
+        Meta(ge=1, le=2, extra={"hint": "give the ratio wanted per doubling, from 1 to 2"}),
+        "the ratio of throughput that every doubling must reach.",
+    ] = 1.8
+    seconds: Annotated[
+        Seconds,
+        "expected run time of one request: the sleep length for sleep, an estimate for a command.",
+    ] = 1.0
+    step_s: Annotated[
+        Seconds,
+        Meta(title="step time"),
+        key("step_time"),
+        "seconds of measuring in each step; 0: as long as the verdict needs.",
+    ] = 0.0
+    precision: Annotated[
+        Fraction,
+        "relative half-width of a step's throughput at which it is measured precisely enough.",
+    ] = 0.02
+    max_step_s: Annotated[
+        Seconds,
+        Meta(title="longest step"),
+        key("max_step"),
+        "seconds after which a step ends in any case; 0: 60 s, or the time of 30 requests if "
+        "that is longer.",
+    ] = 0.0
+    warmup_s: Annotated[
+        Seconds | None,
+        Meta(title="warm-up"),
+        key("warmup"),
+        "seconds at the beginning of each step that do not count; None: they are found from "
+        "the data.",
+    ] = None
+    queue: Annotated[QueueName, key(""), "name of the queue, generated for every run."] = "validate"
+    command: Annotated[Arguments, "the workload's program and arguments; empty for sleep."] = ()
+    device_glob: Annotated[
+        str,
+        "device files; worker N uses the N-th and starts again after the last, unless "
+        "per_device is set.",
+    ] = ""
+    preset: Annotated[
+        str,
+        choice(("", *PRESETS), "preset"),
+        "devices of one vendor, and the environment that restricts its libraries to one of them.",
+    ] = ""
+    per_device: Annotated[
+        tuple[Annotated[int, Meta(ge=1, le=MAX_WORKERS)], ...],
+        Meta(title="workers per device"),
+        "workers that share one device, each with a leased slot; several numbers are "
+        "compared, with all devices full, and the steps are then these numbers times the "
+        "devices.",
+    ] = ()
+    device_policy: Annotated[
+        str,
+        choice(POLICIES, "device policy"),
+        "which device a worker gets a slot of: first, balanced or packed.",
+    ] = "balanced"
+    devices: Annotated[
+        Count,
+        key(""),
+        "how many there are, counted when the run begins; 0 where they were not counted.",
+    ] = 0
+    time_limit_s: Annotated[
+        Seconds,
+        Meta(title="time limit"),
+        key("time_limit"),
+        "seconds after which a request is ended; 0: never.",
+    ] = 0.0
+    tolerate_failures: Annotated[
+        Count, Meta(title="tolerated failures"), "failed requests that do not fail the run."
+    ] = 0
     # the command line's default is mirrored; plans stored before there was an order are ascending
-    order: str = ASCENDING
-    repeats: int = 1
-    seed: int = 0
-    thresholds: tuple[str, ...] = ()
-    background: tuple[Background, ...] = ()
+    order: Annotated[
+        str,
+        choice(ORDERS, "order"),
+        "mirrored measures every step in two parts, with 1, 2, 4, ... workers and then with "
+        "..., 4, 2, 1, so that a machine that slows down or speeds up steadily changes no "
+        "ratio; ascending measures it once.",
+    ] = ASCENDING
+    repeats: Annotated[
+        int,
+        Meta(ge=1, le=1000),
+        "how often every step is measured, in blocks of shuffled order; with more than 1, "
+        "`order` is ignored.",
+    ] = 1
+    seed: Annotated[Count, "of that shuffled order."] = 0
+    thresholds: Annotated[
+        tuple[str, ...], "further conditions of a PASS, as in efficiency(8)>=0.8."
+    ] = ()
+    background: Annotated[
+        tuple[Background, ...],
+        "load on other queues, present during every step and reported separately.",
+    ] = ()
 
     def __post_init__(self) -> None:
-        checks.count(self.limit, "limit", minimum=1, maximum=MAX_WORKERS)
-        checks.queue_name(self.queue)
-        checks.arguments(self.command)
-        checks.seconds(self.seconds, "seconds")
-        checks.seconds(self.step_s, "step time")
-        checks.seconds(self.max_step_s, "longest step")
+        check(self)
         self._check_warmup()
-        checks.fraction(self.precision, "precision")
-        self._check_devices()
-        checks.one_of(self.order, ORDERS, "order")
-        checks.count(self.repeats, "repeats", minimum=1, maximum=1000)
-        checks.count(self.seed, "seed")
+        self._check_sharing()
         if len({queue.name for queue in self.background}) < len(self.background):
             raise InvalidValue(
                 "two background queues have the same name", hint="give each a name of its own"
             )
-        checks.seconds(self.time_limit_s, "time limit")
-        checks.count(self.tolerate_failures, "tolerated failures")
-        if (
-            isinstance(self.scale, bool)
-            or not isinstance(self.scale, int | float)
-            or not 1.0 <= self.scale <= 2.0
-        ):
-            raise InvalidValue(
-                f"scale is {self.scale!r}", hint="give the ratio wanted per doubling, from 1 to 2"
-            )
         for text in self.thresholds:
-            if threshold.parse(text, self.steps).metric == "ratio" and self.compares:
+            if verdict.parse_of_steps(text, self.steps).measure == "ratio" and self.compares:
                 raise InvalidValue(
                     "a run that compares numbers of workers per device has no ratio",
                     hint="leave the threshold out",
@@ -162,7 +182,6 @@ class Plan:
     def _check_warmup(self) -> None:
         if self.warmup_s is None:
             return
-        checks.seconds(self.warmup_s, "warm-up")
         longest_s = self.step_s + self.seconds if self.step_s else self.longest_s
         if self.warmup_s >= longest_s:
             raise InvalidValue(
@@ -170,17 +189,9 @@ class Plan:
                 hint="give a shorter --warmup, or a longer --max-step or --step-time",
             )
 
-    def _check_devices(self) -> None:
-        checks.count(self.devices, "devices")
-        if self.preset:
-            preset(self.preset)
-        checks.one_of(self.device_policy, POLICIES, "device policy")
-        if self.per_device:
-            self._check_sharing()
-
     def _check_sharing(self) -> None:
-        for count in self.per_device:
-            checks.count(count, "workers per device", minimum=1, maximum=MAX_WORKERS)
+        if not self.per_device:
+            return
         if list(self.per_device) != sorted(set(self.per_device)):
             raise InvalidValue(
                 f"workers per device are {' '.join(map(str, self.per_device))}",
@@ -265,57 +276,45 @@ class Plan:
             return " ".join(self.command)
         return f"sleep {self.seconds:g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, schema version 1."""
-        lists = {
-            name: list(getattr(self, name)) for name in ("command", "thresholds", "per_device")
-        }
-        fields = {**asdict(self), **lists}
-        fields["background"] = [
-            {**asdict(queue), "command": list(queue.command)} for queue in self.background
-        ]
-        return {"schema_version": wire.SCHEMA_VERSION, **fields}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Plan:
-        """Read what `to_dict` wrote; InvalidValue on anything else."""
-        number = (int, float)
-        fields = wire.take(
-            data,
-            "the plan",
-            {
-                "limit": int,
-                "scale": number,
-                "seconds": number,
-                "step_s": number,
-                "precision": number,
-                "max_step_s": number,
-                "warmup_s": (int, float, type(None)),
-                "queue": str,
-                "command": list,
-                "device_glob": str,
-                "preset": str,
-                "per_device": list,
-                "device_policy": str,
-                "devices": int,
-                "time_limit_s": number,
-                "tolerate_failures": int,
-                "order": str,
-                "repeats": int,
-                "seed": int,
-                "thresholds": list,
-                "background": list,
-            },
-        )
-        fields["background"] = tuple(
-            Background.from_dict(queue) for queue in fields.get("background", ())
-        )
-        lists = {
-            name: tuple(fields.get(name, ())) for name in ("command", "thresholds", "per_device")
-        }
-        return cls(**{**fields, **lists})
-
 
 def _longest_s(seconds: float) -> float:
     """The longest time of a step with requests of this length, unless the plan sets it."""
     return max(60.0, 30.0 * seconds)
+
+
+# field -> key in files, where they differ: options carry no unit in their names
+KEYS = {member.attribute: member.key for member in members(Plan) if member.key != member.attribute}
+_FIELDS = {key: field for field, key in KEYS.items() if key}
+
+
+def file() -> Schema:
+    """The schema of a plan file for `validate -f`. Every key may be left out."""
+    schema = described("plan-file", "Settings of scaletest validate -f.", Plan, Form(is_file=True))
+    # a stored plan without an order is older than the mirrored one
+    schema["properties"]["order"]["default"] = MIRRORED
+    return schema
+
+
+def as_plan(values: Mapping[str, Any], queue: str, devices: int = 0) -> Plan:
+    """The plan of a file's checked values, for a queue and a number of devices."""
+    fields = _renamed(values, _FIELDS) | {"devices": devices}
+    if "background" in fields:
+        fields["background"] = [
+            _renamed(background, _FIELDS) for background in fields["background"]
+        ]
+    return Plan.from_dict({**fields, "queue": queue})
+
+
+def as_file(stored_plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a stored plan with the keys of a plan file, to run it again."""
+    fields = Plan.from_dict(dict(stored_plan)).to_dict()
+    fields["background"] = [_renamed(background, KEYS) for background in fields["background"]]
+    return {
+        KEYS.get(name, name): value
+        for name, value in fields.items()
+        if KEYS.get(name, name) and name not in VERSIONED
+    }
+
+
+def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in values.items()}

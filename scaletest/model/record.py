@@ -1,41 +1,190 @@
-"""A record: request, reply and the client's clock, immutable. Reports are derived from records."""
+"""A request, its reply, and the record of both with the client's clock. All are immutable."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, Self
 
-from scaletest.model import checks, wire
+from msgspec import Meta
+
+from scaletest.model import checks
+from scaletest.model.activity import Activity
+from scaletest.model.declared import (
+    VERSIONED,
+    Count,
+    Document,
+    QueueName,
+    RequestId,
+    check,
+    flat,
+    read,
+)
 from scaletest.model.errors import InvalidValue
-from scaletest.model.reply import Outcome, Reply
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One finished request as its client saw it.
+class Request:
+    """One unit of work.
 
-    step: the number of workers of the step in which it ran.
-    total_s: monotonic seconds at the client, from submission until the reply was parsed.
-    repeat: which measurement of that step it belongs to, counted from 0.
-    per_device: how many workers shared each device; 0 where no slots were leased.
+    id: unique text, valid as an RQ job id.
+    queue: the queue it goes to.
+    arguments: added to the workload's own arguments, at most 4 KiB in all by default.
+    time_limit_s: seconds the workload may run; 0 means that the request sets no limit.
     """
 
+    id: str
     queue: str
-    step: int
-    reply: Reply
-    total_s: float
-    repeat: int = 0
-    per_device: int = 0
+    arguments: tuple[str, ...] = ()
+    time_limit_s: float = 0.0
 
     def __post_init__(self) -> None:
+        checks.request_id(self.id)
         checks.queue_name(self.queue)
-        checks.count(self.step, "step")
-        checks.count(self.repeat, "repeat")
-        checks.count(self.per_device, "per_device")
-        checks.seconds(self.total_s, "total_s", maximum=1e12)
+        object.__setattr__(self, "arguments", checks.arguments(self.arguments))
+        object.__setattr__(self, "time_limit_s", checks.seconds(self.time_limit_s, "time limit"))
+
+
+def effective_limit(worker_s: float, request_s: float) -> float:
+    """The smaller of the non-zero limits in seconds; 0 when there is none."""
+    limits = [limit for limit in (worker_s, request_s) if limit > 0]
+    return min(limits, default=0.0)
+
+
+Figures = dict[str, float | int | str]
+# Seconds of a clock, or since the epoch.
+ClockSeconds = Annotated[float, Meta(ge=0, le=1e12, extra={"unit": "s"})]
+_ALWAYS = frozenset({"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"})
+
+
+class Outcome(StrEnum):
+    """How a request ended. submitted = waiting + running + these five outcomes."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CLIENT_GONE = "client_gone"
+    PURGED = "purged"
+
+
+class Reason(StrEnum):
+    """Why a request failed; NONE for every other outcome."""
+
+    NONE = ""
+    EXIT = "exit"
+    SIGNAL = "signal"
+    NO_BINARY = "no_binary"
+    NO_DEVICE = "no_device"
+    LOST = "lost"
+    POISON = "poison"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Document):
+    """The answer to a request."""
+
+    document_name = "the reply"
+    always = _ALWAYS
+
+    id: RequestId
+    outcome: Outcome
+    reason: Reason = Reason.NONE
+    exit_code: Annotated[
+        int | None,
+        "of the program; None when no program ran to its end; -N when signal N ended it.",
+    ] = None
+    error: str = ""
+    wait_s: Annotated[ClockSeconds, "started - enqueued, both on the Redis clock."] = 0.0
+    run_s: Annotated[
+        ClockSeconds,
+        "monotonic seconds around the workload in the worker, process and device start included.",
+    ] = 0.0
+    timeout_s: Annotated[
+        ClockSeconds, "seconds after which the workload was stopped; 0 unless it timed out."
+    ] = 0.0
+    attempts: Count = 1
+    worker: str = ""
+    node: str = ""
+    pod: str = ""
+    device: str = ""
+    enqueued_s: Annotated[ClockSeconds, "Redis server time, seconds since the epoch."] = 0.0
+    started_s: Annotated[ClockSeconds, "Redis server time, seconds since the epoch."] = 0.0
+    ended_s: Annotated[ClockSeconds, "Redis server time, seconds since the epoch."] = 0.0
+    device_info: Annotated[
+        dict[str, str],
+        "identifies the device: pci, vendor, model, slot, as far as the system knows them.",
+    ] = field(default_factory=dict)
+    figures: Annotated[Figures, "the workload's own results, such as frames and fps."] = field(
+        default_factory=dict
+    )
+    activity: Annotated[
+        Activity | None, "where its processes spent the time; None where nothing was sampled."
+    ] = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        for name, figure in self.figures.items():
+            if isinstance(figure, float) and not math.isfinite(figure):
+                raise InvalidValue(f"figure {name!r} is {figure}, which is not a number")
 
     @property
-    def overhead_s(self) -> float:
+    def ok(self) -> bool:
+        """Whether the request succeeded."""
+        return self.outcome is Outcome.SUCCEEDED
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read what `to_dict` wrote; InvalidValue on anything else.
+
+        An activity that cannot be read is None: the outcome counts without it.
+        """
+        if isinstance(data, Mapping) and data.get("activity") is not None:
+            data = {**data, "activity": _activity(data["activity"])}
+        return read(cls, data, cls.document_name)
+
+
+def _activity(data: Any) -> Activity | None:
+    try:
+        return Activity.from_dict(data)
+    except InvalidValue:
+        return None
+
+
+def unreadable(request_id: str, why: str) -> Reply:
+    """A failed reply in place of one that this version of scaletest cannot read."""
+    error = (
+        f"the reply of its worker cannot be read: {why}; give workers and clients the same version"
+        " of scaletest"
+    )
+    return Reply(request_id, Outcome.FAILED, Reason.LOST, error=checks.cut(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Document):
+    """One finished request as its client saw it."""
+
+    document_name = "the record"
+    constants = VERSIONED
+    always = _ALWAYS | {"queue", "step", "repeat", "total_s", "overhead_s"}
+
+    queue: QueueName
+    step: Annotated[Count, "the number of workers of the step in which it ran."]
+    reply: Annotated[Reply, flat()]
+    total_s: Annotated[
+        ClockSeconds, "monotonic seconds at the client, from submission until the reply was parsed."
+    ]
+    repeat: Annotated[Count, "which measurement of that step it belongs to, counted from 0."] = 0
+    per_device: Annotated[
+        Count, "how many workers shared each device; 0 where no slots were leased."
+    ] = 0
+
+    @property
+    def overhead_s(
+        self,
+    ) -> Annotated[float, "time that the tester itself added: total - wait - run"]:
         """Time that the tester itself added: total - wait - run.
 
         Never below 0, though two clocks may disagree by microseconds.
@@ -47,27 +196,7 @@ class Record:
         """Whether the request succeeded."""
         return self.reply.outcome is Outcome.SUCCEEDED
 
-    def to_json(self) -> str:
-        """One flat line of JSON, schema version 1."""
-        fields: dict[str, Any] = {"queue": self.queue, "step": self.step, "repeat": self.repeat}
-        if self.per_device:
-            fields["per_device"] = self.per_device
-        fields.update(self.reply.to_dict())
-        fields["total_s"] = self.total_s
-        fields["overhead_s"] = self.overhead_s
-        fields["schema_version"] = wire.SCHEMA_VERSION
-        return wire.dump(fields)
-
     @classmethod
-    def from_json(cls, text: str | bytes) -> Record:
-        """Read what `to_json` wrote; InvalidValue on anything else."""
-        data = wire.load(text, "the record")
-        known: dict[str, type | tuple[type, ...]] = dict.fromkeys(
-            ("step", "repeat", "per_device"), int
-        )
-        own = wire.take(data, "the record", {**known, "queue": str, "total_s": (int, float)})
-        missing = {"queue", "step", "total_s"} - own.keys()
-        if missing:
-            raise InvalidValue(f"the record lacks {', '.join(sorted(missing))}")
-        place = own.get("repeat", 0), own.get("per_device", 0)
-        return cls(own["queue"], own["step"], Reply.from_dict(data), float(own["total_s"]), *place)
+    def from_dict(cls, data: Any) -> Self:
+        """Read what `to_dict` wrote; InvalidValue on anything else."""
+        return read(cls, {**data, "reply": Reply.from_dict(data)}, cls.document_name)

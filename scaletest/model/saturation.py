@@ -1,21 +1,32 @@
-"""The plan of a search for saturation, and the record of each of its steps. Pure, without I/O."""
+"""A search for saturation: its plan, its steps, and attempts to send requests. Pure.
+
+An attempt is each time that a request was sent, as the tester saw it; everything in a report is
+derived from attempts. Their times are seconds since the step began, on the tester's monotonic
+clock; all agents begin a step together, so their times are comparable.
+"""
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
+
+from msgspec import Meta
 
 from scaletest.model import checks, wire
+from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice, read
 from scaletest.model.errors import InvalidValue
-from scaletest.model.machine_use import MachineUse
+from scaletest.model.measurement import MachineUse
 
 KIND = "saturation"
 MOST_RATE = 100_000.0
 MOST_PARALLEL = 20_000
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+_RATE = Annotated[float, Meta(ge=0, le=MOST_RATE)]
+_DAY = Annotated[float, Meta(ge=0, le=86400, extra={"unit": "s"})]
+_SOME_OF_DAY = Annotated[float, Meta(gt=0, le=86400, extra={"unit": "s"})]
+_FIGURE = Annotated[float, Meta(ge=0, le=1e12, extra={"unit": "s"})]
 _LIMIT = re.compile(r"(p50|p90|p95|p99)\s*<=?\s*(\d+(?:\.\d+)?)\s*(us|ms|s)")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -48,65 +59,59 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SaturationPlan:
-    """Levels are requests a second for open load, requests in flight for closed load.
+class SaturationPlan(Document):
+    """Levels are requests a second for open load, requests in flight for closed load."""
 
-    target: the service or queue, as people name it, without secrets.
-    start: first level, 0: found by the warm-up probe. maximum: highest level, 0: no limit.
-    factor: from one level of the ramp to the next. increment: of a sweep, or of a ramp instead of
-    the factor. precision: the search ends when the bracket's ends differ by less than this part.
-    most_steps: at most, before the bracket is confirmed. step_s, warm_s: seconds of a step, and of
-    the single-thread probe before. count: requests of a step, 0: the step ends by time.
-    confirm: how often the ends of the bracket are measured again, at most. repeats: of every level
-    of a sweep. success: part of the requests that must succeed. limit: of a percentile, as
-    "p95<200ms", or "". wanted: the saturation point that is required, in requests a second, 0:
-    none.
-    poisson: whether requests start at random times.
-    """
+    document_name = "the plan"
+    constants: ClassVar = {**VERSIONED, "kind": KIND}
 
-    target: str
-    load: str = LoadKind.OPEN
-    mode: str = Mode.SEARCH
-    start: float = 0.0
-    maximum: float = 0.0
-    factor: float = 2.0
-    increment: float = 0.0
-    precision: float = 0.02
-    most_steps: int = 12
-    confirm: int = 2
-    repeats: int = 1
-    step_s: float = 10.0
-    warm_s: float = 2.0
-    operate_s: float = 0.0
-    count: int = 0
-    success: float = 0.99
-    limit: str = ""
-    wanted: float = 0.0
-    share: float = 0.7
-    poisson: bool = True
-    seed: int = 0
-    timeout_s: float = 30.0
-    retries: int = 0
-    max_in_flight: int = 1000
-    agents: int = 1
+    target: Annotated[str, "the service or queue, as people name it, without secrets."]
+    load: Annotated[str, choice(LoadKind, "load")] = LoadKind.OPEN
+    mode: Annotated[str, choice(Mode, "mode")] = Mode.SEARCH
+    start: Annotated[_RATE, "first level, 0: found by the warm-up probe."] = 0.0
+    maximum: Annotated[_RATE, "highest level, 0: no limit."] = 0.0
+    factor: Annotated[
+        float,
+        Meta(ge=1.05, le=10, title="the ramp's factor"),
+        "from one level of the ramp to the next.",
+    ] = 2.0
+    increment: Annotated[_RATE, "of a sweep, or of a ramp instead of the factor."] = 0.0
+    precision: Annotated[
+        Fraction, "the search ends when the bracket's ends differ by less than this part."
+    ] = 0.02
+    most_steps: Annotated[
+        int, Meta(ge=3, le=100, title="most steps"), "at most, before the bracket is confirmed."
+    ] = 12
+    confirm: Annotated[
+        int, Meta(ge=0, le=20), "how often the ends of the bracket are measured again, at most."
+    ] = 2
+    repeats: Annotated[int, Meta(ge=1, le=1000), "of every level of a sweep."] = 1
+    step_s: Annotated[
+        _SOME_OF_DAY,
+        Meta(title="step time"),
+        "seconds of a step, and of the single-thread probe before.",
+    ] = 10.0
+    warm_s: Annotated[_DAY, "seconds of a step, and of the single-thread probe before."] = 2.0
+    operate_s: _DAY = 0.0
+    count: Annotated[
+        int, Meta(ge=0, le=10000000), "requests of a step, 0: the step ends by time."
+    ] = 0
+    success: Annotated[Fraction, "part of the requests that must succeed."] = 0.99
+    limit: Annotated[str, 'of a percentile, as "p95<200ms", or "".'] = ""
+    wanted: Annotated[
+        _RATE, "the saturation point that is required, in requests a second, 0: none."
+    ] = 0.0
+    share: Fraction = 0.7
+    poisson: Annotated[bool, "whether requests start at random times."] = True
+    seed: Annotated[int, Meta(ge=0, le=1 << 53)] = 0
+    timeout_s: Annotated[_SOME_OF_DAY, Meta(title="time-out")] = 30.0
+    retries: Annotated[int, Meta(ge=0, le=100)] = 0
+    max_in_flight: Annotated[int, Meta(ge=1, le=MOST_PARALLEL, title="max in flight")] = 1000
+    agents: Annotated[int, Meta(ge=1, le=1000)] = 1
     client_name: str = "scaletest"
 
     def __post_init__(self) -> None:
-        LoadKind(self.load), Mode(self.mode)
-        for name in ("start", "maximum", "increment", "wanted"):
-            checks.number(getattr(self, name), name.replace("_", " "), maximum=MOST_RATE, zero=True)
-        if not (math.isfinite(self.factor) and 1.05 <= self.factor <= 10):
-            raise InvalidValue(
-                f"the ramp's factor is {self.factor}", hint="give a number from 1.05 to 10"
-            )
-        for name in ("precision", "success", "share"):
-            checks.fraction(getattr(self, name), name)
-        for name, least, most in _COUNTS:
-            checks.count(getattr(self, name), name.replace("_", " "), minimum=least, maximum=most)
-        checks.seconds(self.step_s, "step time", maximum=86400.0, zero=False)
-        checks.seconds(self.timeout_s, "time-out", maximum=86400.0, zero=False)
-        for name in ("warm_s", "operate_s"):
-            checks.seconds(getattr(self, name), name, maximum=86400.0)
+        check(self)
         if self.maximum and self.start > self.maximum:
             raise InvalidValue(
                 f"the first level, {self.start:g}, is above the maximum, {self.maximum:g}",
@@ -140,108 +145,53 @@ class SaturationPlan:
         """Description of the run, in one line."""
         return f"{self.load} load on {self.target}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, schema version 1."""
-        return {"schema_version": wire.SCHEMA_VERSION, "kind": KIND, **asdict(self)}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> SaturationPlan:
-        """Read what `to_dict` wrote; InvalidValue on anything else."""
-        types: dict[str, type | tuple[type, ...]] = {
-            "float": (int, float),
-            "str": str,
-            "int": int,
-            "bool": bool,
-        }
-        kinds = {plan_field.name: types[str(plan_field.type)] for plan_field in fields(cls)}
-        try:
-            return cls(**wire.take(data, "the plan", kinds))
-        except (TypeError, ValueError) as error:
-            raise InvalidValue(f"the plan cannot be read: {error}") from error
-
-
-_COUNTS = (
-    ("most_steps", 3, 100),
-    ("confirm", 0, 20),
-    ("repeats", 1, 1000),
-    ("count", 0, 10_000_000),
-    ("seed", 0, 1 << 53),
-    ("retries", 0, 100),
-    ("max_in_flight", 1, MOST_PARALLEL),
-    ("agents", 1, 1000),
-)
-
-
-_STEP_FIGURES = (
-    "level",
-    "seconds",
-    "warmup_s",
-    "cpu",
-    "beat_s",
-    "throttled_s",
-    "throttled_periods",
-)
-
 
 @dataclass(frozen=True, slots=True)
-class SaturationStep:
-    """One step that was measured. number: from 0. level: in the load's unit. load: open or closed.
+class SaturationStep(Document):
+    """One step that was measured."""
 
-    seconds: from its beginning until no request was due any more; requests that ended later count
-    too.
-    warmup_s: the beginning that does not count. cpu: cores that each tester process used, at most.
-    beat_s: how late the tester's timers fired, 99th percentile. throttled_s: how long the tester's
-    CPU limit kept it off the CPUs, summed over CPUs. throttled_periods: part of the limit's periods
-    in which it did. unsent: requests that were due and never sent. extra: what else was known of
-    the target. around: use of the tester's machine during the step; None when it was not read.
-    """
+    document_name = "the step"
+    constants = VERSIONED
 
-    number: int
-    phase: str
-    load: str
-    level: float
-    seconds: float
+    number: Annotated[int, "from 0."]
+    phase: Annotated[str, choice(Phase, "phase")]
+    load: Annotated[str, choice(LoadKind, "load"), "open or closed."]
+    level: Annotated[_FIGURE, "in the load's unit."]
+    seconds: Annotated[
+        _FIGURE,
+        "from its beginning until no request was due any more; requests that ended later "
+        "count too.",
+    ]
     requests: int
-    warmup_s: float = 0.0
-    cpu: float = 0.0
-    beat_s: float = 0.0
-    throttled_s: float = 0.0
-    unsent: int = 0
+    warmup_s: Annotated[_FIGURE, "the beginning that does not count."] = 0.0
+    cpu: Annotated[_FIGURE, "cores that each tester process used, at most."] = 0.0
+    beat_s: Annotated[_FIGURE, "how late the tester's timers fired, 99th percentile."] = 0.0
+    throttled_s: Annotated[
+        _FIGURE, "how long the tester's CPU limit kept it off the CPUs, summed over CPUs."
+    ] = 0.0
+    unsent: Annotated[int, "requests that were due and never sent."] = 0
     began: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
-    around: MachineUse | None = None
-    throttled_periods: float = 0.0
+    extra: Annotated[dict[str, Any], "what else was known of the target."] = field(
+        default_factory=dict
+    )
+    around: Annotated[
+        MachineUse | None, "use of the tester's machine during the step; None when it was not read."
+    ] = None
+    throttled_periods: Annotated[_FIGURE, "part of the limit's periods in which it did."] = 0.0
 
-    def to_json(self) -> str:
-        """One line of JSON."""
-        fields = {**asdict(replace(self, around=None)), "schema_version": wire.SCHEMA_VERSION}
-        del fields["around"]
-        return wire.dump(
-            fields if self.around is None else {**fields, "around": self.around.to_dict()}
-        )
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; without the use of the machine where it was not read."""
+        document = Document.to_dict(self)
+        if self.around is None:
+            del document["around"]
+        return document
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> SaturationStep:
-        """Read what `to_json` wrote; InvalidValue on anything else."""
-        number = (int, float)
-        known: dict[str, type | tuple[type, ...]] = {
-            **dict.fromkeys(("number", "requests", "unsent"), int),
-            **dict.fromkeys(_STEP_FIGURES, number),
-            **dict.fromkeys(("phase", "load", "began"), str),
-            "extra": dict,
-            "around": dict,
-        }
-        try:
-            fields = wire.take(wire.load(text, "the step"), "the step", known)
-            if "around" in fields:
-                fields["around"] = MachineUse.from_dict(fields["around"])
-            step = cls(**fields)
-            Phase(step.phase), LoadKind(step.load)
-        except (TypeError, ValueError) as error:
-            raise InvalidValue(f"the step cannot be read: {error}") from error
-        for name in _STEP_FIGURES:
-            checks.seconds(getattr(step, name), name, maximum=1e12)
-        return step
+    def from_dict(cls, data: Any) -> Self:
+        """Read what `to_dict` wrote; InvalidValue on anything else."""
+        if isinstance(data, dict) and isinstance(data.get("around"), dict):
+            data = {**data, "around": MachineUse.from_dict(data["around"])}
+        return read(cls, data, cls.document_name)
 
 
 def latency_limit(text: str) -> tuple[str, float]:
@@ -253,3 +203,101 @@ def latency_limit(text: str) -> tuple[str, float]:
             hint="write a percentile and a time, as in p95<200ms",
         )
     return match[1], float(match[2]) * _UNITS[match[3]]
+
+
+OK = "ok"
+REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = (
+    "refused",
+    "reset",
+    "timed out",
+    "name unknown",
+    "TLS",
+    "no HTTP",
+)
+UNSENT = "not sent"
+
+
+class Attempt(NamedTuple):
+    """One attempt of one request.
+
+    request: its number in the step. attempt: from 1. final: no other attempt follows.
+    due_s: when the request should have started, the same for all its attempts. noticed_s: when the
+    tester saw that it was due. sent_s: when the attempt began; it waits while the maximum is in
+    flight. ended_s: when the answer was read. outcome: ok, an HTTP status that is not a success, or
+    a constant of this module. size: bytes of the answer. server_s: the service's own measurement,
+    None without one. pod: as the service names it. agent: which agent sent it.
+    payload: bytes of the body that was sent; for a queue, bytes of the request's arguments.
+    """
+
+    request: int
+    attempt: int
+    final: bool
+    due_s: float
+    noticed_s: float
+    sent_s: float
+    ended_s: float
+    outcome: str
+    size: int = 0
+    server_s: float | None = None
+    pod: str = ""
+    agent: str = ""
+    payload: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it succeeded."""
+        return self.outcome == OK
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds from the intended start of the request to the end of this attempt."""
+        return self.ended_s - self.due_s
+
+    @property
+    def lag_s(self) -> float:
+        """Seconds from the intended start until the tester noticed it."""
+        return self.noticed_s - self.due_s
+
+
+def rounded(attempt: Attempt) -> Attempt:
+    """The attempt with times rounded to microseconds, as it is stored."""
+    return attempt._replace(**{name: round(getattr(attempt, name), 6) for name in _TIMES})
+
+
+def to_json(attempt: Attempt, step: int) -> str:
+    """One line of JSON, schema version 1."""
+    fields: dict[str, Any] = {"step": step, **rounded(attempt)._asdict()}
+    if attempt.server_s is None:
+        del fields["server_s"]
+    return wire.dump({**fields, "schema_version": wire.SCHEMA_VERSION})
+
+
+def from_json(text: str | bytes) -> tuple[int, Attempt]:
+    """Step and attempt that `to_json` wrote; InvalidValue on anything else."""
+    fields = wire.take(wire.load(text, "the record"), "the record", _TYPES)
+    try:
+        step = fields.pop("step")
+        attempt = Attempt(**fields)
+    except (KeyError, TypeError) as error:
+        raise InvalidValue(f"the record cannot be read: {error}") from error
+    times = [getattr(attempt, name) for name in _TIMES]
+    is_negative = attempt.server_s is not None and not 0 <= attempt.server_s <= _MOST_S
+    if step < 0 or is_negative or not all(-_MOST_S <= time <= _MOST_S for time in times):
+        raise InvalidValue("the record contains an invalid time")
+    counts = step, attempt.request, attempt.attempt, attempt.size, attempt.payload
+    if not all(-_MOST <= count <= _MOST for count in counts):
+        raise InvalidValue("the record contains too large a number")
+    return step, attempt
+
+
+# Times that dates can tell, and numbers that databases take.
+_MOST_S, _MOST = 1e11, 2**63 - 1
+
+
+_TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("step", "request", "attempt", "size", "payload"), int),
+    **dict.fromkeys((*_TIMES, "server_s"), (int, float)),
+    **dict.fromkeys(("outcome", "pod", "agent"), str),
+    "final": bool,
+}

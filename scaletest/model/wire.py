@@ -1,11 +1,14 @@
-"""JSON at the border: strict when it is read, compact when it is written. Pure functions."""
+"""JSON and packed data at the border: strict and within bounds when read, compact when written."""
 
 from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from scaletest.model.errors import InvalidValue
 
@@ -27,16 +30,21 @@ def dump(document: Mapping[str, Any]) -> str:
 def load(text: str | bytes, name: str) -> dict[str, Any]:
     """Read a JSON object; InvalidValue names it. Lone surrogates become question marks."""
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-        if SURROGATE_BYTES.search(text) if isinstance(text, bytes) else SURROGATE.search(text):
-            document = json.loads(
-                json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
-            )
-    except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"{name} is not valid JSON: {error}") from error
+        document = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        document = _tolerant(text, name)
     if not isinstance(document, dict):
         raise InvalidValue(f"{name} is not a JSON object")
     return document
+
+
+def _tolerant(text: str | bytes, name: str) -> Any:
+    """What JSON says that the strict and fast reader refuses, as lone surrogates."""
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"{name} is not valid JSON: {error}") from error
 
 
 def _refuse_constant(name: str) -> None:
@@ -69,3 +77,21 @@ def texts(candidate: object) -> list[str]:
     if not isinstance(candidate, list):
         return []
     return [text for text in candidate if isinstance(text, str)]
+
+
+# zlib tells gzip's header from its own.
+_EITHER_HEADER = 32 + zlib.MAX_WBITS
+
+
+def unpack(packed: bytes, most_bytes: int, name: str) -> bytes:
+    """The content of gzip or zlib data; InvalidValue when it is damaged or exceeds `most_bytes`."""
+    unpacker = zlib.decompressobj(_EITHER_HEADER)
+    try:
+        content = unpacker.decompress(packed, most_bytes + 1)
+    except zlib.error as error:
+        raise InvalidValue(f"{name} cannot be unpacked: {error}") from error
+    if len(content) > most_bytes:
+        raise InvalidValue(f"{name} unpacks to more than {most_bytes} bytes")
+    if not unpacker.eof or unpacker.unused_data:
+        raise InvalidValue(f"{name} cannot be unpacked: it ends too early, or data follows its end")
+    return content

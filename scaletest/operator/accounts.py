@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from scaletest.benchmarks.cluster_objects import ClusterObjects
-from scaletest.cluster.documents import ACCOUNTS, Busy
+from scaletest.cluster.objects import ACCOUNTS, Busy, Documents
 from scaletest.cluster.rights import NEEDED, PROXY, Right
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.common import ActingSpec
-from scaletest.kinds.lifecycle import LifecycleSpec
-from scaletest.kinds.validation import ValidationSpec
+from scaletest.kinds.kind import ActingSpec
+from scaletest.kinds.own_commands import LifecycleSpec, ValidationSpec
 from scaletest.lifecycle.kinds import ALIASES
 from scaletest.model.errors import Unreachable, UsageError
 
@@ -56,7 +54,7 @@ def with_account(benchmark: Benchmark, defaults: Mapping[str, str]) -> Benchmark
     return replace(benchmark, spec=replace(spec, service_account_name=default))
 
 
-def check(benchmark: Benchmark, objects: ClusterObjects, namespace: str) -> None:
+def check(benchmark: Benchmark, objects: Documents, namespace: str) -> None:
     """Raises UsageError without the account or its rights; Busy when they are unknown now."""
     wanted = rights(benchmark)
     if not wanted:

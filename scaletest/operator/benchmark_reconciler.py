@@ -1,5 +1,8 @@
 """One reconcile pass over one benchmark: take the lock, act once, write the status.
 
+The lock of a namespace is a Lease, which names the benchmark that measures, as only one may at a
+time. A holder that has ended or was deleted holds nothing, so no lock is left behind.
+
 A phase is written only after what it reports has been done, so a killed operator loses nothing.
 """
 
@@ -10,24 +13,30 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from scaletest.benchmarks import gang_scheduling
-from scaletest.benchmarks.cluster_objects import ClusterObjects
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
 from scaletest.benchmarks.observation import BenchmarkContext, Observation
-from scaletest.benchmarks.preflight import NAME, refuse
+from scaletest.benchmarks.owned_objects import Damaged, agreed, forget, owned
+from scaletest.benchmarks.pod_status import NAME, refuse
 from scaletest.benchmarks.reconcile import reconcile as reconcile_objects
-from scaletest.benchmarks.result_store import Damaged, agreed, forget, owned
-from scaletest.cluster.documents import CONFIG_MAPS, Busy, Conflict, Missing, Resource
+from scaletest.cluster.objects import (
+    CONFIG_MAPS,
+    LEASES,
+    Busy,
+    Conflict,
+    Documents,
+    Missing,
+    Resource,
+)
 from scaletest.kinds import benchmark as benchmark_documents
-from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase
+from scaletest.kinds.benchmark_set import BenchmarkPlan
 from scaletest.kinds.kind import Failure, Kind
-from scaletest.kinds.plan import BenchmarkPlan
-from scaletest.kinds.registry import API_VERSION
+from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.operator import accounts, status
-from scaletest.operator.lock import NAME as LEASE
-from scaletest.operator.lock import Lock
 from scaletest.operator.status import Document
 
+LEASE = "scaletest-benchmarks"
 # Label of benchmarks of a set that share no node, so they do not wait for each other.
 TOGETHER = "scaletest.dev/together"
 PAUSED = "paused: set spec.paused to false to start it"
@@ -35,6 +44,56 @@ PAUSED = "paused: set spec.paused to false to start it"
 WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that measures now"
 ADMITTED = f"all parts are admitted; {WAITING}"
 SendEvent = Callable[[Document, str, str, str], None]
+
+
+class Lock:
+    """Namespace-wide lock, as one benchmark uses it."""
+
+    def __init__(
+        self, objects: Documents, namespace: str, plural: str, name: str, uid: str
+    ) -> None:
+        self._objects, self._namespace = objects, namespace
+        self._holder = f"{plural}/{name}/{uid}"
+
+    def take(self) -> str:
+        """Take the lock, or keep it; "" on success, else the name of the holder."""
+        lease = self._objects.find(LEASES, self._namespace, LEASE)
+        if lease is None:
+            body = {"metadata": {"name": LEASE}, "spec": {"holderIdentity": self._holder}}
+            created = self._objects.create(LEASES, self._namespace, body)
+            return "another" if created is None else ""
+        holder = lease["spec"].get("holderIdentity") or ""
+        if holder == self._holder:
+            return ""
+        if holder and self._is_measuring(holder):
+            return holder.rpartition("/")[0]
+        return "" if self._write(self._holder, lease["metadata"]["resourceVersion"]) else "another"
+
+    def give_back(self) -> None:
+        """Release the lock if this benchmark holds it."""
+        lease = self._objects.find(LEASES, self._namespace, LEASE)
+        if lease is not None and lease["spec"].get("holderIdentity") == self._holder:
+            self._write("", lease["metadata"]["resourceVersion"])
+
+    def _write(self, holder: str, version: str) -> bool:
+        body = {"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": holder}}
+        try:
+            self._objects.patch(LEASES, self._namespace, LEASE, body)
+        except (Conflict, Missing):
+            return False
+        return True
+
+    def _is_measuring(self, holder: str) -> bool:
+        plural, name, uid = (*holder.split("/"), "", "", "")[:3]
+        if plural not in [kind.plural for kind in KINDS.values()]:
+            return False
+        benchmark = self._objects.find(
+            Resource(plural, f"/apis/{API_VERSION}", plural, True), self._namespace, name
+        )
+        if benchmark is None or benchmark["metadata"]["uid"] != uid:
+            return False
+        phase = (benchmark.get("status") or {}).get("phase")
+        return not (phase and BenchmarkPhase(phase).ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +133,12 @@ def owner_reference(document: Document) -> Document:
 
 def ended(document: Document) -> bool:
     """Whether an object's phase is final."""
-    final = [str(phase) for phase in BenchmarkPhase if phase.ended]
+    final = (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
     return (document.get("status") or {}).get("phase") in final
 
 
 def reconcile(
-    kind: Kind, objects: ClusterObjects, namespace: str, name: str, settings: ReconcileSettings
+    kind: Kind, objects: Documents, namespace: str, name: str, settings: ReconcileSettings
 ) -> BenchmarkPhase | None:
     """Bring a benchmark forward; its phase if that has changed, else None."""
     document = objects.find(resource(kind), namespace, name)
@@ -87,8 +146,14 @@ def reconcile(
         return None
     if ended(document):
         if status.changed(document):
-            late = status.after_late_edit(document, settings.clock())
-            write_status(resource(kind), objects, namespace, document, late, settings)
+            write_status(
+                resource(kind),
+                objects,
+                namespace,
+                document,
+                status.after_late_edit(document, settings.clock()),
+                settings,
+            )
         return None
     lock = Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
     return _Pass(kind, document, objects, namespace, settings, lock).run()
@@ -96,7 +161,7 @@ def reconcile(
 
 def write_status(
     resource: Resource,
-    objects: ClusterObjects,
+    objects: Documents,
     namespace: str,
     document: Document,
     now: Document,
@@ -118,7 +183,7 @@ def write_status(
 
 
 def _patch_status(
-    resource: Resource, objects: ClusterObjects, namespace: str, document: Document, now: Document
+    resource: Resource, objects: Documents, namespace: str, document: Document, now: Document
 ) -> None:
     """Write the status. Raises Conflict when another operator has written it since."""
     name = document["metadata"]["name"]
@@ -135,9 +200,7 @@ def _patch_status(
         _patch_status(resource, objects, namespace, newer, now)
 
 
-def before_deletion(
-    kind: Kind, objects: ClusterObjects, namespace: str, document: Document
-) -> None:
+def before_deletion(kind: Kind, objects: Documents, namespace: str, document: Document) -> None:
     """Clean up before a benchmark is deleted: delete its objects, release its lock."""
     meta = document["metadata"]
     if NAME.fullmatch(meta["name"]):
@@ -151,7 +214,7 @@ class _Pass:
 
     kind: Kind
     document: Document
-    objects: ClusterObjects
+    objects: Documents
     namespace: str
     settings: ReconcileSettings
     lock: Lock
@@ -160,10 +223,16 @@ class _Pass:
         """Act, and report it: status, lock, and an event for a new phase, which is returned."""
         benchmark, observation = self._act()
         before = self.document.get("status") or {}
-        generation = int(self.document["metadata"].get("generation", 0))
-        now = status.of(benchmark, observation, before, self.settings.clock(), generation)
-        path = resource(self.kind)
-        if not write_status(path, self.objects, self.namespace, self.document, now, self.settings):
+        now = status.of(
+            benchmark,
+            observation,
+            before,
+            self.settings.clock(),
+            int(self.document["metadata"].get("generation", 0)),
+        )
+        if not write_status(
+            resource(self.kind), self.objects, self.namespace, self.document, now, self.settings
+        ):
             return None
         if observation.phase.ended:
             self.lock.give_back()
@@ -193,9 +262,12 @@ class _Pass:
 
     def _read(self) -> Benchmark:
         """The benchmark of the document. Raises UsageError when it cannot be measured like that."""
-        keys = ("apiVersion", "kind", "metadata", "spec")
         benchmark = benchmark_documents.read(
-            {key: self.document[key] for key in keys if key in self.document}
+            {
+                key: self.document[key]
+                for key in ("apiVersion", "kind", "metadata", "spec")
+                if key in self.document
+            }
         )
         refuse(benchmark)
         benchmark = accounts.with_account(benchmark, self.settings.accounts)
@@ -271,25 +343,7 @@ class _Pass:
 
     def _refused(self, benchmark: Benchmark, error: ScaletestError) -> Observation:
         now = self.settings.clock()
-        result = BenchmarkResult(
-            benchmark.name,
-            BenchmarkPhase.FAILED,
-            failure=Failure.REFUSED,
-            message=error.message,
-            remedy=error.hint,
-            started_s=now,
-            finished_s=now,
+        result = benchmark.failed(
+            Failure.REFUSED, error.message, remedy=error.hint, started_s=now, finished_s=now
         )
         return Observation(BenchmarkPhase.FAILED, error.message, (), result)
-
-
-__all__ = [
-    "ReconcileSettings",
-    "TOGETHER",
-    "before_deletion",
-    "ended",
-    "owner_reference",
-    "reconcile",
-    "resource",
-    "write_status",
-]

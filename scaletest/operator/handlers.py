@@ -6,22 +6,26 @@ next one.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, cast
 
 import kopf
-from prometheus_client import CollectorRegistry, Counter
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, make_wsgi_app
 
-from scaletest.benchmarks.cluster_objects import ClusterObjects
+from scaletest.cluster.objects import Documents
+from scaletest.http.server import Server
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.model.errors import ScaletestError
-from scaletest.operator import benchmark_reconciler, http_endpoints, set_reconciler, status
+from scaletest.operator import benchmark_reconciler, set_reconciler, status
 from scaletest.operator.benchmark_reconciler import ReconcileSettings
 from scaletest.operator.queueing import INTERVAL_S, Turns, paused, turn_of
 
@@ -35,30 +39,22 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._phases = Counter(
+        self.phases = Counter(
             "scaletest_operator_phases",
             "Phases that objects reached.",
             ["kind", "phase"],
             registry=self.registry,
         )
-        self._errors = Counter(
+        self.errors = Counter(
             "scaletest_operator_errors",
             "Reconcile passes that failed and are repeated.",
             ["kind"],
             registry=self.registry,
         )
 
-    def phase(self, kind: str, phase: str) -> None:
-        """Count an object that has reached a phase."""
-        self._phases.labels(kind, phase).inc()
-
-    def error(self, kind: str) -> None:
-        """Count a reconcile pass that failed."""
-        self._errors.labels(kind).inc()
-
 
 def run(
-    objects: ClusterObjects,
+    objects: Documents,
     image: str,
     namespaces: Sequence[str],
     metrics_port: int,
@@ -76,7 +72,7 @@ def run(
     settings = ReconcileSettings(image, time.time, _send_event, accounts or {})
     registry = handlers(objects, settings, metrics)
     _serve_health(registry, health_port)
-    with http_endpoints.metrics(metrics_port, metrics.registry):
+    with serve_metrics(metrics_port, metrics.registry):
         kopf.run(
             registry=registry,
             standalone=True,
@@ -91,7 +87,7 @@ def _serve_health(registry: kopf.OperatorRegistry, port: int) -> None:
 
     @kopf.on.startup(registry=registry)
     async def serve(**_: Any) -> None:
-        await serving.enter_async_context(http_endpoints.health(port))
+        await serving.enter_async_context(serve_health(port))
 
     @kopf.on.cleanup(registry=registry)
     async def end(**_: Any) -> None:
@@ -99,7 +95,7 @@ def _serve_health(registry: kopf.OperatorRegistry, port: int) -> None:
 
 
 def handlers(
-    objects: ClusterObjects, settings: ReconcileSettings, metrics: Metrics
+    objects: Documents, settings: ReconcileSettings, metrics: Metrics
 ) -> kopf.OperatorRegistry:
     """A registry with all functions that kopf is to call."""
     registry = kopf.OperatorRegistry()
@@ -142,7 +138,7 @@ def handlers(
             lambda: set_reconciler.reconcile(objects, namespace or "", name, settings, children),
         )
         if phase:
-            metrics.phase("BenchmarkSet", phase)
+            metrics.phases.labels("BenchmarkSet", phase).inc()
 
     return registry
 
@@ -169,7 +165,7 @@ def _indexed(index: Index, *key: str) -> list[Any]:
 def _add_benchmark(
     registry: kopf.OperatorRegistry,
     kind: Kind,
-    objects: ClusterObjects,
+    objects: Documents,
     settings: ReconcileSettings,
     metrics: Metrics,
     turns: Turns,
@@ -188,7 +184,7 @@ def _add_benchmark(
             lambda: benchmark_reconciler.reconcile(kind, objects, namespace or "", name, settings),
         )
         if phase:
-            metrics.phase(kind.name, str(phase))
+            metrics.phases.labels(kind.name, str(phase)).inc()
 
     @kopf.on.delete(GROUP, VERSION, kind.plural, registry=registry)
     def before_deletion(body: kopf.Body, namespace: str | None, **_: Any) -> None:
@@ -211,14 +207,58 @@ def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], Any]) -> Any:
     try:
         return reconcile()
     except ScaletestError as error:
-        metrics.error(kind)
+        metrics.errors.labels(kind).inc()
         logger.warning("%s; trying again", error)
         return None
     except Exception:
         # a bug of ours, which the metrics must show too
-        metrics.error(kind)
+        metrics.errors.labels(kind).inc()
         raise
 
 
 def _send_event(document: dict[str, Any], event_type: str, reason: str, message: str) -> None:
     kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)
+
+
+# -- HTTP endpoints, for both address families: a cluster may have IPv6 only
+# --------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def serve_metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
+    """Serve metrics within the context; not at all when the port is 0."""
+    if not port:
+        yield
+        return
+    # an IPv6 socket accepts both families; a machine without IPv6 has only the other one
+    host = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
+    server = Server(make_wsgi_app(registry), f"{host}:{port}")
+    try:
+        yield
+    finally:
+        server.close()
+
+
+@contextlib.asynccontextmanager
+async def serve_health(port: int) -> AsyncIterator[None]:
+    """Answer /healthz while this event loop runs; not at all when the port is 0.
+
+    kopf has such an endpoint, but it listens on a single address.
+    """
+    if not port:
+        yield
+        return
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/healthz", answer)
+    runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        # without a host aiohttp opens one socket for each address family
+        await web.TCPSite(runner, None, port).start()
+        yield
+    finally:
+        await runner.cleanup()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from scaletest.kinds.benchmark import BenchmarkPhase
-from scaletest.kinds.common import NO_GANG
+from scaletest.kinds.kind import NO_GANG
 from scaletest.operator import status
 from scaletest.operator.benchmark_reconciler import ADMITTED, PAUSED, TOGETHER, WAITING
 
@@ -88,9 +88,7 @@ class Turns:
             return True
         self._checked[uid] = now
         if len(self._checked) > MOST_QUEUE_CHECKS_PER_S:
-            self._forget_before(now - (2 * pause + MOST_QUEUE_CHECKS_PER_S))
+            # benchmarks that left the queue or were deleted: nobody asked for them any more
+            limit = now - (2 * pause + MOST_QUEUE_CHECKS_PER_S)
+            self._checked = {uid: at for uid, at in tuple(self._checked.items()) if at > limit}
         return False
-
-    def _forget_before(self, limit: float) -> None:
-        """Drop benchmarks that left the queue or were deleted: nobody asked for them any more."""
-        self._checked = {uid: at for uid, at in tuple(self._checked.items()) if at > limit}

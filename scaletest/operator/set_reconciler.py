@@ -6,31 +6,28 @@ selectors chose.
 
 from __future__ import annotations
 
-import base64
-import gzip
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.cluster_objects import ClusterObjects
-from scaletest.benchmarks.executor import Node
+from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation, evaluate_benchmarks
 from scaletest.benchmarks.manifests import START_S
-from scaletest.benchmarks.outcomes import NameConflict
-from scaletest.benchmarks.pod_status import seconds
-from scaletest.benchmarks.preflight import NAME
-from scaletest.benchmarks.result_store import MOST_UNPACKED, Damaged, owned, zipped
+from scaletest.benchmarks.observation import NameConflict, nodes_of
+from scaletest.benchmarks.owned_objects import MOST_UNPACKED, owned, packed, zipped
+from scaletest.benchmarks.pod_status import NAME, seconds
 from scaletest.benchmarks.runner import startable
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cluster.connection import Refused
-from scaletest.cluster.documents import CONFIG_MAPS, NODES, Busy, Missing, Resource
+from scaletest.cluster.objects import CONFIG_MAPS, Busy, Documents, Missing, Resource
 from scaletest.kinds import fields
-from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.benchmark_set import SetSpec
-from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.benchmark_set import BenchmarkPlan, SetSpec
+from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model import VerdictKind, wire
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
-from scaletest.operator import set_results, status
+from scaletest.operator import status
 from scaletest.operator.benchmark_reconciler import (
     TOGETHER,
     ReconcileSettings,
@@ -40,6 +37,8 @@ from scaletest.operator.benchmark_reconciler import (
     write_status,
 )
 from scaletest.operator.status import Document
+from scaletest.render.numbers import quantity, quantity_measured
+from scaletest.render.text import clean
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
 SET, PLAN, HINDERED = "scaletest.dev/set", "plan.json.gz", "Hindered"
@@ -49,6 +48,10 @@ MOST_BYTES = 900_000
 MOST_LISTED, LISTED_BYTES = 32, 8192
 MOST_RUNNING = 64
 MOST_PLANS = 64
+# The whole status may have 16 KiB, of which permutations take 8 KiB at most.
+RESULTS_BYTES, MOST_PERMUTATIONS = 6 * 1024, 100
+# The fields of a benchmark's status that results are computed from.
+NEEDED = ("phase", "failure", "message", "values")
 # By namespace and uid of a set: its benchmarks that the index has, each as `child` makes it.
 Children = Callable[[str, str], Iterable[Document]]
 
@@ -57,16 +60,16 @@ def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
     """The part of a benchmark that its set needs, by the set's namespace and uid."""
     meta = document["metadata"]
     current = document.get("status") or {}
-    needed = {key: current[key] for key in set_results.NEEDED if key in current}
+    needed = {key: current[key] for key in NEEDED if key in current}
     part = {"metadata": {"name": meta["name"]}, "status": needed}
-    owners = [
-        owner["uid"] for owner in meta.get("ownerReferences", ()) if owner["kind"] == SETS.kind
-    ]
-    return {(meta["namespace"], uid): part for uid in owners}
+    owners = meta.get("ownerReferences", ())
+    return {
+        (meta["namespace"], owner["uid"]): part for owner in owners if owner["kind"] == SETS.kind
+    }
 
 
 def reconcile(
-    objects: ClusterObjects,
+    objects: Documents,
     namespace: str,
     name: str,
     settings: ReconcileSettings,
@@ -83,8 +86,14 @@ def reconcile(
     before, now_s = document.get("status") or {}, settings.clock()
     if before.get("finishedAt"):
         if status.changed(document):
-            late = status.after_late_edit(document, now_s)
-            write_status(SETS, objects, namespace, document, late, settings)
+            write_status(
+                SETS,
+                objects,
+                namespace,
+                document,
+                status.after_late_edit(document, now_s),
+                settings,
+            )
         return ""
     now = _attempt(objects, namespace, document, settings, children)
     if not write_status(SETS, objects, namespace, document, now, settings):
@@ -98,7 +107,7 @@ def reconcile(
 
 
 def _attempt(
-    objects: ClusterObjects,
+    objects: Documents,
     namespace: str,
     document: Document,
     settings: ReconcileSettings,
@@ -119,7 +128,7 @@ def _attempt(
 
 
 def _reconciled(
-    objects: ClusterObjects,
+    objects: Documents,
     namespace: str,
     document: Document,
     settings: ReconcileSettings,
@@ -131,12 +140,10 @@ def _reconciled(
     created = {child["metadata"]["name"]: child for child in children(namespace, uid)}
     # the index may be late, and a benchmark that it lacks occupies its nodes all the same
     new = settings.new_children.setdefault(uid, {})
-    for benchmark in plan.benchmarks:
-        if benchmark.name not in new:
-            continue
-        unseen = None
-        if benchmark.name not in created:
-            unseen = objects.find(resource(benchmark.kind), namespace, benchmark.name)
+    for benchmark in [planned for planned in plan.benchmarks if planned.name in new]:
+        is_lacking = benchmark.name not in created
+        path = resource(benchmark.kind)
+        unseen = objects.find(path, namespace, benchmark.name) if is_lacking else None
         if unseen is not None and owned(unseen, uid):
             created[benchmark.name] = unseen
         else:
@@ -153,11 +160,12 @@ def _reconciled(
 
 def _refused(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """The status of a set that cannot be measured."""
-    facts = {"Complete": False, "Failed": True}
     return {
         "phase": "Failed",
         "finishedAt": status.stamp(now_s),
-        "conditions": status.conditions(before, facts, "refused", message, now_s),
+        "conditions": status.conditions(
+            before, {"Complete": False, "Failed": True}, "refused", message, now_s
+        ),
         "verdict": str(VerdictKind.INVALID),
         "verdictReason": message[:500],
     }
@@ -165,8 +173,9 @@ def _refused(before: Mapping[str, Any], message: str, now_s: float) -> Document:
 
 def _hindered(before: Mapping[str, Any], message: str, now_s: float) -> Document:
     """The status while a missing right or a name in use may be corrected; later, refused."""
-    facts = {"Complete": False, "Failed": False, HINDERED: True}
-    conditions = status.conditions(before, facts, "hindered", message, now_s)
+    conditions = status.conditions(
+        before, {"Complete": False, "Failed": False, HINDERED: True}, "hindered", message, now_s
+    )
     if now_s - seconds(conditions[-1]["lastTransitionTime"]) > START_S:
         return _refused(before, message, now_s)
     conditions += status.edited(before, False, now_s)
@@ -174,7 +183,7 @@ def _hindered(before: Mapping[str, Any], message: str, now_s: float) -> Document
 
 
 def _plan(
-    objects: ClusterObjects, namespace: str, document: Document, settings: ReconcileSettings
+    objects: Documents, namespace: str, document: Document, settings: ReconcileSettings
 ) -> BenchmarkPlan:
     """The plan, made if there is none. NameConflict when another set owns the ConfigMap."""
     meta = document["metadata"]
@@ -186,19 +195,14 @@ def _plan(
         stored = objects.create(CONFIG_MAPS, namespace, _plan_object(objects, document, name))
     if stored is None or not owned(stored, meta["uid"]):
         raise NameConflict(f"the ConfigMap {name} exists and belongs to something else")
-    try:
-        plan = BenchmarkPlan.from_dict(zipped(stored, PLAN))
-    except Damaged:
-        raise
-    except InvalidValue as error:
-        raise Damaged(stored, error.message) from error
+    plan = zipped(stored, PLAN, BenchmarkPlan.from_dict)
     if len(settings.plans) >= MOST_PLANS:
         settings.plans.clear()
     settings.plans[meta["uid"]] = plan
     return plan
 
 
-def _plan_object(objects: ClusterObjects, document: Document, name: str) -> Document:
+def _plan_object(objects: Documents, document: Document, name: str) -> Document:
     """A ConfigMap with the plan of a set. Raises InvalidValue for too large ones and bad names."""
     meta = document["metadata"]
     readable = {
@@ -207,14 +211,13 @@ def _plan_object(objects: ClusterObjects, document: Document, name: str) -> Docu
         "metadata": {"name": meta["name"]},
         "spec": document["spec"],
     }
-    plan, _ = plan_of(readable, lambda: _nodes(objects))
+    plan, _ = plan_of(readable, lambda: nodes_of(objects))
     _check_names(plan)
-    text = wire.dump(plan.to_dict()).encode()
-    packed = gzip.compress(text, mtime=0)
-    # base64 makes it a third longer
-    if len(packed) * 4 / 3 > MOST_BYTES or len(text) > MOST_UNPACKED:
+    text = wire.dump(plan.to_dict())
+    data = packed(text)
+    if len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED:
         raise InvalidValue(
-            f"the plan has {len(text)} bytes, which is too large to store",
+            f"the plan has {len(text.encode())} bytes, which is too large to store",
             hint="split the set into smaller ones",
         )
     return {
@@ -223,7 +226,7 @@ def _plan_object(objects: ClusterObjects, document: Document, name: str) -> Docu
             "ownerReferences": [owner_reference(document)],
             "labels": {SET: meta["name"]},
         },
-        "binaryData": {PLAN: base64.b64encode(packed).decode()},
+        "binaryData": {PLAN: data},
     }
 
 
@@ -237,13 +240,8 @@ def _check_names(plan: BenchmarkPlan) -> None:
             )
 
 
-def _nodes(objects: ClusterObjects) -> list[Node]:
-    nodes = [node["metadata"] for node in objects.list(NODES)]
-    return [Node(meta["name"], meta.get("labels", {})) for meta in nodes]
-
-
 def _start(
-    objects: ClusterObjects,
+    objects: Documents,
     namespace: str,
     document: Document,
     plan: BenchmarkPlan,
@@ -267,27 +265,24 @@ def _start(
 
 
 def _create(
-    objects: ClusterObjects,
+    objects: Documents,
     namespace: str,
     document: Document,
     plan: BenchmarkPlan,
     benchmark: Benchmark,
 ) -> Document:
-    body = benchmark.document()
-    labels = {SET: document["metadata"]["name"]}
-    if plan.disjoint:
-        labels[TOGETHER] = "true"
-    annotations = {
-        "scaletest.dev/permutation": str(benchmark.permutation),
-        "scaletest.dev/repetition": str(benchmark.repetition),
-    }
-    references = [owner_reference(document)]
+    body, path = benchmark.document(), resource(benchmark.kind)
     body["metadata"] |= {
-        "labels": labels,
-        "annotations": annotations,
-        "ownerReferences": references,
+        "labels": {
+            SET: document["metadata"]["name"],
+            **({TOGETHER: "true"} if plan.disjoint else {}),
+        },
+        "annotations": {
+            "scaletest.dev/permutation": str(benchmark.permutation),
+            "scaletest.dev/repetition": str(benchmark.repetition),
+        },
+        "ownerReferences": [owner_reference(document)],
     }
-    path = resource(benchmark.kind)
     created = objects.create(path, namespace, body)
     if created is None:
         created = objects.find(path, namespace, benchmark.name) or {"metadata": {}}
@@ -328,8 +323,9 @@ def _status(
     if over:
         now["finishedAt"] = status.stamp(now_s)
     facts = {"Complete": phase == "Completed", "Failed": phase == "Failed"}
-    message = f"{succeeded} succeeded, {failed} failed, of {plan.counted}"
-    now["conditions"] = status.conditions(before, facts, phase, message, now_s)
+    now["conditions"] = status.conditions(
+        before, facts, phase, f"{succeeded} succeeded, {failed} failed, of {plan.counted}", now_s
+    )
     now["conditions"] += status.edited(before, _is_edited(document, plan), now_s)
     if generation := document["metadata"].get("generation"):
         now["observedGeneration"] = generation
@@ -360,7 +356,7 @@ def _results(
 ) -> Document:
     """Results and summary as status fields, computed only when another benchmark has ended."""
     if over or any(now[key] != before.get(key) for key in ("succeeded", "failed")):
-        return set_results.of(plan, created, over=over)
+        return measured_so_far(plan, created, over=over)
     return {key: before[key] for key in ("results", "summary") if key in before}
 
 
@@ -376,3 +372,75 @@ def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
 
 def _phase(child: Mapping[str, Any]) -> str:
     return str((child.get("status") or {}).get("phase", ""))
+
+
+# -- results so far, over repetitions: computed from the statuses of the benchmarks, so that no
+# stored result is read again
+# --------------------------------------------------------------------------------------------------
+
+
+def measured_so_far(
+    plan: BenchmarkPlan, children: Mapping[str, Document], *, over: bool
+) -> Document:
+    """Fields of the status: results and summary; once the set is over verdict and verdictReason."""
+    ended_children = {name: child for name, child in children.items() if ended(child)}
+    run = evaluate_benchmarks(
+        plan, {name: _result(name, child["status"]) for name, child in ended_children.items()}
+    )
+    status: Document = {"results": _fitting(run), "summary": _summary(run)}
+    if over:
+        status["verdict"] = str(run.verdict.kind)
+        status["verdictReason"] = clean(run.verdict.reason, 500)
+    return status
+
+
+def _result(name: str, status: Mapping[str, Any]) -> BenchmarkResult:
+    """The result of a benchmark that has ended, as far as its status has it."""
+    return BenchmarkResult(
+        name,
+        BenchmarkPhase(status["phase"]),
+        status.get("values") or {},
+        failure=Failure(status.get("failure", "")),
+        message=status.get("message", ""),
+    )
+
+
+def _fitting(run: BenchmarkRun) -> list[Document]:
+    """All permutations with all numbers, else with texts only, else none: what fits.
+
+    The benchmarks have all numbers.
+    """
+    if len(run.rows) > MOST_PERMUTATIONS:
+        return []
+    for with_numbers in (True, False):
+        permutations = [_permutation(run, row, with_numbers) for row in run.rows]
+        if len(json.dumps(permutations).encode()) <= RESULTS_BYTES:
+            return permutations
+    return []
+
+
+def _permutation(run: BenchmarkRun, row: MeasuredPermutation, with_numbers: bool) -> Document:
+    headlines = {}
+    for headline in run.headlines:
+        if summary := row.summaries.get(headline.name):
+            text = quantity_measured(summary.mean, summary.half_width, headline.unit)
+            numbers = summary.to_dict() if with_numbers else {}
+            headlines[headline.name] = {"text": text, **numbers}
+    return {
+        "permutation": clean(row.name, 120),
+        "succeeded": row.good,
+        "failed": row.failed,
+        "headlines": headlines,
+    }
+
+
+def _summary(run: BenchmarkRun) -> str:
+    """The first headline: with its interval, or its range over all permutations."""
+    if not run.headlines:
+        return ""
+    headline = run.headlines[0]
+    summaries = [row.summaries[headline.name] for row in run.rows if headline.name in row.summaries]
+    if len(summaries) == 1:
+        return quantity_measured(summaries[0].mean, summaries[0].half_width, headline.unit)
+    means = [summary.mean for summary in summaries]
+    return f"{quantity(min(means), headline.unit)} to {quantity(max(means), headline.unit)}"

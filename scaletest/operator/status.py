@@ -10,9 +10,9 @@ from typing import Any
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.observation import Observation
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.crd import MOST_MESSAGE
+from scaletest.kinds.document_schemas import MOST_MESSAGE
 from scaletest.kinds.kind import Failure
-from scaletest.render.units import quantity
+from scaletest.render.numbers import quantity
 
 MOST_BYTES = 16 * 1024
 MOST_PODS = 32
@@ -37,18 +37,14 @@ def of(
 
     before: the status until now, whose times are retained; a phase never goes back.
     """
-    phase = (
-        observation.phase
-        if _rank(observation.phase) >= _rank(before.get("phase"))
-        else BenchmarkPhase(before["phase"])
-    )
+    phase = max(observation.phase, BenchmarkPhase(before.get("phase") or "Pending"), key=_rank)
     status: Document = {
         "phase": str(phase),
         "message": observation.message[:MOST_MESSAGE],
         "pods": _pods(observation) or before.get("pods") or {},
     }
-    if phase is not BenchmarkPhase.PENDING:
-        status["startedAt"] = before.get("startedAt") or stamp(now_s)
+    if "startedAt" in before or phase is not BenchmarkPhase.PENDING:
+        status = {"startedAt": before.get("startedAt") or stamp(now_s), **status}
     if observation.ended is not None:
         status |= _end(benchmark, observation.ended, now_s)
     facts = {
@@ -60,8 +56,6 @@ def of(
     status["conditions"] += edited(before, observation.edited, now_s)
     if generation:
         status["observedGeneration"] = generation
-    if "startedAt" in before:
-        status = {"startedAt": before["startedAt"], **status}
     return bounded(status)
 
 
@@ -72,23 +66,22 @@ def conditions(
 
     reason: a CamelCase word, or words in lower case with underscores.
     """
-    known = {condition["type"]: condition for condition in before.get("conditions") or ()}
     if reason.islower():
         reason = "".join(part.capitalize() for part in reason.split("_"))
-    current = []
-    for name, fact in facts.items():
-        old, text = known.get(name, {}), str(fact)
-        since = old.get("lastTransitionTime") if old.get("status") == text else None
-        current.append(
-            {
-                "type": name,
-                "status": text,
-                "reason": reason,
-                "message": message[:500],
-                "lastTransitionTime": since or stamp(now_s),
-            }
-        )
-    return current
+    since = {
+        (condition["type"], condition["status"]): condition.get("lastTransitionTime")
+        for condition in before.get("conditions") or ()
+    }
+    return [
+        {
+            "type": name,
+            "status": str(fact),
+            "reason": reason,
+            "message": message[:500],
+            "lastTransitionTime": since.get((name, str(fact))) or stamp(now_s),
+        }
+        for name, fact in facts.items()
+    ]
 
 
 def edited(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
@@ -199,6 +192,5 @@ def _pods(observation: Observation) -> Document:
     return places
 
 
-def _rank(phase: object) -> int:
-    order = list(BenchmarkPhase)
-    return order.index(BenchmarkPhase(str(phase))) if phase else -1
+def _rank(phase: BenchmarkPhase) -> int:
+    return list(BenchmarkPhase).index(phase)

@@ -6,15 +6,17 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from scaletest.model import Verdict, VerdictKind
+from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.render.svg import Chart
 
 Pairs = Sequence[tuple[str, str]]
+# Digits of durations and rates in a sheet; no clock gives more.
+CLOCK_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +113,30 @@ class Section:
 
 
 class Case(NamedTuple):
-    """A test case of JUnit; message is shown where it is not passed."""
+    """A test case of JUnit; message is shown where it is not passed.
+
+    group: what it belongs to; "" for the run. problem: what kind of problem it is; "" for the kind.
+    """
 
     name: str
     kind: VerdictKind
     message: str
     seconds: float
+    group: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table for programs: base units, None where nothing is known. line_end: of each row."""
+    """A table for programs: base units, None where nothing is known.
+
+    line_end: of each row. digits: significant ones of fractions; 0 for as many as there are.
+    """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[float | int | str | None]]
     line_end: str = "\r\n"
+    digits: int = 0
 
 
 class ThresholdLine(NamedTuple):
@@ -142,13 +153,15 @@ class Head:
 
     title: what was run. conditions: what was asked of it, in a few words each. machine, began:
     where and when; "" where that is not on record. facts: the few numbers beside the verdict, as
-    (name, value). name: by which commands find the run. following: the command to try next.
+    (name, value). name: by which commands find the run. labels: what people call it. following: the
+    command to try next.
     """
 
     title: str
     verdict: Verdict
     folder: str
     name: str = ""
+    labels: Labels = UNLABELLED
     conditions: Sequence[str] = ()
     machine: str = ""
     began: str = ""
@@ -169,7 +182,8 @@ class Report:
     summary: what a terminal shows between heading and verdict. comment: what a comment in CI shows
     below the verdict. sections: what a page shows. sheet: a row for each step, or for whatever the
     run has many of. cases: the run as test cases. data: all of it for programs, as plain values for
-    JSON. picture: writes the main chart as a PNG; None where there is none.
+    JSON. picture: the main charts, for a file of their own; None for those of the first section
+    that has any.
     """
 
     head: Head
@@ -179,4 +193,53 @@ class Report:
     sheet: Callable[[], Sheet]
     cases: Callable[[], Sequence[Case]]
     data: Callable[[], Mapping[str, Any]]
-    picture: Callable[[Path], None] | None = None
+    picture: Callable[[], Sequence[Chart]] | None = None
+
+
+UNLIMITED = 10_000
+
+
+def aligned(table: Table, width: int = UNLIMITED) -> Iterator[str]:
+    """Titles and rows, texts to the left and numbers to the right, two blanks apart.
+
+    width: characters of a line. Where that is too narrow, spare columns are left out, and else the
+    columns are broken into several tables below each other.
+    """
+    columns = list(range(len(table.titles)))
+    cells = [list(map(str, row)) for row in (table.titles, *table.rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for title in table.spare:
+        if _wide(columns, widths) > width:
+            columns = [column for column in columns if table.titles[column] != title]
+    gap = "  "
+    if width < _wide(columns, widths) <= width + len(columns) - 1:
+        gap = " "
+        groups = [columns]
+    else:
+        groups = _groups(columns, widths, width)
+    for group in groups:
+        for row in cells:
+            padded = (_padded(table, row[column], column, widths[column]) for column in group)
+            yield gap.join(padded).rstrip()
+
+
+def _padded(table: Table, text: str, column: int, width: int) -> str:
+    return text.ljust(width) if column in table.texts else text.rjust(width)
+
+
+def _wide(columns: Sequence[int], widths: Sequence[int]) -> int:
+    return sum(widths[column] for column in columns) + 2 * (len(columns) - 1)
+
+
+def _groups(columns: Sequence[int], widths: Sequence[int], width: int) -> list[list[int]]:
+    """The columns, broken where they are too wide; each group begins with the first column."""
+    first, *others = columns
+    groups = [[first]]
+    room = width - widths[first]
+    for column in others:
+        if room < widths[column] + 2 and len(groups[-1]) > 1:
+            groups.append([first])
+            room = width - widths[first]
+        groups[-1].append(column)
+        room -= widths[column] + 2
+    return groups

@@ -1,7 +1,10 @@
 """Charts as SVG: a plot with two axes, and marks drawn in the order of the calls.
 
+An axis has its marks at 1, 2 and 5 times powers of ten, or at powers of two. Marks are clipped at
+the frame.
+
 Colours and fonts come from the classes in `style`, so that dark pages and paper look right. Every
-chart has a title and a description for people who cannot see it. Marks are clipped at the frame.
+chart has a title and a description for people who cannot see it.
 """
 
 from __future__ import annotations
@@ -10,13 +13,64 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
-from scaletest.render import ticks
 from scaletest.render.text import Markup, element
+
+
+def nice(low: float, high: float, most: int = 6) -> list[float]:
+    """At most `most` evenly spaced round numbers in [low, high]."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / max(1, most - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    shortest = (high - low) / (most - 1 + 1e-9)
+    step = next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power >= shortest)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [index * step for index in range(first, last + 1)]
+
+
+def ceiling(high: float, most: int = 6) -> float:
+    """The end of an axis from 0 that shows `high` with a mark at or above it."""
+    marks = nice(0.0, high, most)
+    step = marks[1] - marks[0] if len(marks) > 1 else high or 1.0
+    return marks[-1] if marks[-1] >= high > 0 else marks[-1] + step
+
+
+def powers(low: float, high: float, most: int = 8) -> list[float]:
+    """Powers of two in [low, high], or every second, third, ... of too many. low > 0."""
+    first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
+    every = max(1, math.ceil((last - first + 1) / most))
+    return [2.0**exponent for exponent in range(first, last + 1, every)]
+
+
+def labels(marks: Sequence[float]) -> list[str]:
+    """Labels of the marks, all with the same decimals, thousands as k, millions as M."""
+    largest = max(map(abs, marks), default=0.0)
+    size, unit = 1.0, ""
+    if largest >= 1e6:
+        size, unit = 1e6, "M"
+    elif largest >= 1e4:
+        size, unit = 1e3, "k"
+    scaled = [mark / size for mark in marks]
+    places = next((count for count in range(9) if _fit(scaled, count)), 9)
+    return [_label(mark, places, unit) for mark in scaled]
+
+
+def _label(mark: float, places: int, unit: str) -> str:
+    return f"{mark:.{places}f}{unit}" if mark else "0"
+
+
+def _fit(numbers: Sequence[float], places: int) -> bool:
+    """Whether this many decimals are enough for all numbers."""
+    return all(abs(round(number, places) - number) <= 1e-6 * abs(number) for number in numbers)
+
 
 Point = tuple[float, float]
 CHARACTER = 6.6  # mean width of a character of 12 px, in px
 LEGEND_LINE = 19.0
+# The sample of a text in the legend, with the space around both.
+LEGEND_SAMPLE = 44.0
 
 
 @dataclass(frozen=True)
@@ -37,9 +91,9 @@ class Axis:
         if self.marks is not None:
             marks = list(self.marks)
         else:
-            choose = ticks.powers if self.kind == "log2" else ticks.nice
+            choose = powers if self.kind == "log2" else nice
             marks = choose(self.low, self.high, self.most)
-        names = self.names if self.names is not None else ticks.labels(marks)
+        names = self.names if self.names is not None else labels(marks)
         return list(zip(marks, names, strict=True))
 
     def part(self, number: float) -> float:
@@ -51,9 +105,28 @@ class Axis:
         return min(1.5, max(-0.5, share))
 
 
+class Mark(NamedTuple):
+    """Something that is drawn, as data.
+
+    shape: the method of Chart that draws it. points: in the units of the axes. text: of a note, or
+    shown when the pointer is on it. size: px; the radius of a dot, or how far a note lies above.
+    anchor: of a note.
+    """
+
+    shape: str
+    points: Sequence[Point]
+    css: str
+    text: str = ""
+    size: float = 0.0
+    anchor: str = ""
+
+
 @dataclass
 class Chart:
-    """One chart. id: unique on its page. width, height: px at full size; it shrinks to fit."""
+    """One chart. id: unique on its page. width, height: px at full size; it shrinks to fit.
+
+    marks: what is drawn, in this order. explained: the legend, as (text, class, shape).
+    """
 
     id: str
     title: str
@@ -62,8 +135,8 @@ class Chart:
     y: Axis
     width: float = 720.0
     height: float = 380.0
-    _marks: list[Markup] = field(default_factory=list)
-    _legend: list[tuple[str, str, str]] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    explained: list[tuple[str, str, str]] = field(default_factory=list)
 
     @cached_property
     def _left(self) -> float:
@@ -82,8 +155,8 @@ class Chart:
         """The legend, broken into lines that fit."""
         rows: list[list[tuple[str, str, str]]] = []
         used = math.inf
-        for explained in self._legend:
-            wide = 34.0 + CHARACTER * len(explained[0])
+        for explained in self.explained:
+            wide = LEGEND_SAMPLE + CHARACTER * len(explained[0])
             if used + wide > self._right - self._left:
                 rows.append([])
                 used = 0.0
@@ -96,74 +169,47 @@ class Chart:
         return 12.0 + LEGEND_LINE * len(self._rows)
 
     def legend(self, text: str, css: str, shape: str = "line") -> None:
-        """Explain a class. shape: line, dot or area. Call it first: it takes space."""
-        self._legend.append((text, css, shape))
+        """Explain a class. shape: line, dot or area."""
+        self.explained.append((text, css, shape))
 
     def line(self, points: Sequence[Point], css: str) -> None:
         """A line through points; it breaks where a value is not finite."""
-        parts, pen = [], "M"
-        for x, y in points:
-            if math.isfinite(y):
-                parts.append(f"{pen}{self._px(x):.1f} {self._py(y):.1f}")
-            pen = "L" if math.isfinite(y) else "M"
-        self._add("path", d="".join(parts), class_=css)
+        self.marks.append(Mark("line", points, css))
 
     def band(self, points: Sequence[tuple[float, float, float]], css: str) -> None:
         """An area between (x, low, high)."""
         around = [(x, high) for x, _, high in points] + [(x, low) for x, low, _ in reversed(points)]
-        path = "L".join(
-            f"{self._px(x):.1f} {self._py(y):.1f}" for x, y in around if math.isfinite(y)
-        )
-        self._add("path", d=f"M{path}Z", class_=css)
+        self.marks.append(Mark("band", around, css))
 
     def shade(self, low: float, high: float, css: str) -> None:
         """An area of the whole height from one x to another."""
-        left, right = self._px(low), self._px(high)
-        self._add(
-            "rect",
-            x=left,
-            y=self._top,
-            width=max(0.0, right - left),
-            height=self._bottom - self._top,
-            class_=css,
-        )
+        self.marks.append(Mark("shade", [(low, self.y.low), (high, self.y.low)], css))
 
     def bar(
         self, low: float, high: float, top: float, css: str, tip: str = "", bottom: float = 0.0
     ) -> None:
         """A bar from low to high and from bottom to top. tip: shown when the pointer is on it."""
-        left, up = self._px(low), self._py(top)
-        wide, tall = max(0.5, self._px(high) - left), max(0.5, self._py(bottom) - up)
-        self._add("rect", *_tip(tip), x=left, y=up, width=wide, height=tall, class_=css)
+        self.marks.append(Mark("bar", [(low, bottom), (high, top)], css, tip))
 
     def error(self, x: float, low: float, high: float, css: str) -> None:
         """An error bar: an interval of y, with caps."""
-        at, down, up = self._px(x), self._py(low), self._py(high)
-        caps = f"M{at - 5:.1f} {up:.1f}h10M{at:.1f} {up:.1f}V{down:.1f}M{at - 5:.1f} {down:.1f}h10"
-        self._add("path", d=caps, class_=css)
+        self.marks.append(Mark("error", [(x, low), (x, high)], css))
 
     def dot(self, x: float, y: float, css: str, tip: str = "", radius: float = 4.5) -> None:
         """A point of the data."""
-        self._add("circle", *_tip(tip), cx=self._px(x), cy=self._py(y), r=radius, class_=css)
+        self.marks.append(Mark("dot", [(x, y)], css, tip, radius))
 
     def across(self, y: float, css: str) -> None:
         """A horizontal line over the whole width."""
-        self._add("path", d=f"M{self._left:.1f} {self._py(y):.1f}H{self._right:.1f}", class_=css)
+        self.marks.append(Mark("across", [(self.x.low, y)], css))
 
     def upright(self, x: float, css: str, tip: str = "") -> None:
         """A vertical line over the whole height."""
-        self._add(
-            "path",
-            *_tip(tip),
-            d=f"M{self._px(x):.1f} {self._top:.1f}V{self._bottom:.1f}",
-            class_=css,
-        )
+        self.marks.append(Mark("upright", [(x, self.y.low)], css, tip))
 
     def stroke(self, low: float, high: float, y: float, css: str) -> None:
         """A horizontal line from one x to another."""
-        self._add(
-            "path", d=f"M{self._px(low):.1f} {self._py(y):.1f}H{self._px(high):.1f}", class_=css
-        )
+        self.marks.append(Mark("stroke", [(low, y), (high, y)], css))
 
     def note(
         self,
@@ -175,7 +221,47 @@ class Chart:
         css: str = "c-note",
     ) -> None:
         """Text beside a point, `up` px above it."""
-        self._add("text", text, x=self._px(x), y=self._py(y) - up, text_anchor=anchor, class_=css)
+        self.marks.append(Mark("note", [(x, y)], css, text, up, anchor))
+
+    def _drawn(self, mark: Mark) -> Markup:
+        """A mark as SVG."""
+        places = [(self._px(x), self._py(y)) for x, y in mark.points]
+        x, y = places[0] if places else (0.0, 0.0)
+        tip, css = _tip(mark.text), mark.css
+        match mark.shape:
+            case "shade":
+                width, height = max(0.0, places[1][0] - x), self._bottom - self._top
+                return element("rect", x=x, y=self._top, width=width, height=height, class_=css)
+            case "bar":
+                right, up = places[1]
+                wide, tall = max(0.5, right - x), max(0.5, y - up)
+                return element("rect", *tip, x=x, y=up, width=wide, height=tall, class_=css)
+            case "dot":
+                return element("circle", *tip, cx=x, cy=y, r=mark.size, class_=css)
+            case "note":
+                up = y - mark.size
+                return element("text", mark.text, x=x, y=up, text_anchor=mark.anchor, class_=css)
+            case "upright":
+                return element("path", *tip, d=self._path(mark, places), class_=css)
+        return element("path", d=self._path(mark, places), class_=css)
+
+    def _path(self, mark: Mark, places: Sequence[Point]) -> str:
+        """The path of a mark that is made of lines."""
+        x, y = places[0] if places else (0.0, 0.0)
+        match mark.shape:
+            case "line":
+                return _line(mark.points, places)
+            case "band":
+                known = [point for point in mark.points if math.isfinite(point[1])]
+                return f"M{'L'.join(f'{self._px(x):.1f} {self._py(y):.1f}' for x, y in known)}Z"
+            case "error":
+                left, up = f"M{x - 5:.1f}", places[1][1]
+                return f"{left} {up:.1f}h10M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}h10"
+            case "across":
+                return f"M{self._left:.1f} {y:.1f}H{self._right:.1f}"
+            case "upright":
+                return f"M{x:.1f} {self._top:.1f}V{self._bottom:.1f}"
+        return f"M{x:.1f} {y:.1f}H{places[1][0]:.1f}"
 
     def svg(self) -> Markup:
         """The whole chart."""
@@ -185,7 +271,7 @@ class Chart:
                 self._left - 1,
                 self._top - 6,
                 self._right - self._left + 8,
-                self._bottom - self._top + 7,
+                self._bottom - self._top + 11,
             ),
             id=f"{self.id}-clip",
         )
@@ -195,7 +281,7 @@ class Chart:
             element("desc", self.description, id=f"{self.id}-desc"),
             clip,
             self._frame(),
-            element("g", *self._marks, clip_path=f"url(#{self.id}-clip)"),
+            element("g", *map(self._drawn, self.marks), clip_path=f"url(#{self.id}-clip)"),
             *self._explained(),
             viewBox=f"0 0 {self.width:g} {self.height:g}",
             class_="chart",
@@ -253,11 +339,8 @@ class Chart:
             for text, css, shape in line:
                 parts.append(_sample(at, y, css, shape))
                 parts.append(element("text", text, x=at + 24, y=y + 4, class_="c-tick"))
-                at += 34.0 + CHARACTER * len(text)
+                at += LEGEND_SAMPLE + CHARACTER * len(text)
         return parts
-
-    def _add(self, name: str, /, *children: object, **attributes: object) -> None:
-        self._marks.append(element(name, *children, **attributes))
 
     def _px(self, x: float) -> float:
         return self._left + self.x.part(x) * (self._right - self._left)
@@ -268,6 +351,16 @@ class Chart:
 
 def _rect(x: float, y: float, width: float, height: float, css: str | None = None) -> Markup:
     return element("rect", x=x, y=y, width=width, height=height, class_=css)
+
+
+def _line(points: Sequence[Point], places: Sequence[Point]) -> str:
+    """A line through these places; it breaks where a value is not finite."""
+    parts, pen = [], "M"
+    for (_, value), (x, y) in zip(points, places, strict=True):
+        if math.isfinite(value):
+            parts.append(f"{pen}{x:.1f} {y:.1f}")
+        pen = "L" if math.isfinite(value) else "M"
+    return "".join(parts)
 
 
 def _tip(text: str) -> list[Markup]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scaletest.analysis.cause_text import PLACE_TEXTS
 from scaletest.model import Activity, State
-from scaletest.render.numbers import percent, seconds
+from scaletest.render.numbers import percent, quantity, seconds
 from scaletest.render.text import clean
 
 LEAST_SHARE = 0.001
+# So much beyond our own memory, a program may have used no more than what it began with.
+_NOISE = 1.02
 # In a sentence: so many states, each of so much of the time. An object that holds so much of its
 # state is named.
 MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
@@ -53,6 +55,32 @@ def lines(activity: Activity) -> list[str]:
         f"{row.label:{label}}  {row.share:>4}  {row.time:>{time}}  {clean(row.objects)}".rstrip()
         for row in table
     ]
+
+
+def fact(name: str, text: str) -> str:
+    """A name and its text in one line, aligned with others."""
+    return f"{name:15}{text}"
+
+
+def summary(activity: Activity, run_s: float, own_memory: int) -> Iterator[str]:
+    """What one run used, and where its time went. own_memory: bytes that a new program has."""
+    cores = f", {activity.cpu_s / run_s:.2g} cores" if run_s > 0 else ""
+    yield fact("CPU time", f"{seconds(activity.cpu_s)}{cores}")
+    if activity.memory_bytes:
+        # a new process begins with what its parent has
+        bound = "at most " if activity.memory_bytes <= own_memory * _NOISE else ""
+        yield fact("peak memory", f"{bound}{quantity(activity.memory_bytes, 'B', 3)}")
+    for name, blocks in (
+        ("disk reads", activity.read_blocks),
+        ("disk writes", activity.written_blocks),
+    ):
+        if blocks:
+            yield fact(name, quantity(512 * blocks, "B", 3))
+    if activity.throttled_s:
+        yield fact("throttled", f"{seconds(activity.throttled_s)} by the container's CPU limit")
+    yield "where the time went:"
+    for line in lines(activity):
+        yield f"  {line}"
 
 
 def sentence(activities: Sequence[Activity]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from scaletest.analysis.autoscale.result import SimulationPoint, SimulationResult
+from scaletest.analysis.autoscale.rule import SimulationPoint, SimulationResult
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 900, 190, 48, 26, 24
 COLOURS = {"waiting": "#c2410c", "running": "#15803d", "replicas": "#2563eb"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scaletest.analysis.cause import ALONE, NO_CAUSE, Cause, Causes
+from scaletest.analysis.causes import ALONE, NO_CAUSE, Cause, Causes
 from scaletest.render.numbers import percent_between, seconds
 
 # In a page and in a comment; a terminal shows fewer.
@@ -33,8 +33,8 @@ class CauseRow:
     @property
     def evidence(self) -> str:
         """Both in a few words: confirmed: 2.0 of 2 cores are busy."""
-        told = "; ".join(self.measured)
-        return f"{self.confirmed}: {told}" if self.confirmed and told else told
+        evidence = "; ".join(self.measured)
+        return f"{self.confirmed}: {evidence}" if self.confirmed and evidence else evidence
 
 
 def rows(causes: Causes | None) -> list[CauseRow]:

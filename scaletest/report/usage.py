@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.resources import Figures, NodeUse, StepResources
-from scaletest.model.node_sample import CONTAINER, CPU, DISK, NETWORK, PRESSURE
-from scaletest.render.numbers import NOTHING, percent, plural, significant
-from scaletest.render.units import quantity
+from scaletest.model.measurement import CONTAINER, CPU, DISK, NETWORK, PRESSURE
+from scaletest.render.numbers import NOTHING, percent, plural, quantity, significant
 
 # Of more nodes and steps only the sums of each step are shown.
 MOST_ROWS = 40
@@ -36,7 +35,7 @@ def table(result: Evaluation) -> tuple[list[str], list[list[str]]]:
     known = {
         title: cells
         for title, cells in columns.items()
-        if title == WORKERS or any(map(_told, cells))
+        if title == WORKERS or any(map(_worth_a_column, cells))
     }
     if not rows or len(known) < 2:
         return [], []
@@ -88,10 +87,15 @@ def line(result: Evaluation) -> str:
     courses = "; ".join(f"{name} {course}" for name, course in parts.items() if course)
     if not courses or len(steps) == len(levels):
         return courses
+    return f"{courses} ({_sampled(result, steps)}: the other steps are too short for a sample)"
+
+
+def _sampled(result: Evaluation, steps: Sequence[StepResources]) -> str:
+    """The numbers of workers of these steps, in words."""
     *firsts, last = [step.per_device or step.workers for step in steps]
     known = ", ".join([*map(str, firsts), plural(last, "worker")])
     place = " on each device" if result.plan.compares else ""
-    return f"{courses} (with {known}{place}: the other steps are too short for a sample)"
+    return f"with {known}{place}"
 
 
 def _course(
@@ -148,7 +152,7 @@ def _columns(steps: Sequence[StepResources]) -> dict[str, Callable[[UseRow], str
     }
 
 
-def _told(cell: str) -> bool:
+def _worth_a_column(cell: str) -> bool:
     """Whether a cell is worth a column."""
     return cell not in ("", NOTHING, "0.0")
 
@@ -160,13 +164,9 @@ def _decimal(value: float | None) -> str:
 def _cores(row: UseRow) -> str:
     own = row.use or row.step
     cores = row.use.value(CPU, "cores") if row.use else row.step.cores
-    return (
-        NOTHING
-        if own.cores_busy is None
-        else f"{own.cores_busy:.1f} of {cores:g}"
-        if cores
-        else NOTHING
-    )
+    if own.cores_busy is None or not cores:
+        return NOTHING
+    return f"{own.cores_busy:.1f} of {cores:g}"
 
 
 def _pressure(row: UseRow) -> str:
@@ -223,9 +223,9 @@ def _device(row: UseRow) -> str:
     devices = row.use.used_devices() if row.use else {}
     parts = []
     for name, figures in sorted(devices.items()):
-        told = [percent(figures["busy"], 0)] if "busy" in figures else []
-        told += ["throttled"] if figures.get("throttled", 0.0) >= 0.5 else []
-        parts += [f"{name.rpartition('/')[2]} {' '.join(told)}"] if told else []
+        states = [percent(figures["busy"], 0)] if "busy" in figures else []
+        states += ["throttled"] if figures.get("throttled", 0.0) >= 0.5 else []
+        parts += [f"{name.rpartition('/')[2]} {' '.join(states)}"] if states else []
     return ", ".join(parts)
 
 

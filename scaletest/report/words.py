@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scaletest.analysis.doubling import Ratio
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
-from scaletest.analysis.knee import Knee
-from scaletest.analysis.mirrored_run import way
-from scaletest.analysis.peak import Peak
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
-from scaletest.analysis.ratio import Ratio
+from scaletest.analysis.scaling import Knee, Peak
 from scaletest.analysis.steps import Step
+from scaletest.analysis.stopping import way
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.render.numbers import (
@@ -103,17 +102,17 @@ def law(result: Evaluation) -> str:
 
     "" when one step alone leaves nothing to tell.
     """
-    found = result.growth
-    if found.choice is None:
+    growth = result.growth
+    if growth.choice is None:
         remedy = (
-            found.lacking["amdahl"].remedy if "amdahl" in found.lacking else "measure more steps"
+            growth.lacking["amdahl"].remedy if "amdahl" in growth.lacking else "measure more steps"
         )
         return f"too few steps to tell: {remedy}" if len(result.steps) > 1 else ""
     few = ""
-    if found.lacking:
-        names = ", ".join(found.lacking)
-        few = f" (too few steps to tell from {names}: {next(iter(found.lacking.values())).remedy})"
-    return _law(found) + _peak(found.peak, "workers" + at_device(result)) + few
+    if growth.lacking:
+        names = ", ".join(growth.lacking)
+        few = f" (too few steps to tell from {names}: {next(iter(growth.lacking.values())).remedy})"
+    return _law(growth) + _peak(growth.peak, "workers" + at_device(result)) + few
 
 
 def at_device(result: Evaluation) -> str:
@@ -121,9 +120,9 @@ def at_device(result: Evaluation) -> str:
     return " on each device" if result.plan.compares else ""
 
 
-def _law(found: Growth) -> str:
-    assert found.choice is not None
-    fitted, interval = found.choice.law, found.interval
+def _law(growth: Growth) -> str:
+    assert growth.choice is not None
+    fitted, interval = growth.choice.law, growth.interval
     if fitted.name in ("amdahl", "usl"):
         contention = _coefficient(fitted.contention, interval.contention if interval else None)
         if fitted.name == "amdahl":
@@ -133,8 +132,12 @@ def _law(found: Growth) -> str:
         coherency = _coefficient(fitted.coherency, interval.coherency if interval else None)
         return f"usl: contention {contention}, coherency {coherency}"
     if fitted.name == "capped" and math.isfinite(fitted.ceiling):
-        one = interval.ceiling if interval else None
-        most = between(fitted.ceiling, one.low, one.high) if one else significant(fitted.ceiling)
+        ceiling = interval.ceiling if interval else None
+        most = (
+            between(fitted.ceiling, ceiling.low, ceiling.high)
+            if ceiling
+            else significant(fitted.ceiling)
+        )
         return f"a ceiling at {most} requests/s"
     return "linear: nothing shared limits it here"
 
@@ -172,14 +175,14 @@ KNEES = {
 }
 
 
-def knee(found: Knee) -> str:
+def knee(point: Knee) -> str:
     """Where a knee lies, with the ends that the intervals allow."""
-    if found.workers is None:
+    if point.workers is None:
         return "none"
-    about = f"{found.workers}"
-    if found.low is not None and found.high is not None and found.low < found.high:
-        about = f"{found.workers} [{found.low}, {found.high}]"
-    return about if found.reached else f"{about} or more"
+    about = f"{point.workers}"
+    if point.low is not None and point.high is not None and point.low < point.high:
+        about = f"{point.workers} [{point.low}, {point.high}]"
+    return about if point.reached else f"{about} or more"
 
 
 def rate(step: Step) -> str:
@@ -194,46 +197,45 @@ def work(step: Step, name: str) -> str:
 
 def fair(step: Step, group: str) -> str:
     """How much more the busiest of a group did than the idlest; "" where there is only one."""
-    found = step.fairness.get(group)
-    return significant(found.ratio) if found else ""
+    fairness = step.fairness.get(group)
+    return significant(fairness.ratio) if fairness else ""
 
 
 def shares(result: Evaluation) -> str:
     """Which numbers of workers per device are worse than the best, and by how much, or ""."""
-    found = result.sharing
-    if not found or found.best is None:
+    sharing = result.sharing
+    if not sharing or sharing.best is None:
         return ""
     lines = []
-    for one in found.candidates:
-        if one.excluded:
-            lines.append(f"{one.per_device}: {one.excluded}")
-        elif one.relative and one.per_device != found.leader:
-            lines.append(
-                f"{one.per_device}:"
-                f" {percent_between(one.relative.value, one.relative.low, one.relative.high)}"
-            )
-    told = f"; of the throughput with {found.leader}: {'; '.join(lines)}" if lines else ""
-    return f"best is {found.best}{told}"
+    for candidate in sharing.candidates:
+        if candidate.excluded:
+            lines.append(f"{candidate.per_device}: {candidate.excluded}")
+        elif candidate.relative and candidate.per_device != sharing.leader:
+            part = candidate.relative
+            share = percent_between(part.value, part.low, part.high)
+            lines.append(f"{candidate.per_device}: {share}")
+    others = f"; of the throughput with {sharing.leader}: {'; '.join(lines)}" if lines else ""
+    return f"best is {sharing.best}{others}"
 
 
-def _rate(found: Throughput) -> str:
-    return measured(found.per_s, found.half_width) if found.per_s > 0 else NOTHING
+def _rate(throughput: Throughput) -> str:
+    return measured(throughput.per_s, throughput.half_width) if throughput.per_s > 0 else NOTHING
 
 
-def ratio(found: Ratio | None) -> str:
+def ratio(estimate: Ratio | None) -> str:
     """A ratio with its 90 % interval as ±: the wider side of it."""
     return (
-        measured(found.value, max(found.high - found.value, found.value - found.low))
-        if found
+        measured(estimate.value, max(estimate.high - estimate.value, estimate.value - estimate.low))
+        if estimate
         else ""
     )
 
 
 def quantile(distribution: Distribution, name: str) -> Percentile | None:
     """p50, p90, p95 or p99 of a distribution; None when it holds too few."""
-    found = getattr(distribution, name)
-    assert found is None or isinstance(found, Percentile)
-    return found
+    percentile = getattr(distribution, name)
+    assert percentile is None or isinstance(percentile, Percentile)
+    return percentile
 
 
 def common_quantile(steps: Sequence[Step], highest: str = "p95") -> str:
@@ -253,10 +255,10 @@ def needs(name: str) -> int:
 def stops(step: Step) -> str:
     """Why each measuring of the step ended."""
     return ", ".join(
-        dict.fromkeys(one.measurement.stop for one in step.samples if one.measurement.stop)
+        dict.fromkeys(sample.measurement.stop for sample in step.samples if sample.measurement.stop)
     )
 
 
 def measured_s(step: Step) -> float:
     """Seconds under load, of all measurings together."""
-    return sum(one.measurement.measured_s for one in step.samples)
+    return sum(sample.measurement.measured_s for sample in step.samples)

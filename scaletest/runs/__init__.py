@@ -1,3 +1,4 @@
-"""What all run types share: their folder on disk, where folders lie and how a run is found by its
-name, and the registry of run types.
+"""What all run types share: interface and registry, their folder on disk, and how one is found.
+
+Progress of runs is shown, and signals that stop one are handled, in one way for all types.
 """

@@ -12,15 +12,16 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from scaletest.archive.private import make_folder, open_private
+from scaletest.archive.environment import make_folder, open_private
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.labels import UNLABELLED, Labels
 
 PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT = (
     "plan.json",
@@ -31,6 +32,10 @@ PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT = (
     "result.json",
 )
 LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
+# What a run is called may change while it is measured, so that has a lock of its own.
+LABELS, LABELS_LOCK = "labels.json", ".labels.lock"
+# More than labels need; a larger file is none of ours.
+MOST_LABEL_BYTES = 64 * 1024
 VALIDATION = "validation"
 
 
@@ -45,7 +50,7 @@ class Layout:
     """
 
     plan: str = PLAN
-    files: tuple[str, ...] = (PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT)
+    files: tuple[str, ...] = (PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT, LABELS)
     locks: tuple[str, ...] = (LOCK,)
     made: tuple[str, ...] = (LOG,)
     kind: str = ""
@@ -188,7 +193,7 @@ class RunFolder:
             with self.locked():
                 # the plan goes last: the rest of an interrupted deletion is still found, and can be
                 # deleted again
-                for name in (*layout.made, *reversed(layout.files), *layout.locks):
+                for name in (*layout.made, *reversed(layout.files), *layout.locks, LABELS_LOCK):
                     for path in (self.path / name, *self._fresh(name)):
                         path.unlink(missing_ok=True)
                 shutil.rmtree(self.path / LOGS, ignore_errors=True)
@@ -203,10 +208,31 @@ class RunFolder:
         """Where the next version of a file is written, and where version 0.1 wrote it."""
         return self.path / f".{name}.new", (self.path / name).with_suffix(".new")
 
-    def begin(self, plan: AnyPlan, environment: Mapping[str, Any]) -> None:
-        """Write environment and plan; with the plan the folder holds a run."""
+    def begin(
+        self, plan: AnyPlan, environment: Mapping[str, Any], labels: Labels = UNLABELLED
+    ) -> None:
+        """Write environment, labels where there are any, and plan; with the plan the folder holds a
+        run.
+        """
         self.write(ENVIRONMENT, environment)
+        if labels != UNLABELLED:
+            self.relabel(lambda _: labels)
         self.write(self.layout.plan, plan.to_dict())
+
+    @property
+    def labels(self) -> Labels:
+        """What the run is called; what of it cannot be read, or is no label, is left out."""
+        with suppress(OSError, InvalidValue, UsageError):
+            if (self.path / LABELS).stat().st_size <= MOST_LABEL_BYTES:
+                return Labels.salvaged(self.read(LABELS))
+        return UNLABELLED
+
+    def relabel(self, change: Callable[[Labels], Labels]) -> Labels:
+        """Change the labels, also while the run is measured; the new ones."""
+        with self.locked(LABELS_LOCK):
+            labels = change(self.labels)
+            self.write(LABELS, labels.to_dict())
+        return labels
 
     def read(self, name: str) -> dict[str, Any]:
         """A file of JSON, {} when it is not there; UsageError or InvalidValue when it cannot be
@@ -251,14 +277,14 @@ class RunFolder:
         """Write a file of these lines: a reader sees the old one or the new one, and never a
         part.
         """
-        self.replace_text(name, (line + "\n" for line in lines))
+        self.replace_whole(name, ((line + "\n").encode() for line in lines))
 
-    def replace_text(self, name: str, parts: Iterable[str]) -> None:
+    def replace_whole(self, name: str, parts: Iterable[bytes]) -> None:
         """Write a file of these parts as they are: a reader sees the old one or the new one."""
         with self.trouble("written"):
             fresh, _ = self._fresh(name)
             fresh.unlink(missing_ok=True)
-            with open_private(fresh, "x", encoding="utf-8", newline="") as file:
+            with open_private(fresh, "xb") as file:
                 file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())

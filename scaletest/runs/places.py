@@ -1,14 +1,16 @@
-"""Where runs lie, and how one is found: by its name, by the end of a name, by path, or as LAST."""
+"""Where runs lie, and how one is found: by its name or what it is called, by the end of one, by
+path, or as LAST.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scaletest.model.errors import UsageError
-from scaletest.model.nearest import nearest
+from scaletest.model.errors import UsageError, nearest
+from scaletest.model.labels import LATEST
 from scaletest.runs.folder import COMMON, RunFolder
 from scaletest.runs.registry import RUNS, TYPES, run_type
 
@@ -82,26 +84,37 @@ def _at(path: str) -> RunFolder | None:
 
 
 def find(name: str, environment: Mapping[str, str]) -> RunFolder:
-    """The run of that path or name; LAST is the newest, and the end of a name suffices when only
-    one ends so.
+    """The run of that path or name, or called so; LAST is the newest, and the end of a name
+    suffices when only one ends so.
     """
     if (run := _at(name)) is not None:
         return run
     known = runs(default_root(environment))
-    if name == "LAST" and known:
+    if name == LATEST and known:
         return known[-1]
-    matching = [run for run in known if run.name == name] or [
-        run for run in known if run.name.endswith(name) and name
-    ]
+    matching = _named(name, known)
     if len(matching) == 1:
         return matching[0]
     if matching:
         names = ", ".join(run.name for run in matching[:5])
-        raise UsageError(
-            f"{name!r} fits {len(matching)} runs: {names}", hint="give more of the name"
-        )
-    near = nearest(name, [run.name for run in known])
+        is_shared = all(run.labels.name == name for run in matching)
+        hint = "give one of these names" if is_shared else "give more of the name"
+        raise UsageError(f"{name!r} fits {len(matching)} runs: {names}", hint=hint)
+    labels = [run.labels.name for run in known]
+    near = nearest(name, [*(run.name for run in known), *filter(None, labels)])
     raise UsageError(
         f"there is no run {name!r}",
         hint=f"did you mean {near}?" if near else "see: scaletest runs list",
     )
+
+
+def _named(name: str, known: Sequence[RunFolder]) -> list[RunFolder]:
+    """The runs whose folder has that name, else those that are called so, else those of which
+    either ends so: a label may come from elsewhere, and takes no folder's name away.
+    """
+    if matching := [run for run in known if run.name == name]:
+        return matching
+    labels = [(run, run.labels.name) for run in known if name]
+    if matching := [run for run, label in labels if label == name]:
+        return matching
+    return [run for run, label in labels if run.name.endswith(name) or label.endswith(name)]

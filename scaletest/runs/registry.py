@@ -1,15 +1,25 @@
-"""The run types. A new one is a package with a module `run_type`, and one line here."""
+"""The run types. A new one is a package with a module `run_type`, and one line here.
+
+Reports are built by a layer above, which the line names: who shows a run needs it, who judges one
+does not.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, cast
 
+from scaletest.analysis.comparison import Comparison, Side
+from scaletest.analysis.comparison import compare as compare_sides
+from scaletest.analysis.measure import Measure
 from scaletest.model.checks import cut
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
+from scaletest.model.verdict import VerdictKind
+from scaletest.render.contents import Report
 from scaletest.runs.folder import ENVIRONMENT, PLAN, RESULT, AnyPlan, RunFolder
-from scaletest.runs.run_type import RunType
+from scaletest.runs.run_type import JudgedRun, RunType
 
 RUNS = "runs"
 
@@ -18,20 +28,32 @@ RUNS = "runs"
 class Registered:
     """Where a run type is defined; it is imported when a run of it is met.
 
-    plan: the file that tells its folders from others. place: the folder beside `runs` in which they
-    lie.
+    report: what makes the report of a judged run, as MODULE:FUNCTION. plan: the file that tells its
+    folders from others. place: the folder beside `runs` in which they lie.
     """
 
     module: str
+    report: str
     plan: str = PLAN
     place: str = RUNS
 
 
 TYPES: dict[str, Registered] = {
-    "validation": Registered("scaletest.validation.run_type"),
-    "saturation": Registered("scaletest.saturation.run_type"),
-    "benchmark": Registered("scaletest.benchmarks.run_type"),
-    "lifecycle": Registered("scaletest.lifecycle.run_type", "lifecycle.json", "lifecycles"),
+    "validation": Registered(
+        "scaletest.validation.run_type", "scaletest.report.validation.report:validation_report"
+    ),
+    "saturation": Registered(
+        "scaletest.saturation.run_type", "scaletest.report.saturation.report:saturation_report"
+    ),
+    "benchmark": Registered(
+        "scaletest.benchmarks.run_type", "scaletest.report.benchmark.report:benchmark_report"
+    ),
+    "lifecycle": Registered(
+        "scaletest.lifecycle.run_type",
+        "scaletest.report.lifecycle.report:lifecycle_report",
+        "lifecycle.json",
+        "lifecycles",
+    ),
 }
 
 
@@ -47,6 +69,98 @@ def run_type(name: str) -> RunType:
 def type_of(folder: RunFolder) -> RunType:
     """The run type of a stored run; InvalidValue when it is unknown."""
     return run_type(folder.kind)
+
+
+def judge(folder: RunFolder) -> JudgedRun:
+    """A stored run of any type, judged anew; without a verdict while it is still measured."""
+    # looked at first: who ends while we read has written more than we read
+    running = folder.in_use
+    judged = type_of(folder).judge(folder)
+    return judged.while_running() if running else judged
+
+
+def report(folder: RunFolder) -> Report:
+    """The report of a stored run of any type, judged anew, with what the run is called."""
+    module, _, function = TYPES[type_of(folder).name].report.partition(":")
+    unlabelled = cast(Report, getattr(import_module(module), function)(judge(folder)))
+    return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels))
+
+
+def measures(folder: RunFolder) -> Sequence[Measure]:
+    """The numbers of a stored run of any type."""
+    registered = type_of(folder)
+    return registered.measures(registered.judge(folder))
+
+
+def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> Comparison:
+    """The first run as the base of the others, of its type; UsageError for runs of several types.
+
+    tolerance, force: as in the comparison of measures.
+    """
+    types = [type_of(folder) for folder in folders]
+    for folder, own in zip(folders, types, strict=True):
+        if own.name != types[0].name:
+            raise UsageError(
+                f"{folders[0].name} is a {types[0].name}, and {folder.name} is a {own.name}",
+                hint="compare runs of one type",
+            )
+    judged = [own.judge(folder) for own, folder in zip(types, folders, strict=True)]
+    sides = [
+        Side(folder.labels.name or folder.name, run.folder, types[0].measures(run))
+        for folder, run in zip(folders, judged, strict=True)
+    ]
+    contrasts = [types[0].contrast(judged[0], run) for run in judged[1:]]
+    candidates = list(zip(sides[1:], contrasts, strict=True))
+    return compare_sides(types[0].name, sides[0], candidates, tolerance, force=force)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run as lists show it; what cannot be read is None, and `problem` says why.
+
+    run: the name of its folder. name, tags, note: its labels. in_use: whether a process measures it
+    or goes on with it now.
+    """
+
+    run: str
+    in_use: bool
+    folder: str
+    name: str
+    tags: list[str]
+    note: str
+    kind: str | None = None
+    began: str | None = None
+    workload: str | None = None
+    steps: list[int] | None = None
+    verdict: str | None = None
+    elapsed_s: float | None = None
+    problem: str = ""
+
+
+def listed(folder: RunFolder) -> ListedRun:
+    """A stored run for lists; one that is still measured is RUNNING."""
+    in_use, labels = folder.in_use, folder.labels
+    run = ListedRun(
+        folder.name, in_use, str(folder.path), labels.name, list(labels.tags), labels.note
+    )
+    running = str(VerdictKind.RUNNING) if in_use else None
+    try:
+        plan, environment, result = summary(folder)
+    except (ScaletestError, OSError) as error:
+        return replace(run, verdict=running, problem=str(error))
+    stored = result.get("verdict")
+    kind = stored.get("kind") if isinstance(stored, dict) else None
+    elapsed_s = result.get("elapsed_s")
+    began = environment.get("began")
+    return replace(
+        run,
+        kind=folder.kind,
+        began=None if began is None else str(began),
+        workload=plan.workload,
+        steps=list(plan.steps),
+        verdict=running or (None if kind is None else str(kind)),
+        elapsed_s=elapsed_s if isinstance(elapsed_s, int | float) else None,
+    )
 
 
 def summary(folder: RunFolder) -> tuple[AnyPlan, dict[str, Any], dict[str, Any]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
-import re
 import shutil
 import tarfile
 import tempfile
@@ -21,14 +20,14 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from scaletest.archive.private import open_private
+from scaletest.archive.environment import open_private
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.labels import is_run_name
 from scaletest.runs.folder import STEPS, RunFolder
 from scaletest.runs.places import opened, place_of
 from scaletest.runs.registry import TYPES, run_type, type_of
 
 MOST_BYTES = 2 * 1024**3
-RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # What lies between two members: headers, padding, the reader's own buffer. A longer header is an
 # attack on memory.
 _HEADERS = 256 * 1024
@@ -222,7 +221,7 @@ def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, most_at_o
 
 
 def _run_name(name: str, archive: Path) -> str:
-    if name == "LAST" or not RUN_NAME.fullmatch(name):
+    if not is_run_name(name):
         raise UsageError(
             f"{name[:80]!a} cannot be the name of a run",
             hint="give one of letters, digits, '.', '_' and '-': --name NEW",

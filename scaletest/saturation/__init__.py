@@ -2,5 +2,5 @@
 comes next.
 
 It decides nothing (`analysis.saturation` does) and knows neither HTTP nor queues: a load is
-anything that can be ordered to (`load.order`).
+anything that can be ordered to (`load.level_load`).
 """

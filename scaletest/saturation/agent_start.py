@@ -8,7 +8,7 @@ import sys
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from scaletest.broker import Client, EmbeddedServer, connect
@@ -19,48 +19,35 @@ from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad
 from scaletest.load.payloads import Payloads
-from scaletest.model.errors import AgentLost
+from scaletest.model.errors import AgentLost, UsageError
+from scaletest.model.saturation import SaturationPlan
 from scaletest.saturation import agents
 from scaletest.saturation.agents import AgentsLoad, described
-from scaletest.saturation.queue import QueueLoad
-from scaletest.system.effort import raise_open_files
-from scaletest.system.guard import Guard
+from scaletest.saturation.loads import QueueLoad
+from scaletest.saturation.options import AgentOptions
+from scaletest.system.children import Guard
+from scaletest.system.control_groups import raise_open_files
 
 END_S = 15.0
 HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out of memory"
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSettings:
-    """Where so many load agents run: on this machine, or in the pods of a Job of `image`.
-
-    redis_url: where they meet; "" starts a Redis for them. ready_s: so long may they take to come.
-    cpu: what each pod asks for. namespace, context: of the Job.
-    """
-
-    count: int
-    redis_url: str
-    ready_s: float
-    image: str
-    cpu: str
-    namespace: str
-    context: str
-
-
-def start_agents(settings: AgentSettings, wanted: dict[str, Any], stack: ExitStack) -> LevelLoad:
-    """The agents as one load. wanted: what each of them does. They end with the stack, even when we
+def start_agents(
+    options: AgentOptions, plan: SaturationPlan, work: dict[str, Any], stack: ExitStack
+) -> LevelLoad:
+    """The agents as one load. work: what each of them does. They end with the stack, even when we
     are killed.
     """
-    url = settings.redis_url or stack.enter_context(EmbeddedServer()).url
+    url = options.redis_url or stack.enter_context(EmbeddedServer()).url
     redis = connect(url)
     stack.callback(redis.close)
     rendezvous = Rendezvous(redis, uuid.uuid4().hex[:12])
-    rendezvous.open(wanted)
+    rendezvous.open(work)
     stack.callback(rendezvous.close)
-    start = _job if settings.image else _processes
-    check = start(settings, rendezvous.name, url, stack)
-    load = AgentsLoad(rendezvous, settings.count, check)
-    load.wait(settings.ready_s)
+    start = _job if options.agent_jobs else _processes
+    check = start(options, plan.agents, rendezvous.name, url, stack)
+    load = AgentsLoad(rendezvous, plan.agents, check)
+    load.wait(options.ready_timeout)
     return load
 
 
@@ -74,6 +61,10 @@ def serve(redis_url: str, name: str) -> None:
         raise_open_files(call.connections + 64)
         return HttpLoad(call, payloads, agent=agent)
 
+    if not redis_url:
+        raise UsageError(
+            "an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL"
+        )
     redis = connect(redis_url)
     try:
         agents.serve(Rendezvous(redis, name), make)
@@ -97,7 +88,7 @@ def queue_load(url: str, wanted: dict[str, Any], agent: str = "") -> LevelLoad:
 
 
 def _processes(
-    settings: AgentSettings, name: str, url: str, stack: ExitStack
+    options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
 ) -> Callable[[], None]:
     """Agents on this machine. Gives what raises when one of them ended by itself."""
     guard = Guard("KILL")
@@ -112,7 +103,7 @@ def _processes(
             env=environment,
             start_new_session=True,
         )
-        for _ in range(settings.count)
+        for _ in range(count)
     ]
     stack.callback(_end, started)
 
@@ -141,10 +132,12 @@ def _end(started: list[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def _job(settings: AgentSettings, name: str, url: str, stack: ExitStack) -> Callable[[], None]:
+def _job(
+    options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
+) -> Callable[[], None]:
     """Agents as the pods of a Job, which is deleted with the stack."""
-    cluster = connection.connect(settings.namespace, settings.context)
-    job = AgentJob(cluster, name, settings.image, settings.count, url, settings.cpu)
+    cluster = connection.connect(options.namespace, options.context)
+    job = AgentJob(cluster, name, options.agent_jobs, count, url, options.agent_cpu)
     stack.callback(job.delete)
     job.create()
     return job.check

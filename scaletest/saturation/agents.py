@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from scaletest.analysis.saturation.forecast import HEAD_START_S
+from scaletest.analysis.saturation.sequence import HEAD_START_S
 from scaletest.broker.connection import REDIS_ERRORS
 from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
-from scaletest.model.attempt import Attempt
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable, WaitTimeout
+from scaletest.model.saturation import Attempt
 
 JOIN_S = 60.0
 LATE_S = 30.0
@@ -173,14 +173,21 @@ def merged(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
 
 def described(call: HttpCall, payloads: Payloads) -> dict[str, Any]:
     """Call and payloads for the plan that agents share; that of a queue has QueueLoad's fields."""
-    bodies = [None if body is None else base64.b64encode(body).decode() for body in payloads.all()]
+    bodies = list(map(_as_text, payloads.all()))
     return {"call": {**asdict(call), "headers": dict(call.headers)}, "bodies": bodies}
 
 
 def understood(plan: dict[str, Any]) -> tuple[HttpCall, Payloads]:
     """Call and payloads from what `described` wrote."""
-    bodies = [None if body is None else base64.b64decode(body) for body in plan["bodies"]]
-    return HttpCall(**plan["call"]), Payloads(bodies)
+    return HttpCall(**plan["call"]), Payloads(list(map(_as_bytes, plan["bodies"])))
+
+
+def _as_text(body: bytes | None) -> str | None:
+    return None if body is None else base64.b64encode(body).decode()
+
+
+def _as_bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
 
 
 def serve(

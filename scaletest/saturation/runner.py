@@ -1,24 +1,50 @@
-"""One run: every step that the course asks for, from the probe to the operating point."""
+"""A saturation run: its target, folder and database, and every step that the course asks for, from
+the probe to the operating point.
+"""
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Protocol
 
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
-from scaletest.analysis.saturation.forecast import BACK_OFF_S
-from scaletest.analysis.saturation.sequence import SaturationSequence
+from scaletest.analysis.saturation.search import Probe
+from scaletest.analysis.saturation.sequence import BACK_OFF_S, SaturationSequence
 from scaletest.analysis.saturation.step import Assessed, assess, level_text, timing
-from scaletest.analysis.saturation.trial import Probe
-from scaletest.load import pace
+from scaletest.archive.environment import environment
+from scaletest.compat import article
+from scaletest.load import busy_check, pace
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
-from scaletest.model.attempt import Attempt, rounded
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
-from scaletest.model.saturation import LoadKind, Phase, SaturationPlan, SaturationStep
+from scaletest.model.labels import Labels
+from scaletest.model.saturation import (
+    Attempt,
+    LoadKind,
+    Phase,
+    SaturationPlan,
+    SaturationStep,
+    rounded,
+)
+from scaletest.model.texts import HIDDEN, masked
+from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.places import new_path
+from scaletest.runs.progress import Progress
+from scaletest.runs.stopping import StopRequest, stopping
+from scaletest.saturation.folder import Database, SaturationFolder
+from scaletest.saturation.loads import Watched
+from scaletest.saturation.options import SaturationOptions
+from scaletest.saturation.target import Target, find_target
+from scaletest.system.node_resources import own_used_s, used_s
 
+_SECRETS = ("--header", "-H")
 LEAST_BEHIND = 100.0
 # Beyond doubt: this many seconds' worth of requests behind, and as many usual latencies.
 BEHIND_S, BEHIND_USUAL = 1.0, 5.0
@@ -31,21 +57,12 @@ class StepStore(Protocol):
         """Keep a step and its samples."""
 
 
-class ProgressListener(Protocol):
-    """Receives the progress of a run."""
-
-    def note(self, line: str) -> None:
-        """Receive what the run does now."""
-
-    def step(self, line: str) -> None:
-        """Receive the line of a finished step."""
-
-
 class Runner:
-    """Measures a plan with a load. `stop` ends it after what is in flight; what was measured is
-    judged all the same.
+    """Measures a plan with a load. A request to stop ends it after what is in flight; what was
+    measured is judged all the same.
 
-    So it is when a load agent or Redis is lost, as INVALID: `lost` is why.
+    So it is when a load agent or Redis is lost, as INVALID: `lost` is why. between: called after
+    each step.
     """
 
     def __init__(
@@ -53,30 +70,23 @@ class Runner:
         plan: SaturationPlan,
         load: LevelLoad,
         stores: Sequence[StepStore],
-        teller: ProgressListener,
+        progress: Progress,
+        stop: StopRequest | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        between: Callable[[Assessed], None] = lambda found: None,
+        between: Callable[[Assessed], None] = lambda step: None,
     ) -> None:
-        self._plan, self._load, self._stores, self._teller = plan, load, stores, teller
+        self._plan, self._load, self._stores, self._progress = plan, load, stores, progress
         self._clock, self._sleep, self._between = clock, sleep, between
         self._chance = random.Random(plan.seed)
-        self._stopped = ""
+        self._stop = stop or StopRequest()
         self.lost: ScaletestError | None = None
-
-    def stop(self, why: str) -> None:
-        """End soon."""
-        self._stopped = self._stopped or why
-
-    def stopped(self) -> str:
-        """Who ended it, "" as long as nobody did."""
-        return self._stopped
 
     def run(self) -> SaturationResult:
         """The whole run; what is left of it when it was stopped."""
         course, began = SaturationSequence(self._plan), self._clock()
-        while course.next is not None and not self.stopped():
+        while course.next is not None and not self._stop.asked():
             probe = course.next
             try:
                 step, samples = self._measure(probe, course)
@@ -85,34 +95,31 @@ class Runner:
                     error  # a step without one of its agents is no step; those before it are
                 )
                 break
-            if self.stopped():
+            if self._stop.asked():
                 break  # a step that was cut short must not be taken for a whole one
             for store in self._stores:
                 store.store(step, samples)
             course.tell(assess(self._plan, step, samples))
-            found = course.steps[-1]  # as it is with all that was sent at its level
-            self._teller.step(line(self._plan, found))
-            self._between(found)
-            if found.saturated and course.next is not None:
+            assessed = course.steps[-1]  # as it is with all that was sent at its level
+            self._progress.step(line(self._plan, assessed))
+            self._between(assessed)
+            if assessed.saturated and course.next is not None:
                 self._sleep(BACK_OFF_S)
-            if probe.phase is Phase.WARM and found.success == 0:
+            if probe.phase is Phase.WARM and assessed.success == 0:
                 break
-        lost = self.lost.message if self.lost else ""
         return conclude(
-            course, interrupted=self._stopped, lost=lost, elapsed_s=self._clock() - began
+            course,
+            interrupted=self._stop.reason,
+            lost=self.lost.message if self.lost else "",
+            elapsed_s=self._clock() - began,
         )
 
     def _measure(
         self, probe: Probe, course: SaturationSequence
     ) -> tuple[SaturationStep, Sequence[Attempt]]:
         plan, warm = self._plan, probe.phase is Phase.WARM
-        kind = (
-            LoadKind.OPEN
-            if probe.phase is Phase.OPERATE
-            else LoadKind.CLOSED
-            if warm
-            else LoadKind(plan.load)
-        )
+        kinds = {Phase.OPERATE: LoadKind.OPEN, Phase.WARM: LoadKind.CLOSED}
+        kind = kinds.get(probe.phase, LoadKind(plan.load))
         operating = plan.operate_s or 2 * plan.step_s
         wanted = {Phase.WARM: plan.warm_s, Phase.OPERATE: operating}.get(probe.phase, plan.step_s)
         long, warmup = (wanted, 0.0) if warm else timing(wanted, course.usual_s)
@@ -124,27 +131,27 @@ class Runner:
         )
 
         def tell(ended: int, failed: int) -> None:
-            self._teller.note(f"{name}: {ended} ended, {failed} failed")
+            self._progress.note(f"{name}: {ended} ended, {failed} failed")
 
-        found: LoadResult = self._load.measure(order, lambda: bool(self._stopped), tell)
+        measured: LoadResult = self._load.measure(order, self._stop.asked, tell)
         step = SaturationStep(
             len(course.steps),
             probe.phase,
             kind,
             probe.level,
-            found.seconds,
-            sum(one.final for one in found.samples),
+            measured.seconds,
+            sum(sample.final for sample in measured.samples),
             warmup,
-            found.cpu,
-            found.beat_s,
-            found.throttled_s,
-            found.unsent,
+            measured.cpu,
+            measured.beat_s,
+            measured.throttled_s,
+            measured.unsent,
             began,
-            around=found.around,
-            throttled_periods=found.throttled_periods,
+            around=measured.around,
+            throttled_periods=measured.throttled_periods,
         )
         # judged as they are stored: whoever reads the run decides the same
-        return step, [rounded(one) for one in found.samples]
+        return step, list(map(rounded, measured.samples))
 
     def _order(
         self, probe: Probe, kind: LoadKind, long: float, count: int, usual_s: float
@@ -171,11 +178,114 @@ class Runner:
         )
 
 
-def line(plan: SaturationPlan, found: Assessed) -> str:
+def line(plan: SaturationPlan, assessed: Assessed) -> str:
     """A step in one line."""
-    step = found.step
-    p95 = found.latency.p95 or found.latency.p50
+    step = assessed.step
+    p95 = assessed.latency.p95 or assessed.latency.p50
     latency = f", p{100 * p95.p:.0f} {1000 * p95.value:.3g} ms" if p95 else ""
-    wrong = found.tester or found.saturated or found.undecided
+    wrong = assessed.tester or assessed.saturated or assessed.undecided
     state = f": {wrong}" if wrong else ""
-    return f"{step.phase} {level_text(step)}: {found.goodput.value:.4g}/s succeed{latency}{state}"
+    rate = f"{assessed.goodput.value:.4g}/s"
+    return f"{step.phase} {level_text(step)}: {rate} succeed{latency}{state}"
+
+
+def saturate(
+    plan: SaturationPlan, options: SaturationOptions, progress: Progress
+) -> tuple[SaturationFolder, int]:
+    """Run a saturation; where it lies, and its exit code."""
+    with ExitStack() as before:
+        target = find_target(options, plan)
+        if options.original_csv:
+            article.prepare(Path(options.original_csv))
+        path, stop = new_path(os.environ, options.run_dir), StopRequest()
+        database = Database(options.sql, plan, path.name, progress.step)
+        before.callback(database.close)
+        database.open()
+        folder = begun(path, plan, options.labels, before)
+        unwind = bool(options.cluster.service or options.agents.agent_jobs)
+        with stopping(stop, unwind=unwind) as stack:
+            for each in target.shown:
+                progress.step(each)
+            causes = not (options.no_causes or options.agents.agent_jobs)
+            _, code = measure(
+                plan, target, (folder, database), progress, stop, stack, target.shown, causes=causes
+            )
+        lacking = database.finish(folder, str(path) if options.run_dir else path.name)
+        if options.original_csv:
+            stored = folder.load()
+            article.append(Path(options.original_csv), stored.steps, stored.samples)
+        return folder, lacking or code
+
+
+def begun(path: Path, plan: SaturationPlan, labels: Labels, stack: ExitStack) -> SaturationFolder:
+    """A new run's folder, held by us until the stack is unwound; without a step it goes then."""
+    folder = SaturationFolder(RunFolder.create(path))
+    stack.callback(folder.forget_empty)
+    stack.enter_context(folder.files.locked())
+    folder.files.begin(plan, environment(public(sys.argv)), labels)
+    return folder
+
+
+def measure(
+    plan: SaturationPlan,
+    target: Target,
+    stores: tuple[SaturationFolder, Database],
+    progress: Progress,
+    stop: StopRequest,
+    stack: ExitStack,
+    about: Sequence[str],
+    *,
+    causes: bool,
+) -> tuple[SaturationResult, int]:
+    """Load the target, up to the result on disk; that, and its exit code.
+
+    stack: takes down what was set up. about: lines that are kept with the result. causes: look at
+    what this machine, and a service on it, do meanwhile.
+    """
+    lines, noticed, lost = list(about), list[str](), None
+    look = _look(target) if target.is_here else list
+    try:
+        load = target.set_up(stack)
+        if causes:
+            load = Watched(load, target.servers, target.port)
+        runner = Runner(
+            plan,
+            load,
+            stores,
+            progress,
+            stop,
+            between=lambda step: lines.extend(target.after(step)),
+        )
+        noticed = look()
+        progress.warn(noticed)
+        target.probe(load)
+        result = runner.run()
+        lost = runner.lost
+    except AgentLost as error:
+        result = conclude(SaturationSequence(plan), lost=error.message)  # before the first step
+    warned = replace(result, warnings=(*noticed, *result.warnings))
+    extra = {"lines": lines, **({"replicas": target.replicas} if target.replicas else {})}
+    stores[0].files.write(
+        RESULT,
+        {**warned.to_dict(), "noticed": noticed, **({"extra": extra} if lines else {})},
+    )
+    return result, lost.exit_code if lost else result.verdict.kind.exit_code
+
+
+def _look(target: Target) -> Callable[[], list[str]]:
+    """Warnings of what keeps this machine busy beside the tester and the service."""
+    servers = target.servers()
+    return busy_check.of_this_machine(lambda: own_used_s() + used_s(servers)).warnings
+
+
+def public(arguments: Sequence[str]) -> list[str]:
+    """A command line without secrets: values of headers and of query parameters, and logins in
+    addresses.
+    """
+    shown, hide = [], False
+    for word in arguments:
+        if hide or word.startswith("--header=") or (word.startswith("-H") and len(word) > 2):
+            word = word.partition(":")[0] + f": {HIDDEN}"
+        hide = word in _SECRETS
+        shown.append(masked(word, service=True) if "://" in word else word)
+    return shown

@@ -9,15 +9,125 @@ gives the state, and objects may be missing.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from enum import Enum, auto
 from typing import NamedTuple
 
 from scaletest.model.activity import State
 from scaletest.system import proc
-from scaletest.system.sockets import CLIENTS, Sockets
-from scaletest.system.syscalls import LOCK_COMMANDS, WaitKind, calls
+from scaletest.system.sockets import CLIENTS, SOCKET, Sockets
+
+
+class WaitKind(Enum):
+    """Kinds of blocking system calls whose arguments tell what the thread waits for."""
+
+    DESCRIPTOR = auto()
+    CONNECT = auto()
+    FLOCK = auto()
+    FCNTL = auto()
+    FUTEX = auto()
+    POLL = auto()
+    SELECT = auto()
+    EPOLL = auto()
+
+
+# (x86_64, aarch64); None where the architecture has no such call. A state: of calls that wait for
+# nothing else.
+_NUMBERS: Mapping[WaitKind | State, Mapping[str, tuple[int | None, int | None]]] = {
+    WaitKind.DESCRIPTOR: {
+        "read": (0, 63),
+        "write": (1, 64),
+        "ioctl": (16, 29),
+        "pread64": (17, 67),
+        "pwrite64": (18, 68),
+        "readv": (19, 65),
+        "writev": (20, 66),
+        "sendfile": (40, 71),
+        "sendto": (44, 206),
+        "recvfrom": (45, 207),
+        "sendmsg": (46, 211),
+        "recvmsg": (47, 212),
+        "fsync": (74, 82),
+        "fdatasync": (75, 83),
+        "ftruncate": (77, 46),
+        "getdents": (78, None),
+        "getdents64": (217, 61),
+        "splice": (275, 76),
+        "tee": (276, 77),
+        "sync_file_range": (277, 84),
+        "vmsplice": (278, 75),
+        "fallocate": (285, 47),
+        "preadv": (295, 69),
+        "pwritev": (296, 70),
+        "recvmmsg": (299, 243),
+        "sendmmsg": (307, 269),
+        "copy_file_range": (326, 285),
+        "preadv2": (327, 286),
+        "pwritev2": (328, 287),
+    },
+    WaitKind.CONNECT: {"connect": (42, 203)},
+    State.IDLE: {
+        "accept": (43, 202),
+        "accept4": (288, 242),
+        "pause": (34, None),
+        "rt_sigtimedwait": (128, 137),
+        "rt_sigsuspend": (130, 133),
+    },
+    WaitKind.FLOCK: {"flock": (73, 32)},
+    WaitKind.FCNTL: {"fcntl": (72, 25)},
+    WaitKind.FUTEX: {"futex": (202, 98)},
+    # those of futexes have the flags and the address elsewhere than futex has
+    State.LOCK: {
+        "semop": (65, 193),
+        "semtimedop": (220, 192),
+        "futex_waitv": (449, 449),
+        "futex_wait": (455, 455),
+    },
+    State.PIPE: {
+        "msgsnd": (69, 189),
+        "msgrcv": (70, 188),
+        "mq_timedsend": (242, 182),
+        "mq_timedreceive": (243, 183),
+    },
+    State.SLEEP: {"nanosleep": (35, 101), "clock_nanosleep": (230, 115)},
+    State.CHILD: {"wait4": (61, 260), "waitid": (247, 95), "vfork": (58, None)},
+    WaitKind.POLL: {"poll": (7, None), "ppoll": (271, 73)},
+    WaitKind.SELECT: {"select": (23, None), "pselect6": (270, 72)},
+    WaitKind.EPOLL: {
+        "epoll_wait": (232, None),
+        "epoll_pwait": (281, 22),
+        "epoll_pwait2": (441, 441),
+    },
+    State.DISK: {"sync": (162, 81), "syncfs": (306, 267), "msync": (26, 227)},
+    # they wait for the lock of the address space, or for pages
+    State.MEMORY: {
+        "mmap": (9, 222),
+        "mprotect": (10, 226),
+        "munmap": (11, 215),
+        "brk": (12, 214),
+        "mremap": (25, 216),
+        "madvise": (28, 233),
+    },
+}
+_COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
+# The commands of fcntl that wait for a lock, F_SETLKW and F_OFD_SETLKW, on both architectures.
+LOCK_COMMANDS = (7, 38)
+
+
+def calls(machine: str = "") -> Mapping[int, WaitKind | State]:
+    """The kind of each number on this machine's architecture; empty for an unknown one."""
+    column = _COLUMNS.get(machine or platform.machine())
+    if column is None:
+        return {}
+    kinds: dict[int | None, WaitKind | State] = {}
+    for kind, names in _NUMBERS.items():
+        kinds.update(dict.fromkeys((numbers[column] for numbers in names.values()), kind))
+    return {number: kind for number, kind in kinds.items() if number is not None}
+
 
 # Descriptors of a poll that are examined, at most.
 _MOST_DESCRIPTORS = 64
@@ -25,7 +135,6 @@ _RANK = {state: rank for rank, state in enumerate(State)}
 _DEVICES = re.compile(
     r"/dev/(?:dri/|nvidia|accel/|kfd\b|dxg\b|habanalabs|neuron|davinci|infiniband/|apex_|video\d|media\d)"
 )
-_SOCKET = re.compile(r"socket:\[(\d+)\]")
 _POLLING = re.compile(r"ep_poll|epoll|do_poll|do_sys_poll|do_select|core_sys_select|poll_schedule")
 # Tried in this order: the first pattern that matches the name of the kernel function decides.
 _FUNCTIONS: Sequence[tuple[re.Pattern[str], State]] = [
@@ -58,9 +167,20 @@ class Doing(NamedTuple):
     state: State | None
     object: str = ""
 
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """The most active comes first, and of those the one whose object is known."""
+        return -1 if self.state is None else _RANK[self.state], not self.object
+
 
 RUNNABLE = Doing(None)
 UNKNOWN = Doing(State.NOT_OBSERVED)
+_LETTERS = {
+    "R": RUNNABLE,
+    "D": Doing(State.DISK),
+    "T": Doing(State.IDLE),
+    "t": Doing(State.IDLE),
+}
 
 
 def of_function(name: str) -> State | None:
@@ -70,10 +190,7 @@ def of_function(name: str) -> State | None:
 
 def of_letter(letter: str) -> Doing:
     """Activity of a thread as far as its state letter says."""
-    if letter == "R":
-        return RUNNABLE
-    states = {"D": State.DISK, "T": State.IDLE, "t": State.IDLE}
-    return Doing(states.get(letter, State.NOT_OBSERVED))
+    return _LETTERS.get(letter, UNKNOWN)
 
 
 class ThreadLook(NamedTuple):
@@ -100,12 +217,10 @@ class Blocking:
 
     def open(self, pid: int, tid: int) -> int:
         """A handle for `look`, which the caller closes; -1 where the kernel has no such file."""
-        try:
+        with suppress(OSError):
             if self._calls:
                 return os.open(f"/proc/{pid}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
-            return -1
-        except OSError:
-            return -1
+        return -1
 
     def look(
         self, pid: int, tid: int, handle: int, before: ThreadLook | None = None
@@ -140,9 +255,8 @@ class Blocking:
         if call.stack <= _HIGHEST_OF_32_BITS:  # these have numbers of their own
             return self._by_function(pid, thread)
         kind, first = self._calls.get(call.number), call.arguments[0]
-        simple = _SIMPLE.get(kind) if kind else None
-        if simple is not None:
-            return Doing(simple)
+        if isinstance(kind, State):
+            return Doing(kind)
         if kind is WaitKind.FLOCK or (
             kind is WaitKind.FCNTL and call.arguments[1] in LOCK_COMMANDS
         ):
@@ -150,14 +264,18 @@ class Blocking:
         if kind in (WaitKind.DESCRIPTOR, WaitKind.FCNTL):
             return self._descriptor(pid, thread, first)
         if kind is WaitKind.FUTEX:
-            return Doing(
-                State.LOCK, "" if call.arguments[1] & _FUTEX_PRIVATE else _mapped_file(pid, first)
-            )
+            if call.arguments[1] & _FUTEX_PRIVATE:
+                return Doing(State.LOCK)
+            maps = f"/proc/{pid}/maps"  # has the shared file that contains the lock
+            name = _quietly(lambda: proc.mapped_file(proc.read_all(maps), first))
+            return Doing(State.LOCK, name)
         if kind is WaitKind.CONNECT:
-            address = _quietly(
-                lambda: proc.parse_address(_memory(pid, call.arguments[1], call.arguments[2]))
+            return Doing(
+                State.NETWORK,
+                _quietly(
+                    lambda: proc.parse_address(_memory(pid, call.arguments[1], call.arguments[2]))
+                ),
             )
-            return Doing(State.NETWORK, address)
         if kind in (WaitKind.POLL, WaitKind.SELECT, WaitKind.EPOLL):
             return self._polled(pid, kind, call.arguments)
         return self._by_function(pid, thread)
@@ -165,9 +283,7 @@ class Blocking:
     def _in_fault(self, pid: int, thread: str) -> Doing | None:
         """Activity of a thread blocked outside of any call: it waits for a page or is stopped."""
         doing = self._by_function(pid, thread)
-        if doing is not None and doing.state is State.DISK:
-            return Doing(State.MEMORY)
-        return doing
+        return Doing(State.MEMORY) if doing is not None and doing.state is State.DISK else doing
 
     def _by_function(self, pid: int, thread: str) -> Doing | None:
         status = proc.parse_status(proc.read(f"{thread}/stat"))
@@ -225,7 +341,7 @@ class Blocking:
     def _target(self, pid: int, number: int) -> Doing:
         """State and object of a thread that waits for a descriptor."""
         link = proc_link(pid, number)
-        match = _SOCKET.fullmatch(link)
+        match = SOCKET.fullmatch(link)
         if match:
             return self._socket(pid, number, int(match[1]))
         if link.startswith("pipe:"):
@@ -290,16 +406,15 @@ def _watched(pid: int, kind: WaitKind, arguments: Sequence[int]) -> list[int]:
         return proc.polled(_memory(pid, arguments[0], 8 * min(arguments[1], _MOST_DESCRIPTORS)))
     size = (min(arguments[0], 1024) + 63) // 64 * 8
     numbers: set[int] = set()
-    for address in arguments[1:3]:
-        if address:
-            numbers.update(proc.selected(_memory(pid, address, size)))
+    for address in filter(None, arguments[1:3]):
+        numbers.update(proc.selected(_memory(pid, address, size)))
     return sorted(numbers)
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:
     """A process's memory. Raises OSError."""
     if address and size:
-        return proc.read_at(f"/proc/{pid}/mem", address, min(size, 4096))
+        return proc.read(f"/proc/{pid}/mem", min(size, 4096), address)
     return b""
 
 
@@ -313,9 +428,7 @@ def _locked_file(pid: int) -> str:
 
 
 def _path(link: str) -> str:
-    if link.startswith("/"):
-        return link.removesuffix(" (deleted)")
-    return ""
+    return link.removesuffix(" (deleted)") if link.startswith("/") else ""
 
 
 def _quietly(look: Callable[[], str]) -> str:
@@ -326,32 +439,13 @@ def _quietly(look: Callable[[], str]) -> str:
         return ""
 
 
-def _rank(doing: Doing) -> int:
-    return _RANK[doing.state] if doing.state else 0
-
-
-def _telling(doing: Doing) -> tuple[int, bool, bool]:
-    """A key by which the most active comes first, and of those the one whose object is known."""
-    return _rank(doing), not doing.object, doing.object == CLIENTS
-
-
-def _mapped_file(pid: int, address: int) -> str:
-    """The shared file that contains a lock."""
-    return _quietly(lambda: proc.mapped_file(proc.read_all(f"/proc/{pid}/maps"), address))
+def _telling(doing: Doing) -> tuple[tuple[int, bool], bool]:
+    """A key by which the most active comes first, and known peers before clients."""
+    return doing.rank, doing.object == CLIENTS
 
 
 # The flag of a futex that no other process can share; nearly all have it.
 _FUTEX_PRIVATE = 128
 _HIGHEST_OF_32_BITS = 0xFFFFFFFF
-_SIMPLE = {
-    WaitKind.ACCEPT: State.IDLE,
-    WaitKind.SIGNAL: State.IDLE,
-    WaitKind.SEMAPHORE: State.LOCK,
-    WaitKind.QUEUE: State.PIPE,
-    WaitKind.SLEEP: State.SLEEP,
-    WaitKind.CHILD: State.CHILD,
-    WaitKind.SYNC: State.DISK,
-    WaitKind.MAP: State.MEMORY,
-}
 _DEVICE_INODES = re.compile(r"sync_file|dmabuf|i915|kvm|drm")
 _TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")

@@ -1,36 +1,138 @@
-"""The resources of the node that this process runs on, read again and again. No privilege is
-needed.
+"""The resources of the node and the container that this process runs on, read again and again.
 
-Files that are absent or may not be read leave their figures out, never a 0 in their place.
+No privilege is needed. Files that are absent or may not be read leave their figures out, never a 0
+in their place.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
-from scaletest.model.node_sample import CONTAINER, CPU, DISK, FIGURES, MEMORY, NETWORK, PRESSURE
+from scaletest.model.measurement import CONTAINER, CPU, DISK, FIGURES, MEMORY, NETWORK, PRESSURE
+from scaletest.system import control_groups, proc
 from scaletest.system.control_groups import CGROUPS, OWN
-from scaletest.system.node_container import ContainerReader
-from scaletest.system.node_cpu import CpuReader
-from scaletest.system.node_disks import DiskReader
-from scaletest.system.node_memory import MemoryReader, PressureReader
-from scaletest.system.node_networks import NetworkReader
-from scaletest.system.node_reading import ResourceReading, figures
+from scaletest.system.node_resources import (
+    CpuReader,
+    DiskReader,
+    MemoryReader,
+    NetworkReader,
+    PressureReader,
+    ResourceReading,
+    figures,
+)
+from scaletest.system.proc import OpenFile
+
+# Of both versions; those of the other one are absent.
+_MEMORY_FILES = (
+    *("memory.current", "memory.events"),
+    *("memory.usage_in_bytes", "memory.failcnt", "memory.oom_control"),
+)
+
+
+def parse_cpu(text: str) -> ResourceReading:
+    """CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
+    rows = proc.parse_table(text)
+    used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
+    if "nr_periods" not in rows or "nr_throttled" not in rows:
+        return ResourceReading(counters=used)
+    return ResourceReading(
+        counters=used, quotients={"throttled_periods": (rows["nr_throttled"], rows["nr_periods"])}
+    )
+
+
+def parse_memory_events(text: str) -> dict[str, float]:
+    """How often the limit reclaimed or killed, of memory.events of version 2."""
+    rows = proc.parse_table(text)
+    counters = {"oom_kills": float(rows["oom_kill"])} if "oom_kill" in rows else {}
+    # "high" is a limit, too: it slows down those who are above it
+    if "max" in rows:
+        return {"reclaims": float(rows["max"] + rows.get("high", 0)), **counters}
+    return counters
+
+
+class ContainerReader:
+    """Reads the control groups and knows the limits that there are when it is made."""
+
+    def __init__(self, root: Path, own: Path) -> None:
+        cpu = control_groups.folders(control_groups.CPU, root, own)
+        cpu_time = control_groups.folders(control_groups.CPU_TIME, root, own)
+        memory = control_groups.folders(control_groups.MEMORY, root, own)
+        tight = _tightest(cpu, control_groups.cpu_limit)
+        tight_memory = _tightest(memory, control_groups.memory_limit)
+        self._limits = _known(
+            {
+                "cpu_limit": control_groups.cpu_limit(tight) if tight else None,
+                "memory_limit": control_groups.memory_limit(tight_memory) if tight_memory else None,
+            }
+        )
+        self._cpu = _opened(tight, "cpu.stat")
+        self._cpu_time = _opened(_same_group(tight, cpu_time, root), "cpuacct.usage")
+        self._limited = [OpenFile(path) for path in control_groups.limited(root, own)]
+        self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
+
+    def read(self) -> ResourceReading:
+        """What can be read of it."""
+        cpu = parse_cpu(self._cpu.text())
+        memory = {name: file.text() for name, file in self._memory.items()}
+        used = proc.parse_number(memory["memory.current"] or memory["memory.usage_in_bytes"])
+        levels = {**self._limits, **_known({"memory_used": used})}
+        nanoseconds = proc.parse_number(self._cpu_time.text())  # of version 1
+        counters = {
+            **_known({"cpu_used": None if nanoseconds is None else nanoseconds / 1e9}),
+            **cpu.counters,
+            **self._throttled(),
+            **_memory_counters(memory),
+        }
+        return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
+
+    def _throttled(self) -> dict[str, float]:
+        """A sum without one part would look like a reset now and a limit when it is back."""
+        throttled = [proc.parse_throttled_s(file.text()) for file in self._limited]
+        seconds = [throttled_s for throttled_s in throttled if throttled_s is not None]
+        is_whole = seconds and len(seconds) == len(throttled)
+        return {"throttled": sum(seconds)} if is_whole else {}
+
+
+def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
+    if texts["memory.events"]:
+        return parse_memory_events(texts["memory.events"])
+    kills = proc.parse_table(texts["memory.oom_control"]).get("oom_kill")
+    return _known({"reclaims": proc.parse_number(texts["memory.failcnt"]), "oom_kills": kills})
+
+
+def _opened(folder: Path | None, name: str) -> OpenFile:
+    return OpenFile((folder or Path("/nonexistent")) / name)
+
+
+def _known(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def _same_group(group: Path | None, folders: Sequence[Path], root: Path) -> Path | None:
+    """The group in another hierarchy of version 1; None where this process is in another group
+    there.
+
+    What that used would be told beside the limit of this one.
+    """
+    if group is None or group in folders:
+        return group
+    below = group.relative_to(root).parts[1:]
+    return next((folder for folder in folders if folder.relative_to(root).parts[1:] == below), None)
+
+
+def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
+    """The control group with the lowest limit, the innermost of equals; else the innermost."""
+    limits = {folder: limit(folder) for folder in folders}
+    limited = {folder: value for folder, value in limits.items() if value is not None}
+    return min(limited, key=limited.__getitem__, default=next(iter(folders), None))
+
 
 # The busiest: a node may have hundreds, of which a sample has no room for all.
 MOST_DISKS, MOST_NETWORKS = 8, 4
 
 Figures = dict[str, float]
-
-
-class Single(Protocol):
-    """What reads the only resource of its kind."""
-
-    def read(self) -> ResourceReading:
-        """What can be read of it."""
 
 
 class NodeReader:
@@ -47,11 +149,12 @@ class NodeReader:
     ) -> None:
         """clock: seconds. The rest: where the node's files lie."""
         self._clock = clock
-        self._single: dict[str, Single] = {
-            CPU: CpuReader(procfs, sysfs),
-            MEMORY: MemoryReader(procfs),
-            PRESSURE: PressureReader(procfs),
-            CONTAINER: ContainerReader(cgroups, own_cgroup),
+        # how the only resource of each kind is read
+        self._single: dict[str, Callable[[], ResourceReading]] = {
+            CPU: CpuReader(procfs, sysfs).read,
+            MEMORY: MemoryReader(procfs).read,
+            PRESSURE: PressureReader(procfs).read,
+            CONTAINER: ContainerReader(cgroups, own_cgroup).read,
         }
         self._disks, self._networks = DiskReader(procfs, sysfs), NetworkReader(procfs, sysfs)
         self._before: Mapping[str, ResourceReading] = {}
@@ -62,16 +165,12 @@ class NodeReader:
         """The figures of every resource since the last call; the first call gives levels only."""
         now = self._clock()
         self.interval_s = 0.0 if self._read_at is None else max(0.0, now - self._read_at)
-        readings = {kind: reader.read() for kind, reader in self._single.items()}
+        readings = {kind: read() for kind, read in self._single.items()}
         for kind, named in ((DISK, self._disks.read()), (NETWORK, self._networks.read())):
             readings.update({f"{kind}:{name}": reading for name, reading in named.items()})
         resources = {name: self._figures(name, reading) for name, reading in readings.items()}
         self._before, self._read_at = readings, now
-        return {
-            name: resource_figures
-            for name, resource_figures in self._bounded(resources).items()
-            if resource_figures
-        }
+        return self._bounded(resources)
 
     def _figures(self, name: str, reading: ResourceReading) -> Figures:
         row = figures(self._before.get(name), reading, self.interval_s)
@@ -90,7 +189,7 @@ class NodeReader:
         return {
             name: resource_figures
             for name, resource_figures in resources.items()
-            if name in {*self._single, *disks, *networks}
+            if resource_figures and name in {*self._single, *disks, *networks}
         }
 
 

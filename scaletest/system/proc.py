@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,10 +28,16 @@ class Schedule(NamedTuple):
 
 
 class Status(NamedTuple):
-    """A thread's state letter, threads of its process, and its begin in seconds since boot."""
+    """A thread's state letter, its process's parent, its page faults that read from a disk, and its
+    begin in seconds since boot.
+
+    cpu_s: user and system time of its process, with children that were reaped.
+    """
 
     letter: str
-    threads: int
+    parent: int
+    major_faults: int
+    cpu_s: float
     began_s: float
 
 
@@ -43,13 +49,23 @@ class SystemCall(NamedTuple):
     stack: int
 
 
-def read(path: str, limit: int = 4096) -> bytes:
-    """The beginning of a file. Raises OSError."""
+def read(path: str | Path, limit: int = 4096, offset: int = 0) -> bytes:
+    """Some bytes of a file, its beginning unless an offset is given. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(handle, limit)
+        return os.pread(handle, limit, offset)
+    except OverflowError as error:  # an address in the upper half of the memory is nobody's
+        raise OSError(str(error)) from error
     finally:
         os.close(handle)
+
+
+def text_of(path: str | Path) -> str:
+    """What a short file holds; "" where it cannot be read."""
+    try:
+        return read(path).decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def read_all(path: str) -> str:
@@ -90,17 +106,6 @@ class OpenFile:
         return b"".join(parts).decode(errors="replace")
 
 
-def read_at(path: str, offset: int, size: int) -> bytes:
-    """Some bytes of a file. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.pread(handle, size, offset)
-    except OverflowError as error:  # an address in the upper half of the memory is nobody's
-        raise OSError(str(error)) from error
-    finally:
-        os.close(handle)
-
-
 def link(path: str) -> str:
     """Where a symbolic link points. Raises OSError."""
     return os.readlink(path)  # noqa: PTH115 - a path of /proc
@@ -120,40 +125,38 @@ def parse_schedule(data: bytes) -> Schedule | None:
     return Schedule(run / 1e9, wait / 1e9, slices)
 
 
+def children(pid: int, tid: int) -> list[int]:
+    """The processes that a thread started. Raises OSError."""
+    return parse_numbers(read(f"/proc/{pid}/task/{tid}/children", 65536))
+
+
+def entries(folder: Path) -> list[Path]:
+    """Paths of all that a folder holds; none where it cannot be listed."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
 def parse_status(data: bytes) -> Status | None:
-    """/proc/PID/task/TID/stat, in which the program's name may hold anything."""
+    """/proc/PID/stat or /proc/PID/task/TID/stat, in which the program's name may hold anything."""
     fields = data.rpartition(b")")[2].split()
     try:
-        return Status(fields[0].decode("ascii"), int(fields[17]), int(fields[19]) / TICKS_PER_S)
+        return Status(
+            fields[0].decode("ascii"),
+            parent=int(fields[1]),
+            major_faults=int(fields[9]),
+            cpu_s=sum(map(int, fields[11:15])) / TICKS_PER_S,
+            began_s=int(fields[19]) / TICKS_PER_S,
+        )
     except (IndexError, ValueError):
-        return None
-
-
-def parse_major_faults(data: bytes) -> int:
-    """/proc/PID/task/TID/stat: a thread's page faults that read from a disk; 0 if unreadable."""
-    fields = data.rpartition(b")")[2].split()
-    try:
-        return int(fields[9])
-    except (IndexError, ValueError):
-        return 0
-
-
-def parse_cpu_s(data: bytes) -> float | None:
-    """/proc/PID/stat: seconds of user and system time, with children that were reaped."""
-    fields = data.rpartition(b")")[2].split()
-    try:
-        if len(fields) > 14:
-            return sum(map(int, fields[11:15])) / TICKS_PER_S
-        return None
-    except ValueError:
         return None
 
 
 def parse_call(data: bytes) -> SystemCall | None:
     """/proc/PID/task/TID/syscall; None while the thread runs, or could run."""
-    fields = data.split()
     try:
-        values = [int(word, 0) for word in fields]
+        values = [int(word, 0) for word in data.split()]
     except ValueError:
         return None
     if len(values) < 3:
@@ -172,6 +175,13 @@ def parse_number(text: str) -> int | None:
     return _whole(fields[0]) if fields else None
 
 
+def parse_columns(columns: Iterable[str]) -> list[int]:
+    """Numbers, one a word; none where any word is something else."""
+    numbers = list(map(_whole, columns))
+    known = [number for number in numbers if number is not None]
+    return known if len(known) == len(numbers) else []
+
+
 def parse_table(text: str) -> dict[str, int]:
     """Lines of a name and a number, as in cpu.stat, /proc/meminfo and /proc/vmstat."""
     lines = (line.split(None, 2) for line in text.splitlines())
@@ -186,15 +196,12 @@ def _whole(word: str) -> int | None:
     return None
 
 
-def parse_limited(text: str) -> tuple[int, float] | None:
-    """(periods, seconds) in which a CPU limit held a control group back, of cpu.stat."""
+def parse_throttled_s(text: str) -> float | None:
+    """Seconds for which a CPU limit held a control group back, of cpu.stat of both versions."""
     rows = parse_table(text)
-    try:
-        if "throttled_usec" in rows:
-            return rows["nr_throttled"], rows["throttled_usec"] / 1e6
-        return rows["nr_throttled"], rows["throttled_time"] / 1e9
-    except KeyError:
-        return None
+    if "throttled_usec" in rows:
+        return rows["throttled_usec"] / 1e6
+    return rows["throttled_time"] / 1e9 if "throttled_time" in rows else None
 
 
 def mapped_file(maps: str, address: int) -> str:
@@ -204,12 +211,8 @@ def mapped_file(maps: str, address: int) -> str:
     for line in maps.splitlines():
         match = _MAPPING.match(line)
         if match and int(match[1], 16) <= address < int(match[2], 16):
-            shared = (
-                match[3].endswith("s")
-                and match[4].startswith("/")
-                and not match[4].startswith("/dev/zero")
-            )
-            return match[4].removesuffix(" (deleted)") if shared else ""
+            name = match[4] if match[3].endswith("s") and match[4].startswith("/") else ""
+            return "" if name.startswith("/dev/zero") else name.removesuffix(" (deleted)")
     return ""
 
 
@@ -235,11 +238,15 @@ def inode_of(fdinfo: str) -> int | None:
 
 
 class Connection(NamedTuple):
-    """A socket by its inode. peer: "" when it is not connected. own_port: that of its own end."""
+    """A socket by its inode. peer: "" when it is not connected. own_port: that of its own end.
+
+    listening: it waits for clients.
+    """
 
     inode: int
     peer: str
     own_port: int
+    listening: bool = False
 
 
 def parse_peers(table: str) -> Iterator[Connection]:
@@ -249,7 +256,8 @@ def parse_peers(table: str) -> Iterator[Connection]:
         if len(fields) < 10 or not fields[9].isdigit():
             continue
         try:
-            yield Connection(int(fields[9]), _peer(fields[2]), int(fields[1].partition(":")[2], 16))
+            own_port = int(fields[1].partition(":")[2], 16)
+            yield Connection(int(fields[9]), _peer(fields[2]), own_port, fields[3] == _LISTENING)
         except (ValueError, struct.error):
             continue
 
@@ -310,4 +318,5 @@ def selected(data: bytes) -> list[int]:
     return [number for number in range(len(data) * 8) if bits >> number & 1]
 
 
+_LISTENING = "0A"
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")

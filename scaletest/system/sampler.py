@@ -18,8 +18,8 @@ from resource import struct_rusage
 from scaletest.model.activity import Activity, State
 from scaletest.system import proc
 from scaletest.system.blocking import Blocking
+from scaletest.system.control_groups import Throttling
 from scaletest.system.devices.clients import Clients, present
-from scaletest.system.throttling import Throttling
 from scaletest.system.time_by_state import Balance, TimeByState
 from scaletest.system.tree import NOTHING_RAN, Tree
 
@@ -80,7 +80,7 @@ class RequestSampler:
         self.cpu_s = 0.0
         self.typical_s = INTERVAL_S
         self._has_typical = False
-        self._own = OwnSchedule()
+        self.own_schedule = OwnSchedule().read
         self.works = self.own_schedule() is not None
         if not self.works:
             self.tell("schedstat")
@@ -98,10 +98,6 @@ class RequestSampler:
         if is_short and not device and self.chance.random() >= self._sampled_part:
             return None
         return self.begin(device)
-
-    def own_schedule(self) -> proc.Schedule | None:
-        """CPU schedule of the thread that waits for programs; None where the kernel has none."""
-        return self._own.read()
 
     def interval_s(self) -> float:
         """Between two looks: a whole number of intervals makes up a request, where requests are
@@ -340,9 +336,8 @@ class ProgramWatch:
     def _close(self, usage: struct_rusage | None) -> Activity:
         if self._tree is not None and self._keeps_tree:
             self._tree.close()
-        elif (
-            self._tree is not None and self._clients is not None
-        ):  # its processes live on, and can be read at the end
+        elif self._tree is not None and self._clients is not None:
+            # its processes live on, and can be read at the end
             self._clients.look(self._tree.processes)
         self._count_own(self._looks_s)
         self._sampler.ended(time.monotonic() - self._started)
@@ -403,12 +398,11 @@ class OwnSchedule:
 def _activity(
     spent: TimeByState, total_s: float, usage: struct_rusage | None, throttled_s: float
 ) -> Activity:
-    seconds, waits = spent.seconds(total_s), spent.waits()
+    activity = Activity(spent.seconds(total_s), spent.waits(), throttled_s=throttled_s)
     if usage is None:
-        return Activity(seconds, waits, throttled_s=throttled_s)
-    return Activity(
-        seconds,
-        waits,
+        return activity
+    return replace(
+        activity,
         cpu_s=usage.ru_utime + usage.ru_stime,
         memory_bytes=usage.ru_maxrss * 1024,
         read_blocks=usage.ru_inblock,
@@ -416,5 +410,4 @@ def _activity(
         major_faults=usage.ru_majflt,
         switches=usage.ru_nvcsw,
         involuntary_switches=usage.ru_nivcsw,
-        throttled_s=throttled_s,
     )

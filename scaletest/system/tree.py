@@ -17,7 +17,6 @@ from scaletest.system.blocking import RUNNABLE, Blocking, Doing, ThreadLook
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each
 # takes two files.
 MOST_THREADS = 256
-_RANK = {state: rank for rank, state in enumerate(State)}
 _NEVER_RAN = proc.Schedule(0.0, 0.0, 0)
 # A thread that was put on a CPU no more often between two looks was blocked once or twice, and not
 # in many short waits.
@@ -125,7 +124,8 @@ class Tree:
         waiting = [self._root]
         while waiting:
             pid = waiting.pop()
-            if pid in visited or not self._may_visit(pid):
+            may_visit = pid in self._processes or self._threads < self._most_threads
+            if pid in visited or not may_visit:
                 continue
             visited.add(pid)
             try:
@@ -159,18 +159,14 @@ class Tree:
         last = proc.parse_schedule(line)
         if last is None:
             return NOTHING_RAN
-        if thread is None:
-            return ThreadShare(last.run_s, last.wait_s)
-        waited_s = last.wait_s - thread.schedule.wait_s - thread.counted_s
-        return ThreadShare(max(0.0, last.run_s - thread.schedule.run_s), max(0.0, waited_s))
+        before, counted_s = (thread.schedule, thread.counted_s) if thread else (_NEVER_RAN, 0.0)
+        waited_s = last.wait_s - before.wait_s - counted_s
+        return ThreadShare(max(0.0, last.run_s - before.run_s), max(0.0, waited_s))
 
     def close(self) -> None:
         """Close all files."""
         for pid in list(self._processes):
             self._forget(pid)
-
-    def _may_visit(self, pid: int) -> bool:
-        return pid in self._processes or self._threads < self._most_threads
 
     def _visit(self, pid: int, passed: float, shares: list[ThreadShare]) -> Iterator[int]:
         """Look at a process's threads; returns the ids of its children. Raises OSError."""
@@ -246,7 +242,7 @@ class Tree:
 
     def _children(self, pid: int, tid: int) -> list[int]:
         try:
-            return proc.parse_numbers(proc.read(f"/proc/{pid}/task/{tid}/children", 65536))
+            return proc.children(pid, tid)
         except OSError:
             # the thread is gone, or the kernel does not tell
             return []
@@ -259,13 +255,14 @@ class Tree:
                     threads[pid, tid] = thread.last.doing
         if not threads:
             return None
-        most_active = min(threads, key=lambda key: _order(threads[key]))
+        most_active = min(threads, key=lambda key: threads[key].rank)
         pid, tid = most_active
         short_waits = Doing(State.MEMORY) if self._processes[pid].threads[tid].is_faulting else None
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - self._processes[pid].began_s
         return TreeLook(
             threads[most_active],
             most_active,
-            self._age_s(pid),
+            max(0.0, age_s),
             shares,
             frozenset(threads),
             short_waits,
@@ -278,9 +275,6 @@ class Tree:
         status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
         return status.began_s if status else 0.0
 
-    def _age_s(self, pid: int) -> float:
-        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - self._processes[pid].began_s)
-
     def _drop(self, process: _Process, tid: int) -> None:
         thread = process.threads.pop(tid)
         os.close(thread.handle)
@@ -289,9 +283,8 @@ class Tree:
         self._threads -= 1
 
     def _forget(self, pid: int) -> None:
-        process = self._processes.pop(pid, None)
-        for tid in list(process.threads) if process else ():
-            assert process is not None
+        process = self._processes.pop(pid, _Process(0.0))
+        for tid in list(process.threads):
             self._drop(process, tid)
 
 
@@ -300,9 +293,10 @@ def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
     disk.
     """
     try:
-        faults = proc.parse_major_faults(proc.read(f"/proc/{pid}/task/{tid}/stat"))
+        status = proc.parse_status(proc.read(f"/proc/{pid}/task/{tid}/stat"))
     except OSError:
         return False
+    faults = status.major_faults if status else 0
     is_faulting = faults - thread.faults >= FAULTING_PART * (slices - thread.compared_slices)
     thread.faults, thread.compared_slices = faults, slices
     return is_faulting
@@ -315,7 +309,3 @@ def _thread_ids(pid: int) -> list[int]:
     # times as much
     is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
     return [pid] if is_alone else proc.numbers(folder)
-
-
-def _order(doing: Doing) -> tuple[int, bool]:
-    return (-1 if doing.state is None else _RANK[doing.state], not doing.object)

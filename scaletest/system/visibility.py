@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scaletest.model.visibility import Visibility
 from scaletest.system import proc
-from scaletest.system.control_groups import CGROUPS
+from scaletest.system.control_groups import CGROUPS, CPU, MEMORY, MOUNTS
 
 PATIENCE_S = 2.0
 LOOK_S = 0.005
@@ -42,9 +42,12 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
 @contextmanager
 def _sleeping() -> Iterator[int]:
     """A child that waits until it is not needed any more."""
-    nothing = subprocess.DEVNULL
-    command = ["/bin/sh", "-c", "read line"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing) as child:
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "read line"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as child:
         yield child.pid
 
 
@@ -54,27 +57,20 @@ def _of_child(pid: int) -> tuple[bool, bool, bool]:
     call = function = ""
     while not (call and function) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
-        status = proc.parse_status(_read(f"/proc/{pid}/stat"))
+        status = proc.parse_status(proc.text_of(f"/proc/{pid}/stat").encode())
         if status is None or status.letter != "S":
             continue
         call = _text(f"/proc/{pid}/syscall", "running")
         function = _text(f"/proc/{pid}/wchan", "0")
         if not (call or function):  # hidden: it sleeps, and will go on to do so
             break
-    schedule = proc.parse_schedule(_read(f"/proc/{pid}/schedstat"))
+    schedule = proc.parse_schedule(proc.text_of(f"/proc/{pid}/schedstat").encode())
     return bool(schedule and schedule.slices), bool(call), bool(function)
 
 
 def _text(path: str, nothing: str) -> str:
-    text = _read(path).decode(errors="replace").strip()
+    text = proc.text_of(path).strip()
     return "" if text == nothing else text
-
-
-def _read(path: str) -> bytes:
-    try:
-        return proc.read(path)
-    except OSError:
-        return b""
 
 
 def _is_readable(path: str) -> bool:
@@ -89,8 +85,7 @@ def _is_readable(path: str) -> bool:
 def _cgroup(root: Path) -> int:
     if (root / "cgroup.controllers").exists():
         return 2
-    controllers = ("cpu", "cpu,cpuacct", "cpuacct,cpu", "memory")
-    return int(any((root / name).is_dir() for name in controllers))
+    return int(any((root / name).is_dir() for name in (*MOUNTS[CPU], *MOUNTS[MEMORY])))
 
 
 def _drivers(devices: Path, drm: Path) -> dict[str, str]:

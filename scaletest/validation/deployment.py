@@ -1,28 +1,169 @@
-"""A Deployment as what is validated: checks before a run on Kubernetes, and its parts."""
+"""A Deployment as what is validated: checks before a run, its parts, and its pods as workers.
+
+Its number of replicas is always restored at the end.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from scaletest.broker import Client, connect
 from scaletest.broker.samples import SampleReader
-from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster import connection, rights
+from scaletest.cluster.capacity import headroom
 from scaletest.cluster.connection import Busy, Cluster
 from scaletest.cluster.deployment import Deployment
-from scaletest.cluster.headroom import headroom
-from scaletest.cluster.proxy import Direct, ServiceProxy
+from scaletest.cluster.service import Direct, ServiceProxy
 from scaletest.load import ClosedLoop
 from scaletest.model import Plan, Record, checks
 from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
 from scaletest.validation.interfaces import Backend, Load
-from scaletest.validation.kubernetes import PATIENCE_S, KubernetesBackend
+from scaletest.validation.local import REDIS_PATIENCE_S
+from scaletest.validation.options import DeploymentOptions
 from scaletest.validation.remote import RemoteLoad, RemoteSamples
 from scaletest.validation.runner import ValidationRunner
 from scaletest.validation.samples import ReadSamples
-from scaletest.validation.site import REDIS_PATIENCE_S
+
+logger = logging.getLogger("scaletest.validation")
+
+LOOK_S = 0.5
+PATIENCE_S = 60.0
+RELEASE_S = 30.0
+RESTORE_TRIES = 10
+
+
+class KubernetesBackend:
+    """Scales a Deployment for a run, and back at the end.
+
+    ready_s: how long pods may take to be ready. pause: ScaledObjects to pause during the run.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        *,
+        ready_s: float = 120.0,
+        pause: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._deployment = deployment
+        self._ready_s = ready_s
+        self._clock, self._sleep = clock, sleep
+        self._pause = pause
+        self._paused: list[str] = []
+        # Changes run one after the other: when a signal ends the wait for a change, that change
+        # still ends before it is undone. The thread starts here: a signal while it starts would
+        # leave a thread that the pool does not know.
+        self._hand = ThreadPoolExecutor(1, "scale")
+        self._before = self._hand.submit(deployment.replicas).result()
+        self._wanted: int | None = None
+        self._asked_at = self._looked_at = self._answered_at = clock()
+        self._ready = 0
+
+    def scale(self, workers: int) -> None:
+        """Request this many pods."""
+        for name in self._pause[len(self._paused) :]:
+            # noted first, so that it is undone even when no answer came
+            self._paused.append(name)
+            self._insist(lambda name=name: self._deployment.pause(name, True))  # type: ignore[misc]
+            self._wait_released(name)
+        self._wanted = workers
+        self._insist(lambda: self._deployment.scale(workers))
+        self._asked_at = self._answered_at = self._clock()
+        self._looked_at = self._asked_at - LOOK_S
+        self._ready = 0
+
+    def ready(self) -> int:
+        """Pods that are ready; 0 while there are more pods than requested.
+
+        Raises WaitTimeout with the reason.
+        """
+        now = self._clock()
+        if now - self._looked_at < LOOK_S:
+            return self._ready
+        self._looked_at = now
+        try:
+            pods = self._deployment.pods()
+        except Busy as error:
+            if now - self._answered_at > PATIENCE_S:
+                raise
+            logger.warning("%s; trying again", error)
+            return self._ready
+        self._answered_at = now
+        wanted = self._wanted or 0
+        ready = sum(pod.ready and not pod.going for pod in pods)
+        self._ready = ready if len(pods) <= wanted else 0
+        if self._ready >= wanted:
+            self._asked_at = now  # a pod that ends later has as much time to be replaced
+        elif now - self._asked_at > self._ready_s:
+            raise WaitTimeout(
+                f"{ready} of {wanted} pods of {self._deployment.name} are ready {self._ready_s:.0f}"
+                f" s after they were requested\n  {self._deployment.trouble()}",
+                hint="give a longer --ready-timeout, or a smaller --limit",
+            )
+        return self._ready
+
+    def close(self) -> None:
+        """Restore the number of pods, and let KEDA continue. Does nothing the second time."""
+        if self._wanted is None and not self._paused:
+            return
+        self._restore(lambda: self._deployment.scale(self._before), f"--replicas={self._before}")
+        self._wanted = None
+        while self._paused:
+            name = self._paused[-1]
+            self._restore(lambda: self._deployment.pause(name, False), f"ScaledObject {name}")  # noqa: B023
+            self._paused.pop()
+
+    def _wait_released(self, scaled_object: str) -> None:
+        """Wait until KEDA's HPA is gone, which would scale the pods too. Raises WaitTimeout."""
+        deadline = self._clock() + RELEASE_S
+        while True:
+            try:
+                if self._deployment.released(scaled_object):
+                    return
+            except Busy as error:
+                logger.warning("%s; trying again", error)
+            if self._clock() >= deadline:
+                raise WaitTimeout(
+                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is"
+                    " still there",
+                    hint=(
+                        "check that KEDA's operator runs: it removes the HPA while the ScaledObject"
+                        " is paused"
+                    ),
+                )
+            self._sleep(LOOK_S)
+
+    def _insist(self, act: Callable[[], None]) -> None:
+        """Make a change, with retries: an API server refuses for seconds while it restarts."""
+        for left in range(RESTORE_TRIES, -1, -1):
+            try:
+                self._hand.submit(act).result()
+                return
+            except Busy as error:
+                if not left:
+                    raise
+                logger.warning("%s; trying again", error)
+                self._sleep(1.0)
+
+    def _restore(self, act: Callable[[], None], setting: str) -> None:
+        try:
+            self._insist(act)
+        except ScaletestError as error:
+            logger.error(
+                "could not restore deployment %s: restore %s yourself (%s)",
+                self._deployment.name,
+                setting,
+                error,
+            )
+
 
 QUEUE_ANNOTATION = "scaletest/queue"
 CLIENT_PORT = "9996"
@@ -33,15 +174,14 @@ URLS = ("http://", "https://")
 class DeploymentTarget:
     """A Deployment that may be validated, and who loads its queue.
 
-    client: svc/NAME[:PORT] or a URL; "" submits from here to `redis_url`. ready_s: so long may the
-    pods of a step take to be ready. pause: ScaledObjects that are paused for the run.
+    redis_url: where requests are submitted from here. pause: ScaledObjects that are paused for the
+    run.
     """
 
     cluster: Cluster
     deployment: Deployment
-    client: str
+    options: DeploymentOptions
     redis_url: str
-    ready_s: float
     pause: tuple[str, ...]
     queue: str
     warnings: tuple[str, ...]
@@ -50,7 +190,7 @@ class DeploymentTarget:
     def patience_s(self) -> float:
         """When pods are not ready after so long, not even the backend knows why."""
 
-        return self.ready_s + 2 * PATIENCE_S
+        return self.options.ready_timeout + 2 * PATIENCE_S
 
     def set_up(
         self, plan: Plan, runner: ValidationRunner, stack: ExitStack
@@ -60,11 +200,13 @@ class DeploymentTarget:
         Taken down with the stack: first the load, then the pods.
         """
 
-        backend = KubernetesBackend(self.deployment, ready_s=self.ready_s, pause=self.pause)
+        backend = KubernetesBackend(
+            self.deployment, ready_s=self.options.ready_timeout, pause=self.pause
+        )
         stack.callback(backend.close)
-        if not self.client:
+        if not self.options.client:
             return backend, *self._own_load(plan, runner, stack)
-        load = _remote(self.cluster, self.client, runner.record)
+        load = _remote(self.cluster, self.options.client, runner.record)
         load.check_limit(plan.limit)
         stack.callback(load.close)
         if not load.wait_idle(1.0):
@@ -74,7 +216,7 @@ class DeploymentTarget:
                     "the client's requests did not end within 60 s",
                     hint="look whether there are workers",
                 )
-        return backend, load, RemoteSamples(_http(self.cluster, self.client)).read
+        return backend, load, RemoteSamples(_http(self.cluster, self.options.client)).read
 
     def _own_load(
         self, plan: Plan, runner: ValidationRunner, stack: ExitStack
@@ -94,33 +236,23 @@ class DeploymentTarget:
         return load, SampleReader(redis, self.queue).read
 
 
-def find_target(
-    name: str,
-    *,
-    namespace: str,
-    context: str,
-    client: str,
-    redis_url: str,
-    ready_s: float,
-    may_pause: bool,
-    limit: int,
-) -> DeploymentTarget:
+def find_target(options: DeploymentOptions, redis_url: str, limit: int) -> DeploymentTarget:
     """Check rights, autoscalers and room without changes. UsageError, Unreachable if not met."""
-
-    checks.seconds(ready_s, "ready timeout", maximum=86400.0, zero=False)
+    checks.seconds(options.ready_timeout, "ready timeout", maximum=86400.0, zero=False)
+    client, may_pause = options.client, options.pause_autoscalers
     if not client and not redis_url:
         raise UsageError(
             "nobody would load the queue",
             hint="give --client svc/NAME, or --redis-url URL to submit from here",
         )
-    cluster = connection.connect(namespace, context)
-    keda = discovery.KEDA in discovery.groups(cluster)
+    cluster = connection.connect(options.namespace, options.context)
+    keda = connection.KEDA in connection.groups(cluster)
     _check_rights(cluster, client, may_pause, keda)
-    deployment = Deployment(cluster, name, keda=keda)
+    deployment = Deployment(cluster, options.deployment, keda=keda)
     pause = _autoscalers(deployment, may_pause)
     queue = _queue(cluster, deployment, client)
     doubts = _room(cluster, deployment, limit)
-    return DeploymentTarget(cluster, deployment, client, redis_url, ready_s, pause, queue, doubts)
+    return DeploymentTarget(cluster, deployment, options, redis_url, pause, queue, doubts)
 
 
 def _check_rights(cluster: Cluster, client: str, may_pause: bool, keda: bool) -> None:

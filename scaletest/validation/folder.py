@@ -16,6 +16,7 @@ from typing import Any
 from scaletest.archive.environment import environment
 from scaletest.model import Measurement, NodeSample, Plan, Record, wire
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.runs.folder import (
     ENVIRONMENT,
     LOG,
@@ -60,9 +61,9 @@ class ValidationFolder:
         """Where local workers write."""
         return self.path / LOG
 
-    def begin(self, plan: Plan, command_line: Sequence[str]) -> None:
-        """Write plan and environment."""
-        self.files.begin(plan, environment(command_line, plan.device_glob))
+    def begin(self, plan: Plan, command_line: Sequence[str], labels: Labels = UNLABELLED) -> None:
+        """Write plan, environment and labels."""
+        self.files.begin(plan, environment(command_line, plan.device_glob), labels)
 
     def add(self, measurement: Measurement, records: Sequence[Record]) -> None:
         """Append a complete step and its records, and make sure they are on disk in this order."""

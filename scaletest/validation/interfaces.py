@@ -1,10 +1,13 @@
-"""Interfaces of workers, load and progress of a validation. Each has several implementations."""
+"""Interfaces of workers and load of a validation, each with several implementations.
+
+A background queue has its workers and its constant load too, until the run ends.
+"""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from scaletest.analysis.throughput import Throughput
+from scaletest.model import Background
 
 
 class Backend(Protocol):
@@ -33,32 +36,20 @@ class Load(Protocol):
         """Raise what ended the load, if anything did."""
 
 
-class SideLoad(Protocol):
-    """Load on another queue, with workers of its own."""
+class BackgroundLoad:
+    """Keeps `plan.parallel` requests in flight for `plan.workers` workers."""
+
+    def __init__(self, plan: Background, backend: Backend, load: Load) -> None:
+        self._plan = plan
+        self._backend = backend
+        self._load = load
+        self._backend.scale(plan.workers)
 
     def enter(self, step: int, repeat: int) -> None:
         """Begin a step: from now on requests belong to it."""
+        self._load.set_parallel(self._plan.parallel, step, repeat)
 
     def check(self) -> None:
-        """Raise what ended its load or its workers, if anything did."""
-
-
-class ValidationProgress(Protocol):
-    """Receives the progress of a run. Every call returns at once."""
-
-    def phase(self, workers: int, phase: str) -> None:
-        """Note that a step entered a phase: scaling, warming up, measuring or draining."""
-
-    def tick(
-        self,
-        workers: int,
-        elapsed_s: float,
-        longest_s: float,
-        completions: int,
-        failures: int,
-        rate: Throughput | None,
-    ) -> None:
-        """Note the state of a step. rate: throughput at its last evaluation, else None."""
-
-    def step(self, line: str) -> None:
-        """Note one line about a step that is done."""
+        """Raise what ended the load or the workers, if anything did."""
+        self._backend.ready()
+        self._load.check()

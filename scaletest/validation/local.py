@@ -1,4 +1,7 @@
-"""Workers as processes of this machine. They end with this process, even when it is killed."""
+"""Validations on this machine: a queue, workers and a load, set up and ended together.
+
+Workers are processes that end with this process, even when it is killed.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from scaletest.archive.private import open_private
+from scaletest.archive.environment import open_private
+from scaletest.broker import Client, EmbeddedServer, Queues, Redis, connect
+from scaletest.broker.connection import Retrying
+from scaletest.broker.samples import SampleReader
+from scaletest.load import ClosedLoop
+from scaletest.model import Background, Plan
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.system.guard import Guard
+from scaletest.system.children import Guard
+from scaletest.validation.options import ValidationPlace
+from scaletest.validation.runner import ValidationRunner
+from scaletest.validation.samples import ReadSamples
 
 GRACE_S = 5.0
 # longer than a worker's grace period and its workload's together
@@ -169,3 +181,88 @@ class LocalBackend:
             return cut(self._log.read_text(errors="replace").strip()[-400:]) or "its log is empty"
         except OSError:
             return "it has no log"
+
+
+# How long a run waits for a Redis that went away before it gives up.
+REDIS_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSite:
+    """A Redis, a log for workers, and the runner that takes the records. What must be taken down
+    again is on the stack.
+
+    check_devices: raises when the devices of the plan are not there any more.
+    """
+
+    place: ValidationPlace
+    url: str
+    redis: Redis
+    log: Path
+    runner: ValidationRunner
+    stack: ExitStack
+    check_devices: Callable[[], None]
+
+    @classmethod
+    def start(
+        cls,
+        place: ValidationPlace,
+        log: Path,
+        runner: ValidationRunner,
+        stack: ExitStack,
+        check_devices: Callable[[], None],
+    ) -> LocalSite:
+        """Reach the Redis of the place, or start one."""
+        url = place.redis_url or stack.enter_context(EmbeddedServer()).url
+        redis = connect(url)
+        stack.callback(redis.close)
+        return cls(place, url, redis, log, runner, stack, check_devices)
+
+    def samples(self, queue: str) -> ReadSamples | None:
+        """Reads what the queue's nodes do from now on."""
+        return None if self.place.no_causes else SampleReader(self.redis, queue).read
+
+    def set_up(
+        self, queue: str, background: Background, plan: Plan | None = None
+    ) -> tuple[LocalBackend, ClosedLoop]:
+        """Declare a queue of the run's own, and make its backend and its load; neither has begun
+        yet.
+
+        plan: says how its workers share devices; without it they count round.
+        """
+        queues = Queues(self.redis)
+        patient = Retrying("validate", patience_s=REDIS_PATIENCE_S)
+        client = self.stack.enter_context(Client(connect(self.url), patience_s=REDIS_PATIENCE_S))
+        queues.remove_abandoned()
+        queues.add(queue, note=f"validate {background.workload}", owner=client.name)
+        self.stack.callback(patient.run, lambda: queues.remove(queue))
+        options = WorkerOptions(
+            self.url,
+            queue,
+            background.command,
+            background.device_glob,
+            background.time_limit_s,
+            no_causes=self.place.no_causes,
+            device_metrics_url=self.place.device_metrics_url,
+        )
+        if plan:
+            shares = {workers: plan.share(workers) for workers in plan.steps}
+            options = replace(
+                options, preset=plan.preset, device_policy=plan.device_policy, shares=shares
+            )
+        backend = LocalBackend(
+            options,
+            self.log,
+            lambda: patient.run(lambda: queues.state(queue).workers),
+            self.check_devices if plan else lambda: None,
+        )
+        self.stack.callback(backend.close)
+        load = ClosedLoop(
+            client,
+            queue,
+            self.runner.record,
+            arguments=() if background.command else (repr(background.seconds),),
+            time_limit_s=background.time_limit_s,
+        )
+        self.stack.callback(load.close)
+        return backend, load

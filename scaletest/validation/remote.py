@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -30,7 +30,7 @@ class ClientHttp(Protocol):
 
     name: str
 
-    def get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
+    def get(self, path: str, **query: str) -> tuple[int, bytes, Mapping[str, str]]:
         """Status, body, headers with lower-case names. Raises Unreachable without an answer."""
 
 
@@ -133,7 +133,7 @@ class RemoteLoad:
                 hint="name the client's Service and port",
             ) from error
 
-    def _call(self, path: str, **query: str) -> tuple[bytes, dict[str, str]]:
+    def _call(self, path: str, **query: str) -> tuple[bytes, Mapping[str, str]]:
         """The answer, with retries: a proxy may be replaced, a pod may be restarted."""
         began = self._clock()
         while True:

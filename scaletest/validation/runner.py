@@ -1,13 +1,15 @@
-"""The run of a validation: scale, wait until ready, load, measure, drain and record each step;
-judge.
+"""The run of a validation: scale, wait until ready, load, measure, drain and record; judge.
 
-A mirrored run measures its steps up and down, and undecided steps again (`analysis.mirror`). The
+A mirrored run measures its steps up and down, and undecided steps again (`analysis.stopping`). The
 run is stored after every step and can be stopped at any point: completed measurements are kept, and
 the verdict says that the run was interrupted. A stored run continues where it ended.
+
+Counts of the current step are updated with every record, so that reading them is cheap.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import defaultdict
@@ -18,18 +20,47 @@ from itertools import count
 from scaletest.analysis.doubling import StepPart
 from scaletest.analysis.evaluation import Evaluation, evaluate, missing_samples
 from scaletest.analysis.growth import SEED
-from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair, way
 from scaletest.analysis.steps import Rows, Step, measured_step, summarise
-from scaletest.analysis.stopping import Stop, Stopping
+from scaletest.analysis.stopping import Stop, Stopping, Turn, first_pair, further_pair, way
+from scaletest.analysis.throughput import Throughput
 from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind, wire
 from scaletest.model.errors import WaitTimeout
-from scaletest.render.numbers import plural
+from scaletest.render.numbers import percent, plural, significant
 from scaletest.runs.folder import RESULT
-from scaletest.system.waiting import Wake
+from scaletest.runs.progress import Progress
+from scaletest.system.children import Wake
 from scaletest.validation.folder import StoredValidation, ValidationFolder
-from scaletest.validation.interfaces import Backend, Load, SideLoad, ValidationProgress
+from scaletest.validation.interfaces import Backend, BackgroundLoad, Load
 from scaletest.validation.samples import Collector, ReadSamples, SampleStore
-from scaletest.validation.tally import StepTally
+
+
+class StepTally:
+    """Counts and completions of one step. The load's thread calls `add`, the runner's the rest."""
+
+    def __init__(self) -> None:
+        self.completions = 0
+        self.failures = 0
+        self._began_s = math.inf
+        self._ends: dict[str, list[float]] = defaultdict(list)
+
+    def add(self, record: Record) -> None:
+        """Count a finished request."""
+        reply = record.reply
+        if reply.started_s:
+            self._began_s = min(self._began_s, reply.started_s - reply.wait_s)
+        if record.ok:
+            self._ends[reply.worker].append(reply.ended_s)
+            self.completions += 1
+        else:
+            self.failures += 1
+
+    def course(self) -> tuple[dict[str, list[float]], float]:
+        """Sorted times of each worker's completions, and when the first request was submitted.
+
+        Both are on Redis' clock.
+        """
+        return {worker: sorted(times) for worker, times in list(self._ends.items())}, self._began_s
+
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
@@ -67,7 +98,7 @@ class ValidationRunner:
         self,
         plan: Plan,
         folder: ValidationFolder,
-        progress: ValidationProgress,
+        progress: Progress,
         clock: Callable[[], float] = time.monotonic,
         stored: StoredValidation | None = None,
         ready_s: float = READY_TIMEOUT_S,
@@ -80,22 +111,21 @@ class ValidationRunner:
         self._progress = progress
         self._clock = clock
         self._began = clock()
-        self._spent_s = float(stored.result.get("elapsed_s", 0.0)) if stored else 0.0
-        self._measurements: list[Measurement] = list(stored.measurements) if stored else []
-        self._records: dict[tuple[int, int], list[Record]] = defaultdict(
-            list, stored.records if stored else {}
-        )
-        self._background: list[Record] = list(stored.background) if stored else []
+        earlier = stored or StoredValidation(plan, {}, [], {}, [], {})
+        self._spent_s = float(earlier.result.get("elapsed_s", 0.0))
+        self._measurements = list(earlier.measurements)
+        self._records = defaultdict(list, earlier.records)
+        self._background = list(earlier.background)
         self._saved = len(self._background)
-        self._samples = SampleStore(folder, stored.samples if stored else ())
+        self._samples = SampleStore(folder, earlier.samples)
         self._collector = Collector(_no_samples, self._samples.add)
         self._tally = StepTally()
         self._wake = wake or Wake()
         self._stopped_by = ""
-        self._others: Sequence[SideLoad] = ()
+        self._others: Sequence[BackgroundLoad] = ()
         self._look: Callable[[], Sequence[str]] | None = look
-        self._noticed = wire.texts(stored.result.get("noticed")) if stored else []
-        self._noticed += missing_samples(stored.damaged) if stored else []
+        self._noticed = wire.texts(earlier.result.get("noticed"))
+        self._noticed += missing_samples(earlier.damaged)
 
     def record(self, record: Record) -> None:
         """Add a finished request; may be called from any thread."""
@@ -117,7 +147,7 @@ class ValidationRunner:
         self,
         backend: Backend,
         load: Load,
-        others: Sequence[SideLoad] = (),
+        others: Sequence[BackgroundLoad] = (),
         samples: ReadSamples | None = None,
     ) -> Evaluation:
         """Measure all steps that are not measured yet; the result.
@@ -191,7 +221,7 @@ class ValidationRunner:
         workers, repeat = turn.key
         self._records[workers, repeat] = []
         self._tally = StepTally()
-        self._progress.phase(workers, "scaling")
+        self._progress.phase(f"{plural(workers, 'worker')}: scaling")
         began = self._clock()
         stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
         try:
@@ -206,7 +236,7 @@ class ValidationRunner:
                 began = self._clock()
                 stop, warm_at_s = self._measure(turn, backend, load)
                 measured_s = self._clock() - began
-            self._progress.phase(workers, "draining")
+            self._progress.note(f"{plural(workers, 'worker')}: draining")
             load.set_parallel(0)
             self._drain(load)
         finally:
@@ -218,8 +248,7 @@ class ValidationRunner:
         """Show the warnings about the machine, once, before the first load."""
         look, self._look = self._look, None
         lines = look() if look else ()
-        for line in lines:
-            self._progress.step(f"warning: {line}")
+        self._progress.warn(lines)
         self._noticed += [line for line in lines if line not in self._noticed]
 
     def _keep(self, measurement: Measurement) -> None:
@@ -255,7 +284,7 @@ class ValidationRunner:
         Returns why it ended, and when the warm-up ended where the rule found that.
         """
         plan, workers = self._plan, turn.workers
-        self._progress.phase(workers, "measuring")
+        self._progress.phase(f"{plural(workers, 'worker')}: measuring")
         rule = Stopping(
             plan, workers, self._base(turn), workers == plan.steps[-1], self._length_s(turn)
         )
@@ -272,9 +301,7 @@ class ValidationRunner:
             ):
                 return Stop.FAILURES, None
             stop = rule.look(tally.completions, elapsed, tally.course)
-            self._progress.tick(
-                workers, elapsed, rule.longest_s, tally.completions, tally.failures, rule.rate
-            )
+            self._progress.note(progress_line(workers, tally, elapsed, rule.longest_s, rule.rate))
             if stop:
                 return stop, rule.warm_at_s
         return Stop.ENDED, None
@@ -325,6 +352,21 @@ class ValidationRunner:
         patience_s = max(30.0, 2.0 * limit_s)
         if not load.wait_idle(patience_s):
             self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
+
+
+def progress_line(
+    workers: int,
+    tally: StepTally,
+    elapsed_s: float,
+    longest_s: float,
+    rate: Throughput | None,
+) -> str:
+    """The state of a step. rate: throughput at its last evaluation, if there is one."""
+    seen = f", {significant(rate.per_s, 4)}/s ± {percent(rate.relative)}" if rate else ""
+    failed = f", {tally.failures} failed" if tally.failures else ""
+    time_used = f"{elapsed_s:.0f} s of {longest_s:.0f} s at most"
+    done = f"{tally.completions} done{seen}{failed}"
+    return f"{plural(workers, 'worker')}: measuring, {done}, {time_used}"
 
 
 def _no_samples() -> Sequence[NodeSample]:

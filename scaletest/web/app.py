@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
-from scaletest.http.hosts import checked_hosts
+from scaletest.http.server import checked_hosts
 from scaletest.load import Steering
 from scaletest.model.errors import InvalidValue
 from scaletest.web import api, legacy_api, numbers, page, security

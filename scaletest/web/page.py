@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,15 +11,16 @@ from flask import Response, current_app, g, make_response, render_template
 from markupsafe import Markup
 
 from scaletest import __version__
-from scaletest.load.series import SeriesPoint
-from scaletest.load.snapshot import LoadSnapshot
-from scaletest.load.tally import PlaceCount
-from scaletest.web import numbers, svg
+from scaletest.load.bounded_counts import PlaceCount, SeriesPoint
+from scaletest.load.statistics import LoadSnapshot
+from scaletest.render.svg import Axis, Chart, ceiling, nice
+from scaletest.web import numbers
 from scaletest.web.legacy_api import READ, counts, steering
 from scaletest.web.text import device_name
 
 UPLOT = Path(__file__).parent / "static" / "vendor" / "uPlot.iife.min.js"
 MOST_ROWS = 50
+WIDTH, HEIGHT = 640.0, 200.0
 TIMES = {
     "wait": ("Wait in the queue", "From enqueue to start, by the clock of Redis."),
     "run": ("Run", "Around the workload, in the worker."),
@@ -38,6 +40,14 @@ class PlaceTotals(NamedTuple):
     failed: int
     run_mean_s: float | None
     run_high_s: float | None
+
+
+class PlotLine(NamedTuple):
+    """One line of a chart; `style` is a class of the style sheet."""
+
+    name: str
+    style: str
+    figures: Sequence[float | None]
 
 
 class PageChart(NamedTuple):
@@ -106,42 +116,94 @@ def figures(snapshot: LoadSnapshot) -> list[PageChart]:
 
 def _rate(points: Sequence[SeriesPoint], xs: list[float], span: str) -> PageChart:
     lines = [
-        svg.PlotLine("succeeded", "c1", [point.rate_per_s for point in points]),
-        svg.PlotLine("failed", "bad", [point.failed / point.span_s for point in points]),
+        PlotLine("succeeded", "c1", [point.rate_per_s for point in points]),
+        PlotLine("failed", "bad", [point.failed / point.span_s for point in points]),
     ]
-    band = [[point.rate_low for point in points], [point.rate_high for point in points]]
-    title = "Requests per second"
+    band = [(at, point.rate_low, point.rate_high) for at, point in zip(xs, points, strict=True)]
     caption = f"{span} The band reaches from the lowest to the highest second of a point."
-    drawing = svg.chart(f"{title} over time", xs, lines, numbers.rate, band)
-    return PageChart("rate", title, caption, _legend(lines), drawing)
+    return _figure("rate", "Requests per second", caption, lines, numbers.rate, xs, band)
 
 
 def _in_flight(points: Sequence[SeriesPoint], xs: list[float]) -> PageChart:
-    lines = [svg.PlotLine("highest", "c2", [point.in_flight_high for point in points])]
-    title = "Requests in flight"
-    drawing = svg.chart(f"{title} over time", xs, lines, numbers.rate)
-    return PageChart("in_flight", title, "Submitted and not answered yet.", _legend(lines), drawing)
+    lines = [PlotLine("highest", "c2", [point.in_flight_high for point in points])]
+    caption = "Submitted and not answered yet."
+    return _figure("in_flight", "Requests in flight", caption, lines, numbers.rate, xs)
 
 
 def _times(name: str, points: Sequence[SeriesPoint], xs: list[float]) -> PageChart:
     spreads = [getattr(point, name) for point in points]
     lines = [
-        svg.PlotLine("median", "c1", [spread.p50_s for spread in spreads]),
-        svg.PlotLine("95th percentile", "c2", [spread.p95_s for spread in spreads]),
-        svg.PlotLine("longest", "c3", [spread.high_s for spread in spreads]),
+        PlotLine("median", "c1", [spread.p50_s for spread in spreads]),
+        PlotLine("95th percentile", "c2", [spread.p95_s for spread in spreads]),
+        PlotLine("longest", "c3", [spread.high_s for spread in spreads]),
     ]
-    title, caption = TIMES[name]
-    return PageChart(
-        name,
-        title,
+    return _figure(name, *TIMES[name], lines, numbers.seconds, xs)
+
+
+def _figure(
+    key: str,
+    title: str,
+    caption: str,
+    lines: Sequence[PlotLine],
+    show: Callable[[float], str],
+    xs: Sequence[float],
+    band: Sequence[tuple[float, float, float]] = (),
+) -> PageChart:
+    """Lines over elapsed seconds `xs`, drawn for browsers without script and builds without uPlot.
+    Colours and fonts come from the style sheet, because the page's policy forbids inline styles.
+    """
+    high = ceiling(_highest(lines, band) or 1.0, 5)
+    first = xs[0] if xs else 0.0
+    last = max(xs[-1], first + 1) if xs else 1.0
+    times = [first + (last - first) * part / 4 for part in range(5)]
+    marks = nice(0.0, high, 5)
+    chart = Chart(
+        f"chart-{key}",
+        f"{title} over time",
         caption,
-        _legend(lines),
-        svg.chart(f"{title} over time", xs, lines, numbers.seconds),
+        Axis("", first, last, marks=times, names=[elapsed(at - first) for at in times]),
+        Axis("", 0.0, high, marks=marks, names=[show(mark) for mark in marks]),
+        WIDTH,
+        HEIGHT,
     )
+    if band:
+        chart.band(band, "band")
+    for line in lines:
+        _draw(chart, line, xs)
+    legend = tuple((line.name, line.style) for line in lines)
+    return PageChart(key, title, caption, legend, chart.svg())
 
 
-def _legend(lines: Sequence[svg.PlotLine]) -> tuple[tuple[str, str], ...]:
-    return tuple((line.name, line.style) for line in lines)
+def _highest(lines: Sequence[PlotLine], band: Sequence[tuple[float, float, float]]) -> float:
+    """The highest number that is drawn; 0 where none is known."""
+    known = [above for _, _, above in band]
+    for line in lines:
+        known += filter(None, line.figures)
+    return max(known, default=0.0)
+
+
+def _draw(chart: Chart, line: PlotLine, xs: Sequence[float]) -> None:
+    """A line that breaks where a figure is unknown; a dot where it has a single point."""
+    known = list(map(_drawn, line.figures))
+    chart.line(list(zip(xs, known, strict=True)), f"line {line.style}")
+    around = [math.nan, *known, math.nan]
+    for number, at in enumerate(xs):
+        is_alone = math.isnan(around[number]) and math.isnan(around[number + 2])
+        if is_alone and not math.isnan(known[number]):
+            chart.dot(at, known[number], f"dot {line.style}", radius=2.0)
+
+
+def _drawn(figure: float | None) -> float:
+    """The figure as charts take it: unknown ones are no number."""
+    return math.nan if figure is None else figure
+
+
+def elapsed(duration_s: float) -> str:
+    """Time since the first point, short."""
+    whole = round(duration_s)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // 3600}:{whole % 3600 // 60:02} h"
 
 
 def _rows(snapshot: LoadSnapshot, name: Callable[[PlaceCount], str]) -> list[PlaceTotals]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from scaletest.load.durations import DurationSummary
-from scaletest.load.snapshot import LoadSnapshot
+from scaletest.load.bounded_counts import DurationSummary
+from scaletest.load.statistics import LoadSnapshot
 from scaletest.model.checks import cut
 
 BAR = 60

@@ -174,7 +174,7 @@ def test_the_page_works_without_javascript(site: Site, browse: Open) -> None:
     browser.get(site.url)
     assert whole(tile(browser, "Succeeded")) > 0
     drawings = browser.find_elements(
-        By.CSS_SELECTOR, "figure svg.plot polyline, figure svg.plot circle"
+        By.CSS_SELECTOR, "figure svg.chart path.line, figure svg.chart circle"
     )
     assert len(drawings) > 6
     browser.find_element(By.CSS_SELECTOR, "[data-step='+1']").click()
@@ -204,7 +204,7 @@ def test_charts_are_drawn_by_uplot_where_it_was_built_in_and_by_the_server_elsew
         missing("uPlot (npm, then: python3 hatch_build.py)")
     browser.get(site.url)
     eventually(lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure .uplot canvas")) == 6)
-    assert browser.find_elements(By.CSS_SELECTOR, "figure svg.plot") == []
+    assert browser.find_elements(By.CSS_SELECTOR, "figure svg.chart") == []
     check_quiet(browser, site)
 
 

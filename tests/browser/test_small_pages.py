@@ -32,7 +32,7 @@ def test_the_page_of_rules_is_as_wide_as_the_screen(
     browse: Callable[..., Browser], tmp_path: Path
 ) -> None:
     page = tmp_path / "rules.html"
-    line = ["simulate", "--duration", "300", "--rule", "demand", "--html", str(page)]
+    line = ["simulate", "--duration", "300", "--rule", "demand", "-o", str(page)]
     assert CliRunner().invoke(command, line, standalone_mode=False).exception is None
     browser = browse(390)
     browser.get(page.as_uri())

@@ -43,7 +43,7 @@ def runner(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
 def run_json(lifecycle: Run, *arguments: str, code: int = 0) -> dict[str, Any]:
     """`run` with its result. What it prints and what it leaves fits the schemas."""
     done = lifecycle(
-        "run", "--output-dir", "out", "--output", "json", "-g", "0", *arguments, code=code
+        "run", "--output-dir", "out", "--format", "json", "-g", "0", *arguments, code=code
     )
     folder = Path(lifecycle.environment["KUBECONFIG"]).parent / "out"  # type: ignore[attr-defined]
     assert fits(folder) == set(FILES)

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from scaletest.benchmarks import manifests
 from scaletest.cluster.connection import connect
-from scaletest.cluster.documents import PODS, Documents
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.log_framing import frame
+from scaletest.cluster.objects import PODS, Documents
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.operator.handlers import run
 
 

@@ -259,9 +259,9 @@ def test_helm_lint_finds_nothing_in_the_chart(helm: str, example: Path | None) -
 @pytest.mark.parametrize(
     ("limit", "grace", "expected", "option"),
     [
-        ("0", None, 60, "--grace=50"),
-        ("300", None, 320, "--grace=310"),
-        ("300", "30", 30, "--grace=20"),
+        ("0", None, 60, "--grace=50s"),
+        ("300", None, 320, "--grace=310s"),
+        ("300", "30", 30, "--grace=20s"),
     ],
 )
 def test_the_grace_period_follows_from_the_time_limit(
@@ -280,7 +280,7 @@ def test_the_chart_takes_the_values_that_autoscale_recommend_prints(
     helm: str, tmp_path: Path
 ) -> None:
     recommendation = subprocess.run(
-        ["scaletest", "autoscale", "recommend", "-o", "json", "--duration", "600"],
+        ["scaletest", "autoscale", "recommend", "--format", "json", "--duration", "10m"],
         capture_output=True,
         text=True,
         check=False,

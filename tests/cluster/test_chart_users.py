@@ -41,7 +41,7 @@ def test_a_release_works_with_its_own_users(urls: dict[str, str], redis: redis_p
         program("exporter", "--listen", "127.0.0.1:0", "--redis-url", urls["exporter"])
     )
     try:
-        probe = ["queue", "show", "sleep", "-o", "json", "--redis-url", urls["worker"]]
+        probe = ["queue", "show", "sleep", "--format", "json", "--redis-url", urls["worker"]]
         eventually(
             lambda: "worker_names" in (text := call(*probe).stdout) and '"workers": 1' in text
         )

@@ -115,7 +115,7 @@ def test_a_validation_pauses_keda_and_resumes_it(
             "--run-dir",
             str(tmp_path / "run"),
         ]
-        line += ["--redis-url", release.redis_url("client"), "-o", "json"]
+        line += ["--redis-url", release.redis_url("client"), "--format", "json"]
         options: dict[str, Any] = {"env": {**os.environ, "KUBECONFIG": str(config)}, "text": True}
         # when it may not pause, expect an error that names the way
         refused = subprocess.run(line, capture_output=True, check=False, **options)

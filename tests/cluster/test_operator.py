@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from hack.kubernetes import CommandFailed, ControlPlane
-from scaletest.kinds.crd import definitions
+from scaletest.kinds.document_schemas import definitions
 from tests.cluster.charts import ROOT
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
@@ -340,8 +340,9 @@ def test_the_command_line_has_the_operator_measure_a_sweep(
     compared = scaletest(
         "bench", "compare", str(tmp_path / "base"), str(tmp_path / "candidate"), "-o", "json"
     )
-    (row,) = json.loads(compared.stdout)["rows"]
-    assert (row["headline"], row["change"], compared.returncode) == (
+    (candidate,) = json.loads(compared.stdout)["candidates"]
+    row = next(row for row in candidate["measures"] if row["measure"] == "bandwidth")
+    assert (row["measure"], row["change"], compared.returncode) == (
         "bandwidth",
         "equivalent",
         0,

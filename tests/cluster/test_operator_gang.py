@@ -17,7 +17,7 @@ import yaml
 from hack.kubernetes import ControlPlane, NotBuilt, tool
 from scaletest.benchmarks import gang_scheduling, manifests
 from scaletest.kinds import benchmark
-from scaletest.kinds.crd import definitions
+from scaletest.kinds.document_schemas import definitions
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing

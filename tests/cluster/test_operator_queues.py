@@ -16,7 +16,7 @@ import yaml
 from hack.kubernetes import ControlPlane, NotBuilt
 from hack.kubernetes.controllers import JobSets, Kueue
 from scaletest.benchmarks import manifests
-from scaletest.kinds.crd import definitions
+from scaletest.kinds.document_schemas import definitions
 from scaletest.operator.benchmark_reconciler import WAITING
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.cluster.test_operator import ACCOUNT, Operator

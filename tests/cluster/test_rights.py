@@ -148,7 +148,7 @@ def test_the_roles_are_those_of_the_docs(plane: ControlPlane, release: tuple[str
 
 def test_check_finds_every_right(release: tuple[str, Path]) -> None:
     name, config = release
-    done = scaletest(config, "cluster", "check", "-n", name, "-o", "json")
+    done = scaletest(config, "cluster", "check", "-n", name, "--format", "json")
     assert done.returncode == 0, done.stderr
     check = json.loads(done.stdout)
     lacking = [row["right"] for row in check["rights"] if not row["allowed"]]
@@ -244,7 +244,7 @@ def test_without_a_verb_in_the_whole_cluster_devices_are_unknown(
 @needs_own
 def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> None:
     name, config = release
-    done = scaletest(config, "cluster", "devices", "-n", name, "-o", "json")
+    done = scaletest(config, "cluster", "devices", "-n", name, "--format", "json")
     assert done.returncode == 0, done.stderr
     devices = json.loads(done.stdout)
     assert [(row["node"], row["resource"], row["allocatable"]) for row in devices["nodes"]] == [

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane
+from scaletest.cli.output import Output
 from scaletest.cluster.connection import Busy, Cluster, Refused, connect
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.jobs import AgentJob
+from scaletest.cluster.objects import Documents
 from scaletest.cluster.service import AutoscalerHold, Service
-from scaletest.cluster.tuning import Tuning
-from scaletest.cluster.tuning_backup import BackupAnnotation
+from scaletest.cluster.tuning import BackupAnnotation, Tuning
 from scaletest.model.errors import UsageError, WaitTimeout
 from tests.conftest import call, eventually, program
 from tests.integration.services import running
@@ -153,7 +154,7 @@ def test_a_deployment_is_restored_although_the_api_server_is_busy(
     tuning = Tuning(cluster, deployment, sleep=pauses.append)
     tuning.apply({"cpu": "100m"})
     pauses.clear()
-    change, left = BackupAnnotation._patch, [2]
+    change, left = Documents.patch, [2]
 
     def busy(*arguments: Any) -> None:
         left[0] -= 1
@@ -161,7 +162,7 @@ def test_a_deployment_is_restored_although_the_api_server_is_busy(
             raise Busy("cannot change deployment model: 503 busy")
         change(*arguments)
 
-    monkeypatch.setattr(BackupAnnotation, "_patch", busy)
+    monkeypatch.setattr(Documents, "patch", busy)
     assert (
         tuning.put_back() == ["deployment model has its original settings again"]
         and len(pauses) == 2
@@ -293,7 +294,7 @@ def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_restores_everything(
         cluster.namespace,
         "--tune",
         "cpu=4000,4001",
-        "-o",
+        "--format",
         "json",
     )
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
@@ -405,7 +406,7 @@ def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
         "-n",
         cluster.namespace,
     )
-    done = call(*line, "-o", "json", env=dict(os.environ))
+    done = call(*line, "--format", "json", env=dict(os.environ))
     assert done.returncode == 0, done.stderr
     size = json.loads(done.stdout)
     assert size["demand"]["cpu"] == 0.5 and size["demand"]["memory_gib"] == 0.25
@@ -422,14 +423,15 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
     tmp_path: Path,
 ) -> None:
     # given an autoscaler, and pods that are not real: a service on loopback answers in their place
-    from scaletest.cli import saturate_http, saturate_run, saturate_tune
+    from scaletest.cli import saturate_run
     from scaletest.cli.options import filled
     from scaletest.cli.saturate import command
-    from scaletest.cli.saturate_options import SaturateOptions
+    from scaletest.saturation import target, tuning
+    from scaletest.saturation.options import PlanOptions, SaturationOptions
 
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
+    model = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
     about = {"name": "model", "namespace": cluster.namespace}
-    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
+    spec = {"scaleTargetRef": model, "minReplicas": 1, "maxReplicas": 9}
     plane.apply(
         [
             {
@@ -472,32 +474,33 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
         "3",
         "--warm",
         "0",
-        "-o",
+        "--format",
         "json",
     ]
-    options = filled(SaturateOptions, command.make_context("saturate", arguments).params)
-    plan = saturate_run.plan_of(options)
+    parameters = command.make_context("saturate", arguments).params
+    options = filled(SaturationOptions, parameters)
+    plan = target.plan_of(options, filled(PlanOptions, parameters))
     before, states = state(), list[Any]()
     # half a second a request: the tester is not late before a quarter
     with running("--slots", "2", "--seconds", "0.5") as url:
 
-        def observed_target(options: SaturateOptions, plan: Any) -> Any:
+        def observed_target(options: SaturationOptions, plan: Any) -> Any:
             states.append(state())
             if broken and len(states) > 1:
                 raise broken
-            http_call = saturate_http.call(options.http, plan, url)
-            return saturate_http.over_http(options, plan, http_call)
+            http_call = target.call(options.http, plan, url)
+            return target.over_http(options, plan, http_call)
 
-        monkeypatch.setattr(saturate_tune, "target", observed_target)
+        monkeypatch.setattr(tuning, "find_target", observed_target)
         for broken in (None, OSError("disk full"), SystemExit(130)):
             states.clear()
             if broken is None:
-                code = saturate_tune.tune(plan, options)
+                code = saturate_run.run_tuning(plan, options, Output(Path("-"), "json"))
                 rows = json.loads(capsys.readouterr().out)["settings"]
                 assert code == 0 and [setting["trouble"] for setting in rows] == ["", ""]
             else:
                 with pytest.raises(type(broken)):
-                    saturate_tune.tune(plan, options)
+                    saturate_run.run_tuning(plan, options, Output(Path("-"), "json"))
             # then each setting had its replicas, which the autoscaler let it have, and all is as it
             # was
             assert [(counts[0], *counts[2:]) for counts in states] == [(1, 1, 1), (3, 3, 3)]

@@ -107,7 +107,7 @@ def test_a_validation_passes_with_the_rights_of_the_chart_and_restores_the_repli
         str(most),
         "--scale",
         "1.9",
-        "-o",
+        "--format",
         "json",
     ]
     process = validate(tmp_path, config, released, *options, "--progress", "plain")

@@ -43,7 +43,7 @@ def test_workers_share_a_gpu(tmp_path: Path) -> None:
         "--precision",
         "0.05",
     )
-    done = call(*line, "--run-dir", str(tmp_path / "run"), "-o", "json", "--", *workload)
+    done = call(*line, "--run-dir", str(tmp_path / "run"), "--format", "json", "--", *workload)
     result = checked(json.loads(done.stdout))
     assert result["sharing"]["best"] in (1, 2, 4, 8)
     assert all(step["work"]["samples"]["per_s"] > 0 for step in result["steps"])

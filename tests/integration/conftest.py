@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scaletest.system.waiting import Wake
+from scaletest.system.children import Wake
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from scaletest.model import Activity, Outcome, State
+from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
-from scaletest.system.waiting import Wake
 from workers.workloads.base import Result
-from workers.workloads.program import Program, ProgramOptions
+from workers.workloads.command import Program, ProgramOptions
 
 # What is waited for lasts so long: on a busy machine a program needs a second to begin, and a look
 # comes late.

@@ -15,7 +15,7 @@ import pytest
 import rq
 
 from scaletest.broker import Client, Queues, connect, keys
-from scaletest.broker.reaper import MOST_PIECES, PIECE, Watcher
+from scaletest.broker.heartbeat import MOST_PIECES, PIECE, Watcher
 from scaletest.model import Request
 from tests.conftest import eventually, program
 

@@ -103,7 +103,7 @@ def test_activities_are_not_recorded_with_no_causes(tmp_path: Path) -> None:
         "duration=1",
         "--run-dir",
         str(tmp_path / "run"),
-        "-o",
+        "--format",
         "json",
     )
     done = call(*line, "--no-causes")
@@ -466,7 +466,7 @@ spec:
     process.kill()
     process.wait()
     done = records.read_text().splitlines()[:1]
-    resumed = call("bench", "run", "--resume", str(run), "-o", "json")
+    resumed = call("bench", "run", "--resume", str(run), "--format", "json")
     assert resumed.returncode == 0, resumed.stderr
     data = json.loads(resumed.stdout)
     assert [row["succeeded"] for row in data["permutations"]] == [2, 2]
@@ -499,13 +499,21 @@ def test_a_benchmark_is_a_request_to_a_worker(
         "--redis-url",
         url,
     ]
-    done = call(*line, "-o", "json", "--run-dir", str(tmp_path / "run"))
+    done = call(*line, "--format", "json", "--run-dir", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     status = json.loads(done.stdout)["benchmarks"][0]["status"]
     assert status["headlines"]["bandwidth"] > 0 and status["network"]["mtu"] == 9000
     assert status["environment"]["worker"] and status["result"]["mss"] == 8948
     failed = call(
-        *line, "--set", "ipFamily=IPv6", "--set", "duration=1", "--set", "tool=iperf", "-o", "json"
+        *line,
+        "--set",
+        "ipFamily=IPv6",
+        "--set",
+        "duration=1",
+        "--set",
+        "tool=iperf",
+        "--format",
+        "json",
     )
     if shutil.which("iperf") is None:
         assert failed.returncode == 4
@@ -531,7 +539,7 @@ def test_a_worker_refuses_a_command_unless_it_was_told_to_take_it(
     isolated: None, url: str, queues: Any, start: Callable[..., Any], tmp_path: Path
 ) -> None:
     ran = tmp_path / "ran"
-    line = ["bench", "run", "Validation", "--queue", "q", "--redis-url", url, "-o", "json"]
+    line = ["bench", "run", "Validation", "--queue", "q", "--redis-url", url, "--format", "json"]
     for name, value in (
         ("limit", 1),
         ("stepTime", 1),
@@ -558,8 +566,8 @@ def test_a_worker_refuses_a_command_unless_it_was_told_to_take_it(
 def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
     need("iperf3")
     code = (
-        "import time; from scaletest.cli.bench_run import _alone\nwith _alone():\n print('held',"
-        " flush=True)"
+        "import time; from scaletest.benchmarks.launch import _alone\nwith _alone(None):\n"
+        " print('held', flush=True)"
     )
     code += "\n time.sleep(60)"
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

@@ -11,11 +11,10 @@ import pytest
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.fast_lane import FastLane, Paused, Taken
-from scaletest.broker.heartbeat import Heartbeat
+from scaletest.broker.connection import Retrying
+from scaletest.broker.fast_lane import FastLane, NothingTaken, Taken
+from scaletest.broker.heartbeat import REAP_BATCH, Heartbeat, Watcher, reap
 from scaletest.broker.queues import PURGE_BATCH, REMOVE_BATCH
-from scaletest.broker.reaper import REAP_BATCH, Watcher, reap
-from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
@@ -108,7 +107,7 @@ def test_a_worker_of_a_paused_queue_puts_a_full_taking_list_back_in_small_calls(
     queues.pause("q")
     lane = lane_of(redis)
     before = commands(redis)
-    assert isinstance(lane._blocking_take(0.01), Paused)
+    assert lane._blocking_take(0.01) is NothingTaken.PAUSED
     assert commands(redis) - before <= 200 + BESIDES
     assert redis.llen(keys.taking("q")) + redis.llen(keys.rq_queue("q")) == 1000
     lane.close()

@@ -13,8 +13,8 @@ from rq.results import Result
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect, jobs, keys
-from scaletest.broker.fast_lane import PAUSED, Taken
-from scaletest.broker.results import stored
+from scaletest.broker.fast_lane import NothingTaken, Taken
+from scaletest.broker.jobs import stored
 from scaletest.broker.scripts import script
 from scaletest.model import Outcome, Reason, Request
 from scaletest.model.errors import InvalidValue, Unreachable
@@ -264,9 +264,9 @@ def test_a_paused_queue_hands_out_no_request_and_keeps_its_order(
     client.submit([Request(name, "q") for name in ids])
     queues.pause("q")
     lane = lane_of(redis)
-    assert lane.cycle(None) is PAUSED
+    assert lane.cycle(None) is NothingTaken.PAUSED
     redis.lmove("rq:queue:q", keys.taking("q"), "LEFT", "RIGHT")
-    assert lane._blocking_take(0.01) is PAUSED
+    assert lane._blocking_take(0.01) is NothingTaken.PAUSED
     assert [name.decode() for name in redis.lrange("rq:queue:q", 0, -1)] == ids
     assert queues.resume("q")
     assert isinstance(lane.cycle(None), Taken)

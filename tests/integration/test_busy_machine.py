@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.system.cores import used_s
+from scaletest.system.node_resources import used_s
 from tests.conftest import call, eventually
 from tests.integration.services import running
 
@@ -54,7 +54,7 @@ def test_a_benchmark_says_that_the_machine_was_busy(tmp_path: Path) -> None:
         "--run-dir",
         str(tmp_path / "run"),
     )
-    done = call(*line, "-o", "json")
+    done = call(*line, "--format", "json")
     assert f"warning: {BUSY}" in done.stderr
     assert [note for note in json.loads(done.stdout)["notes"] if note.startswith(BUSY)]
     assert f"note: {BUSY}" in call("bench", "show", str(tmp_path / "run")).stdout
@@ -86,7 +86,7 @@ def test_a_saturation_of_a_local_service_says_that_the_machine_was_busy(tmp_path
             "plain",
             "--run-dir",
             str(tmp_path / "run"),
-            "-o",
+            "--format",
             "json",
         )
     assert f"warning: {BUSY}" in done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from scaletest.model import Activity, State
 from scaletest.system import proc
-from scaletest.system.waiting import Wake
+from scaletest.system.children import Wake
 from tests.integration.sampling import (
     activity_of,
     lock_held,
@@ -55,8 +55,8 @@ def test_hidden_functions_beside_denied_calls_are_not_observed(
 ) -> None:
     read = proc.read
 
-    def hidden(path: str, limit: int = 4096) -> bytes:
-        return b"0" if path.endswith("/wchan") else read(path, limit)
+    def hidden(path: str | Path, limit: int = 4096) -> bytes:
+        return b"0" if str(path).endswith("/wchan") else read(path, limit)
 
     monkeypatch.setattr("scaletest.system.proc.read", hidden)
     monkeypatch.setattr("scaletest.system.blocking.calls", dict)

@@ -13,8 +13,7 @@ import pytest
 from scaletest.model import State
 from scaletest.system import proc
 from scaletest.system.blocking import Blocking
-from scaletest.system.socket_diagnosis import tcp_peers
-from scaletest.system.sockets import CLIENTS, Sockets
+from scaletest.system.sockets import CLIENTS, Sockets, tcp_peers
 from tests.conftest import eventually
 from tests.integration.sampling import (
     running,
@@ -73,7 +72,7 @@ def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
     with server, socket.create_connection(server.getsockname()[:2]) as client:
         inode = os.fstat(client.fileno()).st_ino
         table = proc.read_all(f"/proc/self/net/{'tcp6' if ':' in host else 'tcp'}")
-        expected = (inode, proc.place(*server.getsockname()[:2]), client.getsockname()[1])
+        expected = (inode, proc.place(*server.getsockname()[:2]), client.getsockname()[1], False)
         for connections in (tcp_peers(), proc.parse_peers(table)):
             assert expected in list(connections)
 

@@ -18,9 +18,9 @@ from hack.benchmarks.causes_programs import python
 from hack.benchmarks.causes_workers import measure
 from scaletest.model import State
 from scaletest.system.blocking import Blocking, Doing
+from scaletest.system.children import Wake
 from scaletest.system.devices.clients import Clients
 from scaletest.system.sampler import RequestSampler
-from scaletest.system.waiting import Wake
 from tests.integration.sampling import (
     LONG_S,
     activity_of,
@@ -30,7 +30,7 @@ from tests.integration.sampling import (
     programs,
     sampled,
 )
-from workers.workloads.program import Program, ProgramOptions
+from workers.workloads.command import Program, ProgramOptions
 
 
 def test_a_file_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def validate(tmp_path: Path, *arguments: str, **options: Any) -> tuple[int, dict
         "--local",
         "--run-dir",
         str(tmp_path / "run"),
-        "-o",
+        "--format",
         "json",
         *arguments,
         **options,
@@ -140,7 +140,7 @@ def test_each_local_worker_gets_its_own_device(tmp_path: Path) -> None:
 def test_a_signal_drains_reports_and_leaves_nothing(tmp_path: Path, number: int) -> None:
     run = tmp_path / "run"
     line = program("validate", "--local", "--limit", "32", "--seconds", "0.05", "--step-time", "1")
-    line += ["--run-dir", str(run), "-o", "json"]
+    line += ["--run-dir", str(run), "--format", "json"]
     process = subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -226,7 +226,7 @@ def test_queue_commands_declare_change_list_and_fill_queues(
         == "a: declared\nb: declared\n"
     )
     assert queue("add", "a").stdout == "a: changed\n"
-    listed = json.loads(queue("list", "-o", "json").stdout)
+    listed = json.loads(queue("list", "--format", "json").stdout)
     assert [(row["name"], row["maximum"]) for row in listed] == [("a", 0), ("b", 2), ("q", 0)]
     assert "for tests" in queue("list").stdout
     # nobody serves b: submit times out and takes its request back
@@ -300,7 +300,7 @@ def test_a_restart_of_redis_in_the_middle_of_a_run(tmp_path: Path) -> None:
         line = program(
             "validate", "--limit", "2", "--seconds", "0.2", "--step-time", "2", "--redis-url", url
         )
-        line += ["--run-dir", str(tmp_path / "run"), "-o", "json"]
+        line += ["--run-dir", str(tmp_path / "run"), "--format", "json"]
         process = subprocess.Popen(
             line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )

@@ -128,7 +128,7 @@ def test_a_client_loads_a_queue_takes_orders_and_prints_a_summary(
     serve: Start, start: Any, redis: Any
 ) -> None:
     start()
-    service = serve("--parallel", "2", "-o", "json", "--", "0.01")
+    service = serve("--parallel", "2", "--format", "json", "--", "0.01")
     eventually(lambda: service.stats()["succeeded"] > 5)
     assert service.get("/parallel?type=plain&value=7") == "7"
     eventually(lambda: service.stats()["in_flight"] == 7)
@@ -259,7 +259,7 @@ def test_the_http_calls_of_a_validation_script_are_answered(
 def test_a_batch_ends_with_a_summary_when_all_requests_are_answered(start: Any, url: str) -> None:
     start()
     line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none")
-    done = call(*line, "--batch", "300", "-o", "json", "--", "0")
+    done = call(*line, "--batch", "300", "--format", "json", "--", "0")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert (summary["succeeded"], summary["in_flight"], summary["load"]) == (300, 0, "batch of 300")
@@ -293,7 +293,7 @@ def test_open_load_submits_at_the_requested_rate(
         url,
         "--listen",
         "none",
-        "-o",
+        "--format",
         "json",
         *options,
         "--",
@@ -314,7 +314,7 @@ def test_a_schedule_file_sets_the_load_over_time(start: Any, url: str, tmp_path:
     start()
     schedule = tmp_path / "arrivals.txt"
     schedule.write_text("# seconds\n0\n0\n0.1\n0.25\n")
-    line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none", "-o", "json")
+    line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none", "--format", "json")
     done = call(*line, "--schedule", str(schedule), "--", "0")
     assert (done.returncode, json.loads(done.stdout)["succeeded"]) == (0, 4)
     schedule.write_text("1\n0\n")
@@ -329,7 +329,7 @@ def test_a_schedule_file_sets_the_load_over_time(start: Any, url: str, tmp_path:
         (("--parallel", "5", "--max-parallel", "2"), "more than the maximum"),
         (("--rate", "5", "--batch", "2"), "exclude each other"),
         (("--rate", "5", "--parallel", "2"), "closed load"),
-        (("--rate", "-5"), "rate is -5"),
+        (("--rate", "-5"), "'-5' is no rate"),
         (("--parallel", "-1"), "parallel is -1"),
         (("--listen", "nowhere"), "not an address"),
         (("--listen", "127.0.0.1:99999"), "not an address"),
@@ -387,7 +387,14 @@ def test_the_client_ends_with_its_summary_while_redis_does_not_answer(
     with EmbeddedServer(tcp=True) as server:
         Queues(connect(server.url)).add("q")
         service = serve(
-            "--parallel", "3", "--grace", "1", "-o", "json", redis_url=server.url, impatient=True
+            "--parallel",
+            "3",
+            "--grace",
+            "1",
+            "--format",
+            "json",
+            redis_url=server.url,
+            impatient=True,
         )
         eventually(lambda: service.stats()["in_flight"] == 3)
         assert server.pid is not None

@@ -13,8 +13,8 @@ import redis.connection
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.connection import Retrying
 from scaletest.broker.heartbeat import Heartbeat
-from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request

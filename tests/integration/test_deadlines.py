@@ -11,8 +11,7 @@ import pytest
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.devices import DeviceLeases, Slot
 from scaletest.broker.fast_lane import Taken
-from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
-from scaletest.broker.reaper import Watcher, reap
+from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat, Watcher, reap
 from scaletest.model import Outcome, Request
 from tests.conftest import wait_for
 from tests.integration.lanes import done, lane_of, set_clock

@@ -16,8 +16,8 @@ import pytest
 
 from scaletest.broker import Client, Queues
 from scaletest.broker.snapshot import WorkerState
+from scaletest.cluster.connection import Busy
 from scaletest.cluster.deletion import ANNOTATION, DeletionCosts, cost, costs
-from scaletest.cluster.pod_annotations import Busy
 from scaletest.model import Request
 from tests.conftest import Gate, call_here, eventually, program, wait_for
 
@@ -191,7 +191,7 @@ class Recorder:
 def test_the_rate_is_kept_and_busy_pods_come_first() -> None:
     now = [0.0]
     pods = Recorder()
-    keeper = DeletionCosts(pods, per_s=2.0, clock=lambda: now[0])
+    keeper = DeletionCosts(pods.annotate, per_s=2.0, clock=lambda: now[0])
     wanted = {f"p{number}": number % 2 * 100 for number in range(8)}
     assert keeper.update(wanted) == 2
     now[0] = 1.0
@@ -211,7 +211,7 @@ def test_the_rate_is_kept_and_busy_pods_come_first() -> None:
 def test_a_rate_below_one_a_second_is_kept() -> None:
     now = [0.0]
     pods = Recorder()
-    keeper = DeletionCosts(pods, per_s=0.1, clock=lambda: now[0])
+    keeper = DeletionCosts(pods.annotate, per_s=0.1, clock=lambda: now[0])
     wanted = {"a": 0, "b": 0}
     assert keeper.update(wanted) == 1
     now[0] = 9.0
@@ -228,7 +228,7 @@ def test_a_pod_that_always_fails_keeps_no_other_waiting() -> None:
             super().annotate(name, annotations)
 
     pods = Picky()
-    keeper = DeletionCosts(pods)
+    keeper = DeletionCosts(pods.annotate)
     wanted = {"broken": 300, "a": 200, "b": 0}
     assert (keeper.update(wanted), keeper.left) == (0, 3)
     assert (keeper.update(wanted), keeper.left) == (2, 1)

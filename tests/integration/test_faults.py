@@ -19,8 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
-from scaletest.broker.connection import masked, transient
-from scaletest.broker.retry import Retrying
+from scaletest.broker.connection import Retrying, masked, transient
 from scaletest.load import ClosedLoop
 from scaletest.model import Record, Request
 from scaletest.model.errors import Unreachable

@@ -78,7 +78,7 @@ def test_an_unreadable_queue_entry_does_not_hide_other_queues(
     redis.hset(keys.QUEUES, name, entry)
     # when queues are listed, expect ours, and one warning that names the entry and says how to
     # remove it
-    listed = call("queue", "list", "-o", "json", "--redis-url", url)
+    listed = call("queue", "list", "--format", "json", "--redis-url", url)
     assert [row["name"] for row in json.loads(listed.stdout)] == ["q"]
     assert listed.stderr.count("is not a queue") == 1 and obeyed(listed.stderr) == []
     assert call("queue", "check", "--redis-url", url).returncode == 0

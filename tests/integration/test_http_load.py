@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 from scaletest.load.http import HttpLoad
-from scaletest.load.http_call import CAUSES, HttpCall, HttpResponse
+from scaletest.load.http_call import CAUSES, HttpCall, HttpResponse, sender
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.pace import constant
 from scaletest.load.payloads import Payloads
-from scaletest.load.senders import sender
-from scaletest.model.attempt import OK
+from scaletest.model.saturation import OK
 from tests.integration.services import running
 
 

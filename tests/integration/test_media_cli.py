@@ -27,7 +27,7 @@ def test_devices_are_listed_with_their_leases(url: str, redis: Any, tmp_path: Pa
         url,
         "--node",
         "n1",
-        "-o",
+        "--format",
         "json",
     )
     first, second = json.loads(done.stdout)

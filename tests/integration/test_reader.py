@@ -8,7 +8,7 @@ import pytest
 import redis.exceptions
 
 from scaletest.broker import Client, connect
-from scaletest.broker.reader import BLOCK_S, SLACK_S, Reader
+from scaletest.broker.client import BLOCK_S, SLACK_S, Reader
 
 
 def reads(redis: Any) -> int:

@@ -72,11 +72,12 @@ def test_runs_list_shows_all_runs(home: Home, tmp_path: Path) -> None:
         "PASS",
         "1,2,4",
         "4",
+        "example",
         "sleep",
         "0.1",
     ]
     assert "FAIL" in lines[3]
-    rows = json.loads(home("runs", "list", "-o", "json")[1])
+    rows = json.loads(home("runs", "list", "--format", "json")[1])
     assert [row["verdict"] for row in rows] == [None, "PASS", "FAIL"]
     assert rows[1]["steps"] == [1, 2, 4]
     code, out, err = Home(tmp_path / "nobody")("runs", "list")
@@ -86,18 +87,20 @@ def test_runs_list_shows_all_runs(home: Home, tmp_path: Path) -> None:
 def test_a_run_that_is_measured_is_listed_as_running_and_not_deleted(home: Home) -> None:
     with RunFolder(home.runs / "2026-01-02-slow").locked():
         assert "RUNNING" in home("runs", "list")[1].splitlines()[2]
-        assert [row["verdict"] for row in json.loads(home("runs", "list", "-o", "json")[1])] == [
+        assert [
+            row["verdict"] for row in json.loads(home("runs", "list", "--format", "json")[1])
+        ] == [
             "PASS",
             "RUNNING",
         ]
         code, _, err = home("runs", "delete", "base", "slow", "--yes")
     assert (code, "is in use" in err) == (2, True)
     # and neither was the other one
-    assert len(json.loads(home("runs", "list", "-o", "json")[1])) == 2
+    assert len(json.loads(home("runs", "list", "--format", "json")[1])) == 2
 
 
 @pytest.mark.parametrize(
-    "command", [("runs", "show"), *(("report", "-t", form) for form in formats.names())]
+    "command", [("runs", "show"), *(("report", "--format", form) for form in formats.texts())]
 )
 def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[str, ...]) -> None:
     # given a run that was interrupted, goes on, and has one of two steps
@@ -120,9 +123,10 @@ def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[s
 def test_show_says_that_a_running_validation_already_fails(home: Home) -> None:
     with RunFolder(home.runs / "2026-01-02-slow").locked():
         out = home("runs", "show", "slow")[1]
-        shown = json.loads(home("runs", "show", "slow", "-o", "json")[1])
+        shown = json.loads(home("runs", "show", "slow", "--format", "json")[1])
     assert "RUNNING  it is still being measured; so far FAIL: " in out
     checked(shown.pop("environment"), "environment")
+    assert shown.pop("labels")["tags"] == ["example"]
     assert checked(shown)["verdict"]["kind"] == "RUNNING"
 
 
@@ -131,9 +135,10 @@ def test_runs_show_prints_summary_and_environment(home: Home) -> None:
     assert code == 0
     assert "PASS" in out
     assert "command line  scaletest validate" in out
-    code, out, _ = home("runs", "show", "LAST", "-o", "json")
+    code, out, _ = home("runs", "show", "LAST", "--format", "json")
     shown = json.loads(out)
     checked(shown.pop("environment"), "environment")
+    assert shown.pop("labels")["tags"] == ["example"]
     assert checked(shown)["verdict"]["kind"] == "FAIL"
     stored = json.loads((home.runs / "2026-01-02-slow" / "result.json").read_text())
     assert shown["steps"] == checked(stored)["steps"]
@@ -153,7 +158,7 @@ def test_a_run_is_exported_imported_and_deleted(home: Home, tmp_path: Path) -> N
     assert other("runs", "import", str(file), "--name", "again", "--max-size", "0.001")[0] == 2
     assert other("runs", "import", str(file), "--name", "again")[0] == 0
     ours, theirs = (
-        json.loads(user("runs", "show", name, "-o", "json")[1])
+        json.loads(user("runs", "show", name, "--format", "json")[1])
         for user, name in ((home, "base"), (other, "again"))
     )
     assert (ours.pop("folder"), theirs.pop("folder")) == (
@@ -197,17 +202,16 @@ def test_compare_finds_the_slower_run(home: Home) -> None:
     code, out, _ = home("compare", "base", "LAST")
     assert code == 3
     assert out.splitlines()[-2].startswith(
-        "FAIL  slower by more than 3 % in 1 of 3 steps: 4 workers 0.7"
+        "FAIL  worse by more than 5 % in 1 of 3 measures: throughput (workers 4) 0.769"
     )
-    code, out, _ = home("compare", "base", "slow", "-o", "json")
+    code, out, _ = home("compare", "base", "slow", "--format", "json")
     comparison = checked(json.loads(out), "comparison")
-    assert (code, [step["change"] for step in comparison["steps"]]) == (
-        3,
-        ["equivalent", "equivalent", "regression"],
-    )
-    assert comparison["candidate"] == str(home.runs / "2026-01-02-slow")
+    (candidate,) = comparison["candidates"]
+    changes = [measure["change"] for measure in candidate["measures"] if measure["decides"]]
+    assert (code, changes) == (3, ["equivalent", "equivalent", "regression"])
+    assert candidate["folder"] == str(home.runs / "2026-01-02-slow")
     code, out, _ = home("compare", "slow", "base")
-    assert (code, "1 faster" in out) == (0, True)
+    assert (code, "; 1 better" in out) == (0, True)
     assert home("compare", "base", "slow", "--tolerance", "40%")[0] == 0
     assert home("compare", "base", "slow", "--tolerance", "0.0001")[0] == 3
     for wrong in ("x", "100%", "-1", "nan"):
@@ -218,7 +222,7 @@ def test_compare_finds_the_slower_run(home: Home) -> None:
 def test_different_workloads_are_invalid_unless_forced(home: Home) -> None:
     home.make("other", {1: 0.2, 2: 0.2, 4: 0.2}, "2026-01-03")
     code, out, _ = home("compare", "base", "other")
-    assert (code, "the plans differ in seconds: 0.1 and 0.2" in out) == (4, True)
+    assert (code, "and other differ in seconds: 0.1 and 0.2" in out) == (4, True)
     assert home("compare", "base", "other", "--force")[0] == 3
 
 
@@ -237,7 +241,7 @@ def test_a_full_disk_under_the_output_is_an_error_of_one_line(tmp_path: Path) ->
     for form in ("text", "json"):
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(
-                program("report", str(folder.path), "-t", form),
+                program("report", str(folder.path), "--format", form),
                 stdout=full,
                 stderr=subprocess.PIPE,
                 text=True,

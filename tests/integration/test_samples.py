@@ -12,10 +12,10 @@ from typing import Any
 
 from scaletest.analysis.desired_workers import Targets
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.memory import CONNECTIONS_A_WORKER
+from scaletest.broker.connection import CONNECTIONS_A_WORKER
 from scaletest.broker.samples import SampleReader, latest
-from scaletest.cluster.proxy import Direct
-from scaletest.exporter.reader import ViewReader
+from scaletest.cluster.service import Direct
+from scaletest.exporter.view import ViewReader
 from scaletest.model import NodeSample, Request
 from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import ValidationFolder

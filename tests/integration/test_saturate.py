@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.archive.queries import QUERIES
-from scaletest.archive.sql import SqlSink
+from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.runs.folder import RunFolder
 from scaletest.saturation.folder import SaturationFolder
 from tests.conftest import call, call_here, eventually, program
@@ -45,7 +44,16 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
                 "plain",
             ),
             *("--start", "2", "--maximum", "8", "--confirm", "1", "--precision", "0.1"),
-            *("--share", "0.2", "--wanted", "5", "--server-header", "Server-Time", "-o", "json"),
+            *(
+                "--share",
+                "0.2",
+                "--wanted",
+                "5",
+                "--server-header",
+                "Server-Time",
+                "--format",
+                "json",
+            ),
             *(
                 "--sql",
                 str(tmp_path / "s.db"),
@@ -83,7 +91,7 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     } == {title: sink.ask(title) for title in QUERIES}
     sink.close()
     sized = json.loads(
-        shown("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json")
+        shown("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "--format", "json")
     )
     each = result["saturation_per_s"]["value"] / 2
     assert sized["demand"]["per_pod_per_s"] == pytest.approx(each)
@@ -157,7 +165,7 @@ def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
             str(token),
             "--run-dir",
             str(tmp_path / "run"),
-            "-o",
+            "--format",
             "json",
         )
         done = call(

@@ -104,7 +104,7 @@ def test_measured_steps_are_kept_when_redis_ends_during_a_run(tmp_path: Path) ->
                     "--count",
                     "50",
                 ),
-                *("--warm", "0.2", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+                *("--warm", "0.2", "--run-dir", str(tmp_path / "run"), "--format", "json"),
             )
             door.shutdown()
     finally:
@@ -161,7 +161,7 @@ def test_agents_divide_a_load_and_their_samples_are_merged(url: str, tmp_path: P
                 "0",
                 "--run-dir",
                 str(tmp_path / "run"),
-                "-o",
+                "--format",
                 "json",
             ),
         )
@@ -239,7 +239,7 @@ def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_p
             "0",
             "--run-dir",
             str(tmp_path / "run"),
-            "-o",
+            "--format",
             "json",
             "--",
             "1",

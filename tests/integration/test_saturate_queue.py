@@ -44,7 +44,7 @@ def test_a_queue_saturates_at_the_throughput_of_its_workers(
             "0.2",
             "--run-dir",
             str(tmp_path / "run"),
-            "-o",
+            "--format",
             "json",
         ),
         *("--wanted", "5", "--share", "0.2", "--", "0.2"),
@@ -71,9 +71,8 @@ def test_requests_over_the_limit_of_a_queue_are_backlog_and_not_late(
     # given a worker that does 20 requests a second, 100 due a second, and 10 in flight at most
     from scaletest.analysis.saturation.step import assess
     from scaletest.broker import Client, connect
-    from scaletest.model.attempt import UNSENT
-    from scaletest.model.saturation import SaturationPlan, SaturationStep
-    from scaletest.saturation.queue import QueueLoad
+    from scaletest.model.saturation import UNSENT, SaturationPlan, SaturationStep
+    from scaletest.saturation.loads import QueueLoad
 
     start()
     load = QueueLoad(

@@ -38,7 +38,7 @@ def compare(run: Path, devices: Path, *arguments: str) -> tuple[int, dict[str, A
         str(run),
         "--device-glob",
         f"{devices}/fake*",
-        "-o",
+        "--format",
         "json",
     ]
     done = call(*line, *arguments)
@@ -91,7 +91,7 @@ def test_a_killed_comparison_goes_on_with_as_many_devices(tmp_path: Path, device
     )
     # and when it is gone again, the rest
     (devices / "fake1").unlink()
-    resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
+    resumed = call("validate", "--local", "--resume", str(run), "--format", "json")
     candidates = json.loads(resumed.stdout)["sharing"]["candidates"]
     assert [row["per_device"] for row in candidates] == [1, 2, 3], resumed.stderr
     assert steps.read_text().startswith(before)
@@ -195,7 +195,7 @@ def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
         "0",
         "--run-dir",
     )
-    done = call(*line, str(tmp_path / "run"), "-o", "json", "--", *workload)
+    done = call(*line, str(tmp_path / "run"), "--format", "json", "--", *workload)
     (step,) = checked(json.loads(done.stdout))["steps"]
     assert step["work"]["frames"]["per_s"] == pytest.approx(20 * step["throughput_per_s"])
     shown = call("report", str(tmp_path / "run")).stdout

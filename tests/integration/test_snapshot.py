@@ -14,8 +14,7 @@ from redis.exceptions import ResponseError
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.connection import explained
 from scaletest.broker.fast_lane import Done
-from scaletest.broker.heartbeat import Heartbeat
-from scaletest.broker.reaper import Watcher
+from scaletest.broker.heartbeat import Heartbeat, Watcher
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
 from scaletest.model.errors import Unreachable

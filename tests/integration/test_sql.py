@@ -20,11 +20,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.archive.queries import QUERIES
-from scaletest.archive.sql import SqlSink
-from scaletest.model.attempt import OK, Attempt
+from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.model.errors import Unreachable, UsageError
-from scaletest.model.saturation import SaturationPlan
+from scaletest.model.saturation import OK, Attempt, SaturationPlan
 from scaletest.model.verdict import VerdictKind
 from tests.conftest import call, eventually, missing
 from tests.unit.simulated import Simulated, stored
@@ -332,7 +330,7 @@ def saturated(act: Callable[[], None], sql: str, run: Path) -> subprocess.Comple
                     "--warm",
                     "0",
                 ),
-                *("--sql", sql, "--run-dir", str(run), "-o", "json"),
+                *("--sql", sql, "--run-dir", str(run), "--format", "json"),
             )
         finally:
             door.shutdown()

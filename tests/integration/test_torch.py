@@ -62,6 +62,6 @@ def test_samples_per_second_come_out_of_a_validation(tmp_path: Path) -> None:
         "30",
     )
     arguments = ("torch", *ARGUMENTS["matmul"], *TINY)
-    done = call(*line, "--run-dir", str(tmp_path / "run"), "-o", "json", "--", *arguments)
+    done = call(*line, "--run-dir", str(tmp_path / "run"), "--format", "json", "--", *arguments)
     (step,) = checked(json.loads(done.stdout))["steps"]
     assert step["work"]["samples"]["per_s"] == pytest.approx(4 * step["throughput_per_s"])

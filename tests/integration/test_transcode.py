@@ -17,7 +17,7 @@ import pytest
 from scaletest.broker import Client
 from scaletest.kinds.media import CODECS
 from scaletest.model import Outcome, Reason, Record, Reply, Request
-from scaletest.system.waiting import Wake
+from scaletest.system.children import Wake
 from tests.conftest import call, missing, wait_for
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
@@ -32,7 +32,16 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         missing("FFmpeg is not installed")
     folder = tmp_path_factory.mktemp("media")
     done = call(
-        "media", "make", "--folder", str(folder), "--size", "64x64", "--frames", "10", "-o", "json"
+        "media",
+        "make",
+        "--folder",
+        str(folder),
+        "--size",
+        "64x64",
+        "--frames",
+        "10",
+        "--format",
+        "json",
     )
     assert done.returncode == 0, done.stderr
     return dict(zip(CODECS, (row["path"] for row in json.loads(done.stdout)), strict=True))
@@ -54,7 +63,7 @@ def run(wake: Wake, *command: str, **settings: Any) -> Result:
 
 
 def test_generated_media_has_the_requested_codec_and_size(media: dict[str, str]) -> None:
-    done = call("media", "probe", *media.values(), "-o", "json")
+    done = call("media", "probe", *media.values(), "--format", "json")
     rows = json.loads(done.stdout)
     assert [row["codec"] for row in rows] == list(CODECS)
     assert {(row["width"], row["height"], row["frames"], row["elementary"]) for row in rows} == {

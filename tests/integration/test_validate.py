@@ -55,7 +55,7 @@ WAYS = [(1, 0), (2, 0), (4, 0), (4, 1), (2, 1), (1, 1)]
 
 
 def validate(run: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    result = call("validate", "--local", "--run-dir", str(run), "-o", "json", *arguments)
+    result = call("validate", "--local", "--run-dir", str(run), "--format", "json", *arguments)
     assert result.stdout, result.stderr
     return result.returncode, checked(json.loads(result.stdout))
 
@@ -123,7 +123,7 @@ def test_a_killed_run_measures_only_what_is_missing(tmp_path: Path, steps: int) 
     with (run / "records.jsonl").open("a") as file:
         file.write(json.dumps(stray) + "\n" + '{"queue":"va')
     # when it is resumed
-    resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
+    resumed = call("validate", "--local", "--resume", str(run), "--format", "json")
     # then what was measured is as it was, byte for byte, and the rest is measured
     assert resumed.stdout, resumed.stderr
     for name, data in before.items():
@@ -134,7 +134,7 @@ def test_a_killed_run_measures_only_what_is_missing(tmp_path: Path, steps: int) 
     assert result["elapsed_s"] > 0
     # and a run that is finished is judged again, and nothing is measured
     lines = (run / "steps.jsonl").read_text()
-    again = call("validate", "--local", "--resume", str(run), "-o", "json")
+    again = call("validate", "--local", "--resume", str(run), "--format", "json")
     assert (again.returncode, json.loads(again.stdout)["verdict"]) == (
         resumed.returncode,
         result["verdict"],
@@ -163,7 +163,7 @@ def test_an_interrupt_on_the_way_down_is_invalid_with_the_table_so_far(tmp_path:
         assert "INVALID" in call("report", str(run), "-t", form).stdout
     assert len(call("report", str(run), "-t", "csv").stdout.splitlines()) == 4
     # when it is resumed, expect nothing to be left of the step that was cut short
-    resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
+    resumed = call("validate", "--local", "--resume", str(run), "--format", "json")
     check_whole(resumed.returncode, json.loads(resumed.stdout))
     assert measured(run) == WAYS
     assert "ended early" not in (run / "steps.jsonl").read_text()
@@ -218,6 +218,19 @@ def test_a_run_in_use_cannot_be_resumed(tmp_path: Path, gate: Gate) -> None:
     process.send_signal(signal.SIGINT)
     gate.open()
     assert process.wait(120) == 4
+
+
+def test_each_signal_says_what_it_does(tmp_path: Path) -> None:
+    line = program("validate", "--local", "--run-dir", str(tmp_path / "run"), "--seconds", "60")
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr)
+        assert any("measuring" in shown for shown in lines)
+        process.send_signal(signal.SIGINT)
+        assert any("Ctrl-C: what runs is finished in order" in shown for shown in lines)
+        process.send_signal(signal.SIGTERM)
+        assert any("SIGTERM again: ended now" in shown for shown in lines)
+        assert process.wait(60) == 143
 
 
 def test_repeats_are_shuffled_in_blocks_and_their_spread_is_the_interval(tmp_path: Path) -> None:

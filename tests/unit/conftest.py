@@ -11,7 +11,7 @@ from scaletest.broker import Client
 from tests.unit.virtual_redis import Clock, VirtualRedis, virtual_redis
 
 if TYPE_CHECKING:
-    from scaletest.report.run import Run
+    from scaletest.validation.run_type import ValidationRun
     from tests.unit.web_site import Site
 
 
@@ -26,7 +26,7 @@ def redis(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualRedi
     """A client of an empty Redis, where nobody waits for what does not come and no client beats by
     itself.
     """
-    monkeypatch.setattr("scaletest.broker.reader.BLOCK_S", 0.001)
+    monkeypatch.setattr("scaletest.broker.client.BLOCK_S", 0.001)
     monkeypatch.setattr(Client, "_live", lambda _: None)
     client = virtual_redis(clock, monkeypatch)
     yield client
@@ -41,7 +41,7 @@ def client(redis: VirtualRedis, queues: object) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="session")
-def example_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+def example_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ValidationRun]:
     """Every example of a validation, read from its folder, by name."""
     from tests.unit import runs
 

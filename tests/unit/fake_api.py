@@ -49,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_PATCH = do_DELETE = _act  # noqa: N815
+    do_GET = do_POST = do_PATCH = do_DELETE = _act  # noqa: N815
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Be quiet."""

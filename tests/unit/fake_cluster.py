@@ -12,11 +12,10 @@ from typing import Any
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.sweep import merged
-from scaletest.cluster.documents import JOBS, PODS, Conflict, Missing, Resource
+from scaletest.cluster.objects import JOBS, PODS, Conflict, Missing, Resource
 from scaletest.cluster.rights import Right
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.log_framing import frame
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.operator import benchmark_reconciler, set_reconciler, status
 from scaletest.operator.benchmark_reconciler import ReconcileSettings, resource

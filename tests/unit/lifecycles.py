@@ -7,7 +7,7 @@ from typing import Any
 
 from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection, result
 from scaletest.cluster.watch import WatchEvent
-from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.folder import LifecyclePlan
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Submission
 
 BEGAN = 1_790_000_000.0

@@ -23,9 +23,9 @@ from scaletest.model import (
     State,
     Wait,
 )
-from scaletest.report.run import Run, read
 from scaletest.runs.folder import RESULT, RunFolder
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.run_type import ValidationRun, read
 from tests.unit.node_samples import Resources, cpu, samples_of
 
 BEGAN_S = 1_790_000_000.0
@@ -126,7 +126,7 @@ def stored(
     return folder
 
 
-def loaded(folder: ValidationFolder) -> Run:
+def loaded(folder: ValidationFolder) -> ValidationRun:
     """The run as reports see it, with a place that is the same everywhere."""
     return replace(
         read(folder, folder.path.parent), name="2026-09-21T141320Z-a7c3", folder="/runs/a7c3"
@@ -204,7 +204,7 @@ def _with_activity(row: Record, workers: int) -> Record:
 
 # the same command on two cores and two devices: four workers wait for a CPU, while another program
 # runs for a while
-def sampled(folder: Path) -> Run:
+def sampled(folder: Path) -> ValidationRun:
     """A run with samples of its node."""
     steps = [
         rows(n, 0.3 * max(1, n / 2), 40, noise=0.05, figures={"frames": 300}) for n in (1, 2, 4)
@@ -264,7 +264,7 @@ PREPARED = {
 
 def slower_at_last(
     path: Path, plan: Plan, activity: Activity, workers: Sequence[int] = (1, 2, 4)
-) -> Run:
+) -> ValidationRun:
     """A run whose last step took longer, and says so: see `activity` of all requests but those of
     the first step.
     """
@@ -278,7 +278,7 @@ def slower_at_last(
     return loaded(stored(path / "run", plan, steps))
 
 
-def make(case: str, path: Path) -> Run:
+def make(case: str, path: Path) -> ValidationRun:
     """One of the cases by name."""
     folder = path / case
     if case == "pass":

@@ -15,8 +15,7 @@ from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
 from scaletest.analysis.saturation.sequence import SaturationSequence
 from scaletest.analysis.saturation.step import assess
 from scaletest.load.pace import exact_poisson
-from scaletest.model.attempt import OK, Attempt
-from scaletest.model.saturation import LoadKind, SaturationPlan, SaturationStep
+from scaletest.model.saturation import OK, Attempt, LoadKind, SaturationPlan, SaturationStep
 
 
 class Simulated:

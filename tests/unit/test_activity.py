@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from scaletest.model import State
 from scaletest.system import proc
-from scaletest.system.blocking import RUNNABLE, UNKNOWN, of_function, of_letter
-from scaletest.system.syscalls import WaitKind, calls
+from scaletest.system.blocking import RUNNABLE, UNKNOWN, WaitKind, calls, of_function, of_letter
 
 garbage = st.binary(max_size=80)
 garbled_lines = st.text("0123456789abcdefx:>- \n.[]", max_size=120)
@@ -31,7 +30,7 @@ def test_parsers_take_any_bytes(data: bytes) -> None:
 
 @given(garbled_lines)
 def test_parsers_take_any_text(text: str) -> None:
-    proc.parse_limited(text)
+    proc.parse_throttled_s(text)
     proc.mapped_file(text, 1)
     proc.awaited_inode(text, 1)
     proc.parse_epoll(text)
@@ -52,14 +51,19 @@ def test_schedstat_is_parsed_into_seconds(run: int, wait: int, slices: int) -> N
 def test_a_program_name_with_any_bytes_is_parsed(name: bytes) -> None:
     fields = b" ".join(b"%d" % number for number in range(4, 53))
     status = proc.parse_status(b"12 (%s) D %s\n" % (name, fields))
-    assert status == ("D", 20, 22 / proc.TICKS_PER_S)
+    assert status is not None and (status.letter, status.parent, status.major_faults) == (
+        "D",
+        4,
+        12,
+    )
+    assert status.began_s == 22 / proc.TICKS_PER_S
 
 
 def test_a_line_of_proc_syscall_gives_number_arguments_and_stack() -> None:
     line = b"230 0x0 0x0 0x7ffca4bd9450 0x7ffca4bd9490 0x0 0x0 0x7ffca4bd9438 0x7ff7f3c31503\n"
     call = proc.parse_call(line)
     assert call == (230, (0, 0, 0x7FFCA4BD9450, 0x7FFCA4BD9490, 0, 0), 0x7FFCA4BD9438)
-    assert calls("x86_64")[call.number] is WaitKind.SLEEP
+    assert calls("x86_64")[call.number] is State.SLEEP
     assert proc.parse_call(b"running\n") is None
     assert proc.parse_call(b"-1 0x7ffc 0x401000\n") == (-1, (), 0x7FFC)
     # a dead thread has no stack
@@ -72,7 +76,7 @@ def test_numbers_of_system_calls_differ_by_architecture() -> None:
     assert intel[202] is WaitKind.FUTEX and arm[98] is WaitKind.FUTEX
     assert intel[0] is WaitKind.DESCRIPTOR and arm[63] is WaitKind.DESCRIPTOR
     assert intel[232] is WaitKind.EPOLL and arm[22] is WaitKind.EPOLL
-    assert intel[11] is WaitKind.MAP and arm[215] is WaitKind.MAP
+    assert intel[11] is State.MEMORY and arm[215] is State.MEMORY
     assert calls("arm64") == arm
     assert not calls("riscv64")
 
@@ -146,7 +150,10 @@ def test_peers_of_both_versions_of_ip() -> None:
         "       0 4711 1 0\n   1: 00000000:18EB 00000000:0000 0A 00000000:00000000 00:00000000"
         " 00000000     0        0 4712 1 0\n"
     )
-    assert list(proc.parse_peers(tcp)) == [(4711, "127.0.0.1:6379", 0xA06B), (4712, "", 6379)]
+    assert list(proc.parse_peers(tcp)) == [
+        (4711, "127.0.0.1:6379", 0xA06B, False),
+        (4712, "", 6379, True),
+    ]
     six = (
         "  sl  local_address                         remote_address                        st\n  "
         " 0: 00000000000000000000000001000000:A06B 00000000000000000000000001000000:18EB 01 0:0 0:0"
@@ -154,8 +161,8 @@ def test_peers_of_both_versions_of_ip() -> None:
         " 0000000000000000FFFF00000100007F:18EB 01 0:0 0:0 0 0 0 4714 1\n"
     )
     assert list(proc.parse_peers(six)) == [
-        (4713, "[::1]:6379", 0xA06B),
-        (4714, "127.0.0.1:6379", 0xA06B),
+        (4713, "[::1]:6379", 0xA06B, False),
+        (4714, "127.0.0.1:6379", 0xA06B, False),
     ]
 
 

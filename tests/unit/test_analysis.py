@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from scaletest.analysis.evaluation import evaluate
-from scaletest.analysis.judge import judge
-from scaletest.analysis.run_warnings import warnings
+from scaletest.analysis.judge import judge, warnings
 from scaletest.analysis.steps import Step, joined, summarise
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Measurement, Outcome, Plan, Record, Reply, VerdictKind

@@ -23,7 +23,8 @@ from scaletest.analysis.evaluation import evaluate
 from scaletest.analysis.steps import summarise
 from scaletest.model import NodeSample, Plan, Record
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
-from scaletest.runs.folder import COMMON, RESULT, RunFolder
+from scaletest.model.labels import Labels
+from scaletest.runs.folder import COMMON, ENVIRONMENT, RECORDS, RESULT, STEPS, RunFolder
 from scaletest.runs.places import find, runs
 from scaletest.runs.transfer import export, import_run
 from scaletest.validation.folder import StoredValidation, ValidationFolder
@@ -42,7 +43,7 @@ def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -
         limit=max(cycles), seconds=cycles[1], queue="q", repeats=measuring.get("repeats", 1)
     )
     folder = ValidationFolder(RunFolder.create(path))
-    folder.begin(plan, ["scaletest", "validate"])
+    folder.begin(plan, ["scaletest", "validate"], Labels(tags=("example",)))
     measurements, records = measured(cycles, **measuring)
     for measurement in measurements:
         folder.add(measurement, records[measurement.key])
@@ -424,7 +425,7 @@ def test_a_step_that_is_listed_twice_is_not_measured_twice(tmp_path: Path) -> No
         folder.load()
 
 
-@pytest.mark.parametrize("name", [name for name in COMMON.files[1:] if name != "samples.jsonl"])
+@pytest.mark.parametrize("name", (ENVIRONMENT, STEPS, RECORDS, RESULT))
 def test_files_that_cannot_be_used_are_errors_of_the_user(tmp_path: Path, name: str) -> None:
     # given a folder in place of a file, when the run is read, expect a reason and no traceback
     folder = make(tmp_path / "run", count=5)

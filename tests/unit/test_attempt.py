@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import InvalidValue
+from scaletest.model.saturation import Attempt, from_json, to_json
 
 SAMPLES = st.builds(
     Attempt,
@@ -38,3 +40,19 @@ def test_a_written_attempt_is_read_back(sample: Attempt, number: int) -> None:
 def test_any_line_is_read_as_an_attempt_or_refused(text: str | bytes) -> None:
     with pytest.raises(InvalidValue):
         from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("due_s", 10**400, "invalid time"),
+        ("ended_s", 1e308, "invalid time"),
+        ("server_s", 10**400, "invalid time"),
+        ("request", 10**400, "too large a number"),
+        ("payload", 2**63, "too large a number"),
+    ],
+)
+def test_numbers_that_nothing_can_hold_are_refused(field: str, value: float, problem: str) -> None:
+    row = json.loads(to_json(Attempt(1, 1, True, 0.0, 0.0, 0.0, 1.0, "ok"), 1)) | {field: value}
+    with pytest.raises(InvalidValue, match=problem):
+        from_json(json.dumps(row))

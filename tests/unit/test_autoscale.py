@@ -15,22 +15,34 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.autoscale import arrivals
+from scaletest.analysis.autoscale import simulation
 from scaletest.analysis.autoscale.hpa import (
     Behavior,
     Hpa,
     HpaSpec,
+    ScaledJob,
+    ScaledObject,
     ScalingPolicy,
     ScalingRules,
     TargetType,
     propose,
 )
-from scaletest.analysis.autoscale.keda import ScaledJob, ScaledObject
-from scaletest.analysis.autoscale.recommend import candidates, recommend
-from scaletest.analysis.autoscale.result import SimulationResult, turns
-from scaletest.analysis.autoscale.rule import RULES, parse, to_values
-from scaletest.analysis.autoscale.simulated_pods import PodTiming, SimulatedPod, victims
-from scaletest.analysis.autoscale.simulation import SimulationSetting, simulate
+from scaletest.analysis.autoscale.rule import (
+    RULES,
+    SimulationResult,
+    candidates,
+    parse,
+    recommend,
+    to_values,
+    turns,
+)
+from scaletest.analysis.autoscale.simulation import (
+    PodTiming,
+    SimulatedPod,
+    SimulationSetting,
+    simulate,
+    victims,
+)
 from scaletest.cli.autoscale import command
 from scaletest.model import Outcome, Record, Reply
 from scaletest.model.errors import InvalidValue, UsageError
@@ -224,9 +236,11 @@ def test_pods_are_removed_in_the_order_of_the_replica_set_controller() -> None:
     assert victims([busy, later], 1, 100, idle_first=True) == [later]
 
 
-def small(seed: int = 1, run_s: float = 240.0) -> arrivals.Arrivals:
+def small(seed: int = 1, run_s: float = 240.0) -> simulation.Arrivals:
     chance = random.Random(seed)
-    return arrivals.pattern("poisson", chance, arrivals.runs_of(chance, run_s, 0.2), 2 / 60, 1800)
+    return simulation.pattern(
+        "poisson", chance, simulation.runs_of(chance, run_s, 0.2), 2 / 60, 1800
+    )
 
 
 def play(rule: str, seed: int = 1, **setting: Any) -> SimulationResult:
@@ -249,7 +263,7 @@ def test_every_rule_accounts_for_every_request_and_repeats_itself(name: str) -> 
 
 def test_one_worker_and_constant_runs_by_hand() -> None:
     # three requests at 0, 10 s each, on one pod that is ready after 20 s
-    work = arrivals.Arrivals((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
+    work = simulation.Arrivals((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
     result = simulate(
         work, parse("demand:max=1"), SimulationSetting(PodTiming(20, 0, 30)), random.Random(1)
     )
@@ -296,7 +310,7 @@ def test_no_simulated_request_is_lost(
     rows: list[tuple[float, float]], name: str, start_s: float, grace_s: float
 ) -> None:
     times = tuple(sorted(at for at, _ in rows))
-    work = arrivals.Arrivals(times, tuple(run for _, run in rows))
+    work = simulation.Arrivals(times, tuple(run for _, run in rows))
     result = simulate(
         work,
         RULES[name],
@@ -336,10 +350,10 @@ def test_changes_of_direction_of_the_replicas_are_counted() -> None:
     assert [turns(row) for row in ([], [1], [1, 2], [1, -1], [1, -1, 0, -2, 3])] == [0, 0, 0, 1, 2]
 
 
-@pytest.mark.parametrize("name", arrivals.PATTERNS)
+@pytest.mark.parametrize("name", simulation.PATTERNS)
 def test_patterns_have_their_rate(name: str) -> None:
     chance = random.Random(5)
-    drawn = arrivals.pattern(name, chance, arrivals.runs_of(chance, 2.0, 0.5), 0.5, 10_000)
+    drawn = simulation.pattern(name, chance, simulation.runs_of(chance, 2.0, 0.5), 0.5, 10_000)
     assert len(drawn.arrivals) == pytest.approx(5000, rel=0.05)
     assert list(drawn.arrivals) == sorted(drawn.arrivals)
     assert sum(drawn.runs) / len(drawn.runs) == pytest.approx(2.0, rel=0.05)
@@ -410,12 +424,11 @@ def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> N
         "demand",
         "--rule",
         "desired:window=120",
-        "-o",
-        "json",
     )
-    first, again = run(*line, "--html", str(page)), run(*line)
+    first, again = run(*line, "--format", "json"), run(*line, "--format", "json")
     assert first.output == again.output
     rows = json.loads(first.output)
+    run(*line, "-o", str(page))
     assert [row["rule"] for row in rows["rules"]] == ["demand", "desired:window=120"]
     text = page.read_text("utf-8")
     assert text.count("<svg ") == 2
@@ -431,28 +444,29 @@ def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
     trace.write_text("0\n5.5\n3\n")
     line = (
         "simulate",
-        "--run-dir",
+        "--run",
         str(tmp_path),
         "--trace",
         str(trace),
         "--rule",
         "demand:max=1",
-        "-o",
+        "--format",
         "json",
     )
     row = json.loads(run(*line, "--pod-start", "0").output)["rules"][0]
     assert (row["requests"], row["makespan_s"]) == (3, 21.0)
     for bad in (
         ("--trace", str(tmp_path / "no")),
-        ("--run-dir", str(tmp_path / "no")),
-        ("--rate", "-1"),
+        ("--run", str(tmp_path / "no")),
+        ("--rate", "-1/min"),
+        ("--rate", "60"),
     ):
         assert isinstance(run("simulate", *bad).exception, UsageError)
     for name in ("steady", "burst", "wave"):
-        huge = ("--pattern", name, "--rate", "1e6", "--duration", "1e6")
+        huge = ("--pattern", name, "--rate", "1e6/min", "--duration", "1e6s")
         assert isinstance(run("simulate", *huge).exception, InvalidValue)
     (tmp_path / "records.jsonl").write_bytes(b"\xff\xfe")
-    assert isinstance(run("simulate", "--run-dir", str(tmp_path)).exception, InvalidValue)
+    assert isinstance(run("simulate", "--run", str(tmp_path)).exception, InvalidValue)
     trace.write_text("1\nnan\n")
     assert isinstance(run("simulate", "--trace", str(trace)).exception, InvalidValue)
 
@@ -460,8 +474,9 @@ def test_a_simulation_replays_recorded_runs_and_traces(tmp_path: Path) -> None:
 def test_recommend_prints_yaml_or_reports_that_no_rule_suffices() -> None:
     import yaml
 
-    line = ("recommend", "--seconds", "5", "--rate", "6", "--duration", "600", "--max-workers", "8")
-    good = run(*line, "--wait-target", "60", "-o", "json")
+    line = ("recommend", "--seconds", "5", "--rate", "6/min", "--duration", "600")
+    line += ("--max-workers", "8")
+    good = run(*line, "--wait-target", "60", "--format", "json")
     assert (good.return_value, json.loads(good.stdout)["met"]) == (0, True)
     bad = run(*line, "--wait-target", "0.001", "--pod-start", "60")
     assert bad.return_value == 3

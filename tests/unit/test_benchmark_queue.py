@@ -8,9 +8,8 @@ import pytest
 
 from scaletest.benchmarks.queue_executor import ended_by
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.kind import Failure
-from scaletest.kinds.log_framing import frame
 from scaletest.model import Outcome, Reason, Reply
 
 BENCHMARK = benchmark.read({"kind": "IPerf"})

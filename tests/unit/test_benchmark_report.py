@@ -12,21 +12,26 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scaletest.analysis.benchmark_compare import compare_benchmarks
-from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks, permutation_text
-from scaletest.benchmarks.folder import BenchmarkFolder, StoredBenchmarks, is_benchmark
+from scaletest.analysis.benchmark_run import (
+    BenchmarkRun,
+    evaluate_benchmarks,
+    permutation_text,
+)
+from scaletest.analysis.comparison import Comparison, Side, compare
+from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder, StoredBenchmarks
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.render.text_table import aligned
+from scaletest.render.contents import aligned
 from scaletest.report import formats
 from scaletest.report.benchmark.report import benchmark_report
 from scaletest.report.benchmark.summary import table
 from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder
+from scaletest.runs.registry import type_of
 
 SET = {
     "kind": "BenchmarkSet",
@@ -122,7 +127,7 @@ def test_a_failure_is_shown_with_its_lines_and_fails_the_run() -> None:
     assert "bad_output" in text and "\x1b" not in text
 
 
-@pytest.mark.parametrize("form", formats.names())
+@pytest.mark.parametrize("form", formats.texts())
 def test_foreign_text_does_no_harm_in_any_form(form: str) -> None:
     text = formats.render(benchmark_report(a_run(broken=True)), form)
     assert "\x1b" not in text
@@ -195,7 +200,7 @@ def test_a_failure_that_brings_its_own_advice_gives_it_in_every_text() -> None:
     )
     report = evaluate_benchmarks(run.plan, {**run.ended, name: why}, name="run", folder="/r")
     assert report.verdict.remedy == "choose a smaller size"
-    for form in set(formats.names()) - {"brief", "csv"}:
+    for form in set(formats.texts()) - {"brief", "csv"}:
         assert "choose a smaller size" in formats.render(benchmark_report(report), form), form
 
 
@@ -219,7 +224,7 @@ def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
 @pytest.mark.parametrize(
     "product", [{"hostNetwork": [True, False]}, {"hostNetwork": [True, False], "streams": [1, 2]}]
 )
-@pytest.mark.parametrize("form", formats.names())
+@pytest.mark.parametrize("form", formats.texts())
 def test_values_of_permutations_are_written_as_yaml_writes_them(
     form: str, product: dict[str, list[object]]
 ) -> None:
@@ -252,7 +257,7 @@ def test_messages_about_values_are_written_as_yaml_writes_them() -> None:
         InvalidValue, match=r'permutation 1 \{"streams": true\}.* is true, not a whole number'
     ):
         plan_of({"kind": "BenchmarkSet", "spec": spec}, list)
-    assert "hostNetwork true" in compare_benchmarks(first, second, 0.5).rows[0].name
+    assert "hostNetwork true" in compared(first, second).candidates[0].changes[0].base.text
 
 
 def test_a_sweep_over_the_mtu_has_its_own_column_beside_the_one_that_was_used() -> None:
@@ -298,11 +303,20 @@ def test_values_of_a_matrix_may_have_the_names_of_columns() -> None:
     assert row["name"] == benchmark.name
 
 
+def compared(
+    base: BenchmarkRun, candidate: BenchmarkRun, tolerance: float = 0.9, *, force: bool = False
+) -> Comparison:
+    """The comparison of two runs of benchmarks."""
+    sides = [Side(run.name, run.folder, RUN_TYPE.measures(run)) for run in (base, candidate)]
+    candidates = [(sides[1], RUN_TYPE.contrast(base, candidate))]
+    return compare("benchmark", sides[0], candidates, tolerance, force=force)
+
+
 def test_two_runs_are_compared_by_permutation_and_only_where_a_side_is_better() -> None:
-    comparison = compare_benchmarks(a_run(), a_run(0.5), 0.05)
-    assert {row.headline for row in comparison.rows} == {"bandwidth"}
+    comparison = compared(a_run(), a_run(0.5), tolerance=0.05)
+    assert {row.base.name for row in comparison.candidates[0].deciding} == {"bandwidth"}
     assert comparison.verdict.kind.exit_code == 3
-    assert compare_benchmarks(a_run(), a_run(), 0.9).verdict.kind.exit_code == 0
+    assert compared(a_run(), a_run()).verdict.kind.exit_code == 0
 
 
 def test_runs_of_different_specs_are_compared_only_by_force() -> None:
@@ -310,12 +324,12 @@ def test_runs_of_different_specs_are_compared_only_by_force() -> None:
     other["spec"]["template"]["spec"]["duration"] = 2
     plan, _ = plan_of(other, list)
     changed = evaluate_benchmarks(plan, stored().ended, name="run", folder="/r")
-    comparison = compare_benchmarks(a_run(), changed, 0.9)
+    comparison = compared(a_run(), changed)
     assert (
         comparison.verdict.kind.exit_code == 4
-        and "with duration 1 and with duration 2" in comparison.verdict.reason
+        and "duration of IPerf streams 1: 1 and 2" in comparison.verdict.reason
     )
-    assert compare_benchmarks(a_run(), changed, 0.9, force=True).verdict.kind.exit_code == 0
+    assert compared(a_run(), changed, force=True).verdict.kind.exit_code == 0
 
 
 def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
@@ -327,7 +341,7 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
         folder.store(benchmark_result)
     read_again = folder.load()
     assert read_again.ended == before.ended and read_again.plan.to_dict() == before.plan.to_dict()
-    assert read_again.environment["executor"] == "local" and is_benchmark(folder.files)
+    assert read_again.environment["executor"] == "local" and type_of(folder.files) is RUN_TYPE
     with (folder.path / "records.jsonl").open("a") as file:
         file.write('{"name": "cut o')
     again = folder.load()
@@ -342,7 +356,8 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
 
 def test_a_run_that_holds_no_benchmarks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"kind": "other"}')
-    assert not is_benchmark(RunFolder(tmp_path))
+    with pytest.raises(InvalidValue, match="no run type 'other'"):
+        type_of(RunFolder(tmp_path))
     with pytest.raises(UsageError, match="holds no benchmarks"):
         BenchmarkFolder(RunFolder(tmp_path)).load()
     (tmp_path / "plan.json").write_text('{"kind": "benchmark", "benchmarks": [{}]}')
@@ -397,18 +412,18 @@ def test_a_paused_run_is_stored_and_listed(
         )
         == 4
     )
-    assert cli(["bench", "list", "-o", "json"]) == 0
+    assert cli(["bench", "list", "--format", "json"]) == 0
     out = capsys.readouterr().out
     row = json.loads(out[out.index("[\n") :])[0]
     assert (row["count"], row["succeeded"], row["failed"]) == (3, 0, 0)
-    assert cli(["runs", "list", "-o", "json"]) == 0
+    assert cli(["runs", "list", "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)[0]
     assert (row["problem"], row["workload"]) == ("", "IPerf: 1 x 3")
     for words in (["report"], ["runs", "show"]):
         assert cli([*words, "LAST"]) == 0
         assert "INVALID  3 of 3 were not measured" in capsys.readouterr().out
-    assert cli(["compare", "LAST", "LAST"]) == 2
-    assert "it is a benchmark run" in capsys.readouterr().err
+    assert cli(["compare", "LAST", "LAST"]) == 4
+    assert "no measure in common" in capsys.readouterr().out
     assert cli(["runs", "export", "LAST", str(tmp_path / "run.tar.gz")]) == 0
     assert cli(["runs", "import", str(tmp_path / "run.tar.gz"), "--name", "again"]) == 0
     capsys.readouterr()
@@ -482,8 +497,8 @@ def test_equal_permutations_give_a_warning_and_are_compared_as_one() -> None:
         for number, benchmark in enumerate(plan.benchmarks)
     }
     run = evaluate_benchmarks(plan, ended, name="run", folder="/run")
-    (row,) = compare_benchmarks(run, run, 0.05).rows
-    assert (row.base.count, row.candidate.count) == (2, 2)
+    (row,) = compared(run, run).candidates[0].changes
+    assert (len(row.base.repeats), len(row.candidate.repeats)) == (2, 2)
 
 
 def test_a_key_that_stands_twice_is_refused(

@@ -12,17 +12,17 @@ import pytest
 import yaml
 
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.cli.bench_explain import explained
+from scaletest.cli.bench_stored import explained
 from scaletest.cli.main import run as cli
-from scaletest.kinds import json_schema
+from scaletest.kinds import document_schemas
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue
 
 
 @lru_cache
 def validator() -> jsonschema.Draft202012Validator:
-    jsonschema.Draft202012Validator.check_schema(json_schema.schema())
-    return jsonschema.Draft202012Validator(json_schema.schema())
+    jsonschema.Draft202012Validator.check_schema(document_schemas.schema())
+    return jsonschema.Draft202012Validator(document_schemas.schema())
 
 
 def a_set(**spec: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_the_example_of_every_kind_fits(kind: str) -> None:
     ],
 )
 def test_a_document_that_is_read_fits_the_schema(document: dict[str, Any]) -> None:
-    from scaletest.benchmarks.executor import Node
+    from scaletest.benchmarks.runner import Node
 
     plan_of(document, lambda: [Node("a", {}), Node("b", {})])
     validator().validate(document)
@@ -93,5 +93,5 @@ def test_a_document_that_is_refused_does_not_fit_the_schema(document: dict[str, 
 
 
 def test_the_command_line_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli(["config", "schema", "benchmark", "-o", "yaml"]) == 0
-    assert yaml.safe_load(capsys.readouterr().out) == json_schema.schema()
+    assert cli(["config", "schema", "benchmark", "--format", "yaml"]) == 0
+    assert yaml.safe_load(capsys.readouterr().out) == document_schemas.schema()

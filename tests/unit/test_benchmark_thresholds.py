@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.benchmark_set import EXAMPLE, BenchmarkPlan, table_of
 from scaletest.kinds.kind import Failure
-from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import KINDS
-from scaletest.kinds.threshold import UNITS, parse
 from scaletest.model.errors import InvalidValue
+from scaletest.model.verdict import UNITS, parse
 from scaletest.report import formats
 from scaletest.report.benchmark.report import benchmark_report
 
 HEADLINES = [headline for kind in KINDS.values() for headline in kind.headlines]
+TABLE = table_of(HEADLINES)
 
 
 def plan(*thresholds: str, repetitions: int = 2) -> BenchmarkPlan:
@@ -60,7 +61,7 @@ def run(planned: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
     ],
 )
 def test_bounds_are_in_base_units(text: str, bound: float) -> None:
-    assert parse(text, HEADLINES).bound == pytest.approx(bound)
+    assert parse(text, TABLE, EXAMPLE).bound == pytest.approx(bound)
 
 
 def test_every_unit_of_a_headline_has_bounds() -> None:
@@ -166,7 +167,7 @@ def test_a_number_that_the_tool_did_not_report_is_not_waited_for() -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        threshold = parse(text, HEADLINES)
+        threshold = parse(text, TABLE, EXAMPLE)
     except InvalidValue:
         return
     assert threshold.bound >= 0
@@ -223,7 +224,7 @@ def test_one_repetition_is_judged_by_its_value_with_a_remark() -> None:
     assert report.thresholds[0].reason == "streams 1: 6.000 Gbit/s (one repetition, no interval)"
 
 
-@pytest.mark.parametrize("form", sorted(set(formats.names()) - {"csv"}))
+@pytest.mark.parametrize("form", sorted(set(formats.texts()) - {"csv"}))
 def test_thresholds_stand_in_every_form(form: str) -> None:
     text = formats.render(
         benchmark_report(run(plan("bandwidth(streams=8)>=5Gbit/s"), [9e9, 9e9, 3e9, 3e9])), form

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model import Outcome, Reason
-from workers.breaker import FAILURES, LONGEST_DELAY_S, Breaker
+from workers.fast_loop import FAILURES, LONGEST_DELAY_S, Breaker
 from workers.workloads.base import SUCCEEDED, Result
 
 BAD = Result(Outcome.FAILED, Reason.EXIT)

@@ -8,7 +8,7 @@ import pytest
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.client import CLIENT_TTL_S
-from scaletest.broker.reaper import PIECE, Watcher
+from scaletest.broker.heartbeat import PIECE, Watcher
 from scaletest.model import Outcome, Request
 from tests.conftest import wait_for
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.cancelling import SET_TTL_S, Cancellation
+from scaletest.broker.accounting import SET_TTL_S, Cancellation
 from scaletest.model import Request
 from tests.integration.lanes import lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis
@@ -82,7 +82,7 @@ def test_an_expired_set_of_cancelled_requests_is_written_again(
 ) -> None:
     # given a client that is kept from its next call for longer than Redis keeps the set of what it
     # cancels
-    monkeypatch.setattr("scaletest.broker.cancelling.CANCEL_BATCH", 3)
+    monkeypatch.setattr("scaletest.broker.accounting.CANCEL_BATCH", 3)
     retrying = Pausing(clock, number, SET_TTL_S + 1)
     cancelling = Cancellation(redis, retrying, "c", "q", ids[::2])  # type: ignore[arg-type]
     # expect it to go on all the same

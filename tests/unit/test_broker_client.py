@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, jobs, keys
 from scaletest.broker.client import CLIENT_TTL_S
+from scaletest.broker.connection import connections_warning, memory_warning
 from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import Heartbeat
-from scaletest.broker.memory import connections_warning, memory_warning
 from scaletest.broker.scripts import script
 from scaletest.model import Outcome, Reason, Record, Request
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue

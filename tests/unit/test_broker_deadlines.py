@@ -13,17 +13,19 @@ from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, keys
+from scaletest.broker.connection import Retrying
 from scaletest.broker.devices import DeviceLeases, Slot
-from scaletest.broker.fast_lane import OVERDUE, FastLane, Taken
+from scaletest.broker.fast_lane import FastLane, NothingTaken, Taken
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
     LEASE_INTERVALS,
     LONGEST_TICK_S,
     MAX_ATTEMPTS,
     Heartbeat,
+    Reaped,
+    Watcher,
+    reap,
 )
-from scaletest.broker.reaper import Reaped, Watcher, reap
-from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import eventually, wait_for
 from tests.integration.lanes import done, lane_of
@@ -372,7 +374,7 @@ def test_a_worker_that_beats_keeps_its_request_and_a_dead_one_is_forgotten(
     assert not redis.exists("rq:worker:dead")
     # and what the dead one still delivers, if it was only frozen, to count as long as nobody took
     # it since
-    assert lanes["dead"].cycle(done(taken["dead"])) is OVERDUE
+    assert lanes["dead"].cycle(done(taken["dead"])) is NothingTaken.OVERDUE
     assert queues.state("q").waiting == 0
     assert lanes["living"].cycle(done(taken["living"])) is None
     state = queues.state("q")

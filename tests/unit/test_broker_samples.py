@@ -26,7 +26,7 @@ from scaletest.broker.samples import (
     latest,
 )
 from scaletest.model import NodeSample
-from scaletest.model.node_sample import MAX_RESOURCES
+from scaletest.model.measurement import MAX_RESOURCES
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 from workers.node_sampler import NodeSampler
 

@@ -11,9 +11,9 @@ import pytest
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.connection import Retrying
 from scaletest.broker.fast_lane import Done
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
-from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import PAGE_WORKERS, snapshot
 from scaletest.model import Request

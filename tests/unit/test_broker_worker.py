@@ -10,7 +10,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, jobs, keys
-from scaletest.broker.fast_lane import AGAIN, OVERDUE, FastLane, PendingCall, Taken
+from scaletest.broker.fast_lane import FastLane, NothingTaken, PendingCall, Taken
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.model import Outcome, Request
 from tests.conftest import wait_for
@@ -103,7 +103,7 @@ def test_a_call_that_two_beats_find_unanswered_is_broken_off(
     line: Heartbeat, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lane = lane_of(redis)
-    line.watch_lane(lane)
+    line.lane = lane
     broken = Broken(lane, monkeypatch)
     # another call each time, or none: the lane gets on
     for call in (
@@ -123,7 +123,7 @@ def test_a_call_that_waits_for_a_request_is_broken_off_only_when_it_was_answered
     line: Heartbeat, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lane = lane_of(redis)
-    line.watch_lane(lane)
+    line.lane = lane
     broken = Broken(lane, monkeypatch)
     lane.pending = PendingCall("1", 3600.0, "")
     for _ in range(5):
@@ -142,7 +142,7 @@ def test_a_call_that_waits_longer_than_it_may_is_broken_off(
     line: Heartbeat, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lane = lane_of(redis)
-    line.watch_lane(lane)
+    line.lane = lane
     broken = Broken(lane, monkeypatch)
     lane.pending = PendingCall("1", 1e-9, "")
     line._beat()
@@ -155,7 +155,7 @@ def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(
 ) -> None:
     # given a result whose call has no answer yet, and a lease that is nearly over
     lane = lane_of(redis)
-    line.watch_lane(lane)
+    line.lane = lane
     redis.zadd(keys.leases("q"), {"r:1:w": 1})
     lane.pending = PendingCall("1", 0.0, "r:1:w")
     line._beat()
@@ -196,9 +196,9 @@ def test_a_repeated_call_gets_no_request_that_is_not_its_own_any_more(
     assert (again.id, again.attempt) == (taken.id, 2)
     # when the call is repeated, expect nothing for it, however often
     lane._number -= 1
-    assert lane._call_script(None, "1") is AGAIN
+    assert lane._call_script(None, "1") is NothingTaken.AGAIN
     lane._number -= 1
-    assert lane._call_script(None, "1") is AGAIN
+    assert lane._call_script(None, "1") is NothingTaken.AGAIN
     assert queues.state("q").waiting == 1
     # and the next request for the next call
     following = lane.cycle(None)
@@ -217,7 +217,7 @@ def test_a_worker_that_was_forgotten_beats_before_it_takes_anything(
     client.submit_one(request)
     # when its next call arrives, or that of a connection that outlived it
     for block_s in (0.0, 0.01):
-        assert lane.cycle(None, block_s=block_s) is OVERDUE
+        assert lane.cycle(None, block_s=block_s) is NothingTaken.OVERDUE
     # expect the request untouched, and no key of it that would stay
     assert not redis.exists("rq:worker:w")
     assert redis.lrange("rq:queue:q", 0, -1) == [request.id.encode()]
@@ -232,7 +232,7 @@ def test_an_ended_worker_gets_no_request_over_a_connection_left_open(
     lane = lane_of(redis)
     line.forget()
     client.submit_one(Request(client.new_id(), "q"))
-    assert lane.cycle(None) is OVERDUE
+    assert lane.cycle(None) is NothingTaken.OVERDUE
     state = queues.state("q")
     assert (state.waiting, state.running) == (1, 0)
 
@@ -245,10 +245,10 @@ def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
     lane = lane_of(redis, interval_s=10.0)
     taken = lane.cycle(None)
     beats_for(clock, 20.0, Heartbeat(redis, "other", "q", interval_s=10.0)._beat)
-    assert lane.cycle(done(taken)) is OVERDUE
+    assert lane.cycle(done(taken)) is NothingTaken.OVERDUE
     # expect its result to count once, also when the call is repeated, and no second request
     lane._number -= 1
-    assert lane.cycle(done(taken)) is OVERDUE
+    assert lane.cycle(done(taken)) is NothingTaken.OVERDUE
     state = queues.state("q")
     assert (
         state.counters["succeeded"],
@@ -289,7 +289,7 @@ def test_a_forgotten_worker_delivers_its_result_and_takes_no_request(
     beats_for(clock, 12.0, Heartbeat(redis, "other", "q", interval_s=10.0)._beat)
     redis.delete("rq:worker:w")
     # expect its result to count, nothing to be taken, and no hash that would stay
-    assert lane.cycle(done(taken)) is OVERDUE
+    assert lane.cycle(done(taken)) is NothingTaken.OVERDUE
     state = queues.state("q")
     assert (state.counters["succeeded"], state.running, state.waiting, state.balance) == (
         1,

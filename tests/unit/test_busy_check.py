@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from scaletest.analysis.busy_machine import Resources
+from scaletest.analysis.interference import Resources
 from scaletest.load.busy_check import BusyCheck
 from scaletest.system import proc
-from scaletest.system.cores import own_used_s, used_s
+from scaletest.system.node_resources import own_used_s, used_s
 from tests.unit.node_samples import cpu
 
 
@@ -83,6 +83,7 @@ def test_cpu_time_holds_that_of_children_that_live_and_of_those_that_ended() -> 
 
 def test_times_of_a_process_are_read_whatever_its_name_holds() -> None:
     line = b"12 (a) b) (c) R 1 1 1 0 -1 4194304 100 200 0 0 150 50 30 20 20 0 1 0 100 0 0"
-    assert proc.parse_cpu_s(line) == pytest.approx(250 / proc.TICKS_PER_S)
-    assert proc.parse_cpu_s(b"12 (a) R 1") is None and proc.parse_cpu_s(b"") is None
-    assert proc.parse_cpu_s(line.replace(b"150", b"x")) is None
+    status = proc.parse_status(line)
+    assert status is not None and status.cpu_s == pytest.approx(250 / proc.TICKS_PER_S)
+    assert proc.parse_status(b"12 (a) R 1") is None and proc.parse_status(b"") is None
+    assert proc.parse_status(line.replace(b"150", b"x")) is None

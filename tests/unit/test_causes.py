@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.cause import AS_WANTED, NOTHING_GREW, Causes
-from scaletest.analysis.causes import attribute
+from scaletest.analysis.causes import AS_WANTED, NOTHING_GREW, Causes, attribute
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.judge import failed_doubling
 from scaletest.analysis.request_time import Cycle, RequestTime

@@ -12,17 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.cluster.capacity import (
+    Devices,
     NodeCapacity,
+    Slice,
     limits,
+    of_slices,
+    on_nodes,
     quantity,
     quota_room,
+    removed,
     requests,
     room,
     scarcest,
 )
 from scaletest.cluster.connection import connect
-from scaletest.cluster.devices import Devices, Slice, of_slices, on_nodes, removed
-from scaletest.cluster.pod_state import first_failing, pod_state
+from scaletest.cluster.deployment import first_failing, pod_state
 
 
 @pytest.mark.parametrize(

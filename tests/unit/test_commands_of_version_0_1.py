@@ -16,7 +16,13 @@ from tests.conftest import call_here
 LIST = Path(__file__).parents[1] / "data" / "v0.1" / "commands.txt"
 COMMANDS = LIST.read_text("utf-8").splitlines()
 # command -> why it is refused today
-REFUSED: dict[str, str] = {}
+WITHOUT_UNIT = "a rate without a unit was one a minute"
+REFUSED = {
+    "scaletest autoscale recommend --seconds 240 --rate 2 --max-workers 20 --wait-target 60": (
+        WITHOUT_UNIT
+    ),
+    "scaletest autoscale simulate --seconds 240 --rate 2": WITHOUT_UNIT,
+}
 # files that commands name; those of them that are read before the command runs hold a plan
 FILES = ("FILE", "in.mkv", "key", "one.json")
 PLAN = "seed: 1\n"

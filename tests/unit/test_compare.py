@@ -6,17 +6,31 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.compare import Change, Side, ValidationComparison, compare, differences
-from scaletest.analysis.rank_test import mann_whitney
-from scaletest.analysis.steps import summarise
+from scaletest.analysis.comparison import (
+    TOLERANCE,
+    Change,
+    Comparison,
+    Contrast,
+    Difference,
+    MeasureChange,
+    Side,
+    compare,
+)
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.measure import NOWHERE, Measure
+from scaletest.analysis.percentiles import mann_whitney
+from scaletest.analysis.steps import Step, summarise
 from scaletest.model import Background, Plan, VerdictKind
+from scaletest.validation.run_type import RUN_TYPE, of_step
 from tests.unit.made import measured
 from tests.unit.oracle import oracle
 from tests.unit.valid import checked
@@ -42,26 +56,63 @@ def test_few_values_are_not_ranked() -> None:
     assert mann_whitney([1.0] * 7, [2.0] * 100) is None
 
 
-def run(cycles: dict[int, float], *, plan: dict[str, Any] | None = None, **measuring: Any) -> Side:
+@dataclass(frozen=True)
+class Measured:
+    """A plan with the steps that were measured, as a stored validation has them."""
+
+    plan: Plan
+    steps: Sequence[Step]
+
+    @property
+    def result(self) -> Measured:
+        """Itself, where the plan and the steps of a validation are."""
+        return self
+
+
+def run(
+    cycles: dict[int, float], *, plan: dict[str, Any] | None = None, **measuring: Any
+) -> Measured:
     """A run with the given seconds a request at each number of workers."""
     chosen = Plan(**{"limit": max(cycles), "repeats": measuring.get("repeats", 1), **(plan or {})})
-    return Side(chosen, summarise(chosen, *measured(cycles, **measuring)))
+    return Measured(chosen, summarise(chosen, *measured(cycles, **measuring)))
+
+
+def side(name: str, run: Measured) -> Side:
+    """A validation as one side of a comparison."""
+    return Side(name, "", list(chain.from_iterable(of_step(step, None) for step in run.steps)))
+
+
+def contrast(base: Measured, candidate: Measured) -> Contrast:
+    """What the plans of two validations have to do with each other."""
+    runs: Any = base, candidate
+    return RUN_TYPE.contrast(*runs)
+
+
+def compared(base: Measured, *candidates: Measured, **options: Any) -> Comparison:
+    """The comparison of the first run with the others."""
+    sides = [(side("candidate", run), contrast(base, run)) for run in candidates]
+    return compare("validation", side("base", base), sides, **options)
+
+
+def steps_of(comparison: Comparison) -> list[MeasureChange]:
+    """The changes on which the verdict rests: those of throughput."""
+    return comparison.candidates[0].deciding
 
 
 BASE = {1: 0.1, 2: 0.1, 4: 0.11}
 
 
-def changes(comparison: ValidationComparison) -> list[Change]:
-    return [step.change for step in comparison.steps]
+def changes(comparison: Comparison) -> list[Change]:
+    return [step.change for step in steps_of(comparison)]
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 3, 5])
 def test_equal_runs_are_equivalent(repeats: int) -> None:
-    comparison = compare(run(BASE, repeats=repeats), run(BASE, repeats=repeats, seed=2))
+    comparison = compared(run(BASE, repeats=repeats), run(BASE, repeats=repeats, seed=2))
     assert changes(comparison) == [Change.EQUIVALENT] * 3
     assert checked(comparison.to_dict(), "comparison")["verdict"]["kind"] == "PASS"
-    assert {step.between for step in comparison.steps} == {repeats >= 3}
-    for step in comparison.steps:
+    assert {step.repeated for step in steps_of(comparison)} == {repeats >= 3}
+    for step in steps_of(comparison):
         assert step.ratio is not None
         assert step.ratio.low <= 1.01
         assert step.ratio.high >= 0.99
@@ -70,25 +121,32 @@ def test_equal_runs_are_equivalent(repeats: int) -> None:
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_one_slower_step_is_found_and_fails(repeats: int) -> None:
     # given a candidate that is 10 % slower with 4 workers
-    comparison = compare(
+    comparison = compared(
         run(BASE, repeats=repeats), run({**BASE, 4: 0.11 / 0.9}, repeats=repeats, seed=2)
     )
     assert changes(comparison) == [Change.EQUIVALENT, Change.EQUIVALENT, Change.REGRESSION]
     assert comparison.verdict.kind is VerdictKind.FAIL
-    assert "slower by more than 3 % in 1 of 3 steps: 4 workers" in comparison.verdict.reason
-    step = comparison.steps[2]
+    reason = "worse by more than 5 % in 1 of 3 measures: throughput (workers 4)"
+    assert reason in comparison.verdict.reason
+    step = steps_of(comparison)[2]
     assert step.ratio is not None
     assert step.ratio.value == pytest.approx(0.9, rel=0.01)
     # and the second look agrees: run times tend to be larger
-    assert step.run_times is not None
-    assert step.run_times.larger > 0.99
-    assert step.run_times.p < 1e-6
+    (run_times,) = (
+        change
+        for change in comparison.candidates[0].changes
+        if change.base.text == "run.p50 (workers 4)"
+    )
+    assert run_times.change is Change.REGRESSION
+    assert run_times.ranks is not None
+    assert run_times.ranks.larger > 0.99
+    assert run_times.ranks.p < 1e-6
 
 
 def test_a_faster_candidate_passes_and_is_reported_as_faster() -> None:
-    comparison = compare(run(BASE), run({1: 0.1, 2: 0.09, 4: 0.1}, seed=2))
+    comparison = compared(run(BASE), run({1: 0.1, 2: 0.09, 4: 0.1}, seed=2))
     assert changes(comparison) == [Change.EQUIVALENT, Change.IMPROVEMENT, Change.IMPROVEMENT]
-    assert (comparison.verdict.kind, "2 faster" in comparison.verdict.reason) == (
+    assert (comparison.verdict.kind, "2 better" in comparison.verdict.reason) == (
         VerdictKind.PASS,
         True,
     )
@@ -96,19 +154,21 @@ def test_a_faster_candidate_passes_and_is_reported_as_faster() -> None:
 
 def test_a_change_within_the_tolerance_is_no_regression() -> None:
     base, candidate = run(BASE), run({n: cycle / 0.98 for n, cycle in BASE.items()}, seed=2)
-    assert set(changes(compare(base, candidate, 0.03))) == {Change.EQUIVALENT}
-    assert set(changes(compare(base, candidate, 0.01))) == {Change.REGRESSION}
+    assert set(changes(compared(base, candidate, tolerance=0.03))) == {Change.EQUIVALENT}
+    assert set(changes(compared(base, candidate, tolerance=0.01))) == {Change.REGRESSION}
 
 
 def test_a_step_that_is_faster_within_chance_is_not_slower() -> None:
     # given 2 % more with an interval of some percent, which ends above -3 %
-    comparison = compare(run({1: 0.1}, scatter=0.08), run({1: 0.098}, scatter=0.08, seed=6))
-    assert changes(comparison) == [Change.NOT_SLOWER]
+    comparison = compared(
+        run({1: 0.1}, scatter=0.08), run({1: 0.098}, scatter=0.08, seed=6), tolerance=0.03
+    )
+    assert changes(comparison) == [Change.NOT_WORSE]
     assert comparison.verdict.kind is VerdictKind.PASS
 
 
 def test_noisy_runs_are_undecided() -> None:
-    comparison = compare(run(BASE, scatter=0.6), run(BASE, scatter=0.6, seed=2))
+    comparison = compared(run(BASE, scatter=0.6), run(BASE, scatter=0.6, seed=2))
     assert Change.UNDECIDED in changes(comparison)
     assert comparison.verdict.kind is VerdictKind.INVALID
     assert "--repeats" in comparison.verdict.remedy
@@ -129,8 +189,8 @@ def test_exchanging_base_and_candidate_mirrors_the_comparison(
         run({1: 0.1 * factor}, seed=seed + 1, **measured_runs),
     )
     (forward,), (back,) = (
-        compare(step, other, tolerance).steps,
-        compare(other, step, tolerance).steps,
+        steps_of(compared(step, other, tolerance=tolerance)),
+        steps_of(compared(other, step, tolerance=tolerance)),
     )
     assert forward.ratio is not None
     assert back.ratio is not None
@@ -143,7 +203,7 @@ def test_exchanging_base_and_candidate_mirrors_the_comparison(
 
 def test_welch_on_repeats_is_scipys() -> None:
     base, candidate = (run({1: 0.1}, repeats=n, between=0.05, seed=n) for n in (3, 5))
-    (step,) = compare(base, candidate).steps
+    (step,) = steps_of(compared(base, candidate))
     logs = [
         [math.log(sample.throughput.per_s) for sample in run.steps[0].samples]
         for run in (candidate, base)
@@ -164,26 +224,30 @@ def test_chance_flags_no_more_than_its_share_of_runs() -> None:
             run({1: 0.1, 2: 0.1, 4: 0.1}, seed=chance.randrange(10**9), **measured_runs)
             for _ in range(2)
         )
-        flagged += any(step.significant for step in compare(base, other, 0.0).steps)
+        flagged += any(step.significant for step in steps_of(compared(base, other, tolerance=0.0)))
     # then 4 % have any step flagged, and 12 % had without the correction (1500 comparisons)
     assert flagged <= 8
 
 
 def test_an_unsteady_step_is_undecided_and_names_its_run() -> None:
-    comparison = compare(run(BASE), run(BASE, count={1: 100, 2: 1, 4: 100}, seed=2))
-    assert comparison.steps[1].change is Change.UNDECIDED
-    assert "candidate" in comparison.steps[1].reason
-    assert checked(comparison.to_dict(), "comparison")["steps"][1]["ratio"] is None
+    comparison = compared(run(BASE), run(BASE, count={1: 100, 2: 1, 4: 100}, seed=2))
+    assert steps_of(comparison)[1].change is Change.UNDECIDED
+    assert "candidate" in steps_of(comparison)[1].reason
+    candidate = checked(comparison.to_dict(), "comparison")["candidates"][0]
+    rows = [row for row in candidate["measures"] if row["decides"]]
+    assert (rows[1]["where"], rows[1]["ratio"]) == ({"workers": 2}, None)
 
 
 def test_only_common_steps_are_compared() -> None:
-    comparison = compare(run({1: 0.1, 2: 0.1, 4: 0.1}), run({1: 0.1, 2: 0.1, 3: 0.1}, seed=2))
-    assert [step.workers for step in comparison.steps] == [1, 2]
-    assert (comparison.only_base, comparison.only_candidate) == ((4,), (3,))
-    nothing = compare(run({1: 0.1}), Side(Plan(), []))
+    comparison = compared(run({1: 0.1, 2: 0.1, 4: 0.1}), run({1: 0.1, 2: 0.1, 3: 0.1}, seed=2))
+    assert [step.base.where for step in steps_of(comparison)] == [{"workers": 1}, {"workers": 2}]
+    alone = comparison.candidates[0]
+    assert alone.only_base == ("throughput (workers 4)",)
+    assert alone.only_candidate == ("throughput (workers 3)",)
+    nothing = compared(run({1: 0.1}), Measured(Plan(), []))
     assert (nothing.verdict.kind, nothing.verdict.reason) == (
         VerdictKind.INVALID,
-        "the runs have no step in common",
+        "the runs have no measure in common that decides",
     )
 
 
@@ -192,16 +256,21 @@ def test_different_workloads_are_compared_only_by_force() -> None:
         run(BASE),
         run(BASE, plan={"command": ("true",), "device_glob": "/dev/x"}, seed=2),
     )
-    comparison = compare(base, candidate)
-    assert (comparison.verdict.kind, comparison.steps) == (VerdictKind.INVALID, ())
-    assert "command differ" in comparison.verdict.reason
-    assert checked(comparison.to_dict(), "comparison")["differences"][0]["candidate"] == ["true"]
-    differences = comparison.differences
+    comparison = compared(base, candidate)
+    assert (comparison.verdict.kind, steps_of(comparison)) == (VerdictKind.INVALID, [])
+    assert "command: [] and ['true']" in comparison.verdict.reason
+    row = checked(comparison.to_dict(), "comparison")["candidates"][0]
+    assert row["differences"][0]["candidate"] == ["true"]
+    differences = comparison.candidates[0].contrast.differences
     assert [(step.field, step.workload) for step in differences] == [
         ("command", True),
         ("device_glob", False),
     ]
-    assert compare(base, candidate, force=True).verdict.kind is VerdictKind.PASS
+    assert compared(base, candidate, force=True).verdict.kind is VerdictKind.PASS
+
+
+def differences(base: Plan, candidate: Plan) -> Sequence[Difference]:
+    return contrast(Measured(base, []), Measured(candidate, [])).differences
 
 
 def test_runs_compare_whatever_their_targets_but_not_whatever_their_workloads() -> None:
@@ -224,18 +293,18 @@ def test_a_candidate_that_was_not_measured_to_its_end_does_not_pass() -> None:
     # given equal runs, the second without its last step, and then with one that was cut short,
     # expect INVALID
     plan = {"limit": 4}
-    comparison = compare(run(BASE), run({1: 0.1, 2: 0.1}, plan=plan, seed=2))
+    comparison = compared(run(BASE), run({1: 0.1, 2: 0.1}, plan=plan, seed=2))
     assert comparison.verdict.kind is VerdictKind.INVALID
     assert comparison.verdict.reason == "not measured in both runs: 4 workers"
     chosen = Plan(limit=4)
     measurements, records = measured(BASE, seed=2)
     measurements[-1] = replace(measurements[-1], stop="ended early")
     assert (
-        compare(run(BASE), Side(chosen, summarise(chosen, measurements, records))).verdict.kind
+        compared(run(BASE), Measured(chosen, summarise(chosen, measurements, records))).verdict.kind
         is VerdictKind.INVALID
     )
     # and a plan that never had that step compares at those that both have
-    assert compare(run(BASE), run({1: 0.1, 2: 0.1}, seed=2)).verdict.kind is VerdictKind.PASS
+    assert compared(run(BASE), run({1: 0.1, 2: 0.1}, seed=2)).verdict.kind is VerdictKind.PASS
 
 
 def test_steps_on_other_numbers_of_devices_have_nothing_in_common() -> None:
@@ -247,3 +316,108 @@ def test_steps_on_other_numbers_of_devices_have_nothing_in_common() -> None:
     assert [row.field for row in differences(step, alone) if row.workload] == ["per_device"]
     # and runs of one number each are compared, which is how numbers are compared on Kubernetes
     assert not any(row.workload for row in differences(alone, replace(alone, per_device=(3,))))
+
+
+def measure(*values: float, **fields: Any) -> Measure:
+    """A measure of which more is better, with these repeats, that decides."""
+    mean = sum(values) / len(values)
+    made = {"repeats": values, "decides": True, **fields}
+    return Measure("rate", NOWHERE, Estimate(mean, mean, mean), "1/s", True, **made)
+
+
+def compare_measures(
+    base: Measure, *candidates: Measure, tolerance: float = TOLERANCE
+) -> Comparison:
+    """The comparison of runs that have one measure each."""
+    sides = [(Side(f"run {n}", "", [each]), Contrast()) for n, each in enumerate(candidates)]
+    return compare("toy", Side("base", "", [base]), sides, tolerance)
+
+
+TEN = (10.0, 10.1, 9.9, 10.0)
+
+
+def test_of_several_candidates_the_worst_decides_and_is_named() -> None:
+    slower = tuple(0.8 * value for value in TEN)
+    comparison = compare_measures(measure(*TEN), measure(*TEN), measure(*slower))
+    assert comparison.verdict.kind is VerdictKind.FAIL
+    assert "in 1 of 2 measures: rate 0.800" in comparison.verdict.reason
+    assert comparison.verdict.reason.endswith("in run 1")
+    changes = [each.deciding[0].change for each in comparison.candidates]
+    assert changes == [Change.EQUIVALENT, Change.REGRESSION]
+    assert checked(comparison.to_dict(), "comparison")["candidates"][1]["run"] == "run 1"
+
+
+def test_less_is_better_where_the_measure_says_so_and_neither_where_it_says_nothing() -> None:
+    more = tuple(2 * value for value in TEN)
+    for is_better, change in (
+        (True, Change.IMPROVEMENT),
+        (False, Change.REGRESSION),
+        (None, Change.CHANGED),
+    ):
+        sides = [replace(measure(*values), more_is_better=is_better) for values in (TEN, more)]
+        (row,) = compare_measures(*sides).candidates[0].changes
+        assert row.change is change
+        assert row.ratio is not None and row.ratio.value == pytest.approx(2.0)
+
+
+def test_a_measure_that_decides_nothing_changes_no_verdict() -> None:
+    slower = measure(*(0.5 * value for value in TEN), decides=False)
+    sides = [
+        Side(name, "", [measure(*TEN), replace(other, name="other")])
+        for name, other in (("base", measure(*TEN, decides=False)), ("candidate", slower))
+    ]
+    comparison = compare("toy", sides[0], [(sides[1], Contrast())])
+    assert comparison.verdict.kind is VerdictKind.PASS
+    assert comparison.candidates[0].changes[1].change is Change.REGRESSION
+
+
+def test_what_the_clock_cannot_tell_apart_is_equivalent() -> None:
+    def median(low: float, value: float, high: float) -> Measure:
+        estimate = Estimate(value, low, high)
+        return Measure("ready.p50", NOWHERE, estimate, "s", False, resolution=1.0, decides=True)
+
+    base = median(0.0, 0.0, 1.0)
+    for candidate, change in (
+        (median(1.0, 1.0, 1.0), Change.EQUIVALENT),
+        (median(0.9, 1.0, 1.1), Change.EQUIVALENT),
+        (median(4.9, 5.0, 5.1), Change.REGRESSION),
+    ):
+        row = compare_measures(base, candidate).candidates[0].changes[0]
+        assert row.change in (change, Change.UNDECIDED)
+        assert (row.change is Change.UNDECIDED) == (row.ratio is None)
+
+
+def test_a_number_without_an_interval_is_undecided_unless_it_is_equal() -> None:
+    counted = replace(measure(3.0), repeats=())
+    assert compare_measures(counted, counted).verdict.kind is VerdictKind.PASS
+    (row,) = compare_measures(counted, replace(measure(4.0), repeats=())).candidates[0].changes
+    assert (row.change, row.ratio, row.significant) == (Change.UNDECIDED, None, False)
+    nothing = replace(measure(0.0), repeats=())
+    assert compare_measures(nothing, nothing).verdict.kind is VerdictKind.PASS
+
+
+def test_equal_runs_are_seldom_flagged_however_many_measures_and_candidates_they_have() -> None:
+    chance = random.Random(3)
+
+    def noisy(name: str) -> Side:
+        values = [[chance.lognormvariate(0, 0.05) for _ in range(4)] for _ in range(8)]
+        measures = [
+            replace(measure(*repeats), name=f"h{n}", decides=n < 4)
+            for n, repeats in enumerate(values)
+        ]
+        return Side(name, "", measures)
+
+    flagged = {True: 0, False: 0}
+    for _ in range(200):
+        sides = [(noisy(name), Contrast()) for name in ("a", "b")]
+        comparison = compare("toy", noisy("base"), sides, 0.0)
+        rows = [row for each in comparison.candidates for row in each.changes if row.significant]
+        for decides in flagged:
+            flagged[decides] += any(row.base.decides is decides for row in rows)
+    # 5 % of 200 is 10; more than 20 would be seen once in a thousand
+    assert max(flagged.values()) <= 20
+
+
+def test_a_long_difference_is_cut() -> None:
+    text = Difference("template", "a: 1\n" * 500, "a: 2\n" * 500).text
+    assert len(text) < 200 and "\n" not in text

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.compat import article
-from scaletest.model.attempt import Attempt
 from scaletest.model.errors import UsageError
-from scaletest.model.saturation import SaturationStep
+from scaletest.model.saturation import Attempt, SaturationStep
 
 CONFIGURATION: dict[str, Any] = {
     "execution": {

@@ -11,10 +11,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from scaletest.kinds import benchmark, crd, fields
+from scaletest.kinds import benchmark, document_schemas, fields
 from scaletest.kinds.registry import KINDS
 
-DEFINITIONS = {definition["spec"]["names"]["kind"]: definition for definition in crd.definitions()}
+DEFINITIONS = {
+    definition["spec"]["names"]["kind"]: definition for definition in document_schemas.definitions()
+}
 
 
 def schema_of(name: str) -> dict[str, Any]:

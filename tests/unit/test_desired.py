@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.desired_workers import QueueDemand, Targets, desired, wanted
-from scaletest.analysis.recent_window import RecentWindow, over
+from scaletest.analysis.desired_workers import (
+    QueueDemand,
+    RecentWindow,
+    Targets,
+    desired,
+    over,
+    wanted,
+)
 from scaletest.model.errors import InvalidValue
-from scaletest.model.time_slots import TimeSlot, unpack
+from scaletest.model.queue_counts import TimeSlot, unpack
 
 TARGETS = Targets()
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from scaletest.system import proc
 from scaletest.system.devices import clients
-from scaletest.system.devices.clients import Clients, CycleClocks
-from scaletest.system.devices.drm import Engine, parse_fdinfo
+from scaletest.system.devices.clients import Clients, CycleClocks, Engine, parse_fdinfo
 
 SAMPLES = Path(__file__).parent / "samples" / "devices"
 MIB = 1024**2

@@ -17,12 +17,18 @@ from hypothesis import strategies as st
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
-from scaletest.model.node_sample import DEVICE, FIGURES, NodeSample
-from scaletest.system.devices import exporter
-from scaletest.system.devices.exporter import LONGEST_S, SHORTEST_S
-from scaletest.system.devices.metrics import MetricSample, figures_of
+from scaletest.model.measurement import DEVICE, FIGURES, NodeSample
+from scaletest.system.devices import metrics
+from scaletest.system.devices.metrics import (
+    AGAIN_S,
+    LONGEST_S,
+    SHORTEST_S,
+    DeviceNames,
+    MetricSample,
+    figures_of,
+    pci_address,
+)
 from scaletest.system.devices.reader import DeviceReader
-from scaletest.system.devices.source import AGAIN_S, DeviceNames, pci_address
 from tests.unit.test_device_reader import SAMPLES, XE, Time, plant
 
 MIB = 1024**2
@@ -377,7 +383,7 @@ def test_an_absent_metrics_server_gives_one_warning(
 def test_a_silent_metrics_server_is_not_waited_for(
     server: Exporter, reader: DeviceReader, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "TIMEOUT_S", 0.05)
+    monkeypatch.setattr(metrics, "TIMEOUT_S", 0.05)
     released = threading.Event()
 
     def wait(_: BaseHTTPRequestHandler) -> None:
@@ -392,7 +398,7 @@ def test_a_silent_metrics_server_is_not_waited_for(
 def test_an_answer_that_trickles_is_not_waited_for(
     server: Exporter, reader: DeviceReader, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "_DEADLINE_S", 0.0)
+    monkeypatch.setattr(metrics, "_DEADLINE_S", 0.0)
     server.sample("dcgm")
     assert reader.read() == ({}, {})
     assert len(warnings) == 1 and "takes longer than" in warnings[0]
@@ -402,7 +408,7 @@ def test_an_answer_that_trickles_is_not_waited_for(
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         figures_of(
-            exporter._rows(f"DCGM_FI_DEV_GPU_UTIL{text}\nhw_power_watts {text}"), DeviceNames().of
+            metrics._rows(f"DCGM_FI_DEV_GPU_UTIL{text}\nhw_power_watts {text}"), DeviceNames().of
         )
     except ValueError:
         pass

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.model.node_sample import DEVICE, FIGURES
+from scaletest.model.measurement import DEVICE, FIGURES
 from scaletest.system.devices.cards import Cards, parse_levels
 from scaletest.system.devices.reader import AGAIN_S, DeviceReader
 

@@ -13,10 +13,9 @@ import pytest
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import PRESETS, preset
-from scaletest.system.waiting import Wake
-from workers import device_faults
-from workers.devices import DeviceChooser, DeviceOptions, Policy
-from workers.identity import Device, by_number, identify
+from scaletest.system.children import Wake
+from workers import devices
+from workers.devices import Device, DeviceChooser, DeviceOptions, Policy, by_number, identify
 from workers.runtime import Runtime, Settings
 
 # a device node that every Linux has, and that every user may open
@@ -166,7 +165,7 @@ def test_permission_denied_names_the_group(tmp_path: Path, monkeypatch: pytest.M
         # nobody should be told to join root's group
         (0, "intel", "its group is root: let udev on the node give it to render or video"),
     ]:
-        monkeypatch.setattr(device_faults, "_group_of", lambda path, group=group: group)
+        monkeypatch.setattr(devices, "_group_of", lambda path, group=group: group)
         with pytest.raises(NoDevice, match="permission denied") as error:
             DeviceChooser(DeviceOptions(pattern, preset=kind)).choose()
         assert expected in error.value.hint
@@ -188,7 +187,7 @@ def test_a_device_that_cannot_be_opened_names_the_setting_to_change(
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(NoDevice, match=problem) as error:
-        device_faults.check_open(NULL)
+        devices.check_open(NULL)
     assert todo in error.value.hint
 
 

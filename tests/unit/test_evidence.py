@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.cause import Causes
+from scaletest.analysis.causes import Causes
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.model import Measurement, Plan, State, VerdictKind
-from scaletest.model.node_sample import FIGURES, NodeSample
+from scaletest.model.measurement import FIGURES, NodeSample
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.made import Records
 from tests.unit.node_samples import Resources, cpu, on_one_node, samples_of

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from scaletest.analysis.saturation.exceedance import ERROR, Exceedance, at_least, at_most
+from scaletest.analysis.saturation.step import ERROR, Exceedance, at_least, at_most
 from scaletest.model.saturation import QUANTILES
 from tests.unit.oracle import oracle
 

@@ -14,20 +14,17 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from scaletest.analysis.desired_workers import Targets
-from scaletest.analysis.recent_window import RecentWindow
+from scaletest.analysis.desired_workers import RecentWindow, Targets
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.compat import intel
 from scaletest.exporter import metrics
 from scaletest.exporter.app import READS, make_app
-from scaletest.exporter.buckets import BOUNDS, cumulative
-from scaletest.exporter.log_lines import LogLines
-from scaletest.exporter.reader import ViewReader
-from scaletest.exporter.service import THREADS, BackgroundThread
-from scaletest.exporter.view import ExporterView, QueueView
+from scaletest.exporter.metrics import BOUNDS, cumulative
+from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
+from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model import NodeSample, histogram
 from scaletest.model.errors import Unreachable
-from scaletest.model.time_slots import TimeSlot
+from scaletest.model.queue_counts import TimeSlot
 from tests.conftest import eventually
 
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
@@ -333,7 +330,7 @@ def test_wanted_workers_stay_for_a_window_also_after_a_restart(
     )
     queues = [calm]
     monkeypatch.setattr(
-        "scaletest.exporter.reader.snapshot", lambda redis: Snapshot(1e9 + now[0], 0, (queues[-1],))
+        "scaletest.exporter.view.snapshot", lambda redis: Snapshot(1e9 + now[0], 0, (queues[-1],))
     )
     reader = ViewReader("redis://nowhere", Targets(window_s=60.0), clock=lambda: now[0])
 

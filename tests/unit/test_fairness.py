@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.fairness import fairness
+from scaletest.analysis.steps import fairness
 
 
 def test_shares_are_sorted_and_the_ratio_is_most_over_least() -> None:

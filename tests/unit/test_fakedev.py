@@ -25,12 +25,18 @@ from scaletest.kinds.fakedev import (
 )
 from scaletest.model import Outcome
 from scaletest.model.errors import InvalidValue
-from scaletest.system.waiting import Wake
+from scaletest.system.children import Wake
 from tests.conftest import eventually
-from workers.fakedev_metrics import server
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
-from workers.workloads.fakedev import FOLDER_VARIABLE, PODINFO_VARIABLE, all_uses, folder, uses
+from workers.workloads.fakedev import (
+    FOLDER_VARIABLE,
+    PODINFO_VARIABLE,
+    all_uses,
+    folder,
+    server,
+    uses,
+)
 
 
 @pytest.fixture(autouse=True)

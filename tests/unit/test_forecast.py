@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.forecast import forecast, longest_s
+from scaletest.analysis.stopping import forecast, longest_s
 from scaletest.model import Plan
 
 

@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scaletest.archive.queries import rows
+from scaletest.archive.sql import rows
 from scaletest.broker import Queues, keys
 from scaletest.cli.main import run
 from scaletest.kinds.benchmark import BenchmarkResult
-from scaletest.model.attempt import Attempt
 from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle import Stamp
-from scaletest.model.saturation import SaturationStep
+from scaletest.model.saturation import Attempt, SaturationStep
 from tests.unit.virtual_redis import VirtualRedis
 
 # The title of the window, colours, clear, an eight-bit control sequence, right to left, another
@@ -83,8 +82,8 @@ def hostile(redis: VirtualRedis, queues: Queues) -> None:
     [
         ["queue", "list"],
         ["queue", "show", "q"],
-        ["queue", "show", "q", "-o", "yaml"],
-        ["queue", "show", "q", "-o", "json"],
+        ["queue", "show", "q", "--format", "yaml"],
+        ["queue", "show", "q", "--format", "json"],
         ["queue", "check"],
         ["queue", "submit", "nope", "--", "1"],
         ["client", "--queue", "nope", "--listen", "none"],
@@ -124,7 +123,7 @@ def test_an_invalid_queue_entry_does_not_hide_other_queues(
     redis.hset(keys.QUEUES, name, entry)
     # when queues are listed, expect ours, and one warning that names the entry and says how to
     # remove it
-    listed = program("queue", "list", "-o", "json")
+    listed = program("queue", "list", "--format", "json")
     assert [row["name"] for row in json.loads(listed.out)] == ["q"]
     assert listed.err.count("is not a queue") == 1 and obeyed(listed.err) == []
     assert program("queue", "check").code == 0
@@ -141,7 +140,7 @@ def test_a_queue_with_foreign_keys_does_not_hide_other_queues(
 ) -> None:
     queues.add("a")
     redis.set(keys.rq_queue("a"), EVIL)
-    listed = program("queue", "list", "-o", "json")
+    listed = program("queue", "list", "--format", "json")
     assert [row["name"] for row in json.loads(listed.out)] == ["q"]
     assert "queue 'a' cannot be read: WRONGTYPE" in listed.err
     checked = program("queue", "check")
@@ -222,7 +221,7 @@ def test_a_foreign_run_sends_no_escape_codes_to_the_terminal(
     # when it is shown in every way, expect its words and no escape
     lines = [
         ["runs", "list"],
-        ["runs", "list", "-o", "yaml"],
+        ["runs", "list", "--format", "yaml"],
         ["runs", "show", "theirs"],
         ["runs", "delete", "theirs"],
     ]
@@ -242,7 +241,7 @@ def test_a_foreign_run_sends_no_escape_codes_to_the_terminal(
 def test_values_that_nobody_measured_are_refused_when_they_are_read() -> None:
     with pytest.raises(InvalidValue, match="watch_s of a stamp is no time"):
         Stamp.from_dict({"watch_s": 1e30})
-    with pytest.raises(InvalidValue, match="result cannot be read"):
+    with pytest.raises(InvalidValue, match="of the benchmark's result has the wrong type"):
         BenchmarkResult.from_dict({"name": "n", "phase": "Completed", "headlines": {"x": "fast"}})
     step = SaturationStep(0, "ramp", "open", 1.0, 1.0, 1, began="yesterday")
     sample = Attempt(0, 1, True, 0.0, 0.0, 0.0, 0.1, "ok")

@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.busy_machine import busy, busy_before
 from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.interference import between
-from scaletest.analysis.node_text import clock_text
-from scaletest.analysis.run_warnings import CHANGES
+from scaletest.analysis.interference import between, busy, busy_before
+from scaletest.analysis.judge import CHANGES
+from scaletest.analysis.resources import clock_text
 from scaletest.model import Activity, Measurement, Plan, Record, State, VerdictKind
-from scaletest.model.node_sample import FIGURES, NodeSample
+from scaletest.model.measurement import FIGURES, NodeSample
 from tests.unit import runs
 from tests.unit.made import Records
 from tests.unit.node_samples import Resources, began_s, cpu, samples_of

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.kinds import benchmark, fio, openfoam_case, pytorch, torch
+from scaletest.kinds import benchmark, fio, openfoam, pytorch, torch
 from scaletest.kinds.fields import fields_of
 from scaletest.kinds.kind import ExecutionSite, PartAddress
 from scaletest.kinds.registry import KINDS
@@ -136,7 +136,7 @@ def test_fio_defaults_are_those_of_the_original_crd() -> None:
 
 @given(st.integers(1, 512))
 def test_the_cavity_is_split_into_as_many_boxes_as_there_are_processes(processes: int) -> None:
-    x, y, z = openfoam_case.boxes(processes)
+    x, y, z = openfoam.boxes(processes)
     assert x * y * z == processes
 
 

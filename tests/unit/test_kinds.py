@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.benchmark import MARK, BenchmarkPhase, BenchmarkResult, frame, unframe
 from scaletest.kinds.kind import BenchmarkFailed, Failure, ToolOutput
-from scaletest.kinds.log_framing import MARK, frame, unframe
 from scaletest.kinds.network import Network, check, used
 from scaletest.kinds.registry import KINDS
 from scaletest.model.checks import printable

@@ -12,9 +12,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from scaletest.analysis.knee import efficiency_knee, kneedle, knees, marginal_knee
 from scaletest.analysis.law import Law
-from scaletest.analysis.scaling import MeasuredThroughput
+from scaletest.analysis.scaling import (
+    MeasuredThroughput,
+    efficiency_knee,
+    kneedle,
+    knees,
+    marginal_knee,
+)
 from tests.unit.oracle import oracle
 
 DOUBLINGS = (1, 2, 4, 8, 16)

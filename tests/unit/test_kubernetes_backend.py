@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from scaletest.cluster.connection import Busy, Refused
-from scaletest.cluster.pod_state import PodState
+from scaletest.cluster.deployment import PodState
 from scaletest.model.errors import ScaletestError, WaitTimeout
-from scaletest.validation.kubernetes import LOOK_S, PATIENCE_S, RESTORE_TRIES, KubernetesBackend
+from scaletest.validation.deployment import LOOK_S, PATIENCE_S, RESTORE_TRIES, KubernetesBackend
 
 
 class FakeDeployment:

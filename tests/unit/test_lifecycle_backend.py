@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.lifecycle.backend import read
+from scaletest.lifecycle.sampling import read
 from scaletest.model.errors import UsageError
 
 

@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from scaletest.analysis.lifecycle.phases import timeline
-from scaletest.analysis.lifecycle.result import LifecycleResult
-from scaletest.cli import stored
-from scaletest.cli.lifecycle_options import result_of
 from scaletest.cli.main import run
 from scaletest.compat import runai
 from scaletest.lifecycle.folder import LifecycleFolder
+from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun, read
 from scaletest.lifecycle.templating import text_of
 from scaletest.model.verdict import VerdictKind
+from scaletest.runs.folder import RunFolder
+from scaletest.runs.registry import judge
 from tests.unit.lifecycles import plan, submission, workload
 
 
@@ -69,21 +69,24 @@ def test_every_form_of_a_report(
         assert "http" not in text.replace("http-equiv", "").replace("www.w3.org", "")
 
 
-def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(tmp_path: Path) -> None:
+def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # given a folder in which somebody samples
     (tmp_path / "submitted.json").write_text(runai.submitted([submission("j-000001")]))
     (tmp_path / "sampled.json").write_text(runai.sampled([timeline(workload("j-000001"))], "p"))
     store, sampling = LifecycleFolder(tmp_path), ExitStack()
     sampling.enter_context(store.locked("sampler"))
 
-    def read_slowly() -> LifecycleResult:
-        partial = result_of(store)
+    def read_slowly(folder: RunFolder) -> LifecycleRun:
+        partial = read(LifecycleFolder(folder.path))
         sampling.close()
         return partial
 
     # when that ends after the files were read, expect no verdict, and one when they are read again
-    assert stored.lifecycle(tmp_path, read_slowly).verdict.kind is VerdictKind.RUNNING
-    assert stored.lifecycle(tmp_path, read_slowly).verdict.kind is VerdictKind.PASS
+    monkeypatch.setattr(RUN_TYPE, "judge", read_slowly)
+    assert judge(store.files).verdict.kind is VerdictKind.RUNNING
+    assert judge(store.files).verdict.kind is VerdictKind.PASS
 
 
 def test_a_folder_without_a_lifecycle_run_is_refused(

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from scaletest.cli import lifecycle_work as work
-from scaletest.cluster.connection import LONGEST_OBEYED_S, Missing
+from scaletest.cluster.connection import LONGEST_OBEYED_S, Missing, Raw
 from scaletest.cluster.objects import Objects
-from scaletest.cluster.raw import Raw
 from scaletest.cluster.watch import Collection, Feeds, WatchEvent
+from scaletest.lifecycle import measuring
 from scaletest.model.errors import ScaletestError, Unreachable
 from tests.unit.fake_api import Answer, api, event, page, status, thing
 
@@ -343,7 +342,7 @@ def test_an_unknown_kind_says_what_to_install() -> None:
 
 def test_the_switch_interval_of_threads_is_short_only_while_events_are_stamped() -> None:
     before = sys.getswitchinterval()
-    with pytest.raises(KeyError), work.attentive():
+    with pytest.raises(KeyError), measuring.attentive():
         assert sys.getswitchinterval() < before
         raise KeyError
     assert sys.getswitchinterval() == before

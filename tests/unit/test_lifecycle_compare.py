@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
-from scaletest.analysis.lifecycle.compare import compare
+from scaletest.analysis.comparison import Comparison, Side, compare
 from scaletest.analysis.lifecycle.result import LifecycleResult
+from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun
 from scaletest.model.lifecycle import Stamp
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import of, workload
+
+
+def compared(base: LifecycleResult, candidate: LifecycleResult) -> Comparison:
+    """The comparison of two lifecycles at a tolerance of 10 %."""
+    runs = [LifecycleRun(result, title="", folder="") for result in (base, candidate)]
+    sides = [Side(str(number), "", RUN_TYPE.measures(run)) for number, run in enumerate(runs)]
+    return compare("lifecycle", sides[0], [(sides[1], RUN_TYPE.contrast(*runs))], 0.1)
 
 
 def test_a_slower_step_is_found_and_noise_is_not() -> None:
@@ -24,11 +33,24 @@ def test_a_slower_step_is_found_and_noise_is_not() -> None:
         return of(*rows)
 
     base = run(0.0)
-    assert compare(base, run(0.0), 0.1).verdict.kind is VerdictKind.PASS
-    comparison = compare(base, run(1.0), 0.1)
+    assert compared(base, run(0.0)).verdict.kind is VerdictKind.PASS
+    comparison = compared(base, run(1.0))
     assert comparison.verdict.kind is VerdictKind.FAIL
-    assert {step.name for step in comparison.steps if step.change == "slower"} == {
+    (candidate,) = comparison.candidates
+    slower = {row.base.name for row in candidate.changes if row.change == "regression"}
+    assert {name.removesuffix(".p50") for name in slower if name.endswith(".p50")} == {
         "ready",
         "pod_ready",
         "total_ready",
     }
+    assert [row.base.name for row in candidate.deciding if row.base.name in slower] == [
+        "total_ready.p50"
+    ]
+
+
+def test_a_lifecycle_that_lost_workloads_does_not_pass() -> None:
+    whole = of(*(workload(f"j-{index:03}") for index in range(20)))
+    books = replace(whole.books, measured=12, lost=8)
+    comparison = compared(whole, replace(whole, books=books))
+    assert comparison.verdict.kind is VerdictKind.INVALID
+    assert comparison.verdict.reason == "not measured in both runs: 20 workloads"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.analysis.lifecycle import judge
+from scaletest.lifecycle.run_type import Conditions
 from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle import Stamp
 from scaletest.model.verdict import VerdictKind
@@ -55,7 +55,7 @@ def test_thresholds_pass_fail_or_stay_undecided_by_the_measured_times(
 )
 def test_bad_thresholds_are_explained(text: str, problem: str) -> None:
     with pytest.raises(InvalidValue, match=problem):
-        judge.parse(text)
+        Conditions((text,))
 
 
 def test_pending_workloads_make_a_run_invalid() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.lifecycle.plan import LifecyclePlan, new_run
+from scaletest.lifecycle.folder import LifecyclePlan, new_run
 from scaletest.model.errors import InvalidValue
 from tests.unit.lifecycles import plan
 

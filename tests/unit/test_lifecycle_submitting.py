@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.lifecycle.cleanup import delete_all
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.submitting import SubmissionOutcome, Submitter
+from scaletest.lifecycle.submitting import SubmissionOutcome, Submitter, delete_all
 from scaletest.lifecycle.templating import text_of
 from tests.unit.lifecycles import BEGAN, plan
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.lifecycle.books import books
-from scaletest.analysis.lifecycle.phases import between, timeline
+from scaletest.analysis.lifecycle.phases import between, books, timeline
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.lifecycle import Stamp, TimeSource
-from scaletest.model.times import epoch
+from scaletest.model.texts import epoch
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import BEGAN, iso, job, of, pod, sighting, submission
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
-from scaletest.load.closed import HOPELESS
 from scaletest.load.level_load import LoadOrder
+from scaletest.load.loops import HOPELESS
 from scaletest.load.steering import NotSteerable
 from scaletest.model import Outcome, Record
-from scaletest.model.attempt import OK, TIMED_OUT
-from scaletest.saturation.queue import QueueLoad
+from scaletest.model.saturation import OK, TIMED_OUT
+from scaletest.saturation.loads import QueueLoad
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
 

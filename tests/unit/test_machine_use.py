@@ -19,14 +19,13 @@ from scaletest.analysis.saturation.step import assess, machine_full
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model import Activity, State
 from scaletest.model.activity import Wait
-from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import InvalidValue
-from scaletest.model.machine_use import MachineUse
-from scaletest.model.saturation import SaturationPlan, SaturationStep
+from scaletest.model.measurement import MachineUse
+from scaletest.model.saturation import OK, Attempt, SaturationPlan, SaturationStep
 from scaletest.report.saturation import words
-from scaletest.saturation.watched import Watched, idle_between_requests
-from scaletest.system import listeners
-from scaletest.system.cores import machine_time, parse_machine, used_s
+from scaletest.saturation.loads import Watched, idle_between_requests
+from scaletest.system import sockets
+from scaletest.system.node_resources import machine_time, parse_machine, used_s
 from scaletest.system.proc import TICKS_PER_S
 from scaletest.system.sockets import CLIENTS
 
@@ -123,7 +122,7 @@ def test_the_report_says_what_limits_the_service() -> None:
         == "at 200/s the service's time: file lock 90% (/l), on a CPU 10%; of 4 cores it used 0.20,"
         " the tester 0.30, other programs 0.10"
     )
-    assert ceiling in words.told(result)
+    assert ceiling in words.sentences(result)
     # what others took of a busy machine is a warning
     busy = replace(OTHERS, activities=(lock,))
     result = evaluate(plan, [first, replace(second, around=busy)], {0: steady, 1: late})
@@ -199,7 +198,7 @@ def test_the_first_process_of_a_server_is_found() -> None:
             assert process.stdout is not None
             port, pid = map(int, process.stdout.readline().split())
             # its child has the socket, too
-            assert listeners.servers(port) == [pid]
+            assert sockets.servers(port) == [pid]
         finally:
             os.killpg(process.pid, signal.SIGKILL)
 
@@ -209,17 +208,17 @@ def test_a_free_port_has_no_server_process() -> None:
         # bound, so that nobody else takes it, and not yet listening
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]
-        assert listeners.servers(port) == []
+        assert sockets.servers(port) == []
         # we do, and are not meant
         server.listen()
-        assert listeners.servers(port) == []
+        assert sockets.servers(port) == []
 
 
 @pytest.mark.parametrize(
     ("host", "here"), [("127.0.0.1", True), ("localhost", True), ("192.0.2.7", False)]
 )
 def test_addresses_of_this_machine(host: str, here: bool) -> None:
-    assert listeners.is_here(host) is here
+    assert sockets.is_here(host) is here
 
 
 class Waits:

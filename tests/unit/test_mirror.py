@@ -10,18 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.completions import Ends
-from scaletest.analysis.doubling import WAYS, StepPart, doubling, judged, run_course, together
-from scaletest.analysis.machine_trend import (
+from scaletest.analysis.doubling import (
+    WAYS,
     MachineTrend,
+    Ratio,
+    StepPart,
     UpAndDown,
     chi_square_limit,
+    doubling,
+    judged,
     machine_trend,
+    run_course,
+    together,
 )
-from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair
-from scaletest.analysis.ratio import Ratio
-from scaletest.analysis.tails import Tail, tail, usual
-from scaletest.analysis.throughput import Throughput, throughput
+from scaletest.analysis.stopping import Turn, first_pair, further_pair
+from scaletest.analysis.throughput import Ends, Tail, Throughput, tail, throughput, usual
 from scaletest.model import Plan, VerdictKind
 from scaletest.validation.runner import schedule
 

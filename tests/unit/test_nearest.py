@@ -8,8 +8,7 @@ import pytest
 
 from scaletest.cli.main import COMMANDS, run
 from scaletest.kinds.registry import kind_of
-from scaletest.model.errors import InvalidValue, UndeclaredQueue
-from scaletest.model.nearest import nearest, suggestion
+from scaletest.model.errors import InvalidValue, UndeclaredQueue, nearest, suggestion
 from tests.unit.runs import make
 
 
@@ -72,5 +71,5 @@ def test_a_long_duration_without_a_unit_is_asked_about(
     written: str, warned: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["saturate", "--url", "http://h/", "--warm", written, "--dry-run"]) == 0
-    warning = "warning: --warm 2000 is read as seconds; write 2000s, or 2000ms"
+    warning = "warning: --warm 2000 is read as 2000s; write its unit, as in 90s, 3m or 500ms"
     assert capsys.readouterr().err.count(warning) == int(warned)

@@ -14,18 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model import NodeSample
-from scaletest.model.node_sample import FIGURES
-from scaletest.system import (
-    control_groups,
-    node_container,
-    node_cpu,
-    node_disks,
-    node_memory,
-    node_networks,
-    proc,
+from scaletest.model.measurement import FIGURES
+from scaletest.system import control_groups, node_resources, proc
+from scaletest.system.node import (
+    MOST_DISKS,
+    MOST_NETWORKS,
+    NodeReader,
+    parse_cpu,
+    parse_memory_events,
 )
-from scaletest.system.node import MOST_DISKS, MOST_NETWORKS, NodeReader
-from scaletest.system.node_reading import ResourceReading, figures
+from scaletest.system.node_resources import ResourceReading, figures
 
 STAT = """cpu  {user} 200 300 5000 {iowait} 10 20 {steal} 7 7
 cpu0 500 100 150 2500 50 5 10 4 0 0
@@ -179,7 +177,7 @@ def test_the_first_reading_gives_levels_and_the_second_the_rates_of_its_interval
     assert second["cpu"] == pytest.approx({"cores": 2.0, "load": 1.5, **rates})
     assert second["memory"] == {
         **first["memory"],
-        "swap_in": float(node_memory.PAGE_BYTES),
+        "swap_in": float(node_resources.PAGE_BYTES),
         "swap_out": 0.0,
     }
     # io: three seconds of stalls in two: the clocks differ
@@ -292,7 +290,7 @@ def test_clocks_and_temperatures_are_read_of_a_few_cpus(node: Node) -> None:
         node.cpu(number, clock=1_000_000, heat=number + 1)
     node.now += 1.0
     cpu = reader.read()["cpu"]
-    assert (cpu["frequency"], cpu["heat_throttled"]) == (0.25, node_cpu.MOST_CPUS)
+    assert (cpu["frequency"], cpu["heat_throttled"]) == (0.25, node_resources.MOST_CPUS)
     # a part of the sum is missing: no figure now, and no jump when it is back
     node.write("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "")
     node.now += 1.0
@@ -400,9 +398,14 @@ def test_long_files_are_read_to_their_end(tmp_path: Path) -> None:
 
 
 PARSERS: list[Callable[[str], Any]] = [
-    *(node_cpu.parse_stat, node_cpu.parse_load, node_memory.parse_memory, node_memory.parse_swap),
-    *(node_memory.parse_pressure, node_container.parse_cpu, node_container.parse_memory_events),
-    *(node_disks.parse_disks, node_networks.parse_networks, node_networks.parse_speed),
+    *(
+        node_resources.parse_stat,
+        node_resources.parse_load,
+        node_resources.parse_memory,
+        node_resources.parse_swap,
+    ),
+    *(node_resources.parse_pressure, parse_cpu, parse_memory_events),
+    *(node_resources.parse_disks, node_resources.parse_networks, node_resources.parse_speed),
     *(
         control_groups.parse_cpu_limit,
         control_groups.parse_memory_limit,

@@ -9,15 +9,14 @@ import pytest
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.observation import Observation
-from scaletest.benchmarks.result_store import stored
+from scaletest.benchmarks.owned_objects import stored
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.cluster.documents import CONFIG_MAPS, JOBS, LEASES, Resource
+from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.kind import Failure
-from scaletest.kinds.log_framing import frame
 from scaletest.model.errors import Unreachable
-from scaletest.operator import set_results, status
+from scaletest.operator import set_reconciler, status
 from tests.unit.fake_cluster import (
     FakeCluster,
     Killed,
@@ -292,10 +291,10 @@ def test_15_the_results_of_a_set_are_bounded(count: int, numbers: bool | None) -
     }
     plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     child_status = {"phase": "Completed", "values": {"bandwidth": 1.23456789e9}}
-    summary = set_results.of(
+    summary = set_reconciler.measured_so_far(
         plan, {planned.name: {"status": child_status} for planned in plan.benchmarks}, over=True
     )
-    assert len(json.dumps(summary)) < set_results.MOST_BYTES + 1024
+    assert len(json.dumps(summary)) < set_reconciler.RESULTS_BYTES + 1024
     shown = [("mean" in row["headlines"]["bandwidth"]) for row in summary["results"]]
     assert shown == ([] if numbers is None else [numbers] * count)
     assert summary["verdict"] == "PASS"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import manifests, preflight
-from scaletest.benchmarks.result_store import stored
-from scaletest.cluster.documents import ACCOUNTS, EVENTS, Busy, Resource
+from scaletest.benchmarks import manifests, pod_status
+from scaletest.benchmarks.owned_objects import stored
+from scaletest.cluster.objects import ACCOUNTS, EVENTS, Busy, Resource
 from scaletest.kinds import benchmark
 from scaletest.kinds.kind import ExecutionSite, Kind
 from scaletest.kinds.registry import API_VERSION, KINDS
@@ -150,8 +150,8 @@ def test_a_paused_benchmark_is_not_reconciled_until_it_changes() -> None:
 @pytest.mark.parametrize(
     ("message", "fails_after"),
     [
-        (DENIED, preflight.REFUSED_S),
-        ('pods "x" is forbidden: exceeded quota: few', preflight.QUOTA_S),
+        (DENIED, pod_status.REFUSED_S),
+        ('pods "x" is forbidden: exceeded quota: few', pod_status.QUOTA_S),
     ],
 )
 def test_pods_refused_by_admission_fail_the_benchmark_with_its_message(
@@ -181,7 +181,7 @@ def test_pods_refused_by_admission_fail_the_benchmark_with_its_message(
 
 
 def test_a_passing_error_of_admission_is_waited_for() -> None:
-    assert not preflight.final("Error creating: failed calling webhook: connection refused", 1e6)
+    assert not pod_status.final("Error creating: failed calling webhook: connection refused", 1e6)
 
 
 def test_the_spec_says_how_long_parts_may_take_to_start() -> None:

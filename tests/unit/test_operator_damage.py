@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.result_store import MOST_UNPACKED, Damaged, stored
-from scaletest.cluster.documents import CONFIG_MAPS, PODS, Busy
+from scaletest.benchmarks.owned_objects import MOST_UNPACKED, Damaged, stored
+from scaletest.cluster.objects import CONFIG_MAPS, PODS, Busy
 from scaletest.kinds.registry import KINDS
 from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, until_ended
 from tests.unit.test_operator_gang import admit, queued

@@ -13,11 +13,10 @@ import pytest
 
 from scaletest.benchmarks import gang_scheduling, manifests, pod_main
 from scaletest.benchmarks.manifests import Document
-from scaletest.cluster.documents import JOBS, Missing, Resource
+from scaletest.cluster.objects import JOBS, Missing, Resource
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.kind import BenchmarkFailed
-from scaletest.kinds.log_framing import frame
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.operator import benchmark_reconciler, status

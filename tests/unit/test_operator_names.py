@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.benchmarks import manifests, preflight
+from scaletest.benchmarks import manifests, pod_status
 from scaletest.benchmarks.operator_executor import RUN, OperatorExecutor
-from scaletest.benchmarks.result_store import stored
-from scaletest.cluster.documents import CONFIG_MAPS, EVENTS, PODS
+from scaletest.benchmarks.owned_objects import stored
+from scaletest.cluster.objects import CONFIG_MAPS, EVENTS, PODS
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.log_framing import frame
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.registry import KINDS
 from scaletest.operator import benchmark_reconciler, status
 from tests.unit.fake_cluster import FakeCluster, asked, look, settings, until_ended
@@ -138,7 +137,7 @@ def test_a_job_that_was_suspended_has_its_time_to_make_pods() -> None:
     # expect it to be waited for as long as for any other
     state = look(cluster)
     assert (state["phase"], state["message"]) == ("Preparing", message)
-    cluster.now += preflight.QUOTA_S + 1
+    cluster.now += pod_status.QUOTA_S + 1
     assert until_ended(cluster)["failure"] == "refused"
 
 

@@ -18,10 +18,9 @@ import yaml
 
 from scaletest.benchmarks import gang_scheduling
 from scaletest.cluster import rights
-from scaletest.cluster.documents import ACCOUNTS, Resource
+from scaletest.cluster.objects import ACCOUNTS, Resource
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
-from scaletest.kinds.log_framing import frame
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
 from scaletest.kinds.registry import GROUP, KINDS
 from scaletest.operator import accounts, benchmark_reconciler
 from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, settings

@@ -12,10 +12,10 @@ import pytest
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
-from scaletest.cluster.documents import Busy, Missing, Resource
+from scaletest.cluster.objects import Busy, Missing, Resource
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import Unreachable
-from scaletest.operator import benchmark_reconciler, set_reconciler, set_results, status
+from scaletest.operator import benchmark_reconciler, set_reconciler, status
 from tests.unit.fake_cluster import FakeCluster, asked, look, look_at_set, settings
 
 IPERF = {"kind": "IPerf", "spec": {}}
@@ -198,13 +198,13 @@ def test_16_results_of_a_set_are_written_only_when_there_are_new_ones(
 ) -> None:
     cluster, ended_counts = FakeCluster(), list[int]()
     asked(cluster, "set", "BenchmarkSet", template=IPERF, repetitions=3)
-    of = set_results.of
+    of = set_reconciler.measured_so_far
 
     def counted(*arguments: Any, **named: Any) -> Document:
         ended_counts.append(len(arguments[1]))
         return of(*arguments, **named)
 
-    monkeypatch.setattr(set_results, "of", counted)
+    monkeypatch.setattr(set_reconciler, "measured_so_far", counted)
     reconcile_settings = settings(cluster)
     state = end_all(cluster, reconcile_settings)
     assert (state["succeeded"], state["summary"]) == (3, "5.000 Gbit/s")

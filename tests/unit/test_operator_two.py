@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks.manifests import Document
-from scaletest.cluster.documents import Resource
+from scaletest.cluster.objects import Resource
 from scaletest.model.errors import ScaletestError
 from tests.unit.fake_cluster import FakeCluster, asked, look, requests_of_a_whole_run
 

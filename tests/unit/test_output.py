@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import logging
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
-from scaletest.broker.entries import read_entry, shown, sorted_out
-from scaletest.cli import logs, options
+from scaletest.broker.queues import read_entry, shown, sorted_out
 from scaletest.cli.main import run
-from scaletest.cli.output import echo, write
+from scaletest.cli.output import Output, as_text, echo, set_up, write
+from scaletest.cli.stored import deliver
 from scaletest.model.checks import cut, printable
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.render.contents import Report
 from scaletest.render.text import clean
 
 EVIL = "a\x1b]0;T\x07\x9b2J\u202e\rb"
@@ -32,11 +34,10 @@ def test_one_function_makes_texts_harmless(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_hostile_text_in_yaml_and_json_is_escaped_and_read_back(
-    capsys: pytest.CaptureFixture[str], form: str
+    form: str,
 ) -> None:
     data = {"names": [EVIL, "1\u00a0234", "a\u202eb", "a\x7fb"], "unit": "µs"}
-    options.show(data, form)
-    text = capsys.readouterr().out
+    text = as_text(data, form)
     assert printable(text, keep="\n") == text
     assert yaml.safe_load(text) == data
 
@@ -50,7 +51,7 @@ def test_a_wrong_option_is_printed_harmlessly(capsys: pytest.CaptureFixture[str]
 def log() -> io.StringIO:
     """What the loggers write, as the program sets them up."""
     root = logging.getLogger("scaletest")
-    logs.set_up(False)
+    set_up(False)
     stream = io.StringIO()
     assert isinstance(root.handlers[0], logging.StreamHandler)
     root.handlers[0].setStream(stream)
@@ -108,3 +109,30 @@ def test_a_page_is_written_byte_for_byte(
     assert capfdbinary.readouterr().out == (tmp_path / "page").read_bytes() == page.encode()
     with pytest.raises(UsageError, match="Is a directory"):
         write(page, tmp_path)
+
+
+@pytest.mark.parametrize("file", ["folder", "nowhere/report.html", ""])
+def test_an_output_that_cannot_be_written_is_refused_before_measuring(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    words = ["validate", "--local", "--limit", "1", "--run-dir", "run", "-o", file]
+    assert run(words) == 2
+    error = capsys.readouterr().err
+    assert "cannot be written: " in error and "give another -o FILE" in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_terminal_gets_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    with pytest.raises(UsageError, match="a terminal shows no PNG"):
+        deliver(Mock(spec=Report), Output(Path("-"), "png"))
+
+
+def test_commands_that_programs_call_are_hidden_and_work(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["bench", "--help"]) == 0
+    assert "execute" not in capsys.readouterr().out
+    assert run(["bench", "execute", "--help"]) == 0

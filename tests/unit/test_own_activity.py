@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.model import Outcome, State
-from scaletest.system.waiting import Wake
+from scaletest.system.children import Wake
 from workers.runtime import Runtime, Settings
 
 

@@ -8,9 +8,9 @@ from types import FrameType
 
 import pytest
 
-from scaletest.cluster.pod_state import PodState
+from scaletest.cluster.deployment import PodState
 from scaletest.model.errors import WaitTimeout
-from scaletest.validation.kubernetes import RELEASE_S, KubernetesBackend
+from scaletest.validation.deployment import RELEASE_S, KubernetesBackend
 
 
 class Scaled:

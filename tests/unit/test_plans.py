@@ -4,6 +4,7 @@ holds.
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import math
@@ -18,13 +19,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scaletest.cli import plans, validate
+from scaletest.cli import validate, validate_options
 from scaletest.cli.main import run as program
 from scaletest.model import Plan
+from scaletest.model import plan as schemas
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
-from scaletest.model.schema import plan as schemas
-from scaletest.model.schema.parts import properties_of
-from scaletest.model.threshold import METRICS, parse
+from scaletest.model.verdict import VALIDATION_MEASURES, parse_of_steps
 
 SCHEMA = schemas.file()
 FULL = """
@@ -87,11 +87,13 @@ def context(*arguments: str) -> click.Context:
 
 
 def plan_of(*arguments: str) -> Plan:
-    return plans.plan(context(*arguments), "q")
+    return validate_options.plan(context(*arguments), "q")
 
 
 def origin(key: str, *arguments: str) -> tuple[Any, str]:
-    (setting,) = [setting for setting in plans.settings(context(*arguments)) if setting.key == key]
+    (setting,) = [
+        setting for setting in validate_options.settings(context(*arguments)) if setting.key == key
+    ]
     return setting.value, setting.origin
 
 
@@ -115,7 +117,7 @@ def test_a_file_can_say_everything(file: Path) -> None:
 
 
 def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
-    fields = set(properties_of(Plan)) - {"queue", "devices"}
+    fields = {field.name for field in dataclasses.fields(Plan)} - {"queue", "devices"}
     assert {schemas.KEYS.get(field, field) for field in fields} == set(SCHEMA["properties"])
     options = {option.name for option in validate.command.params}
     assert set(SCHEMA["properties"]) - options == {"background"}
@@ -167,16 +169,18 @@ def test_shares_that_cannot_be_are_refused(settings: dict[str, Any], text: str) 
 
 def test_several_numbers_per_device_are_the_steps_and_need_all_devices(tmp_path: Path) -> None:
     arguments = ("--per-device", "1,2,3", "--preset", "intel")
-    plan = plans.plan(context(*arguments), "q", lambda plan: 4)
+    plan = validate_options.plan(context(*arguments), "q", lambda plan: 4)
     assert (plan.steps, plan.limit, [plan.share(workers) for workers in plan.steps]) == (
         (4, 8, 12),
         12,
         [1, 2, 3],
     )
     with pytest.raises(UsageError, match="limit is 8, fewer than 3 workers on each of 4 devices"):
-        plans.plan(context(*arguments, "--limit", "8"), "q", lambda plan: 4)
+        validate_options.plan(context(*arguments, "--limit", "8"), "q", lambda plan: 4)
     # one number is how the workers of an ordinary run share
-    plan = plans.plan(context("--per-device", "2", "--preset", "intel"), "q", lambda plan: 4)
+    plan = validate_options.plan(
+        context("--per-device", "2", "--preset", "intel"), "q", lambda plan: 4
+    )
     assert (plan.steps, plan.share(1), plan.share(8)) == ((1, 2, 4, 8), 2, 2)
 
 
@@ -184,7 +188,7 @@ def test_several_numbers_per_device_are_the_steps_and_need_all_devices(tmp_path:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_written_plan_is_read_back(tmp_path: Path, values: dict[str, Any]) -> None:
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
-    read = plans.read(str(tmp_path / "p.yaml"), SCHEMA)
+    read = validate_options.read(str(tmp_path / "p.yaml"), SCHEMA)
     assert read == values
     plan = schemas.as_plan(read, "q")
     # and the plan as it is stored is a plan file again
@@ -316,7 +320,7 @@ def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_set_reads_each_type(text: str, key: str, value: Any) -> None:
-    assert plans.parse_set(text, SCHEMA) == (key, value)
+    assert validate_options.parse_set(text, SCHEMA) == (key, value)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +340,7 @@ def test_set_reads_each_type(text: str, key: str, value: Any) -> None:
 )
 def test_set_refuses_unknown_keys_and_wrong_types(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        plans.parse_set(text, SCHEMA)
+        validate_options.parse_set(text, SCHEMA)
     assert caught.value.hint
 
 
@@ -346,7 +350,7 @@ def test_set_refuses_unknown_keys_and_wrong_types(text: str) -> None:
 )
 def test_any_set_is_read_or_a_usage_error(text: str) -> None:
     try:
-        key, value = plans.parse_set(text, SCHEMA)
+        key, value = validate_options.parse_set(text, SCHEMA)
         schemas.as_plan({key: value}, "q")
         assert not (isinstance(value, float) and math.isnan(value))
     except ScaletestError as error:
@@ -369,7 +373,7 @@ def test_standard_input_is_a_file_too(
     monkeypatch.setattr(
         sys, "stdin", io.TextIOWrapper(io.BytesIO(b"limit: 3\nthresholds: ['ratio(3)>1']"))
     )
-    assert program(["validate", "--dry-run", "-f", "-", "-o", "json"]) == 0
+    assert program(["validate", "--dry-run", "-f", "-", "--format", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["limit"], shown["thresholds"], shown["steps"]) == (3, ["ratio(3)>1"], [1, 2, 3])
 
@@ -380,7 +384,18 @@ def test_view_shows_every_setting_and_hides_passwords(
     monkeypatch.setenv("SCALETEST_REDIS_URL", "redis://me:secret@host:1")
     assert (
         program(
-            ["config", "view", "-f", str(file), "--set", "seed=1", "--repeats", "2", "-o", "json"]
+            [
+                "config",
+                "view",
+                "-f",
+                str(file),
+                "--set",
+                "seed=1",
+                "--repeats",
+                "2",
+                "--format",
+                "json",
+            ]
         )
         == 0
     )
@@ -411,8 +426,8 @@ def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
         assert plan_of("-f", str(tmp_path / "p.yaml")).command
     (page,) = [page for page in pages if page.name == "plans.md"]
     shown = re.findall(r"^\| `([^`]+)`", page.read_text("utf-8"), re.MULTILINE)
-    assert {parse(text).metric.partition(".")[0] for text in shown} == {
-        name.partition(".")[0] for name in METRICS
+    assert {parse_of_steps(text).measure.partition(".")[0] for text in shown} == {
+        name.partition(".")[0] for name in VALIDATION_MEASURES
     }
 
 

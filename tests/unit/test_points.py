@@ -8,9 +8,16 @@ import statistics
 
 import pytest
 
-from scaletest.analysis.law import Law, choose, fit
-from scaletest.analysis.law_requirements import PARAMETERS, lacking, repeats_needed
-from scaletest.analysis.separability import REFERENCE, separability
+from scaletest.analysis.law import (
+    PARAMETERS,
+    REFERENCE,
+    Law,
+    choose,
+    fit,
+    lacking,
+    repeats_needed,
+    separability,
+)
 
 
 def test_single_points_ask_for_more_steps_or_repeats() -> None:

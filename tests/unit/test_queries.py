@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.archive.queries import answers
-from scaletest.model.attempt import OK, Attempt
+from scaletest.archive.sql import answers
+from scaletest.model.saturation import OK, Attempt
 from tests.unit.simulated import step
 
 

@@ -14,7 +14,7 @@ import pytest
 from kubernetes.client import ApiClient, Configuration
 
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.proxy import Direct, ServiceProxy
+from scaletest.cluster.service import Direct, ServiceProxy
 from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable, UsageError
 from scaletest.validation.remote import LOOK_S, PATIENCE_S, RemoteLoad, RemoteSamples

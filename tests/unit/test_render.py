@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.render import numbers, text, ticks
+from scaletest.render import numbers, svg, text
 from scaletest.render.svg import Axis, Chart
 
 values = st.floats(1e-6, 1e9)
@@ -103,7 +103,7 @@ def test_marks_are_round_few_and_within(low: float, length: float, most: int) ->
     high = low + length
     if not high - low > 1e-6 * abs(low):
         return
-    marks = ticks.nice(low, high, most)
+    marks = svg.nice(low, high, most)
     slack = 1e-6 * (high - low)
     assert len(marks) <= most + 1
     assert all(low - slack <= mark <= high + slack for mark in marks)
@@ -112,7 +112,7 @@ def test_marks_are_round_few_and_within(low: float, length: float, most: int) ->
 
 @given(st.floats(1e-6, 1e9), st.integers(3, 9))
 def test_an_axis_ends_at_a_mark_not_below_the_data(high: float, most: int) -> None:
-    end = ticks.ceiling(high, most)
+    end = svg.ceiling(high, most)
     assert high <= end <= 6 * high
 
 
@@ -122,12 +122,12 @@ def test_an_axis_ends_at_a_mark_not_below_the_data(high: float, most: int) -> No
     )
 )
 def test_labels_of_different_marks_differ(marks: list[float]) -> None:
-    assert len(set(ticks.labels(marks))) == len(marks)
+    assert len(set(svg.labels(marks))) == len(marks)
 
 
 def test_powers_of_two_are_thinned_out() -> None:
-    assert ticks.powers(1, 8) == [1, 2, 4, 8]
-    assert ticks.powers(1, 1024, 6) == [1, 4, 16, 64, 256, 1024]
+    assert svg.powers(1, 8) == [1, 2, 4, 8]
+    assert svg.powers(1, 1024, 6) == [1, 4, 16, 64, 256, 1024]
 
 
 @given(st.text())

@@ -17,15 +17,18 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from scaletest.cli.output import write_bytes
 from scaletest.model import Activity, Plan, State, VerdictKind, Wait
 from scaletest.model.errors import UsageError
-from scaletest.render.contents import Table
-from scaletest.render.text_table import aligned
-from scaletest.report import formats, progress, words
+from scaletest.render.contents import Table, aligned
+from scaletest.report import formats, words
+from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format
-from scaletest.report.run import Run
 from scaletest.report.validation.report import validation_report
-from scaletest.report.validation.sheet import COLUMNS
+from scaletest.report.validation.rows import COLUMNS
+from scaletest.runs.progress import Progress
+from scaletest.validation.run_type import ValidationRun
+from scaletest.validation.runner import StepTally, progress_line
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.golden_files import golden
@@ -59,7 +62,7 @@ KINDS = {
     ],
 )
 def test_contention_is_never_shown_above_100_percent(
-    example_runs: dict[str, Run], ends: tuple[float, float], text: str
+    example_runs: dict[str, ValidationRun], ends: tuple[float, float], text: str
 ) -> None:
     growth = example_runs["peak"].result.growth
     assert (
@@ -72,19 +75,23 @@ def test_contention_is_never_shown_above_100_percent(
     assert text in words.law(replace(example_runs["peak"].result, growth=growth))
 
 
-def on_terminal(run: Run, width: int) -> str:
+def on_terminal(run: ValidationRun, width: int) -> str:
     out = io.StringIO()
     text_format.show(validation_report(run), Console(file=out, width=width, color_system=None))
     return out.getvalue()
 
 
 @pytest.mark.parametrize("case", runs.CASES)
-def test_every_case_is_judged_as_expected(example_runs: dict[str, Run], case: str) -> None:
+def test_every_case_is_judged_as_expected(
+    example_runs: dict[str, ValidationRun], case: str
+) -> None:
     assert example_runs[case].result.verdict.kind is KINDS[case]
 
 
 @pytest.mark.parametrize("case", runs.CASES)
-def test_the_summary_matches_its_golden_file(example_runs: dict[str, Run], case: str) -> None:
+def test_the_summary_matches_its_golden_file(
+    example_runs: dict[str, ValidationRun], case: str
+) -> None:
     text = on_terminal(example_runs[case], 80)
     golden(f"summary-{case}.txt", text)
     assert len(text.splitlines()) < 25
@@ -104,15 +111,15 @@ def test_the_summary_matches_its_golden_file(example_runs: dict[str, Run], case:
     "case", ["pass", "fail", "limited", "sampled", "mirrored", "sharing", "hostile"]
 )
 def test_every_format_matches_its_golden_file(
-    example_runs: dict[str, Run], case: str, form: str
+    example_runs: dict[str, ValidationRun], case: str, form: str
 ) -> None:
     golden(f"report-{case}.{form}", formats.render(validation_report(example_runs[case]), form))
 
 
-@pytest.mark.parametrize("form", formats.names())
+@pytest.mark.parametrize("form", formats.texts())
 @pytest.mark.parametrize("case", runs.CASES)
 def test_every_format_shows_every_case_in_valid_text(
-    example_runs: dict[str, Run], case: str, form: str
+    example_runs: dict[str, ValidationRun], case: str, form: str
 ) -> None:
     text = formats.render(validation_report(example_runs[case]), form)
     assert text.endswith("\n")
@@ -156,7 +163,7 @@ def test_causes_fit_on_one_screen_with_eight_steps_and_every_warning(tmp_path: P
     assert rows and all(len(line) <= 80 for line in rows)
 
 
-@pytest.mark.parametrize("form", formats.names())
+@pytest.mark.parametrize("form", formats.texts())
 def test_no_format_acts_on_the_object_of_a_cause(tmp_path: Path, form: str) -> None:
     activity = Activity(
         {State.DISK: 0.3, State.ON_CPU: 0.1}, (Wait(State.DISK, runs.HOSTILE, 0.3),), cpu_s=0.1
@@ -190,7 +197,9 @@ def test_a_slow_worker_is_named_also_where_no_doubling_fails(tmp_path: Path) -> 
         assert sentence in formats.render(validation_report(run), form)
 
 
-def test_csv_columns_are_documented_and_hold_the_numbers(example_runs: dict[str, Run]) -> None:
+def test_csv_columns_are_documented_and_hold_the_numbers(
+    example_runs: dict[str, ValidationRun],
+) -> None:
     table = list(
         csv.DictReader(io.StringIO(formats.render(validation_report(example_runs["pass"]), "csv")))
     )
@@ -204,7 +213,9 @@ def test_csv_columns_are_documented_and_hold_the_numbers(example_runs: dict[str,
 
 
 @pytest.mark.parametrize("case", runs.CASES)
-def test_junit_has_a_case_for_every_doubling(example_runs: dict[str, Run], case: str) -> None:
+def test_junit_has_a_case_for_every_doubling(
+    example_runs: dict[str, ValidationRun], case: str
+) -> None:
     root = ElementTree.fromstring(formats.render(validation_report(example_runs[case]), "junit"))
     plan, verdict = example_runs[case].result.plan, example_runs[case].result.verdict
     cases = {case_element.get("name"): case_element for case_element in root.iter("testcase")}
@@ -218,14 +229,14 @@ def test_junit_has_a_case_for_every_doubling(example_runs: dict[str, Run], case:
     assert root.get("errors") == str(len(list(root.iter("error"))))
 
 
-def test_json_is_the_result(example_runs: dict[str, Run]) -> None:
+def test_json_is_the_result(example_runs: dict[str, ValidationRun]) -> None:
     data = json.loads(formats.render(validation_report(example_runs["fail"]), "json"))
     assert data.pop("folder") == "/runs/a7c3"
     assert data == example_runs["fail"].result.to_dict()
 
 
 def test_hostile_text_in_markdown_mentions_no_user_and_breaks_no_table(
-    example_runs: dict[str, Run],
+    example_runs: dict[str, ValidationRun],
 ) -> None:
     text = formats.render(validation_report(example_runs["hostile"]), "md")
     widths = {
@@ -238,48 +249,41 @@ def test_hostile_text_in_markdown_mentions_no_user_and_breaks_no_table(
 
 
 def test_a_missing_matplotlib_is_reported_in_one_line(
-    example_runs: dict[str, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example_runs: dict[str, ValidationRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scaletest.report.png import save
-
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UsageError, match="needs matplotlib") as caught:
-        save(example_runs["pass"].result, tmp_path / "x.png")
+        png.render(validation_report(example_runs["pass"]))
     assert "scaletest[plot]" in caught.value.hint
 
 
-def test_a_run_without_throughput_has_no_picture(
-    example_runs: dict[str, Run], tmp_path: Path
-) -> None:
-    from scaletest.report.png import save
-
-    with pytest.raises(UsageError, match="no throughput"):
-        save(example_runs["nothing"].result, tmp_path / "x.png")
+def test_a_run_without_throughput_has_no_picture(example_runs: dict[str, ValidationRun]) -> None:
+    with pytest.raises(UsageError, match="nothing to draw"):
+        png.render(validation_report(example_runs["nothing"]))
 
 
 @pytest.mark.parametrize("case", ["pass", "fail", "sampled", "repeats", "mirrored", "peak"])
-def test_the_picture_is_drawn(example_runs: dict[str, Run], tmp_path: Path, case: str) -> None:
+def test_the_picture_is_drawn(
+    example_runs: dict[str, ValidationRun], tmp_path: Path, case: str
+) -> None:
     if not importlib.util.find_spec("matplotlib"):
         missing("matplotlib")
-    from scaletest.report.png import save
-
-    save(example_runs[case].result, tmp_path / "x.png")
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    content = formats.content(validation_report(example_runs[case]), "png")
+    assert content.startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="cannot be written"):
-        save(example_runs[case].result, tmp_path / "no" / "x.png")
+        write_bytes(content, tmp_path / "no" / "x.png", "--png FILE")
 
 
 def test_plain_progress_tells_phases_and_every_ten_seconds() -> None:
     now = [0.0]
     out = io.StringIO()
-    teller = progress.choose(Console(file=out), plain=False)
-    assert type(teller) is progress.PlainProgress
-    teller = progress.PlainProgress(Console(file=out), lambda: now[0])
-    teller.phase(2, "measuring")
-    for now[0] in (1.0, 9.0, 10.5, 11.0):
-        teller.tick(2, now[0], 20.0, 7, 1, None)
-    teller.step("2 workers: done")
-    teller.close()
+    tally = StepTally()
+    tally.completions, tally.failures = 7, 1
+    with Progress(Console(file=out), lambda: now[0]) as progress:
+        progress.phase("2 workers: measuring")
+        for now[0] in (1.0, 9.0, 10.5, 11.0):
+            progress.note(progress_line(2, tally, now[0], 20.0, None))
+        progress.step("2 workers: done")
     assert out.getvalue().splitlines() == [
         "2 workers: measuring",
         "2 workers: measuring, 7 done, 1 failed, 10 s of 20 s at most",

@@ -9,11 +9,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.contents import Block, Case, Head, Report, Section, Sheet, Table, Text
 from scaletest.report import formats
 from scaletest.report.benchmark.report import benchmark_report
-from scaletest.report.lifecycle.report import LifecycleRun, lifecycle_report
+from scaletest.report.lifecycle.report import lifecycle_report
 from scaletest.report.saturation.report import saturation_report
 from scaletest.report.validation.report import validation_report
 from tests.unit import lifecycles, runs, test_benchmark_report, test_saturation_report
@@ -47,7 +48,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
     }
 
 
-@pytest.mark.parametrize("form", formats.names())
+@pytest.mark.parametrize("form", formats.texts())
 @pytest.mark.parametrize("run_type", ["validation", "saturation", "lifecycle", "benchmark", "toy"])
 def test_every_format_shows_every_type_of_run(
     reports: dict[str, Report], run_type: str, form: str
@@ -80,24 +81,6 @@ def test_a_format_is_a_module_of_the_package() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("chosen", "output", "expected"),
-    [
-        (None, "-", "text"),
-        (None, "report.html", "html"),
-        (None, "report.HTM", "html"),
-        (None, "junit.xml", "junit"),
-        (None, "notes.txt", "text"),
-        (None, "report", "text"),
-        ("md", "report.html", "md"),
-    ],
-)
-def test_the_suffix_of_the_file_chooses_the_format(
-    chosen: str | None, output: str, expected: str
-) -> None:
-    assert formats.chosen(chosen, Path(output)) == expected
-
-
 @pytest.mark.parametrize("form", ["html", "md", "text"])
 def test_a_fail_of_an_interrupted_run_says_that_it_was_interrupted(
     tmp_path: Path, form: str
@@ -107,3 +90,19 @@ def test_a_fail_of_an_interrupted_run_says_that_it_was_interrupted(
     assert "interrupted: SIGTERM; the verdict rests on" in formats.render(
         validation_report(run), form
     )
+
+
+def test_times_of_benchmarks_keep_their_fractions_and_cases_their_kind() -> None:
+    run = test_benchmark_report.a_run()
+    name, first = next(iter(run.ended.items()))
+    later = replace(first, started_s=1795384790.6362808)
+    report = benchmark_report(replace(run, ended={**run.ended, name: later}))
+    assert "1795384790.6362808" in formats.render(report, "csv")
+    suite = ElementTree.fromstring(formats.render(report, "junit"))
+    groups = {case.get("classname") for case in suite.iter("testcase")}
+    assert groups == {"net", "IPerf"}
+
+
+def test_a_duration_below_zero_is_a_number_in_a_sheet_and_a_formula_is_none() -> None:
+    toy = replace(TOY, sheet=lambda: Sheet(["value"], [["-0.000012"], ["-1+cmd"], ["=1"]]))
+    assert formats.render(toy, "csv").split() == ["value", "-0.000012", "'-1+cmd", "'=1"]

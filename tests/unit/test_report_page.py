@@ -11,8 +11,8 @@ import pytest
 
 from scaletest.model import Activity, Plan, State
 from scaletest.report import formats, words
-from scaletest.report.run import Run
 from scaletest.report.validation.report import validation_report
+from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs
 from tests.unit.report_page import Page
 
@@ -32,7 +32,7 @@ def test_a_page_says_why_no_cause_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", runs.CASES)
 def test_the_page_loads_no_other_resource_and_runs_no_foreign_text(
-    example_runs: dict[str, Run], case: str
+    example_runs: dict[str, ValidationRun], case: str
 ) -> None:
     page = Page(formats.render(validation_report(example_runs[case]), "html"))
     assert not page.open
@@ -63,7 +63,7 @@ def test_the_page_loads_no_other_resource_and_runs_no_foreign_text(
 
 
 @pytest.mark.parametrize("case", runs.CASES)
-def test_the_page_holds_no_url(example_runs: dict[str, Run], case: str) -> None:
+def test_the_page_holds_no_url(example_runs: dict[str, ValidationRun], case: str) -> None:
     text = formats.render(validation_report(example_runs[case]), "html")
     if case == "hostile":  # there it is foreign text that was asked for, and only shown
         text = text.replace("http://evil.example/x", "")
@@ -72,7 +72,7 @@ def test_the_page_holds_no_url(example_runs: dict[str, Run], case: str) -> None:
     )
 
 
-def test_hostile_text_is_escaped_on_the_page(example_runs: dict[str, Run]) -> None:
+def test_hostile_text_is_escaped_on_the_page(example_runs: dict[str, ValidationRun]) -> None:
     text = formats.render(validation_report(example_runs["hostile"]), "html")
     assert "<script" not in text and "<img" not in text
     assert text.count("</style>") == 1
@@ -81,7 +81,7 @@ def test_hostile_text_is_escaped_on_the_page(example_runs: dict[str, Run]) -> No
     assert "\x1b" not in text and "\u202e" not in text
 
 
-def test_ids_on_a_page_are_unique(example_runs: dict[str, Run]) -> None:
+def test_ids_on_a_page_are_unique(example_runs: dict[str, ValidationRun]) -> None:
     for run in example_runs.values():
         ids = [
             a["id"]
@@ -92,7 +92,7 @@ def test_ids_on_a_page_are_unique(example_runs: dict[str, Run]) -> None:
 
 
 def test_every_chart_has_a_title_and_description_for_screen_readers(
-    example_runs: dict[str, Run],
+    example_runs: dict[str, ValidationRun],
 ) -> None:
     page = Page(formats.render(validation_report(example_runs["pass"]), "html"))
     charts = [attributes for tag, attributes in page.tags if tag == "svg"]
@@ -103,7 +103,9 @@ def test_every_chart_has_a_title_and_description_for_screen_readers(
         assert set((chart["aria-labelledby"] or "").split()) <= ids
 
 
-def test_a_page_names_way_up_and_way_down_of_every_measuring(example_runs: dict[str, Run]) -> None:
+def test_a_page_names_way_up_and_way_down_of_every_measuring(
+    example_runs: dict[str, ValidationRun],
+) -> None:
     # given a run that goes up and down once, with a load beside it
     page = Page(formats.render(validation_report(example_runs["mirrored"]), "html")).text
     courses = page.partition("Throughput over time")[2].partition("Wait and run times")[0]
@@ -121,7 +123,7 @@ def test_a_page_names_way_up_and_way_down_of_every_measuring(example_runs: dict[
 
 
 def test_a_page_numbers_repeats_and_the_only_measuring_has_no_number(
-    example_runs: dict[str, Run],
+    example_runs: dict[str, ValidationRun],
 ) -> None:
     repeats = Page(formats.render(validation_report(example_runs["repeats"]), "html")).text
     assert "2 workers, repeat 3" in repeats and "those of the first repeat" in repeats

@@ -13,10 +13,10 @@ from scaletest.cli.main import run as scaletest
 from scaletest.model import Plan, VerdictKind
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.report import formats
-from scaletest.report.run import read
 from scaletest.report.validation.report import validation_report
 from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.run_type import read
 from tests.unit import runs
 
 
@@ -124,7 +124,7 @@ def test_any_environment_and_result_can_be_shown(
         run = read(folder, path.parent)
     except ScaletestError:
         return
-    for form in formats.names():
+    for form in formats.texts():
         formats.render(validation_report(run), form).encode()
 
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 import pytest
 
 from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.measured_window import MeasuredWindow, windows_of
+from scaletest.analysis.node_energy import MeasuredWindow, windows_of
 from scaletest.analysis.resources import StepResources, _inside_windows, resources
 from scaletest.model import Plan, State
-from scaletest.model.node_sample import NodeSample
+from scaletest.model.measurement import NodeSample
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.node_samples import Resources, began_s, cpu, on_one_node, samples_of
 from tests.unit.valid import checked

@@ -4,6 +4,7 @@ again.
 
 from __future__ import annotations
 
+import io
 import itertools
 import random
 from collections.abc import Callable
@@ -12,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from scaletest.analysis.stopping import Stop
-from scaletest.analysis.throughput import Throughput
 from scaletest.model import Outcome, Plan, Record, Reply
-from scaletest.report.run import read
 from scaletest.runs.folder import RunFolder
-from scaletest.system.waiting import Wake
+from scaletest.runs.progress import Progress
+from scaletest.system.children import Wake
 from scaletest.validation.folder import StoredValidation, ValidationFolder
+from scaletest.validation.run_type import read
 from scaletest.validation.runner import ValidationRunner, complete
 from tests.unit.valid import checked
 
@@ -114,24 +116,14 @@ class Site(Wake):
         return Record("q", step, reply, end - began, repeat)
 
 
-class Nobody:
+class Nobody(Progress):
     """A progress that nobody looks at, but for its lines."""
 
     def __init__(self) -> None:
+        super().__init__(Console(file=io.StringIO()))
         self.lines: list[str] = []
 
-    def phase(self, workers: int, name: str) -> None:
-        pass
-
-    def tick(
-        self,
-        workers: int,
-        elapsed: float,
-        longest: float,
-        ok: int,
-        bad: int,
-        rate: Throughput | None,
-    ) -> None:
+    def phase(self, line: str) -> None:
         pass
 
     def step(self, line: str) -> None:

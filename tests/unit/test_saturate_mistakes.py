@@ -33,7 +33,7 @@ def test_impossible_options_are_refused_before_anything_is_done(
 def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixture[str]) -> None:
     longest = []
     for more in ((), ("--tune", "cpu=1,2", "--tune", "replicas=1,2,3")):
-        assert run(["saturate", "--service", "svc/h", "--dry-run", "-o", "json", *more]) == 0
+        assert run(["saturate", "--service", "svc/h", "--dry-run", "--format", "json", *more]) == 0
         longest.append(json.loads(capsys.readouterr().out)["longest_s"])
     assert longest[1] == 6 * longest[0]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
-from scaletest.cli.saturate_run import public
+from scaletest.saturation.runner import public
 
 
 def test_a_command_line_loses_its_secrets() -> None:

@@ -15,7 +15,7 @@ from scaletest.analysis.saturation.step import assess
 from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model import histogram
-from scaletest.model.attempt import OK, Attempt
+from scaletest.model.saturation import OK, Attempt
 from scaletest.saturation.agents import AgentsLoad, merged, serve
 from tests.unit.simulated import PLAN, step
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +17,7 @@ from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Autoscaler, Deployment
 from scaletest.cluster.jobs import AgentJob
 from scaletest.cluster.service import AutoscalerHold, Service, limits_in_annotation
-from scaletest.cluster.tuning import Tuning
-from scaletest.cluster.tuning_backup import TuningBackup
+from scaletest.cluster.tuning import Tuning, TuningBackup
 from scaletest.model.errors import AgentLost, InvalidValue, UsageError
 from tests.unit.fake_api import Answer, api, page, thing
 
@@ -124,16 +122,16 @@ def test_an_agent_is_lost_when_its_pod_ended_and_not_because_the_api_server_is_b
 def test_the_secret_of_agents_goes_with_their_job_also_when_nobody_deletes_it() -> None:
     created: list[dict[str, Any]] = []
 
-    def create(namespace: str, body: dict[str, Any], **options: Any) -> SimpleNamespace:
-        created.append(body)
-        return SimpleNamespace(metadata=SimpleNamespace(uid="7"))
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        created.append(json.loads(body))
+        return 201, {}, {"metadata": {"uid": "7"}}
 
-    agents = AgentJob(Cluster(_client(), "n"), "m", "image", 2, "redis://:secret@h")
-    agents._batch, agents._core = (
-        SimpleNamespace(create_namespaced_job=create),
-        SimpleNamespace(create_namespaced_secret=create),
-    )
-    agents.create()
+    with api(act) as (cluster, asked):
+        AgentJob(cluster, "m", "image", 2, "redis://:secret@h").create()
+    assert asked == [
+        ("POST", "/apis/batch/v1/namespaces/n/jobs"),
+        ("POST", "/api/v1/namespaces/n/secrets"),
+    ]
     job, secret = created
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": "7"}
     assert (
@@ -153,7 +151,7 @@ def test_a_second_signal_still_takes_the_agents_job_away(
         asked.append(unwind)
         raise UsageError("enough was seen")
 
-    monkeypatch.setattr("scaletest.cli.saturate_run.stopping", stopping)
+    monkeypatch.setattr("scaletest.saturation.runner.stopping", stopping)
     line = [
         "saturate",
         "--url",

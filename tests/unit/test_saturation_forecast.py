@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from scaletest.analysis.saturation.forecast import forecast
-from scaletest.analysis.saturation.sequence import LONGEST
+from scaletest.analysis.saturation.sequence import LONGEST, forecast
 from scaletest.load.level_load import LoadOrder, LoadResult
+from scaletest.runs.progress import Progress
 from scaletest.saturation.runner import Runner
 from tests.unit.simulated import PLAN, Simulated
 
@@ -33,16 +35,6 @@ class OnItsOwnClock:
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-class Silent:
-    """Hears how a run goes."""
-
-    def note(self, line: str) -> None:
-        """Nothing."""
-
-    def step(self, line: str) -> None:
-        """Nothing."""
 
 
 @pytest.mark.parametrize(
@@ -71,12 +63,12 @@ class Silent:
 )
 def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
     plan = replace(PLAN, **more)
-    load = OnItsOwnClock()
+    load, silent = OnItsOwnClock(), Progress(Console(file=io.StringIO()))
 
     def sleep(seconds: float) -> None:
         load.now_s += seconds
 
-    result = Runner(plan, load, [], Silent(), clock=lambda: load.now_s, sleep=sleep).run()
+    result = Runner(plan, load, [], silent, clock=lambda: load.now_s, sleep=sleep).run()
     expected = forecast(plan)
     assert expected.usual_s is not None and expected.longest_s is not None
     assert expected.usual_s == pytest.approx(result.elapsed_s, rel=0.2)

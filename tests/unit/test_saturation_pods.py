@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scaletest.analysis.saturation.pod_times import from_headers, from_logs
-from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import InvalidValue
+from scaletest.model.saturation import OK, Attempt
 
 
 def test_pods_times_stand_beside_the_clients() -> None:

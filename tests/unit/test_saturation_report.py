@@ -15,19 +15,17 @@ import pytest
 
 from scaletest.analysis.saturation.evaluation import evaluate
 from scaletest.archive.environment import environment
-from scaletest.archive.queries import QUERIES
+from scaletest.archive.sql import QUERIES
 from scaletest.cli import main
-from scaletest.cli.stored import saturation
 from scaletest.model import VerdictKind
-from scaletest.model.attempt import Attempt
 from scaletest.model.errors import UsageError
-from scaletest.model.saturation import SaturationPlan, SaturationStep
+from scaletest.model.saturation import Attempt, SaturationPlan, SaturationStep
 from scaletest.report import formats
-from scaletest.report.saturation.report import saturation_report
-from scaletest.report.saturation.run import SaturationRun
-from scaletest.report.saturation.sheet import COLUMNS
+from scaletest.report.saturation.report import COLUMNS, saturation_report
+from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
 from scaletest.saturation.folder import SaturationFolder
+from scaletest.saturation.run_type import SaturationRun
 from tests.unit.golden_files import golden
 from tests.unit.simulated import Simulated, run, stored
 
@@ -82,17 +80,14 @@ def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
     for step in steps[:2]:
         folder.store(step, samples[step.number])
     with folder.files.locked():
-        run = saturation(folder.files)
-    assert run is not None
-    assert run.result.verdict.kind is VerdictKind.RUNNING
-    for form in formats.names():
-        assert "INVALID" not in formats.render(saturation_report(run), form), form
-    ended = saturation(folder.files)
-    assert ended is not None
-    assert ended.result.verdict.kind is VerdictKind.INVALID
+        report = registry.report(folder.files)
+    assert report.head.verdict.kind is VerdictKind.RUNNING
+    for form in formats.texts():
+        assert "INVALID" not in formats.render(report, form), form
+    assert registry.judge(folder.files).verdict.kind is VerdictKind.INVALID
 
 
-@pytest.mark.parametrize("form", sorted(set(formats.names()) - {"json"}))
+@pytest.mark.parametrize("form", sorted(set(formats.texts()) - {"json"}))
 @pytest.mark.parametrize("load", ["open", "closed"])
 def test_every_format_matches_its_golden_file(load: str, form: str) -> None:
     golden(
@@ -100,7 +95,7 @@ def test_every_format_matches_its_golden_file(load: str, form: str) -> None:
     )
 
 
-@pytest.mark.parametrize("form", formats.names())
+@pytest.mark.parametrize("form", formats.texts())
 def test_foreign_text_is_harmless(form: str) -> None:
     text = formats.render(
         saturation_report(example_run(f"http://h/{HOSTILE}", interrupted=HOSTILE)), form
@@ -151,7 +146,7 @@ def test_a_run_without_steps_can_be_shown() -> None:
     plan = SaturationPlan("http://h/")
     result = evaluate(plan, [], {}, interrupted="Ctrl-C")
     assert result.verdict.kind is VerdictKind.INVALID
-    for form in formats.names():
+    for form in formats.texts():
         report = saturation_report(SaturationRun("made", "/runs/made", result))
         assert formats.render(report, form), form
 
@@ -197,6 +192,6 @@ def test_sizes_from_an_invalid_run_say_so(
     for step in steps:
         folder.store(step, samples[step.number])
     folder.files.write("result.json", {})
-    assert main.run(["size", "--run", str(folder.path), "--replicas", "1", "-o", "json"]) == 0
+    assert main.run(["size", "--run", str(folder.path), "--replicas", "1", "--format", "json"]) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert any("that run is INVALID" in line and "no limit was reached" in line for line in notes)

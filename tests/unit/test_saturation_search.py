@@ -14,13 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.saturation.backlog import pooled
-from scaletest.analysis.saturation.search import most_measured, open_search, search
-from scaletest.analysis.saturation.step import timing
-from scaletest.analysis.saturation.trial import Bracket, Finding, Probe, Trial
+from scaletest.analysis.saturation.search import (
+    Bracket,
+    Finding,
+    Probe,
+    Trial,
+    most_measured,
+    open_search,
+    search,
+)
+from scaletest.analysis.saturation.step import pooled, timing
 from scaletest.model import VerdictKind
-from scaletest.model.attempt import Attempt
-from scaletest.model.saturation import SaturationPlan
+from scaletest.model.saturation import Attempt, SaturationPlan
 from tests.unit.simulated import PLAN, Simulated, run
 
 CAPACITY = 800.0

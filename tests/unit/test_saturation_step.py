@@ -12,8 +12,7 @@ from scaletest.analysis.saturation.sequence import MOST_AGAIN, SaturationSequenc
 from scaletest.analysis.saturation.step import assess
 from scaletest.load import pace
 from scaletest.model import VerdictKind
-from scaletest.model.attempt import OK, UNSENT, Attempt
-from scaletest.model.saturation import SaturationStep
+from scaletest.model.saturation import OK, UNSENT, Attempt, SaturationStep
 from tests.unit.simulated import PLAN, Simulated, step
 
 

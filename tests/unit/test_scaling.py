@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.law import Law
-from scaletest.analysis.scaling import MeasuredThroughput, scaling
-from scaletest.analysis.serial_fraction import FractionTrend, serial_trend
+from scaletest.analysis.scaling import FractionTrend, MeasuredThroughput, scaling, serial_trend
 
 LINEAR, AMDAHL, USL = Law("linear", 2.0), Law("amdahl", 2.0, 0.05), Law("usl", 2.0, 0.03, 0.005)
 DOUBLINGS = (1, 2, 4, 8, 16)

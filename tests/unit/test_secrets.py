@@ -15,7 +15,7 @@ from scaletest.broker.connection import prepare
 from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
 from scaletest.model import Plan
 from scaletest.model.errors import InvalidValue
-from scaletest.model.secrets import masked, without_secrets
+from scaletest.model.texts import masked, without_secrets
 from scaletest.runs import transfer
 from scaletest.runs.folder import COMMON, Layout, RunFolder
 

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.device_sharing import sharing
 from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.growth import sharing
 from scaletest.analysis.steps import summarise
-from scaletest.analysis.throughput import Throughput
-from scaletest.analysis.work_rate import work
+from scaletest.analysis.throughput import Throughput, work
 from scaletest.cli.main import run as program
-from scaletest.cli.sharing import same_devices
-from scaletest.cli.validate_options import refuse_local
+from scaletest.cli.validate_options import device_names
 from scaletest.model import Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
 from scaletest.report.validation.report import validation_report
+from scaletest.validation.launch import same_devices
 from scaletest.validation.local import LocalBackend, WorkerOptions
+from scaletest.validation.options import DeploymentOptions
 from tests.unit import runs
 from tests.unit.made import measured
 from tests.unit.valid import checked
@@ -210,7 +210,7 @@ def test_every_format_shows_workers_per_device(
 
 def test_per_device_is_refused_for_deployments_with_the_chart_value_to_set() -> None:
     with pytest.raises(UsageError, match="--per-device is for local workers") as refused:
-        refuse_local(plan(1, 2))
+        DeploymentOptions("media", "", "", "", 120.0, False).refuse_local(plan(1, 2))
     assert "extraArguments: [--per-device, K]" in refused.value.hint
 
 
@@ -265,7 +265,7 @@ def test_a_device_that_went_away_ends_the_run_before_its_next_step(tmp_path: Pat
         WorkerOptions("redis://", "q"),
         tmp_path / "log",
         lambda: 0,
-        lambda: same_devices(device_plan),
+        lambda: same_devices(device_plan, device_names),
     )
     backend.scale(0)
     (tmp_path / "f1").unlink()

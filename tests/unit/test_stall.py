@@ -7,7 +7,7 @@ import random
 import pytest
 
 from scaletest.analysis.evaluation import evaluate
-from scaletest.analysis.stall import stall
+from scaletest.analysis.throughput import stall
 from scaletest.model import Plan, VerdictKind
 from tests.unit.made import measured
 

@@ -11,10 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.load import Statistics
-from scaletest.load.durations import NEEDED, DurationHistogram
-from scaletest.load.series import MOST_BINS, Series
+from scaletest.load.bounded_counts import (
+    FAILURES,
+    MOST_BINS,
+    NEEDED,
+    PLACES,
+    DurationHistogram,
+    LoadTally,
+    Series,
+)
 from scaletest.load.statistics import Gauges
-from scaletest.load.tally import FAILURES, PLACES, LoadTally
 from scaletest.model import Outcome, Record
 from tests.unit.fakes import replied
 

@@ -11,9 +11,8 @@ import pytest
 
 from scaletest.analysis.doubling import StepPart
 from scaletest.analysis.stopping import Stop, Stopping, trimmed
-from scaletest.analysis.tails import Tail
 from scaletest.analysis.threshold_requirements import requirements_of
-from scaletest.analysis.throughput import Throughput, throughput
+from scaletest.analysis.throughput import Tail, Throughput, throughput
 from scaletest.model import Plan
 
 Ends = dict[str, list[float]]

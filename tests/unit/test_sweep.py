@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks import preflight
-from scaletest.benchmarks.executor import Node, PhaseListener
-from scaletest.benchmarks.generators import generate
-from scaletest.benchmarks.runner import counts, run, startable
-from scaletest.benchmarks.sweep import merged, padded, plan_of, stem
+from scaletest.benchmarks import pod_status
+from scaletest.benchmarks.runner import Node, PhaseListener, counts, run, startable
+from scaletest.benchmarks.sweep import generate, merged, padded, plan_of, stem
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
-from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.kinds.benchmark_set import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
 
 NODES = [Node("b", {"disk": "ssd"}), Node("a", {"disk": "ssd"}), Node("c", {"disk": "hdd"})]
@@ -187,7 +185,7 @@ def test_every_name_of_a_set_gives_names_that_pods_can_have(
     # for
     names = [benchmark.name for benchmark in planned.benchmarks]
     assert len(set(names)) == len(names) == warm_up + repetitions
-    assert all(preflight.NAME.fullmatch(name) for name in names)
+    assert all(pod_status.NAME.fullmatch(name) for name in names)
     begin = stem(name, max(f"-{repetitions}", f"-warm-up-{warm_up}" if warm_up else "", key=len))
     assert all(name.startswith(f"{begin}-") for name in names) and name.startswith(
         begin if begin == name else begin.rpartition("-")[0]

@@ -10,8 +10,16 @@ import pytest
 from scipy import stats
 
 from scaletest.analysis.doubling import SLOW_REQUESTS, StepPart, doubling
-from scaletest.analysis.tails import MOST_FILLED, Tail, joined, share_bounds, slowdowns, tail, usual
-from scaletest.analysis.throughput import throughput
+from scaletest.analysis.throughput import (
+    MOST_FILLED,
+    Tail,
+    joined_tails,
+    share_bounds,
+    slowdowns,
+    tail,
+    throughput,
+    usual,
+)
 from scaletest.model import Plan, VerdictKind
 
 PLAN = Plan(limit=2, order="mirrored")
@@ -69,13 +77,13 @@ def test_bounds_of_a_share_are_close_to_the_exact_ones(count: int, total: int) -
 def test_no_requests_leave_every_share_open() -> None:
     assert share_bounds(0, 0, Z) == (0.0, 1.0)
     assert tail({}).count == 0
-    assert joined([tail({}), tail({"w": [1.0]})]).count == 0
+    assert joined_tails([tail({}), tail({"w": [1.0]})]).count == 0
     assert tail({}).unseen_share() == 1.0
 
 
 def test_parts_of_a_step_join_to_the_whole() -> None:
     first, second = [1.0, 1.2, 5.0, 0.8], [1.1, 0.9, 1.0, 1.0, 6.0]
-    both = joined([tail(ends(*first)), tail(ends(*second))])
+    both = joined_tails([tail(ends(*first)), tail(ends(*second))])
     assert (both.slow, both.count) == (2, 9)
     assert both.usual_s == pytest.approx(1.0)
 

@@ -17,24 +17,22 @@ from rich.console import Console
 
 from scaletest.analysis.drift import drift
 from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress
-from scaletest.benchmarks.folder import BenchmarkFolder
-from scaletest.cli import stored
+from scaletest.analysis.lifecycle.phases import Fate, LifecycleProgress
+from scaletest.benchmarks.run_type import BenchmarkFolder
 from scaletest.cli.main import run as scaletest
 from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
-from scaletest.model.digits import short
+from scaletest.model.texts import short
 from scaletest.render import numbers
 from scaletest.report import formats
-from scaletest.report.benchmark.report import benchmark_report
 from scaletest.report.figures import course, growth
-from scaletest.report.formats import text
-from scaletest.report.lifecycle import progress
-from scaletest.report.lifecycle.figures import DETAILED, bins, panels
-from scaletest.report.lifecycle.summary import placed
-from scaletest.report.progress import PlainProgress
-from scaletest.report.validation.report import validation_report
+from scaletest.report.formats import png, text
+from scaletest.report.lifecycle.figures import DETAILED, bins, drawings
+from scaletest.report.lifecycle.report import placed
+from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
+from scaletest.runs.progress import Progress
 from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.runner import StepTally, progress_line
 from tests.conftest import missing
 from tests.unit import runs
 from tests.unit.lifecycles import of, workload
@@ -121,10 +119,12 @@ def test_an_interval_that_rounds_to_zero_has_no_sign() -> None:
 def test_progress_has_no_exponent() -> None:
     out = io.StringIO()
     seconds = [0.0]
-    teller = PlainProgress(Console(file=out, width=200), clock=lambda: seconds[0])
+    progress = Progress(Console(file=out, width=200), clock=lambda: seconds[0])
     seconds[0] = 60.0
     rate = slowing(0.0)[0].steps[0].throughput
-    teller.tick(2, 60.0, 90.0, 740_000, 0, replace(rate, per_s=12_345.6))
+    tally = StepTally()
+    tally.completions = 740_000
+    progress.note(progress_line(2, tally, 60.0, 90.0, replace(rate, per_s=12_345.6)))
     assert "12350/s" in out.getvalue()
 
 
@@ -149,7 +149,7 @@ def test_a_threshold_of_a_thousand_requests_a_second_is_shown_in_digits() -> Non
     measurements, records = measured({1: 0.0004}, count=400)
     plan = Plan(limit=1, queue="q", thresholds=("throughput(1)>=2000",))
     (threshold,) = evaluate(plan, measurements, records, random.Random(1)).thresholds
-    assert threshold.reason == "2500"
+    assert threshold.reason == "2498 [2496, 2501]"
 
 
 def test_a_threshold_of_a_lifecycle_is_shown_in_digits() -> None:
@@ -179,8 +179,8 @@ def test_pods_with_unknown_scheduling_are_not_counted_as_unscheduled() -> None:
 
 def test_progress_tells_pods_that_were_seen() -> None:
     far = LifecycleProgress(40, 40, 0, {Fate.MEASURED: 40}, 0)
-    assert progress.words(far) == "40 of 40 submitted, 40 measured, 0 pods seen"
-    assert progress.words(replace(far, pods=1)).endswith(", 1 pod seen")
+    assert str(far) == "40 of 40 submitted, 40 measured, 0 pods seen"
+    assert str(replace(far, pods=1)).endswith(", 1 pod seen")
 
 
 def test_values_that_are_nearly_alike_stand_in_the_middle_of_a_readable_axis() -> None:
@@ -193,11 +193,9 @@ def test_values_that_are_nearly_alike_stand_in_the_middle_of_a_readable_axis() -
 def test_a_pictures_axes_show_true_values() -> None:
     if not importlib.util.find_spec("matplotlib"):
         missing("matplotlib")
-    from scaletest.report.lifecycle.png import drawn
-
     # given workloads that all took a second, but for less than a millisecond
     rows = [workload(f"j-{index}", step=1.0 + index * 1e-4) for index in range(5)]
-    figure = drawn(panels(of(*rows), DETAILED))
+    figure = png.drawn(drawings(of(*rows), DETAILED), "five workloads")
     figure.canvas.draw()
     for axes in figure.axes:
         for axis, (low, _) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
@@ -214,10 +212,10 @@ def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path
     folder = BenchmarkFolder(RunFolder.create(tmp_path / "r"))
     folder.files.begin(example.plan, {})
     with folder.files.locked():
-        running = stored.benchmarks(folder.files)
-    assert running.verdict.kind is VerdictKind.RUNNING
-    assert "RUNNING" in formats.render(benchmark_report(running), "text")
-    assert stored.benchmarks(folder.files).verdict.kind is VerdictKind.INVALID
+        running = registry.report(folder.files)
+    assert running.head.verdict.kind is VerdictKind.RUNNING
+    assert "RUNNING" in formats.render(running, "text")
+    assert registry.judge(folder.files).verdict.kind is VerdictKind.INVALID
 
 
 def test_a_lifecycle_that_is_sampled_is_shown_as_running(
@@ -255,6 +253,6 @@ def test_a_validation_that_is_resumed_gets_no_advice_to_resume_it(tmp_path: Path
     )
     out = io.StringIO()
     with folder.files.locked():
-        text.show(validation_report(stored.judged(folder.files)), Console(file=out, width=100))
+        text.show(registry.report(folder.files), Console(file=out, width=100))
     assert "RUNNING" in out.getvalue()
     assert "--resume" not in out.getvalue()

@@ -11,13 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.law_coefficients import coefficients
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.law import coefficients
 from scaletest.analysis.steps import Step, summarise
-from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds, ground_of
+from scaletest.analysis.thresholds import (
+    Measured,
+    ThresholdResult,
+    evaluate_thresholds,
+    ground_of,
+    judge,
+)
 from scaletest.analysis.verdict_order import Rank
 from scaletest.model import Outcome, Plan, VerdictKind
 from scaletest.model.errors import InvalidValue
-from scaletest.model.threshold import METRICS, OPERATORS, Threshold, parse
+from scaletest.model.verdict import OPERATORS, UNITS, VALIDATION_MEASURES, Threshold, parse_of_steps
 from tests.unit.made import measured
 
 PASS, FAIL, INVALID = VerdictKind.PASS, VerdictKind.FAIL, VerdictKind.INVALID
@@ -25,23 +32,26 @@ PASS, FAIL, INVALID = VerdictKind.PASS, VerdictKind.FAIL, VerdictKind.INVALID
 
 @st.composite
 def thresholds(draw: st.DrawFn) -> Threshold:
-    name = draw(st.sampled_from(sorted(METRICS)))
-    metric = METRICS[name]
-    workers = draw(st.none() | st.integers(1, 10_000)) if metric.per_step else None
-    unit = draw(st.sampled_from(sorted(metric.units)))
+    name = draw(st.sampled_from(sorted(VALIDATION_MEASURES)))
+    measurable = VALIDATION_MEASURES[name]
+    workers = draw(st.none() | st.integers(1, 10_000)) if measurable.keys else None
+    where = (("workers", str(workers)),) if workers else ()
+    unit = draw(st.sampled_from(sorted(UNITS[measurable.unit])))
     value = float(draw(st.integers(0, 1))) if name == "failures" else draw(st.floats(0, 1))
-    return Threshold(name, workers, draw(st.sampled_from(sorted(OPERATORS))), value, unit)
+    operator = draw(st.sampled_from(sorted(OPERATORS)))
+    bare = bool(where) and draw(st.booleans())
+    return Threshold(name, where, operator, value, unit, measurable.unit, bare)
 
 
 @given(thresholds())
 def test_what_is_written_is_read_back(threshold: Threshold) -> None:
-    assert parse(str(threshold)) == threshold
+    assert parse_of_steps(str(threshold)) == threshold
 
 
 @given(thresholds(), st.sampled_from(["", " ", "  "]))
 def test_blanks_do_not_matter(threshold: Threshold, blank: str) -> None:
     text = str(threshold).replace(threshold.operator, f"{blank}{threshold.operator}{blank}", 1)
-    assert parse(f"{blank}{text}{blank}") == threshold
+    assert parse_of_steps(f"{blank}{text}{blank}") == threshold
 
 
 @given(
@@ -50,7 +60,7 @@ def test_blanks_do_not_matter(threshold: Threshold, blank: str) -> None:
 )
 def test_an_invalid_threshold_is_refused_with_a_hint(text: str) -> None:
     try:
-        assert parse(str(parse(text))) == parse(text)
+        assert parse_of_steps(str(parse_of_steps(text))) == parse_of_steps(text)
     except InvalidValue as error:
         assert error.hint
 
@@ -73,8 +83,8 @@ def test_an_invalid_threshold_is_refused_with_a_hint(text: str) -> None:
 def test_bounds_are_in_base_units(
     text: str, metric: str, workers: int | None, bound: float
 ) -> None:
-    outcome = parse(text)
-    assert (outcome.metric, outcome.workers) == (metric, workers)
+    outcome = parse_of_steps(text)
+    assert (outcome.measure, outcome.workers) == (metric, workers)
     assert outcome.bound == pytest.approx(bound)
 
 
@@ -94,7 +104,7 @@ def test_bounds_are_in_base_units(
         ("failures<=0.5", "whole number"),
         ("run.p95<3/s", "takes us, ms, s, min"),
         ("throughput>1e999", "finite"),
-        ("efficiency(8)>=-1", "METRIC"),
+        ("efficiency(8)>=-1", "MEASURE"),
     ],
 )
 def test_mistakes_are_explained_when_the_plan_is_made(text: str, problem: str) -> None:
@@ -155,6 +165,28 @@ def test_a_threshold_inside_the_interval_is_undecided() -> None:
     assert result.low is not None
     assert result.low < 1.9 < (result.high or 0)
     assert "--step-time" in result.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "shown"),
+    [
+        ("run.p50<5s", (4.498, 4.496, 4.5), "4.498 s [4.496, 4.5]"),
+        ("run.p50<5s", (4.4, 4.3, 4.5), "4.4 s [4.3, 4.5]"),
+        ("run.p50<5s", (4.4, 4.4, 4.4), "4.4 s"),
+        ("run.p50<5000ms", (4.498, 4.498, 4.499), "4498 ms [4498, 4499]"),
+        # floating-point noise is no interval
+        ("run.p50<5s", (1 / 3, 1 / 3, 1 / 3 + 1e-12), "0.333 s"),
+    ],
+)
+def test_an_interval_is_not_rounded_away(
+    text: str, ends: tuple[float, float, float], shown: str
+) -> None:
+    assert judge(parse_of_steps(text), [Measured(Estimate(*ends))]).reason == shown
+
+
+def test_a_threshold_is_about_one_place() -> None:
+    with pytest.raises(InvalidValue, match="gives a key two values"):
+        parse_of_steps("efficiency(workers=8, workers=4)>=0.8")
 
 
 def test_without_workers_the_worst_step_is_shown() -> None:
@@ -240,7 +272,7 @@ def test_the_verdict_names_the_first_and_counts() -> None:
 
 
 def test_an_unmeasured_plan_is_undecided_everywhere() -> None:
-    texts = tuple(f"{name}<1" for name in METRICS)
+    texts = tuple(f"{name}<1" for name in VALIDATION_MEASURES)
     results = evaluate_thresholds(Plan(thresholds=texts), [])
     assert {result.kind for result in results} == {INVALID}
     assert Outcome.FAILED not in {result.reason for result in results}

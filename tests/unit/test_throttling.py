@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from scaletest.system.control_groups import Throttling
 from scaletest.system.sampler import SHARE, Allowance
-from scaletest.system.throttling import Throttling
 from scaletest.system.tree import most_threads
 
 

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.completions import progress, rates, span
-from scaletest.analysis.drift import CUSUM_1, CUSUM_5, cusum, drift, rising
-from scaletest.analysis.throughput import throughput
-from scaletest.analysis.warmup import cut, mser
+from scaletest.analysis.drift import CUSUM_1, CUSUM_5, cusum, cut, drift, mser, rising
+from scaletest.analysis.throughput import progress, rates, span, throughput
 
 
 def even(workers: int, seconds: float, count: int, offset: float = 0.0) -> dict[str, list[float]]:

@@ -340,5 +340,6 @@ def test_many_short_page_waits_count_as_memory_although_the_thread_looks_running
 
 def test_major_page_faults_of_a_thread_are_counted() -> None:
     line = b"7 (a) b) S 1 7 7 0 -1 4194304 900 0 41 0 3 2 0 0 20 0 1 0 5 0 0"
-    assert proc.parse_major_faults(line) == 41
-    assert proc.parse_major_faults(b"") == proc.parse_major_faults(b"7 (a) S") == 0
+    status = proc.parse_status(line)
+    assert status is not None and status.major_faults == 41
+    assert proc.parse_status(b"") is proc.parse_status(b"7 (a) S") is None

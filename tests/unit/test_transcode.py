@@ -17,8 +17,14 @@ from scaletest.kinds.transcode import (
     TranscodeEngine,
     from_words,
 )
-from scaletest.kinds.transcode_arguments import arguments, par
-from scaletest.kinds.transcode_output import READERS, TranscodeReading, ffmpeg, onevpl
+from scaletest.kinds.transcode_tools import (
+    READERS,
+    TranscodeReading,
+    arguments,
+    ffmpeg,
+    onevpl,
+    par,
+)
 from scaletest.model.errors import InvalidValue
 
 SAMPLES = Path(__file__).parent / "samples"

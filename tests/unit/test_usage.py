@@ -16,8 +16,8 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.model import Plan, Record, State
 from scaletest.report import formats, usage
 from scaletest.report.figures import growth, time_spent
-from scaletest.report.run import Run
 from scaletest.report.validation.report import validation_report
+from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs
 from tests.unit.activities import Injected, Phase, run
 from tests.unit.node_samples import Resources, cpu, samples_of
@@ -148,12 +148,12 @@ def test_a_run_of_one_step_shows_where_its_requests_spend_the_time_and_names_no_
     result = evaluated(cpu(1.0), plan=Plan(limit=1, command=("work",), queue="q"))
     assert result.causes is not None and result.causes.sentence == "" and result.causes.causes == ()
     assert time_spent.time_spent(result) is not None
-    page = formats.render(validation_report(Run("a7c3", "/runs/a7c3", result)), "html")
+    page = formats.render(validation_report(ValidationRun("a7c3", "/runs/a7c3", result)), "html")
     assert (
         "One step does not tell what grows with the workers." in page and "From 1 to 1" not in page
     )
     assert "What limits it" not in formats.render(
-        validation_report(Run("a7c3", "/runs/a7c3", result)), "md"
+        validation_report(ValidationRun("a7c3", "/runs/a7c3", result)), "md"
     )
 
 
@@ -162,7 +162,7 @@ def _hostile(row: Record) -> Record:
     return replace(row, reply=replace(row.reply, node=node, device=runs.HOSTILE))
 
 
-@pytest.mark.parametrize("form", formats.names())
+@pytest.mark.parametrize("form", formats.texts())
 def test_no_format_acts_on_the_names_of_nodes_disks_and_devices(tmp_path: Path, form: str) -> None:
     example = runs.make("limited", tmp_path)
     records = {key: [_hostile(row) for row in rows] for key, rows in example.records.items()}

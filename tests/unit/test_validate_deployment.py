@@ -4,6 +4,7 @@ plays.
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections.abc import Callable
@@ -12,16 +13,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from scaletest.cli.main import run
-from scaletest.cluster import connection, discovery, rights
+from scaletest.cluster import connection, rights
 from scaletest.cluster.connection import Refused
-from scaletest.cluster.deployment import Autoscaler
-from scaletest.cluster.pod_state import PodState
+from scaletest.cluster.deployment import Autoscaler, PodState
 from scaletest.cluster.rights import Right
 from scaletest.model import NodeSample, Outcome, Plan, Record, Reply
 from scaletest.model.errors import WaitTimeout
 from scaletest.runs.folder import RunFolder
+from scaletest.runs.progress import Progress
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.runner import ValidationRunner
 
@@ -121,7 +123,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     cluster = SimpleNamespace(namespace="bench")
     monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
     monkeypatch.setattr("scaletest.validation.deployment.Deployment", fake.deployment)
-    monkeypatch.setattr(discovery, "groups", lambda cluster: fake.served)
+    monkeypatch.setattr(connection, "groups", lambda cluster: fake.served)
     monkeypatch.setattr(
         rights,
         "missing",
@@ -251,7 +253,7 @@ def test_impossible_options_are_refused_before_anything_changes(
     code: int,
     problem: str,
 ) -> None:
-    played.served = {discovery.KEDA: "v1alpha1"}
+    played.served = {connection.KEDA: "v1alpha1"}
     change(played)
     assert validate(tmp_path / "run") == code
     assert problem in capsys.readouterr().err
@@ -289,9 +291,7 @@ def test_pods_may_take_as_long_as_the_backend_says(tmp_path: Path) -> None:
         return int(now[0] >= 200.0)
 
     backend: Any = SimpleNamespace(scale=lambda workers: None, ready=ready, close=lambda: None)
-    progress: Any = SimpleNamespace(
-        phase=lambda *a: None, tick=lambda *a: None, step=lambda line: None
-    )
+    progress = Progress(Console(file=io.StringIO()))
     plan = Plan(limit=1, queue="q", seconds=1.0)
 
     def runner(name: str, **options: Any) -> ValidationRunner:

@@ -11,15 +11,15 @@ import pytest
 
 from scaletest.analysis.benchmark_run import evaluate_benchmarks
 from scaletest.analysis.evaluation import evaluate as evaluate_validation
-from scaletest.analysis.lifecycle import judge as lifecycle
-from scaletest.analysis.lifecycle.books import Books
+from scaletest.analysis.lifecycle import result as lifecycle
+from scaletest.analysis.lifecycle.phases import Books
 from scaletest.analysis.saturation.evaluation import evaluate as evaluate_saturation
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.model import Measurement, Outcome, Plan, Record, Verdict, VerdictKind
-from scaletest.model.attempt import Attempt
+from scaletest.model.saturation import Attempt
 from tests.unit.simulated import PLAN, Simulated, stored
 from tests.unit.test_analysis import slow_tester, step_of
 
@@ -86,7 +86,7 @@ def lifecycle_run(defects: set[str]) -> Verdict:
         for defect, text in (("refuted", "throughput>=50/s"), ("undecided", "ready.p99<30s"))
         if defect in defects
     ]
-    thresholds = lifecycle.judge([*texts, "failed<=0"], (), books, 1.0)
+    thresholds = lifecycle.judge_thresholds([*texts, "failed<=0"], (), books, 1.0)
     interrupted = "Ctrl-C" if "interrupted" in defects else ""
     return lifecycle.judged(books, thresholds, 0, "finished", interrupted)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.cli import clustercheck
-from scaletest.cluster import rights, views
+from scaletest.cli.cluster import cause_lines
+from scaletest.cluster import inventory, rights, views
 from scaletest.cluster.rights import Right
 from scaletest.model.visibility import MARK, Visibility, visibility_gaps
 from scaletest.system.visibility import visibility
@@ -162,22 +162,18 @@ def test_visibility_is_read_from_one_worker_of_each_node() -> None:
     ],
 )
 @pytest.mark.usefixtures("lacking")
-def test_the_cluster_check_shows_the_visibility_of_nodes(
-    capsys: pytest.CaptureFixture[str], logs: dict[str, str], shown: str
-) -> None:
+def test_the_cluster_check_shows_the_visibility_of_nodes(logs: dict[str, str], shown: str) -> None:
     with api(answering([pod("a", "node-1", "worker")], logs)) as (cluster, _):
-        clustercheck._show_causes(clustercheck._causes(cluster))
-    assert shown in capsys.readouterr().out
+        text = "\n".join(cause_lines(inventory.causes(cluster)))
+    assert shown in f"{text}\n"
 
 
-def test_the_cluster_check_names_what_it_cannot_know(
-    capsys: pytest.CaptureFixture[str], lacking: list[Right]
-) -> None:
+def test_the_cluster_check_names_what_it_cannot_know(lacking: list[Right]) -> None:
     with api(answering([], {})) as (cluster, _):
-        clustercheck._show_causes(clustercheck._causes(cluster))
+        lines = [*cause_lines(inventory.causes(cluster))]
         lacking.append(rights.VIEWS[1])
-        clustercheck._show_causes(clustercheck._causes(cluster))
-    shown = capsys.readouterr().out
+        lines += cause_lines(inventory.causes(cluster))
+    shown = "\n".join(lines)
     assert "since no worker runs" in shown and "we may not list pods or get pods/log" in shown
 
 

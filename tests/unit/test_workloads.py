@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
+from scaletest.kinds.benchmark import unframe
 from scaletest.kinds.fields import fields_of
 from scaletest.kinds.kind import Failure
-from scaletest.kinds.log_framing import unframe
 from scaletest.kinds.registry import KINDS
 from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.errors import InvalidValue
-from scaletest.system.waiting import Wake
+from scaletest.system.children import Wake
 from tests.conftest import eventually, processes_with
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
 from workers.workloads.bench import BenchWorkload
-from workers.workloads.program import Ended, Program
+from workers.workloads.command import Ended, Program
 
 
 @pytest.fixture
@@ -307,7 +307,7 @@ def test_no_device_is_a_failure_that_names_the_pattern(wake: Wake, tmp_path: Pat
 
 
 def test_names_come_from_the_named_variables_else_the_host(wake: Wake) -> None:
-    settings = Settings(node_variable="NODE", pod_variable="POD")
+    settings = Settings(node_env="NODE", pod_env="POD")
     runtime = Runtime(settings, wake, {"NODE": "n1"})
     assert runtime.node == "n1"
     assert runtime.pod == os.uname().nodename
@@ -344,7 +344,7 @@ def test_killing_a_worker_ends_its_process_group(tmp_path: Path) -> None:
         f" {mark}"
     )
     code = (
-        "import sys\nfrom scaletest.system.waiting import Wake\nfrom workers.runtime import"
+        "import sys\nfrom scaletest.system.children import Wake\nfrom workers.runtime import"
         " Runtime, Settings\ninner = 'import subprocess, sys; subprocess.Popen([sys.executable,"
         f' "-c", \' + {escape!r}.__repr__() +'
         " ']).wait()'\nRuntime(Settings(command=(sys.executable, '-c', inner)), Wake()).run((), 0)"

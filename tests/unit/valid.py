@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from scaletest.model.schema import DOCUMENTS
+from scaletest.analysis.schemas import DOCUMENTS
 
 
 @lru_cache

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scaletest.model import Activity, Outcome, Reason
-from scaletest.model.reply import Figures
+from scaletest.model.errors import ScaletestError
+from scaletest.model.record import Figures
 from workers.devices import Chosen
 
 
@@ -42,11 +43,16 @@ class Interrupted(Exception):
     """The run was ended from outside before it was done; the request must go back to its queue."""
 
 
-class Interrupt(Protocol):
-    """A readable descriptor that becomes ready when the run must end at once."""
+def failed(error: ScaletestError, reason: Reason = Reason.EXIT) -> Result:
+    """The result of a run that could not begin, with what to do."""
+    hint = f" ({error.hint})" if error.hint else ""
+    return Result(Outcome.FAILED, reason, error=f"{error.message}{hint}")
 
-    def fileno(self) -> int:
-        """The descriptor to wait on."""
+
+def timed_out(limit_s: float, program: str = "") -> Result:
+    """The result of a run that exceeded its limit."""
+    error = f"{program} timed out after {limit_s:g} s".lstrip()
+    return Result(Outcome.TIMED_OUT, error=error, timeout_s=limit_s)
 
 
 class Workload(Protocol):

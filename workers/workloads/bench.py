@@ -12,14 +12,20 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
+from scaletest.kinds.benchmark import (
+    Benchmark,
+    BenchmarkPhase,
+    BenchmarkResult,
+    frame,
+    read,
+    unframe,
+)
 from scaletest.kinds.kind import Failure
-from scaletest.kinds.log_framing import frame, unframe
 from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
 from workers.devices import Chosen
-from workers.workloads.base import Result
-from workers.workloads.program import Program
+from workers.workloads.base import Result, failed
+from workers.workloads.command import Program
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
 _TRUST = (
@@ -53,8 +59,7 @@ class BenchWorkload:
         try:
             benchmark = read(wire.load(arguments[0], "the document"))
         except InvalidValue as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
+            return failed(error)
         if benchmark.trusted and not self._allow_commands:
             refused = _framed(_refused(benchmark), None)
             return replace(refused, error=f"{refused.error} ({_TRUST})")
@@ -71,13 +76,13 @@ class BenchWorkload:
 
 
 def _refused(benchmark: Benchmark) -> BenchmarkResult:
-    names = ", ".join(benchmark.trusted)
-    text = (
-        f"{benchmark.name}: this worker takes no {names} of a benchmark, which decides what runs on"
-        " its node"
-    )
     return BenchmarkResult(
-        benchmark.name, BenchmarkPhase.FAILED, failure=Failure.REFUSED, message=text, remedy=_TRUST
+        benchmark.name,
+        BenchmarkPhase.FAILED,
+        failure=Failure.REFUSED,
+        message=f"{benchmark.name}: this worker takes no {', '.join(benchmark.trusted)} of a"
+        " benchmark, which decides what runs on its node",
+        remedy=_TRUST,
     )
 
 
@@ -86,5 +91,10 @@ def _framed(ended: BenchmarkResult, exit_code: int | None) -> Result:
     figures: dict[str, float | int | str] = {**numbers, "result": frame(ended)}
     if ended.ok:
         return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
-    reason = _REASONS.get(ended.failure, Reason.EXIT)
-    return Result(Outcome.FAILED, reason, exit_code, ended.message, figures=figures)
+    return Result(
+        Outcome.FAILED,
+        _REASONS.get(ended.failure, Reason.EXIT),
+        exit_code,
+        ended.message,
+        figures=figures,
+    )

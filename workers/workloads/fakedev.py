@@ -1,8 +1,11 @@
-"""A simulated device's run: takes the device's time by a known law of sharing, so that queues,
-dashboards, sharing and scaling laws can be tried without hardware.
+"""A simulated device's run, and the metrics of this machine's simulated devices over HTTP.
 
-Runs of one machine see each other by files in a shared folder, each locked by its run: the kernel
-drops the lock of a process that dies, so that dead runs are not counted.
+A run takes the device's time by a known law of sharing, so that queues, dashboards, sharing and
+scaling laws can be tried without hardware. Runs of one machine see each other by files in a shared
+folder, each locked by its run: the kernel drops the lock of a process that dies, so that dead runs
+are not counted.
+
+The metrics are one page, read for every scrape.
 """
 
 from __future__ import annotations
@@ -11,22 +14,31 @@ import fcntl
 import json
 import os
 import random
-import select
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO
 
-from scaletest.kinds.fakedev import Annotated, FakeWork, Use, annotated, from_words
+from scaletest.kinds.fakedev import (
+    VENDORS,
+    Annotated,
+    FakeWork,
+    Use,
+    annotated,
+    exposition,
+    from_words,
+)
 from scaletest.model import Outcome, Reason, State
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
 from workers.devices import Chosen
-from workers.workloads.base import Interrupt, Interrupted, Result
+from workers.workloads.base import Interrupted, Result, failed, timed_out
 
 FOLDER_VARIABLE = "SCALETEST_FAKEDEV"
 # Where a volume of the downward API shows the pod's own annotations and namespace.
@@ -53,12 +65,11 @@ class FakeDevice:
     def __init__(
         self,
         options: tuple[str, ...],
-        interrupt: Interrupt,
+        interrupt: Wake,
         sampler: RequestSampler | None = None,
         *,
         node: str,
         pod: str,
-        ignore_arguments: bool = False,
     ) -> None:
         """sampler: None to leave out where the time went."""
         from_words(options)
@@ -67,33 +78,36 @@ class FakeDevice:
         self._interrupt = interrupt
         self._node = node
         self._pod = pod
-        self._ignore_arguments = ignore_arguments
         self._chance = random.Random()
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Take the device's time once. Raises Interrupted."""
         try:
-            work = from_words((*self._options, *(() if self._ignore_arguments else arguments)))
+            work = from_words((*self._options, *arguments))
             annotations = _annotations()
         except InvalidValue as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
+            return failed(error)
         work = replace(
             work, memory_mib=annotations.memory_mib(work.memory_mib, work.device_memory_mib)
         )
-        name = device.device.id if device else "none"
-        namespace = _podinfo("namespace").strip()
         use = Use(
-            name, 0.0, work.memory_mib, work.device_memory_mib, self._node, self._pod, namespace
+            device.device.id if device else "none",
+            0.0,
+            work.memory_mib,
+            work.device_memory_mib,
+            self._node,
+            self._pod,
+            _podinfo("namespace").strip(),
         )
         with _present(folder(), use) as (place, file):
-            taken = _memory_in_use(place) if work.memory_mib else 0
-            if taken > work.device_memory_mib:
-                text = (
-                    f"the device is out of memory: {taken} of {work.device_memory_mib} MiB wanted"
-                )
+            taken = sum(run.memory_mib for run in uses(place))
+            if work.memory_mib and taken > work.device_memory_mib:
                 return Result(
-                    Outcome.FAILED, Reason.EXIT, error=text, figures={"memory_limit_hits": 1}
+                    Outcome.FAILED,
+                    Reason.EXIT,
+                    error=f"the device is out of memory: {taken} of {work.device_memory_mib} MiB"
+                    " wanted",
+                    figures={"memory_limit_hits": 1},
                 )
             watch = self._sampler.begin() if self._sampler else None
             result = self._work(work, limit_s, use, place, file)
@@ -113,14 +127,13 @@ class FakeDevice:
         while left > 0:
             runs = max(1, sum(1 for _ in place.iterdir()))
             speed = work.speed(runs, before - first)
-            self._wait(min(LOOK_S, left / speed))
+            if self._interrupt.wait(min(LOOK_S, left / speed)):
+                raise Interrupted
             now = time.monotonic()
             left -= (now - before) * speed
             shared += (now - before) * runs
             if limit_s and now - began >= limit_s:
-                return Result(
-                    Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s
-                )
+                return timed_out(limit_s)
             if now - reported >= TELL_S or reported == began:
                 reported = now
                 uses(place)
@@ -134,11 +147,6 @@ class FakeDevice:
             return Result(Outcome.FAILED, Reason.EXIT, 1, "the simulated device failed")
         mean = round(shared / (before - began), 3) if before > began else 1.0
         return Result(Outcome.SUCCEEDED, exit_code=0, figures={"device_runs": mean})
-
-    def _wait(self, seconds: float) -> None:
-        ready, _, _ = select.select([self._interrupt], [], [], seconds)
-        if ready:
-            raise Interrupted
 
 
 def _podinfo(name: str) -> str:
@@ -205,8 +213,8 @@ def uses(place: Path) -> list[Use]:
                 if _is_free(file):
                     path.unlink(missing_ok=True)
                     continue
-                fields_by_name = json.loads(file.readline())
-                running.append(Use(**{name: fields_by_name[name] for name in USE_FIELDS}))
+                by_name = json.loads(file.readline())
+                running.append(Use(**{name: by_name[name] for name in USE_FIELDS}))
         except (
             OSError,
             ValueError,
@@ -219,16 +227,10 @@ def uses(place: Path) -> list[Use]:
 
 def all_uses(root: Path) -> list[Use]:
     """The runs on all devices."""
-    if not root.is_dir():
-        return []
     running: list[Use] = []
-    for place in sorted(root.iterdir()):
+    for place in sorted(root.iterdir()) if root.is_dir() else ():
         running += uses(place)
     return running
-
-
-def _memory_in_use(place: Path) -> int:
-    return sum(use.memory_mib for use in uses(place))
 
 
 def _is_free(file: IO[str]) -> bool:
@@ -237,3 +239,39 @@ def _is_free(file: IO[str]) -> bool:
     except OSError:
         return False
     return True
+
+
+def server(host: str, port: int, vendors: Sequence[str] = ()) -> ThreadingHTTPServer:
+    """Bind a server that does not serve yet. Raises UsageError when it cannot listen there."""
+
+    class Page(BaseHTTPRequestHandler):
+        timeout = 10
+
+        def do_GET(self) -> None:
+            if self.path.split("?")[0] != "/metrics":
+                self.send_error(404)
+                return
+            body = exposition(all_uses(folder()), vendors or VENDORS).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            """Log nothing: scrapes come every few seconds."""
+
+    try:
+        return ThreadingHTTPServer((host, port), Page)
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"cannot listen on {host}:{port}: {error}", hint="choose another --port"
+        ) from error
+
+
+def serve(host: str, port: int, vendors: Sequence[str], ready: Callable[[str], None]) -> None:
+    """Serve until interrupted. ready: called with the address."""
+    with server(host, port, vendors) as http_server:
+        ready(f"{host}:{http_server.server_address[1]}")
+        with suppress(KeyboardInterrupt):
+            http_server.serve_forever()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import select
-import time
 from dataclasses import replace
 
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
+from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
 from workers.devices import Chosen
-from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
+from workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out
 
 # The time of shorter requests is not split into states: splitting would be a part of it.
 SHORTEST_S = 0.01
@@ -23,20 +22,17 @@ class Sleep:
     def __init__(
         self,
         own_arguments: tuple[str, ...],
-        interrupt: Interrupt,
+        interrupt: Wake,
         sampler: RequestSampler | None = None,
-        *,
-        ignore_arguments: bool = False,
     ) -> None:
         """sampler: None to leave out where the time went."""
         self._sampler = sampler
         self._own = own_arguments
         self._interrupt = interrupt
-        self._ignore = ignore_arguments
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Sleep; timed out after `limit_s` when that is shorter."""
-        arguments = self._own or (() if self._ignore else arguments)
+        arguments = self._own or arguments
         try:
             seconds = float(arguments[0]) if arguments else math.nan
         except ValueError:
@@ -50,9 +46,7 @@ class Sleep:
             )
         if 0 < limit_s < seconds:
             self._wait(limit_s)
-            return Result(
-                Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s
-            )
+            return timed_out(limit_s)
         if self._sampler is None or seconds < SHORTEST_S:
             self._wait(seconds)
             return SUCCEEDED
@@ -64,10 +58,5 @@ class Sleep:
         """Do nothing: no process or file is open."""
 
     def _wait(self, seconds: float) -> None:
-        if seconds == 0:
-            return
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            ready, _, _ = select.select([self._interrupt], [], [], left)
-            if ready:
-                raise Interrupted
+        if seconds and self._interrupt.wait(seconds):
+            raise Interrupted

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -23,13 +24,12 @@ from scaletest.kinds.torch import UNAVAILABLE, from_words
 from scaletest.model import Activity, Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.secrets import without_secrets
-from scaletest.system.guard import Guard
+from scaletest.model.texts import without_secrets
+from scaletest.system.children import Guard, Wake, end_group
 from scaletest.system.sampler import ProgramWatch, RequestSampler
 from scaletest.system.tree import Tree
-from scaletest.system.waiting import end_group
 from workers.devices import Chosen, DeviceChooser
-from workers.workloads.base import Interrupt, Interrupted, Result
+from workers.workloads.base import Interrupted, Result, failed, timed_out
 
 
 class TorchWorkload:
@@ -38,12 +38,10 @@ class TorchWorkload:
     def __init__(
         self,
         options: tuple[str, ...],
-        interrupt: Interrupt,
+        interrupt: Wake,
         devices: DeviceChooser,
         kill_grace_s: float,
         sampler: RequestSampler | None = None,
-        *,
-        ignore_arguments: bool = False,
     ) -> None:
         """Raises InvalidValue for words that cannot be read, UsageError without torch. sampler:
         None to leave out where the time went.
@@ -55,7 +53,6 @@ class TorchWorkload:
         self._interrupt = interrupt
         self._devices = devices
         self._grace_s = kill_grace_s
-        self._ignore_arguments = ignore_arguments
         self._guard = Guard("KILL")
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: Mapping[str, str] = {}
@@ -66,17 +63,16 @@ class TorchWorkload:
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Compute once. Raises Interrupted."""
-        options = [*self._options, *(() if self._ignore_arguments else arguments)]
+        options = [*self._options, *arguments]
         try:
             from_words(options)
         except InvalidValue as error:
-            return Result(Outcome.FAILED, Reason.EXIT, error=error.message)
+            return failed(error)
         line, activity = self._compute(json.dumps(options).encode() + b"\n", limit_s, device)
         if line:
             return replace(_result(json.loads(line)), activity=activity)
         if line is None:
-            text = f"torch timed out after {limit_s:g} s"
-            return Result(Outcome.TIMED_OUT, error=text, timeout_s=limit_s, activity=activity)
+            return replace(timed_out(limit_s, "torch"), activity=activity)
         return replace(_died(self._exit_code), activity=activity)
 
     def _compute(
@@ -136,15 +132,15 @@ class TorchWorkload:
             process.stdin.flush()
         except OSError:
             return b""
-        answer = b""
+        output, answer = process.stdout.fileno(), b""
         while not answer.endswith(b"\n"):
             due = min(deadline, watch.due) if watch else deadline
             left = None if due == float("inf") else max(0.0, due - time.monotonic())
-            ready, _, _ = select.select([process.stdout, self._interrupt], [], [], left)
+            ready, _, _ = select.select([output, self._interrupt.fileno()], [], [], left)
             if not ready and watch is not None and due < deadline:
                 watch.look()
-            elif process.stdout in ready:
-                part = os.read(process.stdout.fileno(), 65536)
+            elif output in ready:
+                part = os.read(output, 65536)
                 if not part:
                     return b""
                 answer += part
@@ -164,10 +160,8 @@ class TorchWorkload:
         self._guard.watch(None)
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                try:
+                with suppress(OSError):  # the process died before it read everything
                     stream.close()
-                except OSError:  # the process died before it read everything
-                    pass
 
 
 def _usage(answer: dict[str, Any]) -> resource.struct_rusage | None:
@@ -191,17 +185,11 @@ def _result(answer: dict[str, Any]) -> Result:
 def _died(code: int | None) -> Result:
     """The result when the process died, by a crash or for lack of memory, not by torch's errors."""
     code = code or 0
+    reason = Reason.EXIT if code >= 0 else Reason.SIGNAL
+    text = f"torch ended by itself with code {code}; the worker's log says why"
     if code == UNAVAILABLE:
-        error = "PyTorch cannot be used here; the worker's log says why"
-        return Result(Outcome.FAILED, Reason.NO_BINARY, code, error)
-    if code >= 0:
-        return Result(
-            Outcome.FAILED,
-            Reason.EXIT,
-            code,
-            f"torch ended by itself with code {code}; the worker's log says why",
-        )
-    text = f"torch was ended by signal {-code}" + (
-        "; the memory limit of its container may be the reason" if code == -9 else ""
-    )
-    return Result(Outcome.FAILED, Reason.SIGNAL, code, text)
+        reason, text = Reason.NO_BINARY, "PyTorch cannot be used here; the worker's log says why"
+    elif code < 0:
+        why = "; the memory limit of its container may be the reason" if code == -9 else ""
+        text = f"torch was ended by signal {-code}{why}"
+    return Result(Outcome.FAILED, reason, code, text)

@@ -8,19 +8,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from scaletest.kinds import transcode_arguments, transcode_output
+from scaletest.kinds import transcode_tools
 from scaletest.kinds.media import HEAD_BYTES, codec_of_head, refusal
 from scaletest.kinds.transcode import Acceleration, Transcode, TranscodeEngine, from_words
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
 from workers.devices import Chosen, DeviceChooser
-from workers.workloads.base import Result
-from workers.workloads.command import read
-from workers.workloads.program import Program
+from workers.workloads.base import Result, failed
+from workers.workloads.command import Program, read
 
 _READERS = {
-    TranscodeEngine.FFMPEG: transcode_output.ffmpeg,
-    TranscodeEngine.ONEVPL: transcode_output.onevpl,
+    TranscodeEngine.FFMPEG: transcode_tools.ffmpeg,
+    TranscodeEngine.ONEVPL: transcode_tools.onevpl,
 }
 
 
@@ -33,8 +32,6 @@ class TranscodeWorkload:
         program: Program,
         devices: DeviceChooser,
         directory: str = "",
-        *,
-        ignore_arguments: bool = False,
     ) -> None:
         """InvalidValue for unreadable words. directory: base of relative paths, "" for ours."""
         from_words(("--input", "any", *options))
@@ -42,26 +39,19 @@ class TranscodeWorkload:
         self._program = program
         self._devices = devices
         self._directory = Path(directory)
-        self._ignore_arguments = ignore_arguments
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Transcode once. Raises Interrupted."""
         try:
-            work = self._checked(
-                from_words(self._options, () if self._ignore_arguments else arguments)
-            )
-            path = (
-                device.device.path
-                if device and work.acceleration is not Acceleration.SOFTWARE
-                else ""
-            )
+            work = self._checked(from_words(self._options, arguments))
+            in_software = work.acceleration is Acceleration.SOFTWARE
+            path = device.device.path if device and not in_software else ""
             with _par_file(work, path) as par_file:
-                argv = transcode_arguments.arguments(work, path, par_file)
+                argv = transcode_tools.arguments(work, path, par_file)
                 environment = self._devices.environment(device) if device else {}
                 ended = self._program.run(argv, limit_s, environment, capture=True, quiet=True)
         except InvalidValue as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
+            return failed(error)
         result = read(ended, _READERS[work.engine])
         if result.outcome is Outcome.SUCCEEDED and not result.figures.get("frames"):
             return replace(
@@ -91,10 +81,8 @@ class TranscodeWorkload:
             raise InvalidValue(f"the input {file} cannot be read: {error.strerror}") from error
         if not head:
             raise InvalidValue(f"the input {file} is empty")
-        text = (
-            refusal(work.input, head, work.codec) if work.engine is TranscodeEngine.ONEVPL else ""
-        )
-        if text:
+        is_onevpl = work.engine is TranscodeEngine.ONEVPL
+        if is_onevpl and (text := refusal(work.input, head, work.codec)):
             raise InvalidValue(text)
         return work if work.codec else replace(work, codec=codec_of_head(head))
 
@@ -102,7 +90,7 @@ class TranscodeWorkload:
 @contextmanager
 def _par_file(work: Transcode, device: str) -> Iterator[str]:
     """A par file for one run, when the engine wants one."""
-    text = transcode_arguments.par(work, device)
+    text = transcode_tools.par(work, device)
     if not text:
         yield ""
         return

@@ -57,11 +57,11 @@ spec:
       args:
         - worker
         - {{ printf "--queue=%s" .name | quote }}
-        - --grace={{ max 1 (sub $grace 10) }}
+        - --grace={{ max 1 (sub $grace 10) }}s
         - --node-env=NODE_NAME
         - --pod-env=POD_NAME
         {{- if gt (float64 $queue.timeLimit) 0.0 }}
-        - --time-limit={{ $queue.timeLimit }}
+        - --time-limit={{ $queue.timeLimit }}s
         {{- end }}
         {{- with $queue.device.glob }}
         - {{ printf "--device-glob=%s" . | quote }}
@@ -111,7 +111,7 @@ spec:
       # the worker has started when it is registered in Redis; later a worker that ends is restarted anyway
       startupProbe:
         exec:
-          command: [sh, -c, {{ printf "scaletest queue show %s -o json | grep -q \"\\\"$HOSTNAME-\"" .name | quote }}]
+          command: [sh, -c, {{ printf "scaletest queue show %s --format json | grep -q \"\\\"$HOSTNAME-\"" .name | quote }}]
         periodSeconds: 3
         timeoutSeconds: 15
         failureThreshold: 60

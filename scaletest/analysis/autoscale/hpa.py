@@ -1,8 +1,11 @@
-"""HorizontalPodAutoscaler, autoscaling/v2, for External and Object metrics.
+"""HorizontalPodAutoscaler (autoscaling/v2), and KEDA, which drives one or starts Jobs.
 
-After pkg/controller/podautoscaler of Kubernetes 1.35: proposals, tolerance, stabilisation,
-policies. Values are whole thousandths ("milli"), as there. Metrics of pods and resources are left
-out: they do not include a queue.
+The HPA is that for External and Object metrics, after pkg/controller/podautoscaler of Kubernetes
+1.35: proposals, tolerance, stabilisation, policies. Values are whole thousandths ("milli"), as
+there. Metrics of pods and resources are left out: they do not include a queue.
+
+KEDA is ScaledObject, which drives an HPA and the step between none and one, and ScaledJob with all
+its strategies, after the operator's source, 2.20.
 """
 
 from __future__ import annotations
@@ -159,9 +162,7 @@ class Hpa:
             else:
                 limits.append(int(base * (1 - policy.value / 100)))
         # `Max` is the largest change, so the smallest limit on the way down
-        if (rules.select == "Max") == (sign > 0):
-            return max(limits)
-        return min(limits)
+        return max(limits) if (rules.select == "Max") == (sign > 0) else min(limits)
 
     def _store(self, now_s: float, proposal: int, window_s: float) -> None:
         self.recommendations = [
@@ -185,8 +186,8 @@ def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: 
     status, not of the spec: after a change that is not carried out yet the controller goes by the
     present pods.
     """
-    down = spec.behavior.down.tolerance if spec.behavior else TOLERANCE
-    up = spec.behavior.up.tolerance if spec.behavior else TOLERANCE
+    behavior = spec.behavior or Behavior()
+    down, up = behavior.down.tolerance, behavior.up.tolerance
     if spec.target is TargetType.AVERAGE_VALUE:
         if status and 1.0 - down <= total_milli / (spec.target_milli * status) <= 1.0 + up:
             return status
@@ -201,3 +202,68 @@ def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: 
 
 def _within(events: Sequence[tuple[float, int]], now_s: float, policy: ScalingPolicy) -> int:
     return sum(change for at, change in events if at > now_s - policy.period_s)
+
+
+COOLDOWN_S = 300.0
+
+
+@dataclass(slots=True)
+class ScaledObject:
+    """The part of KEDA itself; between one and the maximum its HPA scales.
+
+    active_at_s: when the queue was last active; before that the object's creation.
+    """
+
+    minimum: int = 0
+    cooldown_s: float = COOLDOWN_S
+    activation: float = 0.0
+    active_at_s: float = 0.0
+
+    @property
+    def hpa_minimum(self) -> int:
+        """minReplicas of its HPA."""
+        return max(self.minimum, 1)
+
+    def poll(self, now_s: float, metric: float, replicas: int) -> int:
+        """New spec.replicas."""
+        if metric > self.activation:
+            self.active_at_s = now_s
+            return replicas or self.hpa_minimum
+        if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > self.cooldown_s:
+            return 0
+        return replicas
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledJob:
+    """A ScaledJob.
+
+    strategy: default, custom, accurate or eager. target: queue entries a job. share, deduction: of
+    `custom`.
+    """
+
+    strategy: str = "default"
+    maximum: int = 100
+    minimum: int = 0
+    target: float = 1.0
+    deduction: int = 0
+    share: float = 0.0
+
+    def create(self, length: float, running: int, pending: int) -> int:
+        """How many jobs one poll creates. running: not finished jobs; pending: those of them
+        without a running pod.
+        """
+        wanted = min(self.maximum, math.ceil(length / self.target))
+        if running < self.minimum:
+            return self.minimum - running
+        running -= self.minimum
+        if self.strategy == "custom":
+            number = min(wanted - self.deduction - int(running * self.share), self.maximum)
+        elif self.strategy == "accurate":
+            full = wanted + running - pending > self.maximum
+            number = self.maximum - running if full else wanted - pending
+        elif self.strategy == "eager":
+            number = min(self.maximum - running - pending, wanted)
+        else:
+            number = wanted - running
+        return max(0, number)

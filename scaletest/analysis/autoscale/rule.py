@@ -1,20 +1,27 @@
-"""Autoscaling rules: a metric, its target, and how fast the rule may act. Named, and changed."""
+"""Autoscaling rules, their simulated results, and the search for the cheapest good one.
+
+A rule is a metric, its target, and how fast it may act; the cheapest one keeps a wait target and
+kills nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
 from typing import Any
 
 from scaletest.analysis.autoscale.hpa import (
     DEFAULT_UP,
     Behavior,
     HpaSpec,
+    ScaledObject,
     ScalingPolicy,
     ScalingRules,
     TargetType,
 )
-from scaletest.analysis.autoscale.keda import ScaledObject
 from scaletest.analysis.desired_workers import Targets
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
@@ -144,23 +151,15 @@ def parse(text: str) -> Rule:
     return rule
 
 
-def _down(rule: Rule) -> ScalingRules:
-    return (rule.behavior or quick(300)).down
-
-
-def _window(rule: Rule, text: str) -> Rule:
-    window = checks.count(int(text), "window", maximum=3600)
-    return replace(rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), window_s=window)))
+def _shrinking(rule: Rule, **changes: Any) -> Rule:
+    """The rule with another behaviour on the way down."""
+    down = (rule.behavior or quick(300)).down
+    return replace(rule, behavior=Behavior(DEFAULT_UP, replace(down, **changes)))
 
 
 def _down_pods(rule: Rule, text: str) -> Rule:
     pods = checks.count(int(text), "pods", minimum=1)
-    return replace(
-        rule,
-        behavior=Behavior(
-            DEFAULT_UP, replace(_down(rule), policies=(ScalingPolicy("Pods", pods, 60),))
-        ),
-    )
+    return _shrinking(rule, policies=(ScalingPolicy("Pods", pods, 60),))
 
 
 def _targets(key: str) -> Callable[[Rule, str], Rule]:
@@ -172,7 +171,9 @@ CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
     "target": lambda rule, text: replace(rule, target=float(text)),
     "min": lambda rule, text: replace(rule, minimum=int(text)),
     "max": lambda rule, text: replace(rule, maximum=int(text)),
-    "down_window": _window,
+    "down_window": lambda rule, text: _shrinking(
+        rule, window_s=checks.count(int(text), "window", maximum=3600)
+    ),
     "down_pods": _down_pods,
     "idle_first": lambda rule, text: replace(
         rule, idle_first=_one_of(text, ("yes", "no")) == "yes"
@@ -226,3 +227,137 @@ def _rules(rules: ScalingRules) -> dict[str, Any]:
             {"type": p.kind, "value": p.value, "periodSeconds": p.period_s} for p in rules.policies
         ],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPoint:
+    """One moment: wanted replicas, present pods, requests that wait and run."""
+
+    at_s: float
+    replicas: int
+    pods: int
+    waiting: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """Figures of one rule.
+
+    changes: times that the wanted replicas changed; flips: times that they changed from up to down
+    or back. killed: requests whose pod was killed and which ran again. makespan_s: when the last
+    request ended, None when some never did. waits_s: of ended requests, sorted. pod_s: pod seconds,
+    from creation to the end of each pod.
+    """
+
+    rule: str
+    requests: int
+    ended: int
+    changes: int
+    flips: int
+    killed: int
+    makespan_s: float | None
+    pod_s: float
+    peak: int
+    waits_s: tuple[float, ...] = ()
+    course: tuple[SimulationPoint, ...] = field(default=(), repr=False)
+
+    @property
+    def mean_wait_s(self) -> float | None:
+        """None when nothing ended."""
+        return statistics.fmean(self.waits_s) if self.waits_s else None
+
+    def wait_s(self, share: float) -> float | None:
+        """The wait that `share` of the ended requests did not exceed; None when nothing ended."""
+        if not self.waits_s:
+            return None
+        return self.waits_s[
+            min(len(self.waits_s) - 1, max(0, math.ceil(share * len(self.waits_s)) - 1))
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, without the course."""
+        return {
+            "rule": self.rule,
+            "requests": self.requests,
+            "ended": self.ended,
+            "changes": self.changes,
+            "flips": self.flips,
+            "killed": self.killed,
+            "makespan_s": self.makespan_s,
+            "pod_s": self.pod_s,
+            "peak_pods": self.peak,
+            "wait_mean_s": self.mean_wait_s,
+            "wait_p50_s": self.wait_s(0.5),
+            "wait_p95_s": self.wait_s(0.95),
+            "wait_p99_s": self.wait_s(0.99),
+            "wait_max_s": self.wait_s(1.0),
+        }
+
+
+def turns(changes: Sequence[int]) -> int:
+    """How often a sequence of changes changes its sign."""
+    signs = [change > 0 for change in changes if change]
+    return sum(a != b for a, b in pairwise(signs))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChoice:
+    """A rule with its simulated result.
+
+    met: whether the rule keeps the target; if none does, the best is the one that comes closest.
+    """
+
+    rule: Rule
+    result: SimulationResult
+    met: bool
+
+
+def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
+    """Candidate rules: on demand and on desired workers; quick, damped, and slow to scale down."""
+    downs = {
+        "at once": quick(0),
+        "after 60 s": quick(60),
+        "after 300 s": quick(300),
+        "one pod a minute": quick(0, ScalingPolicy("Pods", 1, 60)),
+    }
+    for how, behavior in downs.items():
+        base = replace(
+            RULES["demand"], behavior=behavior, idle_first=True, maximum=maximum, minimum=minimum
+        )
+        for target in (1.0, 1.5, 2.0, 4.0):
+            yield replace(base, name=f"{target:g} requests a worker, down {how}", target=target)
+        for utilisation, window_s in product((0.7, 0.9), (60.0, 300.0, 600.0)):
+            targets = Targets(utilisation, max(1.0, wait_s), window_s)
+            name = f"desired at {utilisation:g} over {window_s:g} s, down {how}"
+            yield replace(base, name=name, metric="desired_workers", targets=targets)
+
+
+def recommend(
+    rules: Iterable[Rule],
+    play: Callable[[Rule], SimulationResult],
+    wait_s: float,
+    share: float = 0.95,
+) -> tuple[RuleChoice, list[RuleChoice]]:
+    """The best choice, and all of them, best first: rules that keep the target, by cost.
+
+    The target: `share` of the waits within `wait_s`. play: simulates a rule.
+    """
+
+    def rank(choice: RuleChoice) -> tuple[bool, bool, float, int]:
+        simulated = choice.result
+        cost = simulated.pod_s
+        if not choice.met:
+            wait = simulated.wait_s(share)
+            cost = wait if wait is not None else math.inf
+        return not choice.met, simulated.ended < simulated.requests, cost, simulated.changes
+
+    choices = []
+    for rule in rules:
+        simulated = play(rule)
+        complete = simulated.ended == simulated.requests and not simulated.killed
+        wait = simulated.wait_s(share)
+        met = complete and wait is not None and wait <= wait_s
+        choices.append(RuleChoice(rule, simulated, met))
+    choices.sort(key=rank)
+    return choices[0], choices

@@ -1,23 +1,305 @@
 """Simulates arrivals and a rule on a virtual clock, event by event.
 
-Equal chance gives equal results.
-Requests are served first come first served by the pod that has been idle longest. A pod that must
-go and is busy drains: it ends when its request ends, or is killed when the grace period ends first,
-and then the request goes back to the front of the queue and starts again.
+Arrivals are drawn once, so that rules get the same. Pods are those of one Deployment or of Jobs.
+The order of victims is the ReplicaSet controller's: not ready before ready, lower deletion cost,
+ready for less time (by powers of two of seconds), then by uid, which is chance.
+
+Equal chance gives equal results. Requests are served first come first served by the pod that has
+been idle longest. A pod that must go and is busy drains: it ends when its request ends, or is
+killed when the grace period ends first, and then the request goes back to the front of the queue
+and starts again.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from scaletest.analysis.autoscale.arrivals import Arrivals, SimulationChance
-from scaletest.analysis.autoscale.hpa import SYNC_S
-from scaletest.analysis.autoscale.result import SimulationPoint, SimulationResult, turns
-from scaletest.analysis.autoscale.rule import Rule
-from scaletest.analysis.autoscale.scaler import Scaler
-from scaletest.analysis.autoscale.simulated_pods import PodTiming, SimulatedPod, victims
+from scaletest.analysis.autoscale.hpa import SYNC_S, Hpa, ScaledJob, ScaledObject
+from scaletest.analysis.autoscale.rule import (
+    RULES,
+    Rule,
+    SimulationPoint,
+    SimulationResult,
+    turns,
+)
+from scaletest.analysis.desired_workers import History, QueueDemand, desired, over, wanted
+from scaletest.model import checks
+from scaletest.model.errors import InvalidValue
+from scaletest.model.queue_counts import RING, SLOT_S, TimeSlot
+
+MOST_REQUESTS = 5_000_000
+
+
+class SimulationChance(Protocol):
+    """The part of random.Random that a simulation uses."""
+
+    def random(self) -> float:
+        """From 0 to 1, 1 excluded."""
+
+    def expovariate(self, lambd: float) -> float:
+        """Exponential with this rate."""
+
+    def lognormvariate(self, mu: float, sigma: float) -> float:
+        """Log-normal."""
+
+    def choice(self, seq: Sequence[float]) -> float:
+        """A member of the sequence, each equally likely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """arrivals: seconds from the start, ascending. runs: run time in seconds of each."""
+
+    arrivals: tuple[float, ...]
+    runs: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.arrivals:
+            raise InvalidValue(
+                "the workload has no request", hint="give a higher rate or a longer duration"
+            )
+        if len(self.arrivals) != len(self.runs):
+            raise InvalidValue("the workload has another number of run times than of requests")
+
+
+Runs = Callable[[], float]
+
+
+def runs_of(chance: SimulationChance, mean_s: float, variation: float) -> Runs:
+    """Run times with this mean. variation: deviation over mean; 0 is constant, else log-normal."""
+    if variation <= 0:
+        return lambda: mean_s
+    sigma = math.sqrt(math.log(1 + variation**2))
+    mu = math.log(mean_s) - sigma**2 / 2
+    return lambda: chance.lognormvariate(mu, sigma)
+
+
+def recorded(chance: SimulationChance, values: Sequence[float]) -> Runs:
+    """Run times drawn from recorded ones."""
+    if not values:
+        raise InvalidValue(
+            "no run time was recorded", hint="give the folder of a run with successful requests"
+        )
+    return lambda: chance.choice(values)
+
+
+def poisson(
+    chance: SimulationChance,
+    runs: Runs,
+    rate: Callable[[float], float],
+    peak: float,
+    duration_s: float,
+) -> Arrivals:
+    """Poisson arrivals at a rate a second that may change; peak: its highest value (thinning)."""
+    _check_size(peak * duration_s)
+    arrivals = []
+    at = 0.0
+    while peak > 0:
+        at += chance.expovariate(peak)
+        if at >= duration_s:
+            break
+        if chance.random() * peak < rate(at):
+            arrivals.append(at)
+    return Arrivals(tuple(arrivals), tuple(runs() for _ in arrivals))
+
+
+def _check_size(requests: float) -> None:
+    if requests > MOST_REQUESTS:
+        raise InvalidValue(
+            f"the workload would have about {requests:.0f} requests",
+            hint=f"at most {MOST_REQUESTS}: give a lower rate or a shorter duration",
+        )
+
+
+PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
+
+
+def pattern(
+    name: str, chance: SimulationChance, runs: Runs, per_s: float, duration_s: float
+) -> Arrivals:
+    """A workload with a mean of `per_s` requests a second.
+
+    poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over
+    the duration.
+    steps: by chance, a quarter, twice and three quarters of the rate, a third of the time each.
+    burst: four heaps.
+    """
+    _check_size(per_s * duration_s)
+    count = max(1, round(per_s * duration_s))
+    if name == "steady":
+        arrivals = tuple(index / per_s for index in range(count))
+        return Arrivals(arrivals, tuple(runs() for _ in arrivals))
+    if name == "burst":
+        arrivals = tuple(duration_s / 4 * (index * 4 // count) for index in range(count))
+        return Arrivals(arrivals, tuple(runs() for _ in arrivals))
+    if name == "wave":
+        turn = 2 * math.pi / duration_s
+        return poisson(
+            chance, runs, lambda at: per_s * (1 - math.cos(at * turn)), 2 * per_s, duration_s
+        )
+    if name == "steps":
+        return poisson(
+            chance,
+            runs,
+            lambda at: per_s * (0.25, 2.0, 0.75)[min(2, int(3 * at / duration_s))],
+            2 * per_s,
+            duration_s,
+        )
+    return poisson(chance, runs, lambda at: per_s, per_s, duration_s)
+
+
+# As `scaletest cluster deletion-cost` writes it: idle 0; of busy pods the longest busy costs most.
+IDLE_COST = 0
+BUSY_COST = 1_000_000_000
+
+
+@dataclass(slots=True, eq=False)
+class SimulatedPod:
+    """A pod.
+
+    request: index of the request that it runs, -1 for none. ready_s is infinite until it is ready.
+    once: a Job's pod, which serves one request and ends. turn: counts its requests, so that late
+    events are known.
+    """
+
+    uid: float
+    created_s: float
+    once: bool = False
+    ready_s: float = math.inf
+    request: int = -1
+    began_s: float = 0.0
+    turn: int = 0
+    draining: bool = False
+    gone: bool = False
+
+    @property
+    def cost(self) -> float:
+        """Its deletion cost when that is kept up to date."""
+        if self.request < 0:
+            return IDLE_COST
+        return BUSY_COST - int(self.began_s)
+
+
+def victims(
+    pods: Iterable[SimulatedPod], count: int, now_s: float, idle_first: bool
+) -> list[SimulatedPod]:
+    """The pods that are removed when the ReplicaSet must shrink by `count`."""
+
+    def order(pod: SimulatedPod) -> tuple[bool, float, int, float]:
+        ready = pod.ready_s <= now_s
+        age = max(now_s - pod.ready_s, 0.0) if ready else max(now_s - pod.created_s, 0.0)
+        return (
+            ready,
+            pod.cost if idle_first else 0,
+            int(math.log2(age)) if age >= 1 else -1,
+            pod.uid,
+        )
+
+    return sorted(pods, key=order)[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class PodTiming:
+    """How long pods take to come and go. Seconds.
+
+    start_s: from creation to ready, jitter: its relative spread (0.2: from 80 to 120 %). grace_s:
+    between SIGTERM and SIGKILL; a worker that ends sooner loses nothing.
+    """
+
+    start_s: float = 20.0
+    jitter: float = 0.0
+    grace_s: float = 30.0
+
+    def delay_s(self, chance: SimulationChance) -> float:
+        """Start delay of one pod."""
+        return self.start_s * (1 + self.jitter * (2 * chance.random() - 1))
+
+
+# The exporter looks this often by itself, whoever scrapes.
+LOOK_S = 2.5
+
+
+class Scaler:
+    """Stateful, as a controller is. All times are the simulation's seconds."""
+
+    def __init__(self, rule: Rule, sync_s: float) -> None:
+        self.rule = rule
+        self.interval_s = min(sync_s, LOOK_S) if rule.metric == "desired_workers" else sync_s
+        if rule.kind == "job":
+            self.interval_s = rule.polling_s
+        self._sync_s = sync_s
+        self._hpa = Hpa(rule.hpa())
+        self._keda = ScaledObject(rule.minimum) if rule.kind == "keda" else None
+        self._job = ScaledJob(rule.strategy, rule.maximum, rule.minimum, rule.target)
+        self._slots: deque[list[float]] = deque(maxlen=RING)
+        self._max_wait_s = 0.0
+        self._history: History = ()
+        self._next_sync = self._next_poll = 0.0
+
+    def arrived(self, now_s: float) -> None:
+        """A request came."""
+        self._slot(now_s)[1] += 1
+
+    def ended(self, now_s: float, wait_s: float, run_s: float) -> None:
+        """A request ended."""
+        slot = self._slot(now_s)
+        slot[2] += 1
+        slot[3] += run_s
+        self._max_wait_s = max(self._max_wait_s, wait_s)
+
+    def jobs(self, now_s: float, waiting: int, running: int, present: int, ready: int) -> int:
+        """How many jobs a poll creates."""
+        return self._job.create(self._metric(now_s, waiting, running), present, present - ready)
+
+    def replicas(
+        self, now_s: float, waiting: int, running: int, spec: int, present: int, ready: int
+    ) -> int:
+        """New spec.replicas."""
+        metric = self._metric(now_s, waiting, running)
+        if self._keda is not None and now_s >= self._next_poll:
+            self._next_poll = now_s + self.rule.polling_s
+            spec = self._keda.poll(now_s, metric, spec)
+        if now_s >= self._next_sync:
+            self._next_sync = now_s + self._sync_s
+            self._max_wait_s = 0.0
+            spec = self._hpa.sync(now_s, spec, present, ready, [round(metric * 1000)])
+        return spec
+
+    def _metric(self, now_s: float, waiting: int, running: int) -> float:
+        name = self.rule.metric
+        if name == "desired_workers":
+            return self._desired(now_s, waiting, running)
+        if name == "max_wait":
+            return self._max_wait_s
+        return {"waiting": waiting, "running": running, "demand": waiting + running}[name]
+
+    def _desired(self, now_s: float, waiting: int, running: int) -> int:
+        """The number that the exporter computes, from slots as in Redis."""
+        slots = [
+            TimeSlot(int(number), int(came), int(ended), total_s)
+            for number, came, ended, total_s in self._slots
+        ]
+        window = over(slots, now_s, self.rule.targets.window_s)
+        wanted_now = wanted(
+            QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s),
+            self.rule.targets,
+        )
+        number, self._history = desired(
+            now_s, wanted_now, self._history, self.rule.targets.window_s
+        )
+        return number
+
+    def _slot(self, now_s: float) -> list[float]:
+        number = now_s // SLOT_S
+        if not self._slots or self._slots[-1][0] != number:
+            self._slots.append([number, 0, 0, 0.0])
+        return self._slots[-1]
+
 
 # Order of events at one moment: what ends comes before what is measured.
 FINISH, KILL, READY, LOOK = 0, 1, 2, 3
@@ -35,6 +317,60 @@ class SimulationSetting:
     start: int = 1
     until_s: float = 0.0
     sync_s: float = SYNC_S
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedLoad:
+    """A load, and how pods come and go. seconds: mean run time; variation: its deviation over the
+    mean. rate: requests a second.
+    """
+
+    seconds: float
+    variation: float
+    pattern: str
+    rate: float
+    duration_s: float
+    min_workers: int
+    max_workers: int
+    pod_start_s: float
+    grace_s: float
+
+    def __post_init__(self) -> None:
+        checks.seconds(self.pod_start_s, "pod start")
+        checks.seconds(self.grace_s, "grace")
+        checks.seconds(self.seconds, "seconds", zero=False)
+        checks.number(self.variation, "variation", maximum=10.0, zero=True)
+        checks.seconds(self.duration_s, "duration", zero=False)
+        checks.number(self.rate, "rate", maximum=1e5)
+
+    @property
+    def setting(self) -> SimulationSetting:
+        """How pods come and go."""
+        timing = PodTiming(self.pod_start_s, 0.0, self.grace_s)
+        return SimulationSetting(timing, start=max(0, self.min_workers))
+
+    def arrivals(
+        self,
+        chance: SimulationChance,
+        run_times: Sequence[float] | None,
+        times: Sequence[float] | None,
+    ) -> Arrivals:
+        """The requests. run_times: draw from these instead; times: when they come instead."""
+        runs = runs_of(chance, self.seconds, self.variation)
+        if run_times is not None:
+            runs = recorded(chance, run_times)
+        if times is not None:
+            return Arrivals(tuple(times), tuple(runs() for _ in times))
+        return pattern(self.pattern, chance, runs, self.rate, self.duration_s)
+
+    def within(self, rule: Rule) -> Rule:
+        """The rule with the fewest and most replicas of the load, unless it has its own."""
+        base = RULES[rule.name.partition(":")[0]]
+        if base.minimum == rule.minimum and rule.minimum:
+            rule = replace(rule, minimum=self.min_workers)
+        if base.maximum == rule.maximum:
+            rule = replace(rule, maximum=self.max_workers)
+        return rule
 
 
 def simulate(

@@ -1,4 +1,4 @@
-"""The steps of a workload from its submission to its end, and how long each took.
+"""The steps of a workload from its submission to its end, how long each took, and the books.
 
 A milestone of a workload with many pods is passed when as many pods as it needs at once have passed
 it: a gang of eight is scheduled when its eighth pod is. Arrival stamps are preferred where both
@@ -9,21 +9,29 @@ as such.
 Watches of two collections may deliver events in another order than they happened, and whole seconds
 may too. So a negative duration above -1 s counts as 0 and is counted as clipped. One further below
 is an error of the workload.
+
+The books count the workloads of a run: submitted = measured + pending + failed + lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from enum import StrEnum
+from itertools import chain
+from typing import Annotated, NamedTuple
 
+from scaletest.model.declared import INNER, Count, Written, called
 from scaletest.model.lifecycle import (
     POD_MILESTONES,
     LifecycleObject,
     LifecyclePod,
     Stamp,
+    Submission,
     TimeSource,
 )
+from scaletest.render.numbers import plural
 
 CLIPPED_S = -1.0
 # Kinds whose own status says when they have finished: their pods may fail and be replaced, or be
@@ -41,19 +49,19 @@ SAY_THEIR_END = (
 
 
 @dataclass(frozen=True, slots=True)
-class LifecyclePhase:
-    """A step from one milestone to another.
+class LifecyclePhase(Written):
+    """A step from one milestone to another."""
 
-    references: milestones to measure from; the first that any workload of the run has counts.
-    total: spans many steps. of_pods: a duration for each pod instead of for each workload.
-    """
-
-    name: str
-    title: str
-    event: str
-    references: tuple[str, ...]
-    total: bool = False
-    of_pods: bool = False
+    name: Annotated[str, called("step"), "its name"]
+    title: Annotated[str, "as people read it"]
+    event: Annotated[str, INNER]
+    references: Annotated[
+        tuple[str, ...],
+        INNER,
+        "milestones to measure from; the first that any workload of the run has counts.",
+    ]
+    total: Annotated[bool, INNER, "spans many steps."] = False
+    of_pods: Annotated[bool, "whether there is a value for each pod, not for each workload"] = False
 
 
 _PLACED = ("pod_group_created", "first_pod_created")
@@ -208,14 +216,12 @@ def _pods_for(workload: LifecycleObject, name: str) -> list[LifecyclePod]:
 
 def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
     """By each source the time at which `number` pods had passed; None where fewer did."""
-    nth: list[float | None] = []
-    for source in range(len(Stamp._fields)):
-        read = [stamp[source] for stamp in stamps]
+
+    def nth(read: Iterable[float | None]) -> float | None:
         times = sorted(time for time in read if time is not None)
-        nth.append(None)
-        if 0 < number <= len(times):
-            nth[-1] = times[number - 1]
-    return Stamp(*nth)
+        return times[number - 1] if 0 < number <= len(times) else None
+
+    return Stamp(*map(nth, zip(*stamps, strict=True)))
 
 
 def between(start: Stamp | None, end: Stamp | None, prefer: str = "watch") -> PhaseDuration | None:
@@ -225,44 +231,25 @@ def between(start: Stamp | None, end: Stamp | None, prefer: str = "watch") -> Ph
     """
     if start is None or end is None:
         return None
-    duration = _by_watch(start, end) or _by_api(start, end)
-    if prefer == "api":
-        duration = _by_api(start, end) or _by_watch(start, end)
-    duration = duration or _mixed(start, end)
+    of_event = start.event_s is not None or end.event_s is not None
+    watched = _duration(start.watch_s, end.watch_s, TimeSource.WATCH)
+    read = _duration(_field(start), _field(end), TimeSource.EVENT if of_event else TimeSource.API)
+    duration = read or watched if prefer == "api" else watched or read
+    if duration is None:
+        last = end.watch_s if _field(end) is None else _field(end)
+        duration = _duration(at(start), last, TimeSource.MIXED)
     if duration is not None and CLIPPED_S < duration.value_s < 0:
         return PhaseDuration(0.0, duration.source, clipped=True)
     return duration
 
 
-def _by_watch(start: Stamp, end: Stamp) -> PhaseDuration | None:
-    if start.watch_s is None or end.watch_s is None:
-        return None
-    return PhaseDuration(end.watch_s - start.watch_s, TimeSource.WATCH)
-
-
-def _by_api(start: Stamp, end: Stamp) -> PhaseDuration | None:
-    first, last = _field(start), _field(end)
-    if first is None or last is None:
-        return None
-    source = TimeSource.API
-    if start.event_s is not None or end.event_s is not None:
-        source = TimeSource.EVENT
-    return PhaseDuration(last - first, source)
-
-
-def _mixed(start: Stamp, end: Stamp) -> PhaseDuration | None:
-    first, last = at(start), _field(end)
-    if last is None:
-        last = end.watch_s
-    if first is None or last is None:
-        return None
-    return PhaseDuration(last - first, TimeSource.MIXED)
+def _duration(first: float | None, last: float | None, source: TimeSource) -> PhaseDuration | None:
+    """The time from one instant to another of a source; None where one is missing."""
+    return None if first is None or last is None else PhaseDuration(last - first, source)
 
 
 def _field(stamp: Stamp) -> float | None:
-    if stamp.event_s is not None:
-        return stamp.event_s
-    return stamp.api_s
+    return stamp.api_s if stamp.event_s is None else stamp.event_s
 
 
 def reference(step: LifecyclePhase, courses: Sequence[WorkloadTimeline]) -> str:
@@ -275,9 +262,7 @@ def reference(step: LifecyclePhase, courses: Sequence[WorkloadTimeline]) -> str:
 
 def since_text(step: LifecyclePhase, since: str) -> str:
     """The beginning of a step, in words."""
-    if step.of_pods:
-        return f"the pod's {_OF_A_POD[since]}"
-    return MILESTONE_TEXTS[since]
+    return f"the pod's {_OF_A_POD[since]}" if step.of_pods else MILESTONE_TEXTS[since]
 
 
 def duration(
@@ -287,24 +272,16 @@ def duration(
     return between(timeline.stamp(since), timeline.stamp(step.event), prefer)
 
 
-def pod_duration(
-    step: LifecyclePhase, pod: LifecyclePod, prefer: str = "watch"
-) -> PhaseDuration | None:
-    """How long the step took for one pod."""
-    return between(pod.stamps.get(step.references[0]), pod.stamps.get(step.event), prefer)
-
-
 def durations(
     phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline], prefer: str = "watch"
-) -> Iterator[PhaseDuration | None]:
+) -> list[PhaseDuration | None]:
     """The durations of every workload, or of every pod; None where one is missing."""
-    if not phase.of_pods:
-        since = reference(phase, timelines)
-        yield from (duration(phase, timeline, since, prefer) for timeline in timelines)
-        return
-    for timeline in timelines:
-        for pod in timeline.workload.pods.values():
-            yield pod_duration(phase, pod, prefer)
+    if phase.of_pods:
+        pods = chain.from_iterable(timeline.workload.pods.values() for timeline in timelines)
+        start, end = phase.references[0], phase.event
+        return [between(pod.stamps.get(start), pod.stamps.get(end), prefer) for pod in pods]
+    since = reference(phase, timelines)
+    return [duration(phase, timeline, since, prefer) for timeline in timelines]
 
 
 def erroneous(timeline: WorkloadTimeline) -> str:
@@ -329,17 +306,131 @@ def order(courses: Iterable[WorkloadTimeline]) -> list[WorkloadTimeline]:
 
 def began(timeline: WorkloadTimeline) -> float | None:
     """When it was submitted, else created: seconds since the epoch."""
-    for name in _BEGUN:
-        stamp = timeline.stamp(name)
-        if stamp is not None:
-            return at(stamp)
-    return None
+    return at(next(filter(None, map(timeline.stamp, _BEGUN)), None))
 
 
 def at(stamp: Stamp | None) -> float | None:
     """The best single time of a milestone."""
     if stamp is None:
         return None
-    if stamp.watch_s is not None:
-        return stamp.watch_s
-    return _field(stamp)
+    return _field(stamp) if stamp.watch_s is None else stamp.watch_s
+
+
+# Reasons that are listed, the most frequent ones.
+MOST_REASONS = 20
+
+
+class Fate(StrEnum):
+    """State of a workload at the end of a run."""
+
+    MEASURED = "measured"
+    PENDING = "pending"
+    FAILED = "failed"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Books(Written):
+    """Counts of workloads."""
+
+    planned: Annotated[Count, "objects to submit"]
+    rejected: Annotated[Count, "refused by the API server"]
+    submitted: Annotated[Count, "measured + pending + failed + lost"]
+    measured: Annotated[Count, "reached the milestone"]
+    pending: Annotated[Count, "have not reached the milestone yet"]
+    failed: Annotated[Count, "ended badly"]
+    lost: Annotated[Count, "disappeared without a known end"]
+    rejections: Annotated[Mapping[str, Count], "how often each reason was given"]
+    failures: Annotated[Mapping[str, Count], "how often each reason of a failure was given"]
+    running: Annotated[Count, "pending ones that only have to end"] = 0
+
+    @property
+    def balanced(self) -> Annotated[bool, "whether the counts add up"]:
+        """Whether nothing is missing from the sum."""
+        return self.submitted == self.measured + self.pending + self.failed + self.lost
+
+    @property
+    def not_tried(self) -> Annotated[Count, "planned and not submitted yet"]:
+        """How many are planned and not submitted yet."""
+        return max(0, self.planned - self.submitted - self.rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleProgress:
+    """How far a run is. submitted: accepted ones. running: pending ones that only have to end."""
+
+    planned: int
+    submitted: int
+    rejected: int
+    fates: Mapping[Fate, int]
+    pods: int
+    running: int = 0
+
+    def __str__(self) -> str:
+        """In one line."""
+        planned = f" of {self.planned}" if self.planned else ""
+        parts = [f"{self.submitted}{planned} submitted"]
+        parts += [f"{self.fates[fate]} {fate}" for fate in Fate if self.fates.get(fate)]
+        if self.rejected:
+            parts.append(f"{self.rejected} rejected")
+        return ", ".join([*parts, f"{plural(self.pods, 'pod')} seen"])
+
+
+def runs(timeline: WorkloadTimeline, until: str) -> bool:
+    """Whether all its pods started, so that their end is all that is missing."""
+    return until == "finished" and not {"started", "ready"}.isdisjoint(timeline.passed)
+
+
+def fate(timeline: WorkloadTimeline, until: str) -> Fate:
+    """The state of a workload. until: the milestone at which it counts as measured."""
+    workload = timeline.workload
+    if until in timeline.passed and not (until == "finished" and workload.failed):
+        return Fate.MEASURED
+    # of an observed workload perhaps only the pods are known
+    pods = list(workload.pods.values()) if not workload.seen else []
+    if workload.failed or (pods and all(pod.failed for pod in pods)):
+        return Fate.FAILED
+    if workload.gone or (pods and all(pod.gone for pod in pods)):
+        return Fate.LOST
+    return Fate.PENDING
+
+
+def books(
+    timelines: Sequence[WorkloadTimeline],
+    submissions: Iterable[Submission],
+    until: str,
+    planned: int = 0,
+) -> Books:
+    """The counts of a run; without submissions (observing) all known workloads are submitted."""
+    by_name = {timeline.workload.name: timeline for timeline in timelines}
+    submitted = {submission.name: submission for submission in submissions}
+    rejected = [submission for submission in submitted.values() if not submission.accepted]
+    counted = list(by_name)
+    if submitted:
+        counted = [name for name, submission in submitted.items() if submission.accepted]
+    fates: Counter[Fate] = Counter()
+    failures: Counter[str] = Counter()
+    rejections = Counter(f"{each.status} {each.reason}".strip() for each in rejected)
+    running = 0
+    for name in counted:
+        if name not in by_name:
+            fates[Fate.PENDING] += 1
+            continue
+        timeline = by_name[name]
+        state = fate(timeline, until)
+        fates[state] += 1
+        running += state is Fate.PENDING and runs(timeline, until)
+        if state is Fate.FAILED:
+            failures[timeline.workload.reason or "no reason given"] += 1
+    return Books(
+        planned=planned or len(counted) + len(rejected),
+        rejected=len(rejected),
+        submitted=len(counted),
+        measured=fates[Fate.MEASURED],
+        pending=fates[Fate.PENDING],
+        failed=fates[Fate.FAILED],
+        lost=fates[Fate.LOST],
+        rejections=dict(rejections.most_common(MOST_REASONS)),
+        failures=dict(failures.most_common(MOST_REASONS)),
+        running=running,
+    )

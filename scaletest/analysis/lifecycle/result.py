@@ -1,129 +1,250 @@
-"""The figures of a lifecycle run from its stamps. A stored run always gives the same ones."""
+"""The figures of a lifecycle run from its stamps, its thresholds and its verdict.
+
+A stored run always gives the same figures. Thresholds have one line each:
+
+    ready.p99<30s   total_scheduled.p95<=2s   finished.mean<90s   throughput>=50/s
+    failed<=0   rejected<1%   lost<=0
+
+A percentile's 95 % interval decides: PASS when all of it holds, FAIL when none of it does, else
+INVALID. Means, counts and the throughput are as they were counted. Failed, rejected, pending and
+lost in % are parts of what was submitted.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Annotated, ClassVar
 
-from scaletest.analysis.lifecycle.books import Books, Fate, books, fate
-from scaletest.analysis.lifecycle.judge import judge, judged
 from scaletest.analysis.lifecycle.phases import (
+    BY_NAME,
     PHASES,
+    Books,
+    Fate,
     LifecyclePhase,
     WorkloadTimeline,
     at,
+    books,
     durations,
     erroneous,
+    fate,
     order,
     reference,
     timeline,
 )
-from scaletest.analysis.percentiles import Distribution, summary
-from scaletest.analysis.thresholds import ThresholdResult
-from scaletest.model.lifecycle import LifecycleObject, Submission
-from scaletest.model.verdict import Verdict
-from scaletest.model.wire import SCHEMA_VERSION
+from scaletest.analysis.measure import exactly, interval_of
+from scaletest.analysis.percentiles import Distribution, percentile, samples_needed, summary
+from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
+from scaletest.analysis.verdict_order import Ground, Rank, decide
+from scaletest.model.checks import cut
+from scaletest.model.declared import INNER, VERSIONED, Count, Written, called, choice, flat
+from scaletest.model.lifecycle import UNTIL, LifecycleObject, Submission, TimeSource
+from scaletest.model.verdict import (
+    PERCENTILES,
+    Measurable,
+    MeasureTable,
+    Threshold,
+    Verdict,
+    parse,
+)
+
+# Remedy for pods that run and do not end.
+ENDLESS = "give the pods an end (--run-seconds, or one in the template), or ask for --until ready"
+COUNTS = ("failed", "rejected", "pending", "lost")
+EXAMPLE = "'ready.p99<30s', 'failed<=0' or 'throughput>=50/s'"
+STATISTICS = (*PERCENTILES, "mean", "max")
+MEASURES: MeasureTable = {
+    **dict.fromkeys(map(".".join, product(BY_NAME, STATISTICS)), Measurable("s")),
+    **dict.fromkeys(COUNTS, Measurable("workloads")),
+    "throughput": Measurable("1/s"),
+}
+
+
+def judge_thresholds(
+    texts: Sequence[str], steps: Sequence[PhaseDurations], books: Books, per_s: float | None
+) -> tuple[ThresholdResult, ...]:
+    """One result for each threshold, in their order."""
+    by_name = {phase.step.name: phase for phase in steps}
+    thresholds = [parse(text, MEASURES, EXAMPLE) for text in texts]
+    return tuple(judge(each, [_measured(each, by_name, books, per_s)]) for each in thresholds)
+
+
+def _measured(
+    threshold: Threshold, steps: Mapping[str, PhaseDurations], books: Books, per_s: float | None
+) -> Measured:
+    name, _, statistic = threshold.measure.partition(".")
+    if name in COUNTS:
+        return _of(_count(threshold, books), "nothing was submitted")
+    if name == "throughput":
+        return _of(per_s, "pods were scheduled for less than a second")
+    phase = steps.get(name)
+    if phase is None:
+        return _of(None, f"no workload has both ends of {name}")
+    if statistic not in PERCENTILES:
+        return _of(getattr(phase.spread, statistic), "")
+    quantile = PERCENTILES[statistic]
+    known = percentile(sorted(each for each in phase.values if each is not None), quantile)
+    if known is None:
+        needed = samples_needed(quantile)
+        return _of(None, f"{statistic} needs {needed} values, and there are {phase.spread.count}")
+    return replace(_of(known.value, ""), estimate=interval_of(known))
+
+
+def _count(threshold: Threshold, books: Books) -> float | None:
+    """A count of workloads, or its part of all; None where there are none."""
+    count = float(getattr(books, threshold.measure))
+    if not threshold.share:
+        return count
+    whole = books.submitted + books.rejected
+    return count / whole if whole else None
+
+
+def _of(figure: float | None, missing: str) -> Measured:
+    """A figure that has no interval. missing: why there is none where it is None."""
+    if figure is None:
+        return Measured(None, missing, "submit more workloads, or wait longer")
+    return Measured(
+        exactly(figure),
+        remedy="submit more workloads: the interval holds the bound",
+        refuted="look at the step's course over time in the report",
+    )
+
+
+def judged(
+    books: Books,
+    thresholds: Sequence[ThresholdResult],
+    tolerate: int,
+    until: str,
+    interrupted: str = "",
+) -> Verdict:
+    """The verdict of a run."""
+    met = f"{books.measured} of {books.submitted} workloads reached {until}"
+    if thresholds:
+        met += f", {len(thresholds)} thresholds met"
+    stopped = None
+    if interrupted:
+        remedy = "go on: run the same command again"
+        stopped = Ground(Rank.OPEN, f"interrupted: {interrupted}", remedy)
+    return decide(
+        [
+            _unbalanced(books),
+            ground_of(thresholds, Rank.REFUTED),
+            _failed(books, tolerate),
+            stopped,
+            _incomplete(books, until),
+            ground_of(thresholds, Rank.OPEN),
+            Ground(Rank.MET, met),
+        ]
+    )
+
+
+def _unbalanced(books: Books) -> Ground | None:
+    """Not the subject where workloads are missing from the books."""
+    if books.balanced:
+        return None
+    counted = books.measured + books.pending + books.failed + books.lost
+    return Ground(
+        Rank.NOT_THE_SUBJECT,
+        f"{books.submitted} workloads were submitted, and {counted} are on record",
+        "look into the output folder, or measure it again",
+    )
+
+
+def _failed(books: Books, tolerate: int) -> Ground | None:
+    """Refuted where more workloads failed or were rejected than are tolerated."""
+    if books.failed + books.rejected <= tolerate:
+        return None
+    why = next(iter([*books.rejections, *books.failures]), "")
+    return Ground(
+        Rank.REFUTED,
+        f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated:"
+        f" {cut(why, 160)}",
+        "fix the cause that the reason names, or allow more with --tolerate-failures",
+    )
+
+
+def _incomplete(books: Books, until: str) -> Ground | None:
+    """Open where workloads were not submitted, or have not come so far."""
+    if not books.submitted:
+        return Ground(
+            Rank.OPEN,
+            "no workload was submitted or observed",
+            "look at the selector or the output folder",
+        )
+    if books.not_tried:
+        return Ground(
+            Rank.OPEN,
+            f"{books.not_tried} of {books.planned} were not submitted yet",
+            "submit again: it goes on",
+        )
+    if not (books.pending or books.lost):
+        return None
+    run, remedy = "", "ask for an earlier milestone with --until"
+    if books.running:
+        run, remedy = f" (the pods of {books.running} run)", ENDLESS
+    return Ground(
+        Rank.OPEN,
+        f"{books.pending} of {books.submitted} have not reached {until}{run}, {books.lost} were"
+        " lost",
+        f"wait longer, or {remedy}",
+    )
+
 
 MOST_BINS = 120
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseDurations:
-    """One step of a run, durations in s.
+class PhaseDurations(Written):
+    """One step of a run, durations in s."""
 
-    values: in the order of submission, None where missing. missing: workloads (or pods) without a
-    duration. clipped: how many were a little below 0. sources: where the durations come from, with
-    their number.
-    """
-
-    step: LifecyclePhase
-    since: str
-    values: tuple[float | None, ...]
-    spread: Distribution
-    sources: dict[str, int]
-    missing: int
-    clipped: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "step": self.step.name,
-            "title": self.step.title,
-            "since": self.since,
-            "of_pods": self.step.of_pods,
-            "seconds": self.spread.to_dict(),
-            "sources": self.sources,
-            "missing": self.missing,
-            "clipped": self.clipped,
-        }
+    step: Annotated[LifecyclePhase, flat(), "its name"]
+    since: Annotated[str, "the milestone at which the phase begins"]
+    values: Annotated[
+        tuple[float | None, ...], INNER, "in the order of submission, None where missing."
+    ]
+    spread: Annotated[Distribution, called("seconds"), "how long it took"]
+    sources: Annotated[
+        dict[TimeSource, Count], "how many values come from where: watch, api, event, or mixed"
+    ]
+    missing: Annotated[Count, "workloads or pods without a value"]
+    clipped: Annotated[Count, "values a little below zero, counted as zero"]
 
 
 @dataclass(frozen=True, slots=True)
-class PodThroughput:
-    """Pods scheduled over time.
+class PodThroughput(Written):
+    """Pods scheduled over time."""
 
-    pods: those whose time of scheduling is known, of all that were observed (`seen`). per_s: from
-    the first to the last; None for less than a second. peak_per_s: in the best bin. Bins lie side
-    by side from the first pod on; a stretch across two may hold more. counts: in bins of `bin_s`,
-    the first of which begins at `began_s`, seconds since the epoch.
-    """
-
-    pods: int
-    per_s: float | None
-    peak_per_s: float | None
-    began_s: float
+    pods: Annotated[Count, "pods whose time of scheduling is known"]
+    per_s: Annotated[float | None, "from the first to the last; null for less than a second"]
+    peak_per_s: Annotated[float | None, "in the bin with the most pods"]
+    began_s: Annotated[float, "seconds since the epoch"]
     bin_s: float
-    counts: tuple[int, ...]
-    seen: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "pods": self.pods,
-            "seen": self.seen,
-            "per_s": self.per_s,
-            "peak_per_s": self.peak_per_s,
-            "began_s": self.began_s,
-            "bin_s": self.bin_s,
-            "counts": list(self.counts),
-        }
+    counts: Annotated[tuple[int, ...], "pods in consecutive bins from began_s on"]
+    seen: Annotated[Count, "pods that were seen"] = 0
 
 
 @dataclass(frozen=True, slots=True)
-class LifecycleResult:
-    """The result of a run.
+class LifecycleResult(Written):
+    """The result of a run."""
 
-    skipped: workloads left out as erroneous, by reason. courses: timelines of those that are shown.
-    """
+    constants: ClassVar = {**VERSIONED, "kind": "lifecycle"}
 
-    until: str
+    until: Annotated[str, choice(UNTIL), "the milestone that ends a workload"]
     books: Books
-    courses: tuple[WorkloadTimeline, ...]
-    steps: tuple[PhaseDurations, ...]
-    throughput: PodThroughput
-    skipped: dict[str, int]
-    thresholds: tuple[ThresholdResult, ...]
+    courses: Annotated[tuple[WorkloadTimeline, ...], INNER, "timelines of those that are shown."]
+    steps: Annotated[
+        tuple[PhaseDurations, ...], "one for every phase of which something was measured"
+    ]
+    throughput: Annotated[PodThroughput, "throughput of scheduling"]
+    skipped: Annotated[dict[str, int], "workloads left out as erroneous, by reason"]
+    thresholds: Annotated[tuple[ThresholdResult, ...], "conditions of a PASS, as they were given"]
     verdict: Verdict
 
     def step(self, name: str) -> PhaseDurations | None:
         """A step by its name; None when nothing was measured of it."""
         return next((phase for phase in self.steps if phase.step.name == name), None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, schema version 1."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "lifecycle",
-            "until": self.until,
-            "books": self.books.to_dict(),
-            "steps": [step.to_dict() for step in self.steps],
-            "throughput": self.throughput.to_dict(),
-            "skipped": self.skipped,
-            "thresholds": [threshold.to_dict() for threshold in self.thresholds],
-            "verdict": self.verdict.to_dict(),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +279,7 @@ def result(
     measured = [_durations(phase, shown, view.times) for phase in PHASES]
     steps = tuple(phase for phase in measured if phase.spread.count)
     rate = throughput(everything)
-    outcomes = judge(thresholds, steps, counts, rate.per_s)
+    outcomes = judge_thresholds(thresholds, steps, counts, rate.per_s)
     verdict = judged(counts, outcomes, tolerate_failures, until, interrupted)
     return LifecycleResult(until, counts, tuple(shown), steps, rate, skipped, outcomes, verdict)
 
@@ -185,25 +306,16 @@ def _durations(
     phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline], prefer: str
 ) -> PhaseDurations:
     """The durations of one step in all workloads."""
-    seconds: list[float | None] = []
-    sources: Counter[str] = Counter()
-    clipped = 0
-    for duration in durations(phase, timelines, prefer):
-        if duration is None:
-            seconds.append(None)
-            continue
-        seconds.append(duration.value_s)
-        sources[str(duration.source)] += 1
-        clipped += duration.clipped
-    known = [each for each in seconds if each is not None]
+    measured = durations(phase, timelines, prefer)
+    known = [duration for duration in measured if duration is not None]
     return PhaseDurations(
         phase,
         reference(phase, timelines),
-        tuple(seconds),
-        summary(known),
-        dict(sources),
-        len(seconds) - len(known),
-        clipped,
+        tuple(duration and duration.value_s for duration in measured),
+        summary(duration.value_s for duration in known),
+        dict(Counter(duration.source for duration in known)),
+        len(measured) - len(known),
+        sum(duration.clipped for duration in known),
     )
 
 
@@ -221,9 +333,7 @@ def throughput(timelines: Sequence[WorkloadTimeline]) -> PodThroughput:
     counts = [0] * (int(span / bin_s) + 1)
     for time in times:
         counts[int((time - times[0]) / bin_s)] += 1
-    per_s = None
-    if span >= 1.0:
-        per_s = (len(times) - 1) / span
+    per_s = (len(times) - 1) / span if span >= 1.0 else None
     peak_per_s = max(counts) / bin_s
     return PodThroughput(
         len(times), per_s, peak_per_s, times[0], bin_s, tuple(counts), len(scheduled)

@@ -1,4 +1,12 @@
-"""The result of a saturation run: saturation point, knee, operating point, verdict."""
+"""The result of a saturation run: saturation point, knee, operating point, verdict.
+
+PASS      the saturation point was found and confirmed, and reaches the wanted rate
+FAIL      it surely lies below the wanted rate, or no level of a sweep reaches that
+INVALID   it was not found: not reached, not the same when repeated, an undecided latency limit,
+          or the tester was late
+
+The operating point is measured after that and decides nothing: its disturbances are warnings.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +14,338 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, ClassVar
 
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.knee import Knee, kneedle, knees
-from scaletest.analysis.saturation import verdict
-from scaletest.analysis.saturation.backlog import pooled
-from scaletest.analysis.saturation.plateau import PLATEAU_SHARE
-from scaletest.analysis.saturation.sequence import SaturationSequence, at_level, replay, searched
-from scaletest.analysis.saturation.step import FEWEST, Assessed, assess, machine_full
-from scaletest.analysis.scaling import MeasuredThroughput
+from scaletest.analysis.saturation.search import PLATEAU_SHARE, Bracket
+from scaletest.analysis.saturation.sequence import (
+    SaturationSequence,
+    at_level,
+    replay,
+    same,
+    searched,
+)
+from scaletest.analysis.saturation.step import FEWEST, Assessed, assess, machine_full, pooled
+from scaletest.analysis.scaling import Knee, MeasuredThroughput, kneedle, knees
+from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Verdict
-from scaletest.model.attempt import Attempt
-from scaletest.model.saturation import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
-from scaletest.model.wire import SCHEMA_VERSION
+from scaletest.model.declared import INNER, VERSIONED, Written, called
+from scaletest.model.saturation import (
+    KIND,
+    Attempt,
+    LoadKind,
+    Mode,
+    Phase,
+    SaturationPlan,
+    SaturationStep,
+)
+
+SIZE = "see: scaletest size, for the pods and nodes that it takes"
+# A point whose interval reaches down by more than this part of it is too imprecise.
+WIDEST = 0.25
+
+
+def judged(
+    course: SaturationSequence, point: Estimate | None, interrupted: str = "", lost: str = ""
+) -> Verdict:
+    """The verdict on a run. point: the saturation point in requests a second. lost: how a load
+    agent was lost, "" when none was; the steps before that stay on record.
+    """
+    grounds = [_lost(course), _late(course, point), _broken_off(course, interrupted, lost)]
+    bracket = course.bracket
+    if bracket is None:
+        grounds += [
+            _swept(course),
+            Ground(Rank.OPEN, "the search was not finished", "run it again"),
+        ]
+    else:
+        of_mode = _of_sweep if course.plan.mode == Mode.SWEEP else _of_search
+        grounds.append(_of_wanted(course, bracket, point) or of_mode(course, bracket, point))
+    return decide(grounds)
+
+
+def _lost(course: SaturationSequence) -> Ground | None:
+    """Not the subject where records are missing: a file was cut."""
+    for step in course.steps:
+        if step.lost:
+            reason = f"{step.lost} of {step.step.requests} records of step {step.step.number}"
+            return Ground(Rank.NOT_THE_SUBJECT, f"{reason} are missing", "run it again")
+    return None
+
+
+def _broken_off(course: SaturationSequence, interrupted: str, lost: str) -> Ground | None:
+    """Open where the run was not measured to its end; None otherwise."""
+    if lost:
+        remedy = (
+            "check why it ended, and run it again; a signal 9 that nobody sent is the kernel's,"
+        )
+        return Ground(Rank.OPEN, lost, f"{remedy} out of memory")
+    if interrupted:
+        return Ground(Rank.OPEN, f"interrupted by {interrupted}", "run it to the end")
+    if course.warm and course.warm.success == 0 and course.warm.step.requests:
+        remedy = "fix the endpoint, or the request"
+        return Ground(Rank.OPEN, "no request of the probe succeeded", remedy)
+    if course.strayed is not None:
+        number = course.strayed.step.number
+        reason = f"this version would not have measured step {number}: the run followed other rules"
+        return Ground(Rank.OPEN, reason, "run it again; its result.json has the former result")
+    if course.gone:
+        remedy = (
+            "check its log for why it ended; if the load was the reason, give a lower --maximum"
+        )
+        return Ground(Rank.OPEN, course.gone, remedy)
+    return None
+
+
+def _late(course: SaturationSequence, point: Estimate | None) -> Ground | None:
+    """Not the subject where the tester stayed late, and what was found depends on that."""
+    late = next((step.tester for step in _spoilt(course)), "")
+    unfit = course.bracket and (course.bracket.unfit or point is None)
+    if late and (unfit or course.plan.mode == Mode.SWEEP):
+        return Ground(Rank.NOT_THE_SUBJECT, late, _undisturbed(late))
+    return None
+
+
+def _swept(course: SaturationSequence) -> Ground | None:
+    """Refuted where a level of an unfinished sweep did not hold, and all of them should.
+
+    Where the service is gone, the levels before may have failed because it was about to end.
+    """
+    if course.plan.mode != Mode.SWEEP or course.plan.wanted or course.strayed or course.gone:
+        return None
+    for step in searched(course):
+        if step.saturated and step.success and not step.tester:
+            return _too_much(course, step.step.level, step.saturated)
+    return None
+
+
+def _too_much(course: SaturationSequence, level: float, reason: str) -> Ground:
+    """Refuted since a level of a sweep did not hold."""
+    reason = f"{level:g} {course.plan.unit}: {reason}"
+    return Ground(Rank.REFUTED, reason, "stay below this level")
+
+
+def _undisturbed(late: str) -> str:
+    """The remedy for a tester that was late."""
+    if late.startswith("the machine was"):
+        return "run the tester on a machine of its own, or end the other programs here"
+    return (
+        "let nothing else run beside the tester, give it more CPU or --agents N, or set a lower"
+        " --maximum"
+    )
+
+
+def _spoilt(course: SaturationSequence) -> list[Assessed]:
+    """Steps of the search in which the tester stayed late."""
+    outside = (Phase.WARM, Phase.OPERATE)
+    return [step for step in course.spoilt if step.step.phase not in outside]
+
+
+def _of_search(course: SaturationSequence, bracket: Bracket, point: Estimate | None) -> Ground:
+    if point is None:
+        return _of_nothing(course, bracket)
+    reached = bracket.high is not None if course.plan.open else bracket.confirmed
+    if not reached:
+        return _undecided(course, bracket) or _unreached(course, point)
+    if not bracket.confirmed:
+        return Ground(
+            Rank.OPEN,
+            "the ends of the bracket differed when they were measured again",
+            "measure longer with --step-time, or repeat more with --confirm",
+        )
+    return _of_point(course, bracket, point)
+
+
+def _unreached(course: SaturationSequence, point: Estimate) -> Ground:
+    """INVALID since the search ended before it met a limit of the service."""
+    reason = "throughput reached no plateau"
+    if course.plan.open:
+        sure = f", {point.low:.4g}/s for sure" if course.plan.wanted else ""
+        reason = f"{point.value:.4g}/s held{sure}, and no limit was reached"
+    remedy = "raise --maximum, --max-in-flight or --most-steps"
+    return Ground(Rank.OPEN, reason, remedy)
+
+
+def _of_nothing(course: SaturationSequence, bracket: Bracket) -> Ground:
+    """The verdict on a search in which no level held: each was too much, or none was decided."""
+    unclear = _undecided(course, bracket)
+    if bracket.high is None or (
+        unclear is not None and any(map(_counted, _open_steps(course, bracket)))
+    ):
+        return unclear or Ground(Rank.OPEN, "no level was measured", "give more --most-steps")
+    reason = (
+        f"even {bracket.high:.4g} {course.plan.unit} was saturated: {_failure(course, bracket)}"
+    )
+    remedy = "give a lower --start, or more --most-steps"
+    if course.warm and course.warm.saturated:
+        remedy = (
+            "one request at a time is too slow as well: look at the service, or set a wider"
+            " --latency-limit"
+        )
+    return Ground(Rank.OPEN, reason, remedy)
+
+
+def _open_steps(course: SaturationSequence, bracket: Bracket) -> list[Assessed]:
+    """The last step of each undecided level."""
+    return [at_level(course, level)[-1] for level in bracket.undecided]
+
+
+def _counted(step: Assessed) -> bool:
+    """Whether requests were counted at the level of this step."""
+    return step.exceeded is not None and step.exceeded.count > 0
+
+
+def _of_point(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Ground:
+    """The verdict on a confirmed point that the wanted rate does not decide: by its precision."""
+    plan = course.plan
+    between = f"between {point.low:.4g} and {point.high:.4g}/s"
+    if plan.wanted:
+        return _undecided(course, bracket) or Ground(
+            Rank.OPEN,
+            f"saturated {between}, {plan.wanted:.4g}/s wanted: undecided",
+            "give a smaller --precision and a longer --step-time",
+        )
+    distance = bracket.high - point.value if bracket.high is not None else 0.0
+    wide = not plan.open or distance > WIDEST * point.value
+    unclear = _undecided(course, bracket) if wide else None
+    if unclear is not None:
+        return unclear
+    if point.value - point.low > WIDEST * point.value:
+        return Ground(
+            Rank.OPEN,
+            f"saturated {between}: completions are too few or too uneven to know where",
+            "give a longer --step-time, and let nothing else run beside service and tester",
+        )
+    return Ground(
+        Rank.MET, f"saturated at {point.value:.4g}/s, {between}{_repeats(course, bracket)}"
+    )
+
+
+def _repeats(course: SaturationSequence, bracket: Bracket) -> str:
+    """Whether the steps at the ends of the bracket agree, each alone."""
+    if not course.plan.open:
+        return ", and the same when repeated"
+    low, high = bracket.low or 0.0, bracket.high or 0.0
+    steps = [*at_level(course, low), *at_level(course, high)]
+    contrary = sum(_contrary(step, same(step.step.level, low)) for step in steps)
+    if not contrary:
+        return ", and the same when repeated"
+    return f", although {contrary} of the {len(steps)} steps at these two rates showed the contrary"
+
+
+def _contrary(step: Assessed, lower_end: bool) -> bool:
+    """Whether a step alone shows the contrary of the finding on its level.
+
+    lower_end: whether the level held, as the lower end of the bracket.
+    """
+    limit = step.alone
+    if lower_end:
+        return bool(step.overload) or (limit is not None and limit.refuted)
+    return not step.overload and (limit is None or limit.shown)
+
+
+def _of_wanted(
+    course: SaturationSequence, bracket: Bracket, point: Estimate | None
+) -> Ground | None:
+    """PASS or FAIL by the wanted rate; None without one, or where the steps leave it open.
+
+    A sweep has fixed levels: a rate that none of them reached did not hold.
+    """
+    if not course.plan.wanted:
+        return None
+    if point is None:
+        return _below_all(course, bracket)
+    return _passed(course, bracket, point) or _missed(course, bracket, point)
+
+
+def _below_all(course: SaturationSequence, bracket: Bracket) -> Ground | None:
+    """FAIL where no level held and the wanted rate is no less than the lowest."""
+    plan = course.plan
+    if not plan.open or bracket.unfit or bracket.high is None or bracket.high > plan.wanted:
+        return None
+    reason = f"even {bracket.high:.4g}/s was too much: {_failure(course, bracket)}; {_less(course)}"
+    return Ground(Rank.REFUTED, reason, SIZE)
+
+
+def _passed(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Ground | None:
+    """PASS where the rate held."""
+    plan = course.plan
+    sure = plan.mode == Mode.SWEEP or bracket.confirmed or bracket.high is None
+    if not sure or point.low < plan.wanted:
+        return None
+    return Ground(Rank.MET, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
+
+
+def _missed(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Ground | None:
+    """FAIL where the service is saturated below the rate, or the highest level of a sweep lies
+    below it.
+    """
+    plan = course.plan
+    swept = plan.mode == Mode.SWEEP
+    if (
+        swept
+        and plan.open
+        and bracket.high is None
+        and not bracket.undecided
+        and point.value < plan.wanted
+    ):
+        reason = f"the highest level of the sweep, {point.value:.4g}/s, is {_less(course)}"
+        return Ground(Rank.REFUTED, reason, "raise --maximum to see whether the service holds more")
+    limited = swept or bracket.confirmed
+    if limited and (bracket.high is not None or not plan.open) and point.high < plan.wanted:
+        return Ground(Rank.REFUTED, f"saturated at {point.value:.4g}/s, {_less(course)}", SIZE)
+    return None
+
+
+def _less(course: SaturationSequence) -> str:
+    return f"less than {course.plan.wanted:.4g}/s wanted"
+
+
+def _failure(course: SaturationSequence, bracket: Bracket) -> str:
+    """Why the lowest level that did not hold did not."""
+    steps = at_level(course, bracket.high or 0.0)
+    return next((step.saturated for step in steps if step.saturated), "")
+
+
+def _undecided(course: SaturationSequence, bracket: Bracket) -> Ground | None:
+    """INVALID where the latency limit of a level stayed undecided; None where every level is
+    decided.
+    """
+    if not bracket.undecided:
+        return None
+    last = _open_steps(course, bracket)[-1]
+    limit = last.exceeded
+    assert limit is not None
+    return Ground(
+        Rank.OPEN,
+        f"{last.step.level:.4g} {course.plan.unit}: {last.undecided}",
+        f"give a longer --step-time, or limit a lower percentile: {limit.percentile} needs"
+        f" {limit.needed} requests of a level at least, and more where some take longer",
+    )
+
+
+def _of_sweep(course: SaturationSequence, bracket: Bracket, point: Estimate | None) -> Ground:
+    plan = course.plan
+    if not plan.wanted and bracket.high is not None:
+        return _too_much(course, bracket.high, _failure(course, bracket))
+    unclear = _undecided(course, bracket)
+    if unclear is not None:
+        return unclear
+    if not plan.wanted:
+        return Ground(Rank.MET, "every level held")
+    if point is None:
+        reason = (
+            f"{bracket.high or 0:g} {plan.unit} is the lowest level and did not hold:"
+            f" {_failure(course, bracket)}"
+        )
+        return Ground(Rank.OPEN, reason, "give a lower --start")
+    return Ground(
+        Rank.OPEN,
+        f"between {point.low:.4g} and {point.high:.4g}/s held, {plan.wanted:.4g}/s wanted:"
+        " undecided",
+        "add levels above the wanted rate (--maximum, --increment), or give a longer --step-time",
+    )
+
 
 APART = 1.1
 # The backlog of a level that held may have grown by this many times the bracket's width; 5 s can
@@ -28,47 +354,37 @@ WIDE, NARROWEST = 2.0, 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class SaturationResult:
-    """The result of a run.
+class SaturationResult(Written):
+    """The result of a run."""
 
-    point: requests a second, interval from the bracket and the proof of its ends. parallel:
-    smallest number in flight that reaches it (closed). operating: the step at the plan's share of
-    it, None when not measured, or when the tester was late in it. searched: steps before it was
-    confirmed. lost: how a load agent was lost, "" when none was.
-    """
+    constants: ClassVar = {**VERSIONED, "kind": KIND}
 
     plan: SaturationPlan
     verdict: Verdict
-    point: Estimate | None
-    parallel: int | None
-    warm: Assessed | None
+    point: Annotated[
+        Estimate | None,
+        called("saturation_per_s"),
+        "requests a second, interval from the bracket and the proof of its ends.",
+    ]
+    parallel: Annotated[
+        int | None,
+        called("saturation_in_flight"),
+        "smallest number in flight that reaches it (closed).",
+    ]
+    warm: Annotated[Assessed | None, INNER]
     steps: tuple[Assessed, ...]
-    operating: Assessed | None
+    operating: Annotated[
+        Assessed | None,
+        called("operating_point"),
+        "the step at the plan's share of it, None when not measured, or when the tester was "
+        "late in it.",
+    ]
     knees: tuple[Knee, ...]
-    searched: int
+    searched: Annotated[int, called("steps_before_confirmation"), "steps before it was confirmed."]
     warnings: tuple[str, ...]
     elapsed_s: float
     interrupted: str
-    lost: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": KIND,
-            "plan": self.plan.to_dict(),
-            "verdict": self.verdict.to_dict(),
-            "saturation_per_s": self.point.to_dict() if self.point else None,
-            "saturation_in_flight": self.parallel,
-            "operating_point": self.operating.to_dict() if self.operating else None,
-            "knees": [knee.to_dict() for knee in self.knees],
-            "steps": [step.to_dict() for step in self.steps],
-            "steps_before_confirmation": self.searched,
-            "warnings": list(self.warnings),
-            "elapsed_s": self.elapsed_s,
-            "interrupted": self.interrupted,
-            "lost": self.lost,
-        }
+    lost: Annotated[str, 'how a load agent was lost, "" when none was.'] = ""
 
 
 def evaluate(
@@ -91,24 +407,18 @@ def conclude(
     """The result of a sequence as far as it was measured."""
     plan, bracket = course.plan, course.bracket
     point = _point(course)
-    parallel, steps_searched = None, len(course.steps)
-    if bracket:
-        steps_searched = bracket.steps
-        if bracket.low and not plan.open:
-            parallel = int(bracket.low)
-    operating = course.operating
-    if operating and operating.tester:
-        operating = None
+    operating, curve = course.operating, _curve(course)
+    low = bracket.low if bracket and not plan.open else None
     return SaturationResult(
         plan=plan,
-        verdict=verdict.judged(course, point, interrupted, lost),
+        verdict=judged(course, point, interrupted, lost),
         point=point,
-        parallel=parallel,
+        parallel=int(low) if low else None,
         warm=course.warm,
         steps=tuple(course.steps),
-        operating=operating,
-        knees=_knees(course),
-        searched=steps_searched,
+        operating=None if operating and operating.tester else operating,
+        knees=(kneedle(curve),) if plan.open else knees(curve),
+        searched=bracket.steps if bracket else len(course.steps),
         warnings=tuple(_warnings(course)),
         elapsed_s=elapsed_s,
         interrupted=interrupted,
@@ -162,26 +472,17 @@ def _most(course: SaturationSequence, level: float | None) -> float:
     highest = [level]
     for step in at_level(course, level):
         if math.isfinite(step.goodput.high):
-            success = 1.0
-            if step.errors:
-                success = course.plan.success
+            success = course.plan.success if step.errors else 1.0
             highest.append(step.goodput.high / success)
     return max(highest)
 
 
-def _knees(course: SaturationSequence) -> tuple[Knee, ...]:
-    """Knees of closed load by all definitions; of open load by the bend of the curve alone.
-
-    Its throughput follows the offered rate.
-    """
-    curve = _curve(course)
-    if course.plan.open:
-        return (kneedle(curve),)
-    return knees(curve)
-
-
 def _curve(course: SaturationSequence) -> list[MeasuredThroughput]:
-    """Throughput against requests in flight or the offered rate, each level once."""
+    """Throughput against requests in flight or the offered rate, each level once.
+
+    Closed load has knees by all definitions. Open load has that of the bend of the curve alone: its
+    throughput follows the offered rate.
+    """
     load = course.plan.load
     first_at: dict[int, Assessed] = {}
     for step in searched(course):
@@ -193,24 +494,9 @@ def _curve(course: SaturationSequence) -> list[MeasuredThroughput]:
         if load == LoadKind.OPEN and curve and level < APART * curve[-1].workers:
             continue  # levels of the bisection lie so close that noise would bend the curve
         half = step.goodput.high - step.goodput.value
-        relative = math.inf
-        if math.isfinite(half):
-            relative = half / step.goodput.value
+        relative = half / step.goodput.value if math.isfinite(half) else math.inf
         curve.append(MeasuredThroughput(level, step.goodput.value, relative))
     return curve
-
-
-def _wide(plan: SaturationPlan, level: float, least: float) -> list[str]:
-    """A warning that the growth of the backlog is imprecise, so the level may be beyond
-    saturation.
-    """
-    part = 1 - least / level
-    if part <= WIDE * max(plan.precision, NARROWEST):
-        return []
-    return [
-        f"at the saturation point the backlog may still have grown by {part:.1%} of the rate: raise"
-        " --step-time"
-    ]
 
 
 def _disturbed(course: SaturationSequence) -> list[str]:
@@ -227,7 +513,7 @@ def _disturbed(course: SaturationSequence) -> list[str]:
 
 def _warnings(course: SaturationSequence) -> list[str]:
     """Warnings, which decide nothing."""
-    lines = [*_imprecise(course), *_late(course)]
+    lines = [*_imprecise(course), *_measured_again(course)]
     operating = course.operating
     if operating and operating.tester:
         lines.append(f"the latency at {operating.step.level:.4g}/s is unknown: {operating.tester}")
@@ -248,13 +534,19 @@ def _imprecise(course: SaturationSequence) -> list[str]:
     if not (bracket and bracket.low and bracket.high and course.plan.open):
         return []
     lines = []
-    wide = bracket.high / bracket.low - 1
-    if wide > course.plan.precision * 1.5:
+    wide, precision = bracket.high / bracket.low - 1, course.plan.precision
+    if wide > precision * 1.5:
         lines.append(f"the bracket is {wide:.1%} wide: raise --most-steps for a narrower one")
-    return lines + _wide(course.plan, bracket.low, _least(course, bracket.low))
+    grown = 1 - _least(course, bracket.low) / bracket.low
+    if grown > WIDE * max(precision, NARROWEST):  # so the level may be beyond saturation
+        lines.append(
+            f"at the saturation point the backlog may still have grown by {grown:.1%} of the rate:"
+            " raise --step-time"
+        )
+    return lines
 
 
-def _late(course: SaturationSequence) -> list[str]:
+def _measured_again(course: SaturationSequence) -> list[str]:
     """How many steps were measured again since the tester was late.
 
     A late operating point has a warning of its own.

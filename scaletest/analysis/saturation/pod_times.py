@@ -6,48 +6,37 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
-from scaletest.model.attempt import Attempt
+from scaletest.model.declared import Written, called
 from scaletest.model.errors import InvalidValue
+from scaletest.model.saturation import Attempt
 
 LONGEST_LINE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class PodTimes:
-    """Times of one pod in s.
-
-    queueing: part of the client's mean latency that is not the pod's, None if unknown.
-    """
+class PodTimes(Written):
+    """Times of one pod in s."""
 
     pod: str
     count: int
     mean_s: float
     fastest_s: float
     slowest_s: float
-    queueing: float | None
+    queueing: Annotated[
+        float | None,
+        called("queueing_share"),
+        "part of the client's mean latency that is not the pod's, None if unknown.",
+    ]
 
     def __str__(self) -> str:
-        share = ""
-        if self.queueing is not None:
-            share = f", queueing {self.queueing:.0%}"
+        share = f", queueing {self.queueing:.0%}" if self.queueing is not None else ""
         times = (
             f"mean {1e3 * self.mean_s:.4g} ms, {1e3 * self.fastest_s:.4g} to"
             f" {1e3 * self.slowest_s:.4g} ms"
         )
         return f"pod {self.pod or 'unknown'}: {self.count} requests, {times}{share}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "pod": self.pod,
-            "count": self.count,
-            "mean_s": self.mean_s,
-            "fastest_s": self.fastest_s,
-            "slowest_s": self.slowest_s,
-            "queueing_share": self.queueing,
-        }
 
 
 def from_headers(samples: Sequence[Attempt]) -> list[PodTimes]:
@@ -102,7 +91,5 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 def _times(pod: str, values: Sequence[float], latency_s: float | None) -> PodTimes:
     mean_s = sum(values) / len(values)
-    queueing = None
-    if latency_s:
-        queueing = max(0.0, 1.0 - mean_s / latency_s)
+    queueing = max(0.0, 1.0 - mean_s / latency_s) if latency_s else None
     return PodTimes(pod, len(values), mean_s, min(values), max(values), queueing)

@@ -1,4 +1,6 @@
-"""The search for the saturating level: a geometric ramp until saturated, bisect, confirm.
+"""The search for the saturating level, under open and under closed load.
+
+It goes up a geometric ramp until the service is saturated, bisects, and confirms.
 
 A search yields the level to measure next and receives the outcome. Open load looks for a bracket:
 the highest level that held and the lowest that did not, within `precision` of each other. The
@@ -9,18 +11,211 @@ level failed by its latency alone) the middle of the logarithms is taken.
 A level whose latency limit stayed undecided is no end of the bracket. It lies inside, and both its
 sides are searched.
 
-Closed load looks for the plateau (`plateau`).
+Closed load looks for the smallest number in flight that reaches 97 % of the plateau.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
 
-from scaletest.analysis.saturation.backlog import pooled
-from scaletest.analysis.saturation.plateau import closed_search
-from scaletest.analysis.saturation.trial import Bracket, Finding, Probe, Search, Trial
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.saturation.step import pooled
 from scaletest.model.saturation import Phase, SaturationPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A level to measure next, and why."""
+
+    level: float
+    phase: Phase
+
+
+class Finding(StrEnum):
+    """The finding of a trial. open: neither that the level holds nor that it does not."""
+
+    HELD = "held"
+    FAILED = "failed"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The outcome of one step.
+
+    per_s: successful requests a second. unfit: the tester was the bottleneck. growth: of the
+    backlog. slow: it was saturated by its latency alone. undecided: whether the latency limit holds
+    is unknown.
+    """
+
+    level: float
+    saturated: bool
+    per_s: float
+    unfit: bool = False
+    growth: Estimate | None = None
+    slow: bool = False
+    undecided: bool = False
+
+    @property
+    def finding(self) -> Finding:
+        """Whether the level held."""
+        if self.saturated or self.unfit:
+            return Finding.FAILED
+        return Finding.OPEN if self.undecided else Finding.HELD
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The levels between which the saturation point lies.
+
+    low: the highest level that held, None when none did. high: the lowest that did not, None
+    without one. plateau_per_s: of closed load. confirmed: the ends were measured again with the
+    same findings. steps: before that. unfit: at the high end the tester was the bottleneck, so the
+    service may take more. undecided: levels above the low end and below the high one whose latency
+    limit was neither shown nor refuted.
+    """
+
+    low: float | None
+    high: float | None
+    plateau_per_s: float | None = None
+    confirmed: bool = False
+    steps: int = 0
+    unfit: bool = False
+    undecided: tuple[float, ...] = ()
+
+
+Search = Generator[Probe, Trial, Bracket]
+
+
+PLATEAU_SHARE = 0.97
+# Throughput is flat where a higher number in flight brings less than this factor.
+GAIN = 1.03
+
+
+def closed_search(plan: SaturationPlan, start: int) -> Search:
+    """Search the number in flight that saturates the service. start: the first number."""
+    ramp = _Ramp(plan, max(1, start))
+    yield from ramp.climb()
+    rates, doubts = ramp.rates, ramp.doubts
+    steps, high, unfit = ramp.steps, None, False
+    if ramp.stopped:
+        high, unfit = ramp.stopped.level, ramp.stopped.unfit
+    if not rates:
+        return Bracket(None, high, None, False, steps, unfit, _levels(doubts))
+    steps += yield from _smallest(plan, rates, plan.most_steps - steps)
+    confirmed = yield from _confirm_closed(plan, rates, doubts)
+    reached = ramp.stopped is not None or ramp.flat == 2
+    # a number in flight that holds lets lower ones hold as well
+    undecided = _levels(level for level in doubts if level > max(rates))
+    plateau = max(map(fmean, rates.values()))
+    confirmed, unfit = confirmed and reached, unfit and ramp.flat < 1
+    return Bracket(float(_first(rates)), high, plateau, confirmed, steps, unfit, undecided)
+
+
+class _Ramp:
+    """The way up until throughput is flat twice, the load is too high, or steps run out.
+
+    rates: throughputs by number in flight. doubts: undecided numbers. stopped: the trial that
+    failed.
+    """
+
+    def __init__(self, plan: SaturationPlan, start: int) -> None:
+        self._plan = plan
+        self._level = start
+        self.rates: dict[int, list[float]] = {}
+        self.doubts: set[int] = set()
+        self.stopped: Trial | None = None
+        self.flat = 0
+
+    @property
+    def steps(self) -> int:
+        """How many numbers were measured."""
+        return len(self.rates) + len(self.doubts) + (self.stopped is not None)
+
+    def climb(self) -> Generator[Probe, Trial, None]:
+        """Measure growing numbers."""
+        while self.steps < self._plan.most_steps:
+            trial = yield Probe(float(self._level), Phase.RAMP)
+            if trial.finding is Finding.FAILED:
+                self.stopped = trial
+                return
+            if trial.finding is Finding.OPEN:
+                self.doubts.add(self._level)
+            else:
+                self._note(trial.per_s)
+            if self.flat == 2 or self._level >= self._plan.highest:
+                return
+            self._level = self._next()
+
+    def _note(self, per_s: float) -> None:
+        """Record the throughput of the present number."""
+        before = fmean(self.rates[max(self.rates)]) if self.rates else 0.0
+        self.flat = self.flat + 1 if before and per_s < before * GAIN else 0
+        self.rates[self._level] = [per_s]
+
+    def _next(self) -> int:
+        plan, level = self._plan, self._level
+        following = math.ceil(level * plan.factor)
+        if plan.increment:
+            following = level + round(plan.increment)
+        return int(min(max(level + 1, following), plan.highest))
+
+
+def _levels(numbers: Iterable[int]) -> tuple[float, ...]:
+    return tuple(map(float, sorted(numbers)))
+
+
+def _smallest(
+    plan: SaturationPlan, rates: dict[int, list[float]], left: int
+) -> Generator[Probe, Trial, int]:
+    """Bisect to the smallest number that reaches the plateau; returns how many steps it took."""
+    used = 0
+    while used < left:
+        high = _first(rates)
+        low = max((level for level in rates if level < high), default=0)
+        if high - low <= 1 or (low and high / low <= 1 + plan.precision):
+            break
+        middle = (low + high) // 2
+        trial = yield Probe(float(middle), Phase.BISECT)
+        rates[middle] = [0.0 if trial.saturated else trial.per_s]
+        used += 1
+    return used
+
+
+def _confirm_closed(
+    plan: SaturationPlan, rates: dict[int, list[float]], doubts: set[int]
+) -> Generator[Probe, Trial, bool]:
+    """Measure the smallest number and the best one again, until both stay what they are.
+
+    A number that does not hold again is dropped, as long as another is left. A step in which the
+    tester was late shows nothing.
+    """
+    for _ in range(plan.confirm):
+        smallest, best = _first(rates), max(rates, key=lambda number: fmean(rates[number]))
+        same = True
+        for level in dict.fromkeys((smallest, best)):
+            trial = yield Probe(float(level), Phase.CONFIRM)
+            same = same and trial.finding is Finding.HELD
+            if trial.finding is Finding.HELD:
+                rates[level].append(trial.per_s)
+            elif not trial.unfit and len(rates) > 1:
+                del rates[level]
+                if trial.undecided:
+                    doubts.add(level)
+        if same and _first(rates) == smallest:
+            return True
+    return False
+
+
+def _first(rates: dict[int, list[float]]) -> int:
+    """The smallest number that reaches 97 % of the highest throughput."""
+    best = max(map(fmean, rates.values()))
+    return min(level for level, values in rates.items() if fmean(values) >= PLATEAU_SHARE * best)
+
 
 # Confirmation may move the ends of the bracket this often, and takes at most this many times the
 # steps of the search.
@@ -36,9 +231,7 @@ def search(plan: SaturationPlan, start: float) -> Search:
     """The search of a plan. start: its first level."""
     if plan.mode == "sweep":
         return sweep(plan, start)
-    if plan.open:
-        return open_search(plan, start)
-    return closed_search(plan, round(start))
+    return open_search(plan, start) if plan.open else closed_search(plan, round(start))
 
 
 def most_measured(plan: SaturationPlan) -> int:
@@ -132,9 +325,7 @@ def _ramp(
     """Go up until a level fails; when none held until then, go down until one does."""
     level = min(start, plan.highest)
     low = high = None
-    steps = 0
-    while steps < plan.most_steps:
-        steps += 1
+    for _ in range(plan.most_steps):
         finding = yield from measure(level, Phase.RAMP)
         if finding is Finding.FAILED:
             high = level
@@ -146,9 +337,7 @@ def _ramp(
             low = level
         if high is not None or level >= plan.highest:
             break
-        following = level * plan.factor
-        if plan.increment:
-            following = level + plan.increment
+        following = level + plan.increment if plan.increment else level * plan.factor
         level = min(following, plan.highest)
     return low, high
 
@@ -237,9 +426,8 @@ def _repeated(
         findings = [trial.finding for trial in trials]
         successes, failures = findings.count(Finding.HELD), findings.count(Finding.FAILED)
         if successes + failures >= wanted or max(successes, failures) > wanted / 2:
-            if successes > failures and not grew(trials):
-                return Finding.HELD
-            return Finding.FAILED
+            holds = successes > failures and not grew(trials)
+            return Finding.HELD if holds else Finding.FAILED
         yield from measure(level, Phase.CONFIRM)
 
 
@@ -261,9 +449,8 @@ def sweep(plan: SaturationPlan, start: float) -> Search:
         trials: list[Trial] = []
         for _ in range(plan.repeats):
             trials.append((yield Probe(level, Phase.SWEEP)))
-            steps += 1
-        failed = any(trial.finding is Finding.FAILED for trial in trials)
-        if failed:
+        steps += plan.repeats
+        if any(trial.finding is Finding.FAILED for trial in trials):
             high = high or level
         elif trials[-1].finding is Finding.OPEN:
             doubts.append(level)
@@ -271,14 +458,13 @@ def sweep(plan: SaturationPlan, start: float) -> Search:
             low, best = level, max(best, *(trial.per_s for trial in trials))
     bottom, top = low or 0.0, high or math.inf
     undecided = tuple(level for level in doubts if bottom < level < top)
-    plateau_per_s = None if plan.open else best
-    return Bracket(low, high, plateau_per_s, plan.repeats > 1, steps, False, undecided)
+    plateau = None if plan.open else best
+    return Bracket(low, high, plateau, plan.repeats > 1, steps, False, undecided)
 
 
 def _swept(plan: SaturationPlan, start: float) -> Iterator[float]:
     """The levels of a sweep."""
-    level = start
-    yield level
-    while plan.increment and level + plan.increment <= plan.highest:
-        level += plan.increment
-        yield level
+    yield start
+    while plan.increment and start + plan.increment <= plan.highest:
+        start += plan.increment
+        yield start

@@ -1,19 +1,31 @@
-"""The sequence of steps of a run: probe, search, operating point.
+"""The sequence of steps of a run: probe, search, operating point; and how long it takes.
 
 A stored run goes through the same sequence again, so that its report never differs from what was
 decided.
+
+The forecast: a sweep measures the levels of its plan. A search takes as many steps as it needs: the
+usual number is the median of the simulated services of tests/unit/simulated.py, and the bound is
+`most_measured`. Between two steps requests in flight end, a level that was too much is followed by
+a pause, and agents need a head start.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
-from scaletest.analysis.saturation.exceedance import Exceedance
-from scaletest.analysis.saturation.search import search
-from scaletest.analysis.saturation.step import Assessed
-from scaletest.analysis.saturation.trial import Bracket, Probe, Search, Trial
+from scaletest.analysis.saturation.search import (
+    Bracket,
+    Probe,
+    Search,
+    Trial,
+    most_measured,
+    search,
+)
+from scaletest.analysis.saturation.step import Assessed, Exceedance
+from scaletest.model.declared import Written, called
 from scaletest.model.saturation import Mode, Phase, SaturationPlan
 
 # Without a planned first level open load begins at this part of one connection's rate in the probe.
@@ -60,19 +72,22 @@ class SaturationSequence:
 
     def tell(self, step: Assessed) -> None:
         """Take the step that `next` asked for, measured, and choose the next."""
-        step = self._joined(step)
-        self.steps.append(step)
-        if self.next is None or self._lost(step) or self._once_more(step) or self._longer(step):
+        probe = self.next
+        if probe is None:
+            self.steps.append(step)
             return
-        if self.next.phase is Phase.WARM:
+        step = self._joined(probe, step)
+        self.steps.append(step)
+        if self._lost(probe, step) or self._once_more(step) or self._longer(probe, step):
+            return
+        if probe.phase is Phase.WARM:
             self.warm = step
             self._begin()
-        elif self.next.phase is Phase.OPERATE:
+        elif probe.phase is Phase.OPERATE:
             self.operating, self.next = step, None
-        else:
-            assert self._search is not None
+        elif self._search:
             trial = Trial(
-                self.next.level,
+                probe.level,
                 bool(step.saturated),
                 step.goodput.value,
                 bool(step.tester),
@@ -85,16 +100,14 @@ class SaturationSequence:
             except StopIteration as stop:
                 self._end(stop.value)
 
-    def _lost(self, step: Assessed) -> bool:
+    def _lost(self, probe: Probe, step: Assessed) -> bool:
         """Whether the service is gone: then nothing more is measured."""
-        assert self.next is not None
-        phase = self.next.phase
-        if phase is Phase.WARM:
+        if probe.phase is Phase.WARM:
             return False
-        last = phase is Phase.OPERATE
-        self._dead = self._dead + 1 if self._is_dead(step) else 0
+        last = probe.phase is Phase.OPERATE
+        self._dead = self._dead + 1 if self._is_dead(probe, step) else 0
         if not (step.saturated or step.tester or last):
-            self._held = max(self._held, self.next.level)
+            self._held = max(self._held, probe.level)
         times = ""
         if self._dead >= GONE:
             times = f"{GONE} steps in a row"
@@ -106,13 +119,12 @@ class SaturationSequence:
             self.next = None
         return bool(self.gone)
 
-    def _is_dead(self, step: Assessed) -> bool:
+    def _is_dead(self, probe: Probe, step: Assessed) -> bool:
         """Whether nothing succeeded in a step whose load is not the reason."""
-        assert self.next is not None
         if not step.errors or step.success != 0:
             return False
         # the operating point lies below the level that held, in another unit perhaps
-        bearable = self.next.phase is Phase.OPERATE or self.next.level <= self._held
+        bearable = probe.phase is Phase.OPERATE or probe.level <= self._held
         return bearable or set(step.errors) <= REFUSED
 
     def _once_more(self, step: Assessed) -> bool:
@@ -125,24 +137,18 @@ class SaturationSequence:
             self.spoilt.append(step)
         return False
 
-    def _joined(self, step: Assessed) -> Assessed:
+    def _joined(self, probe: Probe, step: Assessed) -> Assessed:
         """The step with the excess over the latency limit in all steps at its level, if in time."""
-        if (
-            self.next is None
-            or step.alone is None
-            or self.next.phase in (Phase.WARM, Phase.OPERATE)
-            or step.tester
-        ):
+        if step.alone is None or probe.phase in (Phase.WARM, Phase.OPERATE) or step.tester:
             return step
-        before = self._exceeded.get(self.next.level)
-        joined = self._exceeded[self.next.level] = before + step.alone if before else step.alone
+        before = self._exceeded.get(probe.level)
+        joined = self._exceeded[probe.level] = before + step.alone if before else step.alone
         return replace(step, exceeded=joined)
 
-    def _longer(self, step: Assessed) -> bool:
+    def _longer(self, probe: Probe, step: Assessed) -> bool:
         """Whether the level is measured on, since more requests may decide its latency limit."""
-        assert self.next is not None
         may = False
-        if step.undecided and step.exceeded and step.alone and self.next.phase is not Phase.OPERATE:
+        if step.undecided and step.exceeded and step.alone and probe.phase is not Phase.OPERATE:
             left = LONGEST - self._pieces
             may = left > 0 and not step.tester and step.exceeded.decidable(left * step.alone.count)
         self._pieces = self._pieces + 1 if may else 1
@@ -151,9 +157,7 @@ class SaturationSequence:
     @property
     def usual_s(self) -> float:
         """Mean latency of one request alone in the probe, in s; 0 when that is unknown."""
-        if self.warm:
-            return self.warm.latency.mean or 0.0
-        return 0.0
+        return (self.warm and self.warm.latency.mean) or 0.0
 
     def _begin(self) -> None:
         self._search = search(self.plan, self._start())
@@ -162,9 +166,9 @@ class SaturationSequence:
     def _start(self) -> float:
         if self.plan.start:
             return self.plan.start
-        if not self.plan.open or self.warm is None or not self.warm.goodput.value:
-            if not self.plan.open:
-                return 1.0
+        if not self.plan.open:
+            return 1.0
+        if self.warm is None or not self.warm.goodput.value:
             return UNPROBED_RATE
         return max(LEAST_RATE, PROBED_SHARE * self.warm.goodput.value)
 
@@ -184,9 +188,7 @@ class SaturationSequence:
         """The saturation point in requests a second, None when there is none yet."""
         if self.bracket is None or self.bracket.low is None:
             return None
-        if self.plan.open:
-            return self.bracket.low
-        return self.bracket.plateau_per_s
+        return self.bracket.low if self.plan.open else self.bracket.plateau_per_s
 
 
 def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> SaturationSequence:
@@ -202,11 +204,10 @@ def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> SaturationSequenc
             and wanted.phase == step.step.phase
             and same(wanted.level, step.step.level)
         )
-        if course.strayed is None and not follows:
-            course.strayed = step
-        if course.strayed is None:
+        if follows and course.strayed is None:
             course.tell(step)
         else:
+            course.strayed = course.strayed or step
             course.steps.append(step)
     return course
 
@@ -224,3 +225,94 @@ def searched(course: SaturationSequence) -> list[Assessed]:
 def at_level(course: SaturationSequence, level: float) -> list[Assessed]:
     """The steps of a level in which the tester was in time."""
     return [step for step in searched(course) if same(step.step.level, level) and not step.tester]
+
+
+# Seconds: pause after a saturated step; from a command to its begin, so that all agents read it.
+BACK_OFF_S = 0.5
+HEAD_START_S = 0.5
+# Seconds: for checks before the run; after a step for requests in flight and the pause, on average
+# and at most.
+SET_UP_S = 1.0
+DRAIN_S, LONGEST_DRAIN_S = 0.3, 2.0
+# Steps of a search before it is confirmed: the median of simulated services.
+USUAL_SEARCH = 7
+# The times of more levels are not added up.
+MOST_LEVELS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class SaturationForecast(Written):
+    """The forecast of a run."""
+
+    constants: ClassVar = {"extended_up_to": LONGEST, "repeated_up_to": MOST_AGAIN}
+
+    steps: Annotated[
+        int,
+        called("usual_steps"),
+        "that usually lie between probe and operating point, most: of these at most.",
+    ]
+    most: Annotated[int, called("most_steps")]
+    usual_s: Annotated[
+        float | None,
+        "seconds of the whole run, where ten requests after each other take less than a step; "
+        "None where a step has a fixed number of requests of unknown length. longest_s "
+        "includes the steps that a latency limit makes longer, and not those that are "
+        "repeated since the tester was late.",
+    ]
+    longest_s: Annotated[
+        float | None,
+        "seconds of the whole run, where ten requests after each other take less than a step; "
+        "None where a step has a fixed number of requests of unknown length. longest_s "
+        "includes the steps that a latency limit makes longer, and not those that are "
+        "repeated since the tester was late.",
+    ]
+
+    def times(self, runs: int) -> SaturationForecast:
+        """The forecast of so many runs of the plan."""
+        usual, longest = (seconds and runs * seconds for seconds in (self.usual_s, self.longest_s))
+        return SaturationForecast(self.steps, self.most, usual, longest)
+
+
+def forecast(plan: SaturationPlan) -> SaturationForecast:
+    """The forecast of a plan."""
+    swept = plan.mode == Mode.SWEEP
+    if swept:
+        steps = most = _levels(plan) * plan.repeats
+        measured = _swept_s(plan) if plan.count else steps * plan.step_s
+    else:
+        most = most_measured(plan)
+        steps = min(USUAL_SEARCH, plan.most_steps) + 2 * ((1 + plan.confirm) // 2)
+        measured = None if plan.count else steps * plan.step_s
+    if measured is None:
+        return SaturationForecast(steps, most, None, None)
+    head_s = HEAD_START_S if plan.agents > 1 else 0.0
+    operate_s = 0.0 if swept else (plan.operate_s or 2 * plan.step_s) + head_s
+    fixed_s = SET_UP_S + plan.warm_s + (head_s if plan.warm_s else 0.0) + operate_s
+    longer = LONGEST if plan.limit else 1
+    return SaturationForecast(
+        steps,
+        most,
+        fixed_s + measured + steps * (DRAIN_S + head_s),
+        fixed_s + longer * (measured * most / steps + most * (LONGEST_DRAIN_S + head_s)),
+    )
+
+
+def _levels(plan: SaturationPlan) -> int:
+    """How many levels a sweep has."""
+    if plan.increment:
+        return 1 + math.floor((plan.highest - _first(plan)) / plan.increment + 1e-9)
+    return 1
+
+
+def _first(plan: SaturationPlan) -> float:
+    """The first level; where the probe determines it, the one that is used without a probe."""
+    return plan.start or (UNPROBED_RATE if plan.open else 1.0)
+
+
+def _swept_s(plan: SaturationPlan) -> float | None:
+    """Seconds of a sweep whose steps end by a number of requests; None where it is unknown."""
+    if not plan.open or _levels(plan) > MOST_LEVELS:
+        return None
+    return plan.repeats * sum(
+        plan.count / (_first(plan) + index * plan.increment) for index in range(_levels(plan))
+    )

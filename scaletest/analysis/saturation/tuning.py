@@ -42,9 +42,7 @@ class TriedSetting:
     @property
     def worth(self) -> float | None:
         """Requests a second for a core; None when either is unknown."""
-        if self.per_s is not None and self.cost > 0:
-            return self.per_s / self.cost
-        return None
+        return self.per_s / self.cost if self.per_s is not None and self.cost > 0 else None
 
     @property
     def marks(self) -> list[str]:
@@ -90,9 +88,8 @@ def settings(texts: Sequence[str]) -> list[dict[str, str]]:
         axes[name] = choices
     if not axes:
         return []
-    combinations = []
-    for combination in itertools.product(*axes.values()):
-        combinations.append(dict(zip(axes, combination, strict=True)))
+    products = itertools.product(*axes.values())
+    combinations = [dict(zip(axes, combination, strict=True)) for combination in products]
     if len(combinations) > MOST_SETTINGS:
         reason = f"--tune makes {len(combinations)} settings"
         raise InvalidValue(reason, hint=f"give at most {MOST_SETTINGS}")
@@ -108,14 +105,10 @@ def _axis(text: str) -> tuple[str, list[str]]:
         raise InvalidValue(f"--tune {text[:60]!r}", hint=hint)
     if name in ("concurrency", "replicas"):
         for choice in choices:
-            if not _is_count(choice):
+            if not (choice.isascii() and choice.isdigit() and 0 < int(choice) <= 10_000):
                 reason = f"{name} {choice[:40]!r} is not a number"
                 raise InvalidValue(reason, hint="give whole numbers from 1 to 10000")
     return name, choices
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) <= 10_000
 
 
 def ranked(tried: Sequence[TriedSetting]) -> list[TriedSetting]:

@@ -7,7 +7,7 @@
 --      then, when a request is finished: 6 id  7 attempt  8 client  9 reply
 --      10 started registry when a heartbeat showed the request in RQ's registries, else empty
 --      11 the worker's deadline from an earlier answer, else empty
---      12-14 the numbers that count its outcome, wait and run (model/ended.py)
+--      12-14 the numbers that count its outcome, wait and run (model/queue_counts.py)
 --      15 wait  16 run, in microseconds
 -- Answer: {id, attempt, started, enqueued, client, data, deadline}, nil when there is nothing to
 --         take, {'paused'}, {'again'} when there may be more, or {'overdue'} when the worker has to

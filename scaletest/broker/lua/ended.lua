@@ -1,7 +1,7 @@
--- Count an ended request in a row of 64-bit numbers, by one command: model/ended.py says which
--- number is which. ii is the place in the ring of 64 slots of ten seconds, of two digits. A slot
--- that was last written a turn of the ring ago is begun anew, so nothing has to expire. Where a
--- slot's longest run was stands in another hash, and is written only when a run is longer than
+-- Count an ended request in a row of 64-bit numbers, by one command: model/queue_counts.py says
+-- which number is which. ii is the place in the ring of 64 slots of ten seconds, of two digits. A
+-- slot that was last written a turn of the ring ago is begun anew, so nothing has to expire. Where
+-- a slot's longest run was stands in another hash, and is written only when a run is longer than
 -- those before; up to more than 64 bytes, since Redis then keeps a hash table, and searches the
 -- list that it keeps of shorter rows from its beginning.
 -- key, places: that row and that hash. outcome, wait, run: the numbers that count it, as '#7'.

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.analysis.benchmark_run import BenchmarkRun
-from scaletest.analysis.benchmark_thresholds import MeasuredPermutation
+from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation
 from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
-from scaletest.render import ticks
+from scaletest.render import svg
 from scaletest.render.contents import Block, Charts, Facts, Section, Table, Text
-from scaletest.render.numbers import duration
+from scaletest.render.numbers import duration, quantity_measured, scale
 from scaletest.render.svg import CHARACTER, Axis, Chart
 from scaletest.render.text import clean
-from scaletest.render.units import quantity_measured, scale
 from scaletest.report.benchmark.summary import networks, repeated, table, time_rows
 
 WIDTH, HEIGHT = 380.0, 250.0
@@ -91,41 +89,41 @@ def charts(run: BenchmarkRun) -> list[Chart]:
     """One a number, over the permutations; none where there is nothing to compare."""
     rows = run.rows[:MOST_DRAWN]
     return [
-        _chart(run, one, rows)
-        for one in run.headlines
-        if sum(one.name in row.summaries for row in rows) > 1
+        _chart(run, headline, rows)
+        for headline in run.headlines
+        if sum(headline.name in row.summaries for row in rows) > 1
     ]
 
 
-def _chart(run: BenchmarkRun, one: Headline, rows: Sequence[MeasuredPermutation]) -> Chart:
-    found = {
-        number: row.summaries[one.name]
+def _chart(run: BenchmarkRun, headline: Headline, rows: Sequence[MeasuredPermutation]) -> Chart:
+    summaries = {
+        number: row.summaries[headline.name]
         for number, row in enumerate(rows)
-        if one.name in row.summaries
+        if headline.name in row.summaries
     }
-    top = max(summary.most for summary in found.values()) or 1.0
+    top = max(summary.most for summary in summaries.values()) or 1.0
     high = min(
         HIGHEST * top,
-        max([top, *(row.mean + row.half_width for row in found.values() if row.count > 1)]),
+        max([top, *(row.mean + row.half_width for row in summaries.values() if row.count > 1)]),
     )
-    size, unit = scale(top, one.unit)
+    size, unit = scale(top, headline.unit)
     chart = Chart(
-        id=f"chart-{one.name}",
-        title=f"{one.name}, {unit}" if unit else one.name,
+        id=f"chart-{headline.name}",
+        title=f"{headline.name}, {unit}" if unit else headline.name,
         description=(
-            f"{one.help} Mean, 95 % interval and single values at each permutation, in the order of"
-            " the table."
+            f"{headline.help} Mean, 95 % interval and single values at each permutation, in the"
+            " order of the table."
         ),
         x=_across(rows),
-        y=Axis(unit or one.name, 0.0, ticks.ceiling(high / size)),
+        y=Axis(unit or headline.name, 0.0, svg.ceiling(high / size)),
         width=WIDTH,
         height=HEIGHT,
     )
     singles: dict[int, list[float]] = {}
     for benchmark, ended in run.counted:
-        if ended.ok and one.name in ended.headlines:
-            singles.setdefault(benchmark.permutation, []).append(ended.headlines[one.name])
-    for number, summary in found.items():
+        if ended.ok and headline.name in ended.headlines:
+            singles.setdefault(benchmark.permutation, []).append(ended.headlines[headline.name])
+    for number, summary in summaries.items():
         if summary.count > 1:
             low, high = (
                 max(0.0, summary.mean - summary.half_width),
@@ -134,9 +132,8 @@ def _chart(run: BenchmarkRun, one: Headline, rows: Sequence[MeasuredPermutation]
             chart.error(number, low / size, high / size, "c-error")
             for value in singles.get(number, []):
                 chart.dot(number, value / size, "c-faint", radius=2.5)
-        tip = (
-            f"{rows[number].name}: {quantity_measured(summary.mean, summary.half_width, one.unit)}"
-        )
+        text = quantity_measured(summary.mean, summary.half_width, headline.unit)
+        tip = f"{rows[number].name}: {text}"
         chart.dot(number, summary.mean / size, "c-dot", clean(tip, 200))
     return chart
 

@@ -8,9 +8,8 @@ from scaletest.analysis.benchmark_run import BenchmarkRun
 from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.model import Activity
 from scaletest.render.contents import Block, Table, Text
-from scaletest.render.numbers import NOTHING, plural
+from scaletest.render.numbers import NOTHING, plural, quantity_measured
 from scaletest.render.text import clean
-from scaletest.render.units import quantity_measured
 from scaletest.report.activity import sentence
 
 # So many parts of benchmarks are told where their time went, where a page would have a table.
@@ -25,7 +24,7 @@ def summary(run: BenchmarkRun) -> list[Block]:
     if left_out > 0:
         failures.append(f"{plural(left_out, 'more failed benchmark')} in the report")
     thresholds = [
-        f"{clean(threshold.text, 80)}: {threshold.kind}  {threshold.reason}"
+        f"threshold {clean(threshold.text, 80)}: {threshold.kind}  {threshold.reason}"
         for threshold in run.thresholds
     ]
     return [
@@ -35,7 +34,7 @@ def summary(run: BenchmarkRun) -> list[Block]:
         Text(time_lines(run), most=MOST_TIMES, rest="part's time"),
         Text(failures),
         Text(run.notes, label="note"),
-        Text(thresholds, label="threshold"),
+        Text(thresholds),
     ]
 
 
@@ -84,9 +83,10 @@ def failure_lines(ended: BenchmarkResult) -> list[str]:
 
 def networks(run: BenchmarkRun) -> list[str]:
     """The networks that were really used."""
-    found = [ended.network for _, ended in run.counted if ended.network]
+    used = [ended.network for _, ended in run.counted if ended.network]
     rows = [
-        clean(f"{one.get('interface')}, {one.get('family')}, MTU {one.get('mtu')}") for one in found
+        clean(f"{network.get('interface')}, {network.get('family')}, MTU {network.get('mtu')}")
+        for network in used
     ]
     return list(dict.fromkeys(rows))[:4]
 
@@ -95,24 +95,26 @@ def time_rows(run: BenchmarkRun) -> list[tuple[str, str, str, str]]:
     """Permutation, part, its CPU time over the time that it ran, and where its time went, over all
     repetitions.
     """
-    found: dict[tuple[int, str], list[Activity]] = {}
-    for one, ended in run.counted:
+    activities_by_part: dict[tuple[int, str], list[Activity]] = {}
+    for benchmark, ended in run.counted:
         for part, row in ended.activities.items():
-            found.setdefault((one.permutation, part), []).append(Activity.from_dict(row))
+            activities_by_part.setdefault((benchmark.permutation, part), []).append(
+                Activity.from_dict(row)
+            )
     return [
         (run.rows[number].name, part, f"{_cores(activities):.2g} cores", sentence(activities))
-        for (number, part), activities in sorted(found.items())
+        for (number, part), activities in sorted(activities_by_part.items())
     ]
 
 
 def _cores(activities: Sequence[Activity]) -> float:
-    whole_s = sum(sum(one.seconds.values()) for one in activities)
-    return sum(one.cpu_s for one in activities) / whole_s if whole_s else 0.0
+    whole_s = sum(sum(activity.seconds.values()) for activity in activities)
+    return sum(activity.cpu_s for activity in activities) / whole_s if whole_s else 0.0
 
 
 def time_lines(run: BenchmarkRun) -> list[str]:
     """The same as lines."""
     return [
-        clean(f"time of {part}, {what}: {cores}; {where}")
-        for what, part, cores, where in time_rows(run)
+        clean(f"time of {part}, {name}: {cores}; {where}")
+        for name, part, cores, where in time_rows(run)
     ]

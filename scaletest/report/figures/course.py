@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.analysis.completions import ends_of, rates, span
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.steps import MeasuredStep, Rows
+from scaletest.analysis.throughput import ends_of, rates, span
 from scaletest.model import Plan, Record
-from scaletest.render import ticks
+from scaletest.render import svg
 from scaletest.render.numbers import measured, plural, seconds
 from scaletest.render.svg import Axis, Chart
 from scaletest.report import words
@@ -27,11 +27,13 @@ CAPTION = (
 
 def panels(result: Evaluation, records: Rows) -> list[Chart]:
     """A chart for every measurement with a course; the first of each step if there are many."""
-    samples = [one for step in result.steps for one in step.samples]
+    samples = [sample for step in result.steps for sample in step.samples]
     if len(samples) > MOST_PANELS:
         samples = [step.samples[0] for step in result.steps]
-    found = [_panel(one, records.get(one.measurement.key, ()), result.plan) for one in samples]
-    return [chart for chart in found if chart]
+    drawn = [
+        _panel(sample, records.get(sample.measurement.key, ()), result.plan) for sample in samples
+    ]
+    return [chart for chart in drawn if chart]
 
 
 def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | None:
@@ -52,7 +54,7 @@ def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | 
         f"throughput over {seconds(long)}: {measured(rate.per_s, rate.half_width)} requests/s after"
         f" {seconds(sample.warmup_s)} of warm-up",
         Axis("time in s", 0.0, long, most=5),
-        Axis("requests/s", 0.0, ticks.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
+        Axis("requests/s", 0.0, svg.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
         WIDTH,
         HEIGHT,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.law import Law
 from scaletest.analysis.steps import Step
-from scaletest.render import ticks
+from scaletest.render import svg
 from scaletest.render.contents import Figure
 from scaletest.render.numbers import percent, plural, significant
 from scaletest.render.svg import Axis, Chart
@@ -167,8 +167,8 @@ def _throughput(data: Curve, name: str, width: float, height: float) -> Chart:
 def _point(chart: Chart, step: Step) -> None:
     rate = step.throughput
     if len(step.samples) > 1:
-        for one in step.samples:
-            chart.dot(step.level, one.throughput.per_s, "c-faint", radius=3.0)
+        for sample in step.samples:
+            chart.dot(step.level, sample.throughput.per_s, "c-faint", radius=3.0)
     if math.isfinite(rate.half_width):
         chart.error(
             step.level, rate.per_s - rate.half_width, rate.per_s + rate.half_width, "c-error"
@@ -189,10 +189,10 @@ def efficiency(result: Evaluation) -> Figure | None:
     data = curve_of(result)
     if data is None or len(data.steps) < 2 or result.plan.compares:
         return None
-    found = [row for row in rows(result) if row.scaled]
-    if len(found) < 2:
+    scaled_rows = [row for row in rows(result) if row.scaled]
+    if len(scaled_rows) < 2:
         return None
-    scaled = found[-1].scaled
+    scaled = scaled_rows[-1].scaled
     assert scaled is not None
     scale = result.plan.scale
     needed = _needed(scale, data.steps[0].workers)
@@ -203,7 +203,7 @@ def efficiency(result: Evaluation) -> Figure | None:
         "Bars are 95 % intervals and hold the uncertainty of the first step too"
     )
     charts = [
-        _efficiency(data, found, needed, f"efficiency-{index}", *size)
+        _efficiency(data, scaled_rows, needed, f"efficiency-{index}", *size)
         for index, size in enumerate(SIZES)
     ]
     return Figure(charts[0], charts[1], f"{caption}.")
@@ -211,21 +211,21 @@ def efficiency(result: Evaluation) -> Figure | None:
 
 def _efficiency(
     data: Curve,
-    found: Sequence[Row],
+    scaled_rows: Sequence[Row],
     needed: Callable[[float], float],
     name: str,
     width: float,
     height: float,
 ) -> Chart:
-    highest = max(min(row.scaled.efficiency.high, 1.5) for row in found if row.scaled)
-    marks = ticks.nice(0.0, max(1.1, highest * 1.02), 8)
+    highest = max(min(row.scaled.efficiency.high, 1.5) for row in scaled_rows if row.scaled)
+    marks = svg.nice(0.0, max(1.1, highest * 1.02), 8)
     data = Curve(data.steps, None, None, data.last, data.last * 1.06, data.log)
     chart = Chart(
         name,
         "Efficiency against the number of workers",
         "; ".join(
             f"{row.step.workers} workers: {percent(row.scaled.efficiency.value)}"
-            for row in found
+            for row in scaled_rows
             if row.scaled
         ),
         workers_axis(data, width),
@@ -244,7 +244,7 @@ def _efficiency(
     chart.legend("wanted", "c-wanted")
     chart.across(1.0, "c-ideal")
     chart.line([(n, needed(n)) for n in data.grid() if n >= data.steps[0].workers], "c-wanted")
-    for row in found:
+    for row in scaled_rows:
         if row.scaled is None:
             continue
         share, at = row.scaled.efficiency, row.step.workers
@@ -284,7 +284,7 @@ def _apart(count: float, following: float) -> bool:
 def rate_axis(data: Curve) -> Axis:
     """From 0, or in doublings where the workers are."""
     if not data.log:
-        return Axis("requests/s", 0.0, ticks.ceiling(data.top * 1.02))
+        return Axis("requests/s", 0.0, svg.ceiling(data.top * 1.02))
     lowest = min(step.throughput.per_s for step in data.steps)
     return Axis("requests/s", lowest * 0.7, data.top * 1.4, "log2")
 

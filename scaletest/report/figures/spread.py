@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.percentiles import quantile
 from scaletest.analysis.steps import Rows
-from scaletest.render import ticks
+from scaletest.render import svg
 from scaletest.render.numbers import plural, seconds, unit_of
 from scaletest.render.svg import Axis, Chart
 
@@ -44,84 +44,86 @@ class Times:
 
 def times(result: Evaluation, records: Rows, kind: str) -> list[Times]:
     """kind: wait_s or run_s."""
-    found = []
+    by_step = []
     for step in result.steps:
-        keys = (one.measurement.key for one in step.samples)
+        keys = (sample.measurement.key for sample in step.samples)
         values = sorted(
             getattr(row.reply, kind) for key in keys for row in records.get(key, ()) if row.ok
         )
         if len(values) >= LEAST_FOR_BOX:
-            found.append(Times(step.workers, values))
-    return found
+            by_step.append(Times(step.workers, values))
+    return by_step
 
 
 def boxes(result: Evaluation, records: Rows, kind: str) -> Chart | None:
     """All steps beside each other; None when none has enough requests."""
-    found = times(result, records, kind)
-    if not found:
+    steps = times(result, records, kind)
+    if not steps:
         return None
-    reach = max(one.at(0.95) for one in found)
+    reach = max(step.at(0.95) for step in steps)
     size, unit = unit_of(reach)
     word = kind.removesuffix("_s")
-    count = len(found)
+    count = len(steps)
     chart = Chart(
         f"box-{word}",
         f"{word.capitalize()} of the successful requests by number of workers",
         "; ".join(
-            f"{plural(one.workers, 'worker')}: median {seconds(one.at(0.5))}" for one in found
+            f"{plural(step.workers, 'worker')}: median {seconds(step.at(0.5))}" for step in steps
         ),
         Axis(
             "workers",
             -0.5,
             count - 0.5,
             marks=range(count),
-            names=[str(one.workers) for one in found],
+            names=[str(step.workers) for step in steps],
         ),
-        Axis(f"{word} in {unit}", 0.0, ticks.ceiling(reach / size * 1.1 or 1.0)),
+        Axis(f"{word} in {unit}", 0.0, svg.ceiling(reach / size * 1.1 or 1.0)),
         WIDTH,
         HEIGHT,
     )
-    for index, one in enumerate(found):
-        _box(chart, index, one, size)
+    for index, step in enumerate(steps):
+        _box(chart, index, step, size)
     return chart
 
 
-def _box(chart: Chart, at: int, one: Times, size: float) -> None:
-    low, quarter, middle, upper, high = (one.at(p) / size for p in (0.05, 0.25, 0.5, 0.75, 0.95))
+def _box(chart: Chart, at: int, step: Times, size: float) -> None:
+    low, quarter, middle, upper, high = (step.at(p) / size for p in (0.05, 0.25, 0.5, 0.75, 0.95))
     tip = (
-        f"{plural(one.workers, 'worker')}: median {seconds(middle * size)}, p95"
+        f"{plural(step.workers, 'worker')}: median {seconds(middle * size)}, p95"
         f" {seconds(high * size)}"
     )
     chart.error(at, low, quarter, "c-error")
     chart.error(at, upper, high, "c-error")
     chart.bar(at - 0.22, at + 0.22, upper, "c-box", tip, bottom=quarter)
     chart.stroke(at - 0.22, at + 0.22, middle, "c-median")
-    for extreme in (one.values[0] / size, one.values[-1] / size):
+    for extreme in (step.values[0] / size, step.values[-1] / size):
         if extreme < low or high < extreme <= chart.y.high:
             chart.dot(at, extreme, "c-faint", seconds(extreme * size), radius=2.6)
 
 
 def histograms(result: Evaluation, records: Rows, kind: str) -> list[Chart]:
     """One for each step with requests enough."""
-    found = [one for one in times(result, records, kind) if len(one.values) >= LEAST_FOR_HISTOGRAM]
-    return [_histogram(one, kind.removesuffix("_s")) for one in found]
+    steps = [
+        step for step in times(result, records, kind) if len(step.values) >= LEAST_FOR_HISTOGRAM
+    ]
+    return [_histogram(step, kind.removesuffix("_s")) for step in steps]
 
 
-def _histogram(one: Times, word: str) -> Chart:
-    low, high = _edges(one)
-    bins = min(MOST_BINS, max(8, round(len(one.values) ** 0.5 * 1.5)))
+def _histogram(step: Times, word: str) -> Chart:
+    low, high = _edges(step)
+    bins = min(MOST_BINS, max(8, round(len(step.values) ** 0.5 * 1.5)))
     width = (high - low) / bins
     counts = [0] * bins
-    for value in one.values:
+    for value in step.values:
         counts[min(bins - 1, max(0, int((value - low) / width)))] += 1
     size, unit = unit_of(high)
     chart = Chart(
-        f"histogram-{word}-{one.workers}",
-        f"{plural(one.workers, 'worker')}, {plural(len(one.values), 'request')}",
-        f"{word} from {seconds(one.values[0])} to {seconds(one.values[-1])}, median"
-        f" {seconds(one.at(0.5))}",
+        f"histogram-{word}-{step.workers}",
+        f"{plural(step.workers, 'worker')}, {plural(len(step.values), 'request')}",
+        f"{word} from {seconds(step.values[0])} to {seconds(step.values[-1])}, median"
+        f" {seconds(step.at(0.5))}",
         Axis(f"{word} in {unit}", low / size, high / size, most=5),
-        Axis("requests", 0.0, ticks.ceiling(max(counts) * 1.02, 4), most=4),
+        Axis("requests", 0.0, svg.ceiling(max(counts) * 1.02, 4), most=4),
         SMALL_WIDTH,
         SMALL_HEIGHT,
     )
@@ -133,9 +135,9 @@ def _histogram(one: Times, word: str) -> Chart:
     return chart
 
 
-def _edges(one: Times) -> tuple[float, float]:
-    low, high = one.values[0], one.values[-1]
-    least = NARROWEST * one.at(0.5) or 1e-6
+def _edges(step: Times) -> tuple[float, float]:
+    low, high = step.values[0], step.values[-1]
+    least = NARROWEST * step.at(0.5) or 1e-6
     if high - low < least:
         middle = (low + high) / 2
         return max(0.0, middle - least / 2), middle + least / 2

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.analysis.cause import StepTime
 from scaletest.analysis.cause_text import PLACE_TEXTS, PLACES
+from scaletest.analysis.causes import StepTime
 from scaletest.analysis.evaluation import Evaluation
-from scaletest.render import ticks
+from scaletest.render import svg
 from scaletest.render.contents import Figure
 from scaletest.render.numbers import percent, plural, seconds, unit_of
 from scaletest.render.svg import Axis, Chart
@@ -53,7 +53,7 @@ def _chart(times: Sequence[StepTime], name: str, width: float, height: float) ->
             list(range(len(times))),
             [str(time.level) for time in times],
         ),
-        Axis(f"{unit} per request", 0.0, ticks.ceiling(highest * 1.02)),
+        Axis(f"{unit} per request", 0.0, svg.ceiling(highest * 1.02)),
         width,
         height,
     )

@@ -1,18 +1,18 @@
 """The formats of reports: a module of this package is a format, named as on the command line.
 
-Each has `render(report) -> str`. Nothing else lists them.
+Each has `render(report)`, which gives text, or bytes where it is a picture. Nothing else lists
+them.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from pathlib import Path
+from typing import Any
 
 from scaletest.render.contents import Report
 
-# Suffixes of files whose format has another name.
-SUFFIXES = {"htm": "html", "markdown": "md", "txt": "text", "xml": "junit"}
+PICTURES = ("png",)
 
 
 def names() -> list[str]:
@@ -20,18 +20,24 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def chosen(name: str | None, output: Path) -> str:
-    """The format that was asked for, else that of the file's suffix, else text."""
-    if name:
-        return name
-    suffix = output.suffix.lstrip(".").lower()
-    by_suffix = SUFFIXES.get(suffix, suffix)
-    return by_suffix if by_suffix in names() else "text"
+def texts() -> list[str]:
+    """The names of the formats that are text."""
+    return [name for name in names() if name not in PICTURES]
 
 
 def render(report: Report, format_name: str) -> str:
-    """The whole report in the format of that name."""
-    module = importlib.import_module(f"{__name__}.{format_name}")
-    text = module.render(report)
+    """The whole report in the format of that name, one of `texts`."""
+    text = _module(format_name).render(report)
     assert isinstance(text, str)
     return text
+
+
+def content(report: Report, format_name: str) -> bytes:
+    """The whole report as a file of that format."""
+    if format_name in PICTURES:
+        return bytes(_module(format_name).render(report))
+    return render(report, format_name).encode(errors="replace")
+
+
+def _module(format_name: str) -> Any:
+    return importlib.import_module(f"{__name__}.{format_name}")

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 from scaletest.render.contents import Report
 from scaletest.render.text import cell
+
+# A duration may be below 0 where two clocks disagree; that is no formula.
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def render(report: Report) -> str:
@@ -20,12 +24,13 @@ def render(report: Report) -> str:
     writer = csv.writer(out, lineterminator=sheet.line_end)
     writer.writerow(sheet.titles)
     for row in sheet.rows:
-        writer.writerow(map(_written, row))
+        writer.writerow([_written(value, sheet.digits) for value in row])
     return out.getvalue()
 
 
-def _written(value: float | int | str | None) -> float | int | str | None:
-    """Nine digits are more than any clock gives."""
-    if isinstance(value, float):
-        return float(f"{value:.9g}")
-    return cell(value) if isinstance(value, str) else value
+def _written(value: float | int | str | None, digits: int) -> float | int | str | None:
+    if isinstance(value, float) and digits:
+        return float(f"{value:.{digits}g}")
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        return cell(value)
+    return value

@@ -1,5 +1,7 @@
 """A run as one HTML file: no script, no address outside itself, readable on a phone, in the dark
-and on paper. Whatever is no markup is escaped on its way in.
+and on paper.
+
+Whatever is no markup is escaped on its way in.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def render(report: Report) -> str:
             style=Markup(PALETTE + CHART),
             environment=pairs(_conditions(head.environment)),
             plan=pairs(head.plan),
-            formats=[name for name in formats.names() if name != "html"],
+            formats=[name for name in formats.texts() if name != "html"],
         )
     )
 

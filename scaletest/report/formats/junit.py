@@ -37,12 +37,16 @@ def render(report: Report) -> str:
 
 
 def _add(suite: ElementTree.Element, title: str, case: Case) -> None:
-    attributes = {"classname": title, "name": _line(case.name), "time": f"{case.seconds:.3f}"}
+    attributes = {
+        "classname": case.group or title,
+        "name": _line(case.name),
+        "time": f"{case.seconds:.3f}",
+    }
     element = ElementTree.SubElement(suite, "testcase", attributes)
     if case.kind in TAGS:
         first = _line(case.message.partition("\n")[0])
         problem = ElementTree.SubElement(
-            element, TAGS[case.kind], {"message": first, "type": str(case.kind)}
+            element, TAGS[case.kind], {"message": first, "type": case.problem or str(case.kind)}
         )
         problem.text = clean(case.message)
 

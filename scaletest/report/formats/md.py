@@ -29,7 +29,8 @@ def render(report: Report) -> str:
         lines += [f"**What to do:** {plain(verdict.remedy)}", ""]
     asked = [plain(condition) for condition in head.conditions]
     took = [duration(head.elapsed_s)] if head.elapsed_s else []
-    lines += [" · ".join([code(head.title), *asked, *took]), ""]
+    lines += [" · ".join([code(head.title), *asked, *map(plain, head.labels.parts), *took]), ""]
+    lines += [plain(head.labels.note), ""] if head.labels.note else []
     for block in report.comment():
         lines += _block(block)
     lines += [

@@ -8,16 +8,15 @@ where the whole would be longer than a screen.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text as Styled
 
 from scaletest.model import Verdict, VerdictKind
-from scaletest.render.contents import Block, Head, Report, Table, Text
+from scaletest.render.contents import Block, Head, Report, Table, Text, aligned
 from scaletest.render.numbers import duration, plural
 from scaletest.render.text import clean
-from scaletest.render.text_table import aligned
 
 COLOURS = {
     VerdictKind.PASS: "green",
@@ -43,28 +42,45 @@ def show(report: Report, console: Console) -> None:
     """Print the summary."""
     head = report.head
     blocks = report.summary()
-    foot = [
-        *([f"saved in {head.folder}"] if head.folder else []),
-        *([f"next: {head.following}"] if head.following else []),
-    ]
+    foot = _foot(head)
+    labels = filter(None, [" · ".join(head.labels.parts), head.labels.note])
     fixed = 2 + bool(head.verdict.remedy) + len(foot)
     room = MOST_LINES - fixed - sum(len(_lines(block, console.width)) for block in blocks)
     _say(console, heading(head))
+    for line in labels:
+        _say(console, line)
     for block in blocks:
         lines = _lines(block, console.width)
         if isinstance(block, Text) and block.optional and room < 0:
-            kept = max(0, len(lines) + room)
-            room += len(lines) - kept
-            lines = lines[:kept]
-        style = STYLES.get(block.style, "") if isinstance(block, Text) else ""
-        for number, line in enumerate(lines):
-            title = isinstance(block, Table) and number == 0
-            _say(console, line, "bold" if title else style)
+            most = max(0, len(lines) + room)
+            room += len(lines) - most
+            lines = lines[:most]
+        _show_lines(console, block, lines)
     console.print(verdict_line(head.verdict), soft_wrap=True)
     if head.verdict.remedy:
         _say(console, f"  what to do: {head.verdict.remedy}")
     for line in foot:
         _say(console, line)
+
+
+def _foot(head: Head) -> list[str]:
+    """Where the run lies, and what to do next, as far as that is known."""
+    lines = []
+    if head.folder:
+        lines.append(f"saved in {head.folder}")
+    if head.following:
+        lines.append(f"next: {head.following}")
+    return lines
+
+
+def _show_lines(console: Console, block: Block, lines: Sequence[str]) -> None:
+    """Print a text in its style, or a table with bold titles."""
+    if isinstance(block, Text):
+        styles = [STYLES.get(block.style, "")] * len(lines)
+    else:
+        styles = ["bold", *[""] * len(lines)]
+    for line, style in zip(lines, styles, strict=False):
+        _say(console, line, style)
 
 
 def heading(head: Head) -> str:

@@ -1,19 +1,18 @@
 """The figures of a lifecycle run: rows are steps, left the course over time, right the histogram of
 the same values.
-
-What is drawn is worked out here once, for SVG and PNG alike: `panels` gives the rows, `general` or
-`detailed`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from scaletest.analysis.lifecycle.phases import MILESTONE_TEXTS, began
-from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations
-from scaletest.render import ticks
-from scaletest.render.numbers import NOTHING, seconds, unit_of
+from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations, PodThroughput
+from scaletest.render import svg
+from scaletest.render.contents import Figure
+from scaletest.render.numbers import NOTHING, plural, seconds, unit_of
 from scaletest.render.svg import Axis, Chart
 
 # The original's rows from top to bottom, and ours between them where something was measured.
@@ -69,29 +68,31 @@ class Panel:
 
 def panels(result: LifecycleResult, names: Sequence[str]) -> list[Panel]:
     """Those of the named steps that have values."""
-    found = [result.step(name) for name in names]
-    return [_panel(result, one) for one in found if one is not None and not one.step.of_pods]
+    phases = [result.step(name) for name in names]
+    return [
+        _panel(result, phase) for phase in phases if phase is not None and not phase.step.of_pods
+    ]
 
 
-def _panel(result: LifecycleResult, one: PhaseDurations) -> Panel:
+def _panel(result: LifecycleResult, phase: PhaseDurations) -> Panel:
     starts = [began(each) for each in result.courses]
     zero = min((at for at in starts if at is not None), default=0.0)
     points = [
         (at - zero, value)
-        for at, value in zip(starts, one.values, strict=True)
+        for at, value in zip(starts, phase.values, strict=True)
         if at is not None and value is not None
     ]
     low, high, counts = bins([value for _, value in points])
-    spread = one.spread
+    spread = phase.spread
     shares = [f"average {seconds(spread.mean)}"]
     parts = (("p50", spread.p50), ("p95", spread.p95), ("p99", spread.p99))
     # of too few values nobody knows the rare ones
     shares += [f"{name} {seconds(part.value) if part else NOTHING}" for name, part in parts]
     title = (
-        f"{one.step.title}: time between {MILESTONE_TEXTS[one.since]} and"
-        f" {MILESTONE_TEXTS[one.step.event]}"
+        f"{phase.step.title}: time between {MILESTONE_TEXTS[phase.since]} and"
+        f" {MILESTONE_TEXTS[phase.step.event]}"
     )
-    return Panel(one, title, ", ".join(shares), tuple(points), low, high, counts)
+    return Panel(phase, title, ", ".join(shares), tuple(points), low, high, counts)
 
 
 def bins(values: Sequence[float]) -> tuple[float, float, tuple[int, ...]]:
@@ -116,12 +117,17 @@ def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     size = -(-2 * len(points) // MOST_POINTS)
     if size <= 2:
         return list(points)
-    kept: list[tuple[float, float]] = []
+    ends_of_groups: list[tuple[float, float]] = []
     for start in range(0, len(points), size):
         group = points[start : start + size]
         ends = {min(group, key=lambda point: point[1]), max(group, key=lambda point: point[1])}
-        kept += sorted(ends)
-    return kept
+        ends_of_groups += sorted(ends)
+    return ends_of_groups
+
+
+def drawings(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
+    """Both charts of each of the named steps that have values."""
+    return list(chain.from_iterable(map(charts, panels(result, names))))
 
 
 def charts(panel: Panel) -> tuple[Chart, Chart]:
@@ -135,7 +141,7 @@ def charts(panel: Panel) -> tuple[Chart, Chart]:
         panel.title,
         f"{panel.title} ({panel.shares})",
         Axis("submitted after, s", 0.0, span * 1.01),
-        Axis(unit, 0.0, ticks.ceiling(top / size * 1.05, 5), most=5),
+        Axis(unit, 0.0, svg.ceiling(top / size * 1.05, 5), most=5),
         WIDTH,
         HEIGHT,
     )
@@ -155,7 +161,7 @@ def _histogram(panel: Panel) -> Chart:
         Axis(
             f"{panel.step.step.title.lower()}, {unit}", panel.low / size, panel.high / size, most=7
         ),
-        Axis("workloads", 0.0, ticks.ceiling(max(panel.counts) * 1.05, 5), most=5),
+        Axis("workloads", 0.0, svg.ceiling(max(panel.counts) * 1.05, 5), most=5),
         WIDTH,
         HEIGHT,
     )
@@ -168,25 +174,32 @@ def _histogram(panel: Panel) -> Chart:
     return right
 
 
-def placing(result: LifecycleResult) -> Chart | None:
+def placing(result: LifecycleResult) -> Figure | None:
     """Pods scheduled a second over time; None when there were none."""
     rate = result.throughput
     if not rate.counts:
         return None
     values = [count / rate.bin_s for count in rate.counts]
+    wide, narrow = [
+        _placing(rate, values, f"placing-{index}", width)
+        for index, width in enumerate((2 * WIDTH, 0.75 * WIDTH))
+    ]
+    return Figure(wide, narrow, f"{wide.title}, {wide.description} in all.")
+
+
+def _placing(rate: PodThroughput, values: Sequence[float], name: str, width: float) -> Chart:
     chart = Chart(
-        "placing",
+        name,
         "Pods scheduled a second",
-        f"{rate.pods} pods",
+        plural(rate.pods, "pod"),
         Axis("time, s", 0.0, max(1.0, len(values) * rate.bin_s)),
-        Axis("pods/s", 0.0, ticks.ceiling(max(values) * 1.05)),
-        2 * WIDTH,
+        Axis("pods/s", 0.0, svg.ceiling(max(values) * 1.05)),
+        width,
         HEIGHT,
     )
-    stairs = [
-        ((index + side) * rate.bin_s, value)
+    stairs = chain.from_iterable(
+        ((index * rate.bin_s, value), ((index + 1) * rate.bin_s, value))
         for index, value in enumerate(values)
-        for side in (0, 1)
-    ]
-    chart.line(stairs, "c-data")
+    )
+    chart.line(list(stairs), "c-data")
     return chart

@@ -8,13 +8,13 @@ from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
 from scaletest.analysis.saturation.pod_times import PodTimes, from_headers
 from scaletest.analysis.saturation.step import Assessed, level_text
-from scaletest.archive.queries import Answer, answers
-from scaletest.model.digits import short
+from scaletest.archive.sql import Answer, answers
 from scaletest.model.saturation import Phase
+from scaletest.model.texts import short
 from scaletest.render.numbers import NOTHING, between, percent, seconds, significant
 from scaletest.report.activity import sentence
-from scaletest.report.saturation.run import SaturationRun
 from scaletest.report.words import KNEES, knee
+from scaletest.saturation.run_type import SaturationRun
 
 QUANTILES = ("p50", "p95", "p99")
 
@@ -37,29 +37,29 @@ def wanted(result: SaturationResult) -> str:
 
 def point(result: SaturationResult) -> str:
     """The saturation point in one sentence; "" when there is none."""
-    found = result.point
-    if found is None:
+    estimate = result.point
+    if estimate is None:
         return ""
-    if not math.isfinite(found.high):
-        return f"{significant(found.value)}/s were served, and no limit was reached"
-    where = f"saturation point {between(found.value, found.low, found.high)} requests/s"
+    if not math.isfinite(estimate.high):
+        return f"{significant(estimate.value)}/s were served, and no limit was reached"
+    where = f"saturation point {between(estimate.value, estimate.low, estimate.high)} requests/s"
     return f"{where}, reached with {result.parallel} in flight" if result.parallel else where
 
 
 def operating(result: SaturationResult) -> str:
     """The operating point in one sentence; "" when it was not measured."""
-    found = result.operating
-    if found is None:
+    measured = result.operating
+    if measured is None:
         return ""
     times = ", ".join(
         f"{name} {seconds(value.value)}"
         for name in QUANTILES
-        if (value := getattr(found.latency, name)) is not None
+        if (value := getattr(measured.latency, name)) is not None
     )
-    state = f"; {found.saturated}" if found.saturated else ""
+    state = f"; {measured.saturated}" if measured.saturated else ""
     return (
-        f"operate at {short(found.step.level, 4)} requests/s, {percent(result.plan.share, 0)} of"
-        f" it: mean latency {seconds(found.latency.mean)},"
+        f"operate at {short(measured.step.level, 4)} requests/s, {percent(result.plan.share, 0)} of"
+        f" it: mean latency {seconds(measured.latency.mean)},"
         f" {times or 'too few for percentiles'}{state}"
     )
 
@@ -68,30 +68,40 @@ def ceiling(result: SaturationResult) -> str:
     """Where the service's time goes at the lowest level that is too much, else at the highest; ""
     when not known.
     """
-    fit = [one for one in result.steps if not one.tester and one.step.phase != Phase.WARM]
-    known = [one for one in fit if one.step.around and one.step.around.activities]
+    fit = [
+        assessed
+        for assessed in result.steps
+        if not assessed.tester and assessed.step.phase != Phase.WARM
+    ]
+    known = [
+        assessed for assessed in fit if assessed.step.around and assessed.step.around.activities
+    ]
     if not known:
         return ""
-    over = [one for one in known if one.saturated]
+    over = [assessed for assessed in known if assessed.saturated]
     # among repeated steps of one level the last
-    found = min(reversed(over), key=_level) if over else max(reversed(known), key=_level)
-    around = found.step.around
+    limiting = min(reversed(over), key=_level) if over else max(reversed(known), key=_level)
+    around = limiting.step.around
     assert around is not None
     return (
-        f"at {level_text(found.step)} the service's time: {sentence(around.activities)}; of"
+        f"at {level_text(limiting.step)} the service's time: {sentence(around.activities)}; of"
         f" {around.cores:.0f} cores it used {around.service:.2f}, the tester {around.tester:.2f},"
         f" other programs {around.others:.2f}"
     )
 
 
-def _level(found: Assessed) -> float:
-    return found.step.level
+def _level(assessed: Assessed) -> float:
+    return assessed.step.level
 
 
-def told(result: SaturationResult) -> list[str]:
+def sentences(result: SaturationResult) -> list[str]:
     """The sentences that stand under the table."""
     lines = [line for line in (point(result), operating(result), ceiling(result)) if line]
-    known = [f"{one.method} {knee(one)}" for one in result.knees if one.workers is not None]
+    known = [
+        f"{definition.method} {knee(definition)}"
+        for definition in result.knees
+        if definition.workers is not None
+    ]
     if known:
         lines.append(f"knee, {result.plan.unit}: {', '.join(known)}")
     return lines
@@ -101,61 +111,65 @@ def knee_rows(result: SaturationResult) -> list[tuple[str, str]]:
     """Each definition of a knee, and where it lies."""
     unit = result.plan.unit
     return [
-        (KNEES[one.method].replace("workers", unit), f"{knee(one)} {unit}")
-        for one in result.knees
-        if one.workers
+        (KNEES[definition.method].replace("workers", unit), f"{knee(definition)} {unit}")
+        for definition in result.knees
+        if definition.workers
     ]
 
 
-def errors(found: Assessed) -> str:
+def errors(assessed: Assessed) -> str:
     """Errors by kind; "" when there are none."""
-    return ", ".join(f"{count} x {kind}" for kind, count in found.errors.items())
+    return ", ".join(f"{count} x {kind}" for kind, count in assessed.errors.items())
 
 
 def quantile(times: Distribution, name: str) -> str:
     """A percentile as text."""
-    found = getattr(times, name)
-    return seconds(found.value) if found else NOTHING
+    percentile = getattr(times, name)
+    return seconds(percentile.value) if percentile else NOTHING
 
 
-def state(found: Assessed) -> str:
+def state(assessed: Assessed) -> str:
     """What was decided about a step, in a word."""
-    if found.tester:
+    if assessed.tester:
         return "tester"
-    if found.saturated:
+    if assessed.saturated:
         return "saturated"
-    return "undecided" if found.undecided else "held"
+    return "undecided" if assessed.undecided else "held"
 
 
-def rate(found: Assessed) -> str:
+def rate(assessed: Assessed) -> str:
     """Successes a second with their interval."""
-    one = found.goodput
+    goodput = assessed.goodput
     return (
-        between(one.value, one.low, one.high) if math.isfinite(one.high) else significant(one.value)
+        between(goodput.value, goodput.low, goodput.high)
+        if math.isfinite(goodput.high)
+        else significant(goodput.value)
     )
 
 
 def error_lines(result: SaturationResult) -> list[str]:
     """Errors by kind at every step that had any, and what a step was found to be."""
     return [
-        f"{one.step.phase} {level_text(one.step)}: {errors(one)}"
-        for one in result.steps
-        if one.errors
+        f"{assessed.step.phase} {level_text(assessed.step)}: {errors(assessed)}"
+        for assessed in result.steps
+        if assessed.errors
     ]
 
 
 def queries(run: SaturationRun) -> list[Answer]:
     """The five result queries of the original tool, over all of the run's samples."""
-    return answers(run.result.plan.client_name, [one.step for one in run.result.steps], run.samples)
+    return answers(
+        run.result.plan.client_name, [assessed.step for assessed in run.result.steps], run.samples
+    )
 
 
 def pods(run: SaturationRun) -> list[PodTimes]:
     """What each pod said it took at the operating point, beside what its client saw."""
-    found = run.result.operating
-    return from_headers(run.samples.get(found.step.number, ())) if found else []
+    measured = run.result.operating
+    return from_headers(run.samples.get(measured.step.number, ())) if measured else []
 
 
 def counts(result: SaturationResult) -> tuple[int, int]:
     """How many steps after the probe, and requests in all."""
-    asked = sum(one.step.requests for one in result.steps)
-    return sum(one.step.phase != Phase.WARM for one in result.steps), asked
+    asked = sum(assessed.step.requests for assessed in result.steps)
+    return sum(assessed.step.phase != Phase.WARM for assessed in result.steps), asked

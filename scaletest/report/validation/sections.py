@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from scaletest.analysis.background import BackgroundStep
-from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.failures import FailureGroup
+from scaletest.analysis.evaluation import BackgroundStep, Evaluation, FailureGroup
 from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
 from scaletest.model import Plan
@@ -28,14 +26,13 @@ from scaletest.render.numbers import (
 from scaletest.render.text import clean
 from scaletest.report import limits, usage, words
 from scaletest.report.figures import course, growth, spread, time_spent
-from scaletest.report.groups import Group, groups
-from scaletest.report.run import Run
-from scaletest.report.validation.rows import Row, rows, works
+from scaletest.report.validation.rows import Group, Row, groups, rows, works
+from scaletest.validation.run_type import ValidationRun
 
 LONGEST_TEXT = 4000
 
 
-def sections(run: Run) -> list[Section]:
+def sections(run: ValidationRun) -> list[Section]:
     """All sections that have anything to show."""
     parts = {
         "How far it scales": _scaling(run.result),
@@ -170,12 +167,12 @@ def _steps(result: Evaluation) -> list[Block]:
     return blocks
 
 
-def _courses(run: Run) -> list[Block]:
+def _courses(run: ValidationRun) -> list[Block]:
     panels = course.panels(run.result, run.records)
     return [Charts(panels), Text([course.CAPTION], "soft")] if panels else []
 
 
-def _times(run: Run) -> list[Block]:
+def _times(run: ValidationRun) -> list[Block]:
     """How wait and run times spread."""
     result = run.result
     boxes = [spread.boxes(result, run.records, kind) for kind in ("run_s", "wait_s")]
@@ -202,7 +199,7 @@ def _times(run: Run) -> list[Block]:
     return blocks
 
 
-def _shares(run: Run) -> list[Block]:
+def _shares(run: ValidationRun) -> list[Block]:
     """Of the last step that did anything: there it shows best who held it up."""
     steps = [step for step in run.result.steps if step.run.count]
     members = groups(steps[-1], run.records) if steps else []
@@ -269,7 +266,7 @@ def _failures(result: Evaluation) -> list[Block]:
     return [Table(titles, cells, texts=(1, 3, 4, 5), foreign=(3,), layout="errors")]
 
 
-def facts(run: Run) -> list[tuple[str, str]]:
+def facts(run: ValidationRun) -> list[tuple[str, str]]:
     """The few numbers that stand beside the verdict."""
     result = run.result
     good = [row for row in rows(result) if row.scaled]
@@ -319,12 +316,12 @@ def _shared(row: Row, figures: Sequence[str]) -> list[str]:
 def _step(row: Row, figures: Sequence[str]) -> list[str]:
     step, scaled = row.step, row.scaled
     serial = scaled.serial_fraction if scaled else None
-    found = step.ratio
+    ratio = step.ratio
     return [
         str(step.workers),
         words.rate(step),
         *(words.work(step, name) for name in figures),
-        between(found.value, found.low, found.high) if found else "",
+        between(ratio.value, ratio.low, ratio.high) if ratio else "",
         significant(scaled.speedup.value) if scaled else NOTHING,
         (_share(scaled.efficiency) if serial else "100%") if scaled else NOTHING,
         _share(serial) if serial else "",
@@ -335,21 +332,21 @@ def _step(row: Row, figures: Sequence[str]) -> list[str]:
     ]
 
 
-def _share(found: Any) -> str:
-    return percent_between(found.value, found.low, found.high)
+def _share(part: Any) -> str:
+    return percent_between(part.value, part.low, part.high)
 
 
 def _percentiles(step: Step, kind: str) -> list[str]:
     values: Distribution = getattr(step, kind)
     cells = [str(step.workers), kind, str(values.count), seconds(values.mean)]
     for name, _ in words.QUANTILES:
-        found = words.quantile(values, name)
-        if found is None:
+        percentile = words.quantile(values, name)
+        if percentile is None:
             cells.append(f"{NOTHING} (needs ≥ {words.needs(name)})")
-        elif found.low is None or found.high is None:
-            cells.append(seconds(found.value))
+        elif percentile.low is None or percentile.high is None:
+            cells.append(seconds(percentile.value))
         else:
-            cells.append(seconds_between(found.value, found.low, found.high))
+            cells.append(seconds_between(percentile.value, percentile.low, percentile.high))
     return [*cells, seconds(values.max)]
 
 
@@ -384,10 +381,10 @@ def _background_step(plan: Plan, row: BackgroundStep) -> list[str]:
 
 def _failure(group: FailureGroup) -> list[str]:
     code = NOTHING if group.exit_code is None else str(group.exit_code)
-    what = f"{group.outcome}, {group.reason}" if group.reason else group.outcome
+    outcome = f"{group.outcome}, {group.reason}" if group.reason else group.outcome
     return [
         str(group.count),
-        what,
+        outcome,
         code,
         clean(group.error or NOTHING, LONGEST_TEXT),
         group.node or NOTHING,

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from scaletest.system import proc
-from scaletest.system.devices.source import DeviceReading, Figures
+from scaletest.system.devices.metrics import DeviceReading, Figures
 
 SYSFS, HWMON = "sysfs", "hwmon"
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -26,49 +27,29 @@ def parse_levels(text: str) -> float | None:
     levels = [(int(match[1]), bool(match[2])) for match in _LEVEL.finditer(text)]
     highest = max((clock for clock, _ in levels), default=0)
     present = next((clock for clock, now in levels if now), None)
-    if highest and present is not None:
-        return present / highest
-    return None
-
-
-@dataclass(slots=True)
-class SleepCounter:
-    """A file of milliseconds of sleep; two readings give the part of the time awake."""
-
-    path: str
-    last: tuple[float, float] | None = None
-
-    def awake(self, now_s: float) -> float | None:
-        """Part of the time since the last reading that the card was awake; None at first."""
-        slept_ms = _number(self.path)
-        last, self.last = self.last, None if slept_ms is None else (slept_ms, now_s)
-        if last is None or slept_ms is None or slept_ms < last[0] or now_s <= last[1]:
-            return None
-        return min(1.0, max(0.0, 1.0 - (slept_ms - last[0]) / 1000.0 / (now_s - last[1])))
+    return None if present is None or not highest else present / highest
 
 
 @dataclass(frozen=True, slots=True)
 class CardClock:
-    """Files of one part of a card: its clock, the highest one, what lowers it, and its sleep."""
+    """Files of one part of a card: its clock, the highest one, what lowers it, and its sleep in
+    milliseconds.
+    """
 
     actual: str
     highest: str
     throttled: tuple[str, ...]
-    sleep: SleepCounter | None
-
-    def forget(self) -> None:
-        """Let the next reading of its sleep be the first one."""
-        if self.sleep:
-            self.sleep.last = None
+    sleep: str
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
     """One card, and the files that it has.
 
-    link: in /sys/class/drm; folder: of its PCI device. node: the path of its render node; "" when
-    it has none. numbers, sensors: figure, file, and by what to multiply its number. levels: a file
-    of clocks. status: of its sleep.
+    link: in /sys/class/drm; folder: of its PCI device, named after its address. node: the path of
+    its render node; "" when it has none. numbers, sensors: figure, file, and by what to multiply
+    its number. levels: a file of clocks. status: of its sleep. slept: what files of sleep held when
+    they were last read.
     """
 
     link: Path
@@ -79,15 +60,23 @@ class Card:
     levels: str = ""
     sensors: tuple[tuple[str, str, float], ...] = ()
     status: str = ""
-
-    @property
-    def pci(self) -> str:
-        """Its PCI address."""
-        return self.folder.name
+    slept: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def asleep(self) -> bool:
         """Whether it is suspended."""
-        return self.status != "" and _text(self.status) == "suspended"
+        return proc.text_of(self.status).strip() == "suspended"
+
+    def awake(self, path: str, now_s: float) -> float | None:
+        """Part of the time since the last reading of a file of sleep that it was awake; None at
+        first.
+        """
+        slept_ms, last = _number(path), self.slept.pop(path, None)
+        if slept_ms is None:
+            return None
+        self.slept[path] = (slept_ms, now_s)
+        if last is None or slept_ms < last[0] or now_s <= last[1]:
+            return None
+        return min(1.0, max(0.0, 1.0 - (slept_ms - last[0]) / 1000.0 / (now_s - last[1])))
 
 
 @dataclass(slots=True)
@@ -101,12 +90,11 @@ class Cards:
     def find(self) -> None:
         """Look which cards there are. Raises nothing."""
         known = {(card.link, card.folder): card for card in self.cards}
-        links = sorted(
-            path
-            for path in _entries(self.root / "sys/class/drm")
+        places = [
+            (path, _device(path))
+            for path in sorted(proc.entries(self.root / "sys/class/drm"))
             if re.fullmatch(r"card\d+", path.name)
-        )
-        places = [(link, _device(link)) for link in links]
+        ]
         cards = [
             known.get((link, folder)) or _card(link, folder) for link, folder in places if folder
         ]
@@ -115,8 +103,7 @@ class Cards:
     def read(self, card: Card) -> DeviceReading:
         """A card's figures, and where they come from."""
         if card.asleep():
-            for clock in card.clocks:
-                clock.forget()
+            card.slept.clear()  # the next reading is the first one
             return DeviceReading({"awake": 0.0}, [SYSFS])
         device = self._device_figures(card)
         sensors = dict(_numbers(card.sensors))
@@ -130,16 +117,13 @@ class Cards:
             if name in figures:
                 figures[name] = min(1.0, figures[name])
         clocks = (_ratio(_number(clock.actual), _number(clock.highest)) for clock in card.clocks)
-        level = parse_levels(_text(card.levels)) if card.levels else None
-        _highest(figures, "frequency", [*clocks, level])
+        _highest(figures, "frequency", [*clocks, parse_levels(proc.text_of(card.levels))])
         for clock in card.clocks:
             for path in clock.throttled:
                 reason = _number(path)
                 if reason is not None:
                     figures["throttled"] = max(figures.get("throttled", 0.0), float(reason > 0))
-        _highest(
-            figures, "awake", (clock.sleep.awake(now_s) for clock in card.clocks if clock.sleep)
-        )
+        _highest(figures, "awake", (card.awake(clock.sleep, now_s) for clock in card.clocks))
         return figures
 
 
@@ -155,73 +139,82 @@ def _device(link: Path) -> Path | None:
 def _card(link: Path, folder: Path) -> Card | None:
     """None for a card of a driver that is not known."""
     driver = (folder / "driver").resolve().name
-    if driver not in _CLOCKS:
+    if driver not in ("i915", "xe", "amdgpu"):
         return None
     nodes = sorted(
-        path.name for path in _entries(folder / "drm") if path.name.startswith("renderD")
+        path.name for path in proc.entries(folder / "drm") if path.name.startswith("renderD")
     )
     is_amd = driver == "amdgpu"
-    status = folder / "power/runtime_status"
     return Card(
         link,
         folder,
         node=f"/dev/dri/{nodes[0]}" if nodes else "",
-        clocks=tuple(_CLOCKS[driver](link, folder)),
+        clocks=tuple(_clocks(driver, link, folder)),
         numbers=_readable(folder, _AMD_NUMBERS) if is_amd else (),
         levels=str(folder / "pp_dpm_sclk") if is_amd else "",
         sensors=_sensors(folder, driver),
-        status=str(status) if _is_readable(status) else "",
+        status=str(folder / "power/runtime_status"),
     )
 
 
-def _i915(link: Path, folder: Path) -> Iterable[CardClock]:
-    """Clocks of all parts of the card; kernels before 5.18 have one, in the card's own folder."""
-    for part in sorted((link / "gt").glob("gt*")):
-        status = part / "throttle_reason_status"
-        reasons = (
-            (status,) if _is_readable(status) else tuple(sorted(part.glob("throttle_reason_*")))
-        )
-        yield CardClock(
-            str(part / "rps_act_freq_mhz"),
-            str(part / "rps_RP0_freq_mhz"),
+class _ClockFiles(NamedTuple):
+    """Where the files of a part of a card lie, below its folder. status: of all reasons."""
+
+    actual: str
+    highest: str
+    status: str
+    reasons: str
+    sleep: str
+
+    def clock(self, part: Path) -> CardClock:
+        """The clock of one part."""
+        status = part / self.status
+        reasons = [status] if _is_readable(status) else sorted(part.glob(self.reasons))
+        return CardClock(
+            str(part / self.actual),
+            str(part / self.highest),
             tuple(map(str, reasons)),
-            _sleep(part / "rc6_residency_ms"),
-        )
-    if not (link / "gt").is_dir():
-        sleep = _sleep(link / "power/rc6_residency_ms")
-        yield CardClock(str(link / "gt_act_freq_mhz"), str(link / "gt_RP0_freq_mhz"), (), sleep)
-
-
-def _xe(link: Path, folder: Path) -> Iterable[CardClock]:
-    """Clocks of all parts of all tiles."""
-    for part in sorted(folder.glob("tile*/gt*")):
-        status = part / "freq0/throttle/status"
-        reasons = (
-            (status,)
-            if _is_readable(status)
-            else tuple(sorted((part / "freq0/throttle").glob("reason_*")))
-        )
-        yield CardClock(
-            str(part / "freq0/act_freq"),
-            str(part / "freq0/rp0_freq"),
-            tuple(map(str, reasons)),
-            _sleep(part / "gtidle/idle_residency_ms"),
+            str(part / self.sleep),
         )
 
 
-def _amdgpu(link: Path, folder: Path) -> Iterable[CardClock]:
-    """Its clocks are levels, in one file."""
-    return ()
+_I915 = _ClockFiles(
+    "rps_act_freq_mhz",
+    "rps_RP0_freq_mhz",
+    "throttle_reason_status",
+    "throttle_reason_*",
+    "rc6_residency_ms",
+)
+# Kernels before 5.18 have one clock, in the card's own folder.
+_OLD_I915 = _ClockFiles(
+    "gt_act_freq_mhz",
+    "gt_RP0_freq_mhz",
+    "throttle_reason_status",
+    "throttle_reason_*",
+    "power/rc6_residency_ms",
+)
+_XE = _ClockFiles(
+    "freq0/act_freq",
+    "freq0/rp0_freq",
+    "freq0/throttle/status",
+    "freq0/throttle/reason_*",
+    "gtidle/idle_residency_ms",
+)
 
 
-def _sleep(path: Path) -> SleepCounter | None:
-    return SleepCounter(str(path)) if _is_readable(path) else None
+def _clocks(driver: str, link: Path, folder: Path) -> list[CardClock]:
+    """Clocks of all parts of the card; those of amdgpu are levels, in one file."""
+    if driver == "xe":
+        return [_XE.clock(part) for part in sorted(folder.glob("tile*/gt*"))]
+    if driver == "i915" and (link / "gt").is_dir():
+        return [_I915.clock(part) for part in sorted((link / "gt").glob("gt*"))]
+    return [_OLD_I915.clock(link)] if driver == "i915" else []
 
 
 def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
     """Sensors of the whole card; i915 has further sensors of its parts, under other names."""
-    folders = sorted(_entries(folder / "hwmon"))
-    whole = next((path for path in folders if _text(str(path / "name")) == driver), None)
+    folders = sorted(proc.entries(folder / "hwmon"))
+    whole = next((path for path in folders if proc.text_of(path / "name").strip() == driver), None)
     if whole is None:
         return ()
     sensors: dict[str, tuple[str, str, float]] = {}
@@ -257,37 +250,14 @@ def _highest(figures: Figures, figure: str, values: Iterable[float | None]) -> N
 
 
 def _ratio(value: float | None, whole: float | None) -> float | None:
-    if value is not None and value >= 0 and whole:
-        return value / whole
-    return None
-
-
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
-
-
-def _text(path: str) -> str:
-    try:
-        return proc.read(path).decode(errors="replace").strip()
-    except OSError:
-        return ""
+    return value / whole if value is not None and value >= 0 and whole else None
 
 
 def _number(path: str) -> float | None:
-    text = _text(path)
-    if re.fullmatch(r"-?[0-9]{1,20}", text):
-        return float(text)
-    return None
+    text = proc.text_of(path).strip()
+    return float(text) if re.fullmatch(r"-?[0-9]{1,20}", text) else None
 
 
-_CLOCKS: dict[str, Callable[[Path, Path], Iterable[CardClock]]] = {
-    "i915": _i915,
-    "xe": _xe,
-    "amdgpu": _amdgpu,
-}
 _AMD_NUMBERS = (
     ("busy", "gpu_busy_percent", 0.01),
     ("memory_busy", "mem_busy_percent", 0.01),

@@ -1,20 +1,107 @@
-"""What the processes of one request did on graphics devices: busy time by engine, and memory, of
-their open files.
+"""What the processes of one request did on graphics devices: busy time by engine, and memory.
 
-A client's counters begin when it opens the device, so that a look which finds it late misses
-nothing; what it does between the last look and its end is not seen. Each client counts once,
-whatever its descriptors and processes.
+The kernel's drivers say it of open device files, in /proc/PID/fdinfo/N. A client's counters begin
+when it opens the device, so that a look which finds it late misses nothing; what it does between
+the last look and its end is not seen. Each client counts once, whatever its descriptors and
+processes.
+
+The form is that of the kernel's page "DRM client usage stats": i915, amdgpu and others count
+nanoseconds of each kind of engine, xe counts cycles beside a clock of the device.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from scaletest.system import proc
-from scaletest.system.devices.drm import DrmClient, parse_fdinfo
+
+_ROW = re.compile(r"^(drm-[^:\n]*):(.*)$", re.MULTILINE)
+_UNITS = {"": 1, "B": 1, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
+# Memory of the device itself, as against memory of the machine that it uses.
+_OWN_MEMORY = re.compile(r"(?:stolen-)?(?:vram|local)\d*")
+# The older name for resident memory.
+_RESIDENT = ("drm-resident-", "drm-memory-")
+
+
+class Engine(NamedTuple):
+    """Counters of one kind of engine since the client was opened.
+
+    busy_ns: None where the driver counts cycles. cycles: busy ones, clock: those that passed; None
+    where it does not count them. capacity: how many engines of the kind the device has.
+    """
+
+    busy_ns: int | None
+    cycles: int | None
+    clock: int | None
+    capacity: int
+
+
+class DrmClient(NamedTuple):
+    """One opening of one device, which several descriptors and processes may share.
+
+    device: PCI address, or the driver's name for a device that is not on PCI. id: unique for the
+    device.
+    memory_bytes: of the device's own memory, of the machine's where the device has none.
+    """
+
+    device: str
+    id: str
+    engines: Mapping[str, Engine]
+    memory_bytes: int
+
+
+def parse_fdinfo(text: str) -> DrmClient | None:
+    """None when the file is no graphics driver's, or does not tell clients apart."""
+    rows = {match[1].strip(): match[2].strip() for match in _ROW.finditer(text)}
+    device, client = (
+        rows.get("drm-pdev") or rows.get("drm-driver", ""),
+        rows.get("drm-client-id", ""),
+    )
+    if not device or not client:
+        return None
+    names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
+    names = {name for name in names if not name.startswith("capacity-")}
+    engines = {
+        name: Engine(
+            _number(rows.get(f"drm-engine-{name}", ""), "ns"),
+            _number(rows.get(f"drm-cycles-{name}", "")),
+            _number(rows.get(f"drm-total-cycles-{name}", "")),
+            _number(rows.get(f"drm-engine-capacity-{name}", "1")) or 1,
+        )
+        for name in sorted(names)
+    }
+    return DrmClient(device, client, engines, _memory_bytes(rows))
+
+
+def _named(rows: Mapping[str, str], prefix: str) -> set[str]:
+    return {key.removeprefix(prefix) for key in rows if key.startswith(prefix)}
+
+
+def _number(text: str, unit: str = "") -> int | None:
+    number, *units = text.split() or [""]
+    is_number = number.isascii() and number.isdigit() and units in ([], [unit])
+    return int(number) if is_number else None
+
+
+def _memory_bytes(rows: Mapping[str, str]) -> int:
+    resident: dict[str, int] = {}
+    for prefix in _RESIDENT:
+        for region in _named(rows, prefix):
+            resident.setdefault(region, _bytes(rows[f"{prefix}{region}"]))
+    own = {region: size for region, size in resident.items() if _OWN_MEMORY.fullmatch(region)}
+    return sum((own or resident).values())
+
+
+def _bytes(text: str) -> int:
+    number, _, unit = text.partition(" ")
+    return (_number(number) or 0) * _UNITS.get(unit.strip().upper(), 0)
+
 
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
@@ -90,7 +177,8 @@ class Clients:
         self._processes: dict[int, _Files] = {}
         self._counts: dict[Key, dict[str, _Count]] = {}
         self._seen: set[Key] = set()
-        self._memory_bytes = 0
+        # most that its clients had at one look
+        self.memory_bytes = 0
 
     def begin(self, device: str = "") -> None:
         """A request begins. device: a file to take for a device, whatever its name.
@@ -104,7 +192,7 @@ class Clients:
             for count in counts.values():
                 count.grown = 0
         self._seen = set()
-        self._memory_bytes = 0
+        self.memory_bytes = 0
         self._clocks.begin()
 
     def look(self, processes: Iterable[int]) -> None:
@@ -119,23 +207,17 @@ class Clients:
             files = self._processes.setdefault(pid, _Files())
             self._find(pid, files)
             self._read(pid, files, memory)
-        self._memory_bytes = max(self._memory_bytes, sum(memory.values()))
+        self.memory_bytes = max(self.memory_bytes, sum(memory.values()))
 
     def busy_s(self) -> dict[str, float]:
         """Seconds by device and kind of engine, summed over engines; without unknown ones."""
-        sums: dict[str, float] = {}
+        sums: dict[str, float] = defaultdict(float)
         for device, client in self._seen:
             for name, count in self._counts[device, client].items():
                 per_s = self._clocks.rate(device) if count.in_cycles else 1e9
                 if per_s:
-                    label = f"{device} {name}"
-                    sums[label] = sums.get(label, 0.0) + count.grown / per_s / count.capacity
-        return sums
-
-    @property
-    def memory_bytes(self) -> int:
-        """Most that its clients had at one look."""
-        return self._memory_bytes
+                    sums[f"{device} {name}"] += count.grown / per_s / count.capacity
+        return dict(sums)
 
     def _find(self, pid: int, files: _Files) -> None:
         """List the descriptors again when there are more or fewer, and rarely otherwise."""
@@ -147,8 +229,11 @@ class Clients:
             if open_files == files.open_files and files.looks & (files.looks - 1) and not often:
                 return
             files.open_files = open_files
-            numbers = proc.numbers(folder)[:_MOST_DESCRIPTORS]
-            files.numbers = [number for number in numbers if self._is_device(pid, number)]
+            files.numbers = [
+                number
+                for number in proc.numbers(folder)[:_MOST_DESCRIPTORS]
+                if self._is_device(pid, number)
+            ]
         except PermissionError:
             self._denied("fdinfo")
         except OSError:  # it is gone
@@ -185,10 +270,9 @@ class Clients:
         self._seen.add((client.device, client.id))
         counts = self._counts.setdefault((client.device, client.id), {})
         for name, engine in client.engines.items():
-            value = engine.cycles if engine.busy_ns is None else engine.busy_ns
-            counts.setdefault(name, _Count(engine.busy_ns is None, engine.capacity)).take(
-                value or 0
-            )
+            in_cycles = engine.busy_ns is None
+            count = counts.setdefault(name, _Count(in_cycles, engine.capacity))
+            count.take((engine.cycles if in_cycles else engine.busy_ns) or 0)
             if engine.clock is not None:
                 self._clocks.take(client.device, engine.clock, at_s)
 

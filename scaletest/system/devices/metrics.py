@@ -1,4 +1,4 @@
-"""From the metrics of exporters to the figures of devices. Pure.
+"""Figures of devices: what each source has in common, and exporters' Prometheus text.
 
 DCGM_FI_* are those of NVIDIA's DCGM exporter; hw_* are those that OpenTelemetry's hardware
 conventions, and with them XPU Manager 2, become in Prometheus. Rows of a MIG instance are left out:
@@ -9,12 +9,55 @@ from __future__ import annotations
 
 import math
 import re
+import time
+import urllib.request
 from collections.abc import Callable, Iterable, Mapping
+from http.client import HTTPException, HTTPResponse
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from scaletest.model import checks
-from scaletest.model.node_sample import MAX_NAME_CHARACTERS
-from scaletest.system.devices.source import Figures
+from scaletest.model.measurement import MAX_NAME_CHARACTERS
+
+# How often to look for devices that were not there before.
+AGAIN_S = 60.0
+Figures = dict[str, float]
+# Hears of what is wrong, a key and a text; the same key may come again.
+Tell = Callable[[str, str], None]
+_PCI = re.compile(r"([0-9a-f]{4,}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
+
+
+class DeviceReading(NamedTuple):
+    """A device's figures, as `model.measurement.FIGURES` names them, and where they come from."""
+
+    figures: Figures
+    sources: list[str]
+
+
+class DeviceNames:
+    """Devices by PCI address, under the path by which workers know them."""
+
+    def __init__(self, paths: Callable[[], Mapping[str, str]] = dict) -> None:
+        """paths: PCI address -> path, as this worker's replies say it."""
+        self._paths = paths
+        self._nodes: dict[str, str] = {}
+
+    def learn(self, nodes: Mapping[str, str]) -> None:
+        """Take in paths of which the machine tells; those of workers come first."""
+        self._nodes.update({pci: path for pci, path in nodes.items() if path})
+        self._nodes.update(self._paths())
+
+    def of(self, address: str, otherwise: str = "") -> str:
+        """The path of a device, else another name for it, else its address."""
+        pci = pci_address(address)
+        return self._nodes.get(pci) or otherwise or pci
+
+
+def pci_address(text: str) -> str:
+    """As sysfs writes it: small letters, a domain of four digits where that is enough."""
+    match = _PCI.fullmatch(text.strip().lower())
+    return f"{int(match[1], 16):04x}:{match[2]}" if match else text
+
 
 # Reasons for a lower clock that are none of a limit: idle, a clock that somebody chose, a display.
 NO_LIMIT = 0x1 | 0x2 | 0x100
@@ -46,11 +89,6 @@ class _FigurePart(NamedTuple):
     value: float
     rank: int = 0
     adds: bool = False
-
-
-def wanted(line: str) -> bool:
-    """Whether a line of Prometheus's text is a sample that is known."""
-    return _KNOWN.match(line) is not None
 
 
 def figures_of(
@@ -106,12 +144,9 @@ def _finished(parts: Mapping[str, _FigurePart]) -> Figures:
         )
     if "_clock" in known and known.get("_highest_clock"):
         figures["frequency"] = known["_clock"] / known["_highest_clock"]
-    engines = sorted(name for name in figures if name.partition(".")[0] == "busy")
-    for name in engines:
-        figures[name] = min(1.0, figures[name])
-    for name in engines[_MOST_ENGINES:]:
-        del figures[name]
-    engines = engines[:_MOST_ENGINES]
+    busy = {name: figures.pop(name) for name in sorted(figures) if name.startswith("busy")}
+    engines = list(busy)[:_MOST_ENGINES]
+    figures.update({name: min(1.0, busy[name]) for name in engines})
     # encoder and decoder alone do not describe the whole device
     if set(engines) - {"busy.encoder", "busy.decoder"}:
         figures["busy"] = max(figures[name] for name in engines)
@@ -155,10 +190,9 @@ def _memory(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
     """A rule that sums the memory of the device's parts."""
 
     def read(sample: MetricSample) -> _FigurePart | None:
-        own = sample.labels.get("hw_memory_location", "device") == "device"
-        if own:
-            return _FigurePart(figure, sample.value, rank=1, adds=True)
-        return None
+        if sample.labels.get("hw_memory_location", "device") != "device":
+            return None
+        return _FigurePart(figure, sample.value, rank=1, adds=True)
 
     return read
 
@@ -169,18 +203,14 @@ def _utilization(sample: MetricSample) -> _FigurePart | None:
     if task in ("", "all", "general"):
         return _FigurePart("busy", sample.value)
     engine = task.removesuffix("-all").removesuffix("-single")
-    if _ENGINE.fullmatch(engine):
-        return _FigurePart(f"busy.{engine}", sample.value)
-    return None
+    return _FigurePart(f"busy.{engine}", sample.value) if _ENGINE.fullmatch(engine) else None
 
 
 def _frequency(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
     def read(sample: MetricSample) -> _FigurePart | None:
         is_mean = sample.labels.get("aggregation", "avg") == "avg"
         is_gpu = sample.labels.get("hw_frequency_domain", "gpu") == "gpu"
-        if is_mean and is_gpu:
-            return _FigurePart(figure, sample.value)
-        return None
+        return _FigurePart(figure, sample.value) if is_mean and is_gpu else None
 
     return read
 
@@ -226,3 +256,108 @@ _RULES: Mapping[str, Callable[[MetricSample], _FigurePart | None]] = {
     ),
 }
 _KNOWN = re.compile(rf"(?:{'|'.join(_RULES)})[ {{]")
+
+
+# Exporters look at their devices every few seconds, or less often. The more devices, the more an
+# answer costs to read.
+SHORTEST_S, LONGEST_S = 2.0, 5.0
+# Part of a core that may take.
+SHARE = 0.001
+TIMEOUT_S = 1.0
+# Of the whole answer, however it trickles.
+_DEADLINE_S = 3.0
+MOST_BYTES = 4 * 1024**2
+
+
+class ExporterSource:
+    """All devices of which one URL tells."""
+
+    def __init__(
+        self, url: str, names: DeviceNames, tell: Tell, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._url = url
+        self._host = urlsplit(url).netloc
+        self._names = names
+        self._tell = tell
+        self._clock = clock
+        self._next_s = float("-inf")
+
+    def read(self) -> Mapping[str, DeviceReading]:
+        """Asks every few seconds, and less often while nothing useful comes."""
+        now_s = self._clock()
+        if now_s < self._next_s:
+            return {}
+        self._next_s = now_s + AGAIN_S
+        cpu_s = time.thread_time()
+        try:
+            devices = figures_of(_rows(_get(self._url)), self._names.of)
+        except (OSError, ValueError) as error:
+            self._tell(
+                "device metrics",
+                f"the device metrics at {self._url} cannot be read: {_reason(error)}",
+            )
+            return {}
+        if not devices:
+            self._tell(
+                "device metrics",
+                f"{self._url} has no known metrics of devices: it needs those of DCGM, XPU Manager"
+                " 2 or OpenTelemetry (hw.gpu)",
+            )
+            return {}
+        self._next_s = now_s + min(LONGEST_S, max(SHORTEST_S, (time.thread_time() - cpu_s) / SHARE))
+        return {name: DeviceReading(figures, [self._host]) for name, figures in devices.items()}
+
+
+def device_warnings(url: str) -> list[str]:
+    """A warning when the exporter names no device; none without a URL. One quick request.
+
+    It is for those who start a run: workers write such errors to their log only.
+    """
+    reasons: list[str] = []
+    if url:
+        ExporterSource(url, DeviceNames(dict), lambda _key, text: reasons.append(text)).read()
+    remedy = "start an exporter of this node's devices, or correct --device-metrics-url"
+    return [f"{reason}; {remedy}" for reason in reasons[:1]]
+
+
+def _get(url: str) -> str:
+    """The metrics at a URL. Raises OSError; ValueError for a malformed, long or cut response."""
+    request = urllib.request.Request(url, headers={"Accept": "text/plain; version=0.0.4"})
+    # an exporter of the node is asked directly, whatever proxy the environment names for others
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(request, timeout=TIMEOUT_S) as answer:
+            data = _read(answer)
+    except HTTPException as error:
+        raise ValueError(_reason(error)) from error
+    # the last line is whole when it ends
+    return data.rpartition(b"\n")[0].decode(errors="replace")
+
+
+def _read(answer: HTTPResponse) -> bytes:
+    deadline = time.monotonic() + _DEADLINE_S
+    parts: list[bytes] = []
+    while part := answer.read1(65536):
+        parts.append(part)
+        if sum(map(len, parts)) > MOST_BYTES:
+            raise ValueError(f"the answer has more than {MOST_BYTES // 1024**2} MiB")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the answer takes longer than {_DEADLINE_S:g} s")
+    if answer.length:
+        raise ValueError("the answer was cut short")
+    return b"".join(parts)
+
+
+def _rows(text: str) -> Iterable[MetricSample]:
+    """The samples that are known. Raises ValueError on text that is none of Prometheus."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    lines = [f"{line}\n" for line in text.splitlines() if _KNOWN.match(line)]
+    for family in text_string_to_metric_families("".join(lines)):
+        for sample in family.samples:
+            yield MetricSample(sample.name, sample.labels, sample.value)
+
+
+def _reason(error: Exception) -> str:
+    text = str(getattr(error, "reason", None) or error)
+    return " ".join(text.split())[:200] or type(error).__name__

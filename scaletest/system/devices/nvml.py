@@ -14,8 +14,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from scaletest.system.devices.metrics import NO_LIMIT
-from scaletest.system.devices.source import AGAIN_S, DeviceNames, DeviceReading, Figures, Tell
+from scaletest.system.devices.metrics import (
+    AGAIN_S,
+    NO_LIMIT,
+    DeviceNames,
+    DeviceReading,
+    Figures,
+    Tell,
+)
 
 NVML = "NVML"
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
@@ -68,9 +74,10 @@ class NvmlSource:
         try:
             import pynvml
         except ImportError:
-            hint = "pip install 'scaletest[nvidia]'"
             self._tell(
-                "nvidia-ml-py", f"there are NVIDIA devices, but nothing to read them with: {hint}"
+                "nvidia-ml-py",
+                "there are NVIDIA devices, but nothing to read them with: pip install"
+                " 'scaletest[nvidia]'",
             )
             return
         try:

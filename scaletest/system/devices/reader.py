@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from scaletest.system.devices.cards import Cards
-from scaletest.system.devices.exporter import ExporterSource
-from scaletest.system.devices.nvml import NvmlSource
-from scaletest.system.devices.source import (
+from scaletest.system.devices.metrics import (
     AGAIN_S,
     DeviceNames,
     DeviceReading,
-    DeviceSource,
+    ExporterSource,
     Figures,
     Tell,
 )
+from scaletest.system.devices.nvml import NvmlSource
 
 # A node's sample holds 64 resources in all.
 MOST_DEVICES = 32
@@ -37,8 +36,10 @@ class CardSource:
         if now_s >= self._next_s:
             self._next_s = now_s + AGAIN_S
             self._cards.find()
-            self._names.learn({card.pci: card.node for card in self._cards.cards})
-        return {self._names.of(card.pci): self._cards.read(card) for card in self._cards.cards}
+            self._names.learn({card.folder.name: card.node for card in self._cards.cards})
+        return {
+            self._names.of(card.folder.name): self._cards.read(card) for card in self._cards.cards
+        }
 
 
 class DeviceReader:
@@ -57,10 +58,9 @@ class DeviceReader:
 
         paths: PCI address -> path, as this worker's replies say it. root: of sys and dev.
         """
-        tell = _once(tell)
-        self._tell = tell
+        self._tell = tell = _once(tell)
         names = DeviceNames(paths)
-        self._sources: list[DeviceSource] = [
+        self._sources: list[CardSource | NvmlSource | ExporterSource] = [
             CardSource(names, root, clock),
             NvmlSource(names, tell, root / "dev", clock),
         ]
@@ -97,12 +97,10 @@ class DeviceReader:
 
     def _drop_reset(self, name: str, figures: Figures) -> None:
         """Energy that is less than before says nothing: its counter was reset."""
-        energy_j = figures.get("energy_j")
-        if energy_j is None:
-            return
-        if energy_j < self._energy_j.get(name, 0.0):
+        before_j = self._energy_j.get(name, 0.0)
+        self._energy_j[name] = figures.get("energy_j", before_j)
+        if self._energy_j[name] < before_j:
             del figures["energy_j"]
-        self._energy_j[name] = energy_j
 
 
 def _once(tell: Tell) -> Tell:

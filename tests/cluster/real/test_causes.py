@@ -192,7 +192,7 @@ def test_pods_with_a_limit_each_are_linear(real: ControlPlane, tmp_path: Path) -
         "check",
         "-n",
         namespace,
-        "-o",
+        "--format",
         "json",
         env={**os.environ, "KUBECONFIG": str(config)},
     )
@@ -210,7 +210,7 @@ def test_pods_with_a_limit_each_are_linear(real: ControlPlane, tmp_path: Path) -
             "bench-scaletest-sleep",
             "--limit",
             "2",
-            "-o",
+            "--format",
             "json",
         ),
         *(

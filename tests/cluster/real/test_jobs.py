@@ -102,7 +102,7 @@ def test_keda_starts_jobs_for_waiting_requests(real: ControlPlane) -> None:
             str(requests),
             "--listen",
             "none",
-            "-o",
+            "--format",
             "json",
             "--",
             "0.5",

@@ -16,9 +16,9 @@ import scaletest
 from hack.kubernetes import ControlPlane
 from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.settings import has_ipv6
-from scaletest.benchmarks.result_store import stored
+from scaletest.benchmarks.owned_objects import stored
 from scaletest.cluster.connection import connect
-from scaletest.cluster.documents import Documents
+from scaletest.cluster.objects import Documents
 from tests.cluster.conftest import CHART, Helm, helm_program, restricted
 from tests.conftest import eventually, missing
 

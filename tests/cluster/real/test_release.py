@@ -80,7 +80,7 @@ class Release:
             str(folder / "run"),
             "--progress",
             "plain",
-            "-o",
+            "--format",
             "json",
             *options,
         ]

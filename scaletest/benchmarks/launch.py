@@ -1,0 +1,355 @@
+"""Benchmarks are begun, or go on: document, plan, folder, executor, and the end of a run."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks, permutation_text
+from scaletest.archive.environment import environment
+from scaletest.benchmarks.local_executor import LocalExecutor
+from scaletest.benchmarks.operator_executor import OperatorExecutor
+from scaletest.benchmarks.programs import versions
+from scaletest.benchmarks.queue_executor import QueueExecutor
+from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder, judge
+from scaletest.benchmarks.runner import Executor, counts, run
+from scaletest.benchmarks.sweep import merged, plan_of
+from scaletest.broker import connect
+from scaletest.cluster import connection
+from scaletest.cluster.connection import groups
+from scaletest.cluster.objects import Documents
+from scaletest.documents import reader
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, is_set
+from scaletest.kinds.benchmark_set import BenchmarkPlan
+from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
+from scaletest.load import busy_check
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue, Unreachable, UsageError
+from scaletest.model.labels import Labels
+from scaletest.render.numbers import quantity
+from scaletest.render.text import clean
+from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.places import default_root, new_path, reference
+from scaletest.runs.progress import Progress
+from scaletest.runs.registry import type_of
+from scaletest.runs.stopping import stopping
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkChanges:
+    """What the command line changes about the document. sets: KEY=VALUE each."""
+
+    sets: tuple[str, ...]
+    repetitions: int | None
+    random_order: bool
+    seed: int | None
+    warm_up: int | None
+    stop_on_failure: bool
+    thresholds: tuple[str, ...]
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkPlace:
+    """Where benchmarks run: on the workers of a queue, in a namespace of a cluster, or here."""
+
+    queue: str
+    namespace: str
+    redis_url: str
+    scratch: Path | None
+    no_causes: bool
+
+
+def start(
+    subject: str | None,
+    changes: BenchmarkChanges,
+    place: BenchmarkPlace,
+    run_dir: Path | None,
+    labels: Labels,
+    progress: Progress,
+) -> BenchmarkRun:
+    """Run the benchmarks of a file or a kind; the run as it then lies on disk."""
+    if not subject:
+        raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or --resume RUN")
+    document = _document(subject, changes)
+    folder = BenchmarkFolder(RunFolder(new_path(os.environ, run_dir)))
+    with _executor(place, folder, progress) as executor:
+        look = _look(place)
+        # everything that the executor cannot do is refused before anything is started
+        plan, warnings = plan_of(document, executor.nodes)
+        progress.warn(warnings)
+        for benchmark in plan.benchmarks:
+            executor.refuse(benchmark)
+        RunFolder.create(folder.path)
+        with folder.files.locked():
+            folder.files.begin(plan, {**environment(sys.argv), **_where(plan, place)}, labels)
+            if plan.paused:
+                progress.step(f"paused; go on with: {_resumption(folder)}")
+            else:
+                _go_on(folder, plan, {}, executor, look, progress)
+    return judge(folder)
+
+
+def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
+    """Go on with a run; as it then lies on disk."""
+    if type_of(files) is not RUN_TYPE:
+        raise UsageError(
+            f"run {files.name} is none of benchmarks: it is a {files.kind} run",
+            hint="name another run",
+        )
+    folder = BenchmarkFolder(files)
+    with files.locked(), _executor(place, folder, progress) as executor:
+        look = _look(place)
+        stored = folder.load()
+        folder.forget(stored)
+        noticed = wire.texts(stored.result.get("noticed"))
+        plan = replace(stored.plan, paused=False)
+        _go_on(folder, plan, dict(stored.ended), executor, look, progress, noticed)
+    return judge(folder)
+
+
+class _Course:
+    """Says how far a plan is. Called from several threads when benchmarks run side by side."""
+
+    def __init__(self, plan: BenchmarkPlan, ended: int, progress: Progress) -> None:
+        self._plan, self._ended, self._progress = plan, ended, progress
+        self._lock = Lock()
+
+    def __call__(
+        self, benchmark: Benchmark, phase: BenchmarkPhase, ended: BenchmarkResult | None
+    ) -> None:
+        """A benchmark has a new phase, or has ended."""
+        with self._lock:
+            self._ended += ended is not None
+            first = f"{self._ended}/{len(self._plan.benchmarks)}  {benchmark.name}"
+            if ended is None:
+                self._progress.note(f"{first}: {phase}")
+            else:
+                self._progress.step(f"{first}{self._outcome(benchmark, ended)}")
+
+    def _outcome(self, benchmark: Benchmark, ended: BenchmarkResult) -> str:
+        values = permutation_text(self._plan.permutations[benchmark.permutation])
+        shown = f" ({clean(values, 60)})" if values else ""
+        if not ended.ok:
+            reason = f"{ended.failure or 'failed'}: {clean(ended.message, 200)}"
+            return f"{shown}: {reason}".replace("\n", " ")
+        numbers = [
+            f"{headline.name} {quantity(ended.headlines[headline.name], headline.unit)}"
+            for headline in benchmark.kind.headlines
+            if headline.name in ended.headlines
+        ]
+        suffix = " (warm-up, not counted)" if benchmark.warm_up else ""
+        return f"{shown}: {', '.join(numbers)}{suffix}"
+
+
+def _look(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
+    """Begin to look at this machine, where benchmarks run on it; the function gives the
+    warnings.
+    """
+    is_elsewhere = place.queue or place.namespace
+    return tuple if is_elsewhere else busy_check.of_this_machine().warnings
+
+
+def _resumption(folder: BenchmarkFolder) -> str:
+    """The command that goes on: with the name where runs are, with the path anywhere else."""
+    return f"scaletest bench run --resume {reference(folder.path, default_root(os.environ))}"
+
+
+def _where(plan: BenchmarkPlan, place: BenchmarkPlace) -> dict[str, Any]:
+    """What the environment of a run says beside that of this process."""
+    if place.queue:
+        return {"executor": "queue", "queue": place.queue}
+    if place.namespace:
+        return {"executor": "kubernetes", "namespace": place.namespace}
+    names: set[str] = set()
+    for benchmark in plan.benchmarks:
+        names.update(benchmark.kind.programs(benchmark.spec))
+    return {"executor": "local", "programs": versions(sorted(names))}
+
+
+def _stop(reason: str) -> None:
+    """End the run as Ctrl-C does: processes and namespaces are taken away, the result is
+    written.
+    """
+    raise KeyboardInterrupt
+
+
+def _go_on(
+    folder: BenchmarkFolder,
+    plan: BenchmarkPlan,
+    ended: dict[str, BenchmarkResult],
+    executor: Executor,
+    look: Callable[[], Sequence[str]],
+    progress: Progress,
+    noticed_before: Sequence[str] = (),
+) -> None:
+    """Run what has not ended yet, and write the result."""
+    noticed = look()
+    progress.warn(noticed)
+    with stopping(_stop, unwind=True):
+        try:
+            run(plan, ended, executor, folder.store, _Course(plan, len(ended), progress))
+        except KeyboardInterrupt:
+            progress.step(f"interrupted; go on with: {_resumption(folder)}")
+        finally:
+            number = counts(plan, ended)
+            finished = datetime.now(UTC).isoformat(timespec="seconds")
+            folder.files.write(
+                RESULT,
+                {
+                    "schema_version": 1,
+                    "verdict": evaluate_benchmarks(plan, ended).verdict.to_dict(),
+                    "elapsed_s": sum(
+                        max(0.0, result.finished_s - result.started_s) for result in ended.values()
+                    ),
+                    "permutations": number.permutations,
+                    "count": number.count,
+                    "succeeded": number.succeeded,
+                    "failed": number.failed,
+                    "noticed": list(dict.fromkeys([*noticed_before, *noticed])),
+                    "finished": finished if number.finished else None,
+                },
+            )
+
+
+@contextmanager
+def _executor(
+    place: BenchmarkPlace, folder: BenchmarkFolder, progress: Progress
+) -> Iterator[Executor]:
+    executor: Executor
+    if place.queue and place.namespace:
+        raise UsageError("--queue and --namespace exclude each other", hint="leave one of them out")
+    if place.no_causes and (place.queue or place.namespace):
+        raise UsageError(
+            "--no-causes is for benchmarks that run here",
+            hint="start the workers of the queue with --no-causes",
+        )
+    if place.namespace:
+        yield _in_cluster(place.namespace, folder.name)
+        return
+    if place.queue:
+        executor = QueueExecutor(connect(place.redis_url), place.queue)
+        try:
+            yield executor
+        finally:
+            executor.close()
+        return
+
+    with _alone(progress):
+        executor = LocalExecutor(place.scratch, folder.logs, no_causes=place.no_causes)
+        try:
+            yield executor
+        finally:
+            executor.close()
+
+
+def _in_cluster(namespace: str, run: str) -> Executor:
+    """Raises Unreachable without a cluster that knows benchmarks."""
+    cluster = connection.connect(namespace)
+    if GROUP not in groups(cluster):
+        raise Unreachable(
+            f"the cluster does not know {GROUP}",
+            hint="install the operator: docs/how-to/operator.md",
+        )
+    return OperatorExecutor(Documents(cluster), namespace, run)
+
+
+@contextmanager
+def _alone(progress: Progress) -> Iterator[None]:
+    """One run of benchmarks at a time on this machine, or they would measure each other. The kernel
+    frees the lock.
+    """
+    path = Path("/tmp") / f"scaletest-bench-{os.getuid()}.lock"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise UsageError(
+            f"the lock {path} cannot be used: {error.strerror}", hint="remove that file"
+        ) from error
+    with os.fdopen(handle, "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            progress.step("waiting for another run of benchmarks on this machine")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# -- documents
+# --------------------------------------------------------------------------------------------------
+
+
+def _document(subject: str, changes: BenchmarkChanges) -> dict[str, Any]:
+    """The document to run: of a file or of a kind, with what the options change."""
+    path = Path(subject)
+    if path.suffix in (".yaml", ".yml", ".json") or path.is_file():
+        document = _file(path)
+    else:
+        document = {"apiVersion": API_VERSION, "kind": kind_of(subject).name, "spec": {}}
+    change = _changes(changes.sets)
+    of_set = _set_fields(changes)
+    if is_set(document):
+        template = {"template": {"spec": change}} if change else {}
+        return dict(merged(document, {"spec": {**of_set, **template}}))
+    document = dict(merged(document, {"spec": change}))
+    if not set(of_set) - {"paused"}:
+        return dict(merged(document, {"spec": of_set}))
+    name = (document.get("metadata") or {}).get("name") or str(document.get("kind")).lower()
+    template = {key: value for key, value in document.items() if key != "metadata"}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": SET,
+        "metadata": {"name": name},
+        "spec": {"template": template, **of_set},
+    }
+
+
+def _set_fields(changes: BenchmarkChanges) -> dict[str, Any]:
+    """The fields of a set that the options change."""
+    changed = {
+        "repetitions": changes.repetitions,
+        "seed": changes.seed,
+        "warmUp": changes.warm_up,
+        "order": "random" if changes.random_order else None,
+        "onFailure": "stop" if changes.stop_on_failure else None,
+        "thresholds": list(changes.thresholds) or None,
+        "paused": changes.paused or None,
+    }
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def _file(path: Path) -> dict[str, Any]:
+    hint = "give a file with one benchmark or one BenchmarkSet"
+    document = reader.read_file(path, str(path), hint)
+    if not isinstance(document, dict):
+        raise InvalidValue(f"{path} holds no benchmark", hint=hint)
+    return document
+
+
+def _changes(sets: Sequence[str]) -> dict[str, Any]:
+    """--set a.b=value as maps in maps; the value is read as YAML."""
+    change: dict[str, Any] = {}
+    for setting in sets:
+        key, sign, text = setting.partition("=")
+        if not sign or not key:
+            raise UsageError(
+                f"--set {setting!r} is no KEY=VALUE", hint="write it as in --set streams=2"
+            )
+        value: Any = reader.read(text, f"the value of --set {setting!r}", "put quotes around it")
+        for name in reversed(key.split(".")):
+            value = {name: value}
+        change = dict(merged(change, value)) if not _unsets(value) else {**change, **value}
+    return change
+
+
+def _unsets(value: Any) -> bool:
+    """Whether it takes a field back: null must come through to the document."""
+    return value is None or (isinstance(value, dict) and any(map(_unsets, value.values())))

@@ -1,0 +1,294 @@
+"""scaletest lifecycle submit, sample, run, observe, delete: what speaks to a cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from scaletest.analysis.lifecycle.result import WorkloadSelection
+from scaletest.cli import lifecycle as own
+from scaletest.cli import options as shared
+from scaletest.cli import stored
+from scaletest.cli.lifecycle_files import show
+from scaletest.cli.output import Output, as_text, confirm, echo
+from scaletest.cluster.connection import connect
+from scaletest.lifecycle import measuring
+from scaletest.lifecycle.folder import LifecycleFolder, LifecyclePlan, new_run
+from scaletest.lifecycle.measuring import LifecycleWorkloadOptions, delete_all, workloads_of
+from scaletest.lifecycle.run_type import Conditions, conditioned, read
+from scaletest.lifecycle.sampling import read as read_times
+from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.model.labels import Labels
+from scaletest.model.lifecycle import KIND
+from scaletest.runs.places import new_path
+from scaletest.runs.progress import Progress
+from scaletest.runs.registry import TYPES
+
+FOREVER_S = 30 * 86400.0
+
+
+@click.command()
+@own.output_dir()
+@own.workload
+@own.project("--project")
+@shared.labels
+@click.option("--dry-run", is_flag=True, help="Print the first object, and submit nothing.")
+@shared.grouped
+def submit(
+    output_dir: Path, workload: LifecycleWorkloadOptions, labels: Labels, dry_run: bool
+) -> int:
+    """Submit exactly N workloads. Called again on the folder of an interrupted submit it goes on.
+
+    Exit code 0 when all were accepted, 3 when some were rejected, 7 when the cluster cannot be
+    reached.
+    """
+    store = LifecycleFolder(output_dir)
+    if dry_run:
+        plan = _plan(store, workload, "default")
+        echo(as_text(workloads_of(plan).make(next(plan.names())), "yaml"), nl=False)
+        return 0
+    cluster = connect(workload.namespace, workload.context)
+    plan = _plan(store, workload, cluster.namespace)
+    done, interrupted = measuring.submit(plan, store, cluster, workload.context, labels)
+    _say(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}")
+    if interrupted:
+        _say("interrupted: the same command goes on")
+        return 130
+    return 3 if done[False] else 0
+
+
+@click.command()
+@own.output_dir()
+@click.option(
+    "-t",
+    "--workload-type",
+    type=click.Choice(own.TYPES),
+    default=None,
+    expose_value=False,
+    help="Type that was given to submit; read from the folder.",
+)
+@own.project("-p", "--project")
+@click.option(
+    "--follow", is_flag=True, help="Watch until every workload is done: gives times below a second."
+)
+@click.option(
+    "--timeout", type=shared.DURATION, default=FOREVER_S, metavar="TIME", help="Follow so long."
+)
+@shared.context
+@click.option(
+    "--backend-times",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Times of a control plane's database: CSV or JSON with jobName, time_created (ms).",
+)
+@shared.grouped
+def sample(
+    output_dir: Path,
+    project: str,
+    follow: bool,
+    timeout: float,
+    context: str,
+    backend_times: Path | None,
+) -> None:
+    """Record the progress of the workloads; may be called at any time, also while submit runs.
+
+    Without --follow it lists all objects once; --follow watches them, and records when each event
+    arrived.
+    """
+    store = LifecycleFolder(output_dir)
+    plan = store.plan()
+    if project and project != plan.project:
+        raise UsageError(
+            f"the run is of project {plan.project or '(none)'}, not {project}",
+            hint="leave --project out",
+        )
+    backend = read_times(backend_times) if backend_times else {}
+    with Progress() as progress:
+        done = measuring.sample(plan, store, context, timeout, progress, backend, once=not follow)
+    _say(f"sampled: {store.path}")
+    if not done:
+        raise WaitTimeout(f"not all workloads were done within {timeout:g} s", hint="sample again")
+
+
+@click.command()
+@own.output_dir(default=None)
+@own.workload
+@own.project("--project")
+@click.option(
+    "--timeout",
+    type=shared.DURATION,
+    default="1h",
+    show_default=True,
+    metavar="TIME",
+    help="End after this long.",
+)
+@click.option(
+    "--plot",
+    "figure",
+    type=click.Choice(["general", "detailed"]),
+    default="general",
+    show_default=True,
+    help="Which figure to draw.",
+)
+@click.option(
+    "--keep/--delete", default=True, show_default=True, help="Whether the objects stay afterwards."
+)
+@shared.labels
+@own.view_options
+@own.judged_options
+@stored.report_output(letter=False)
+@shared.grouped
+def run(
+    output_dir: Path | None,
+    workload: LifecycleWorkloadOptions,
+    timeout: float,
+    figure: str,
+    keep: bool,
+    view: WorkloadSelection,
+    judged: Conditions,
+    labels: Labels,
+    output: Output,
+) -> int:
+    """Submit, watch, sum up, draw, and judge: everything in one command, with live progress.
+
+    Exit code 0 PASS, 3 FAIL, 4 INVALID. Interrupted, it goes on when called with the same
+    --output-dir.
+    """
+    cluster = connect(workload.namespace, workload.context)
+    store = LifecycleFolder(new_path(os.environ, output_dir, TYPES[KIND].place))
+    plan = conditioned(_plan(store, workload, cluster.namespace), judged)
+    with Progress() as progress:
+        interrupted = measuring.measure(
+            plan, store, cluster, workload.context, labels, timeout, progress
+        )
+    result = read(store, view, judged, "by a signal" if interrupted else "")
+    code = show(store, result, output, figure)
+    if interrupted and not keep:
+        _say(
+            "nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o"
+            f" {store.path}"
+        )
+    elif not keep:
+        _say(f"deleting what was submitted: {delete_all(plan, workload.context)} deleted")
+    return code
+
+
+@click.command()
+@own.output_dir()
+@click.option(
+    "-l",
+    "--selector",
+    required=True,
+    metavar="LABELS",
+    help="Labels of the pods, as kubectl takes them.",
+)
+@click.option("--namespace", default="", metavar="NAME", help="[default: the current one]")
+@shared.context
+@click.option(
+    "--object",
+    "kind",
+    default="",
+    metavar="VERSION/KIND",
+    help="Also watch these objects with the same labels, as in batch/v1/Job.",
+)
+@click.option("--until", type=click.Choice(own.MILESTONES), default="ready", show_default=True)
+@click.option(
+    "--timeout",
+    type=shared.DURATION,
+    default=FOREVER_S,
+    metavar="TIME",
+    help="Watch this long. [default: until Ctrl-C]",
+)
+@click.option("--event-times", is_flag=True, help="Also read Events.")
+@shared.labels
+@own.judged_options
+@stored.report_output(letter=False)
+@shared.grouped
+def observe(
+    output_dir: Path,
+    selector: str,
+    namespace: str,
+    context: str,
+    kind: str,
+    until: str,
+    timeout: float,
+    event_times: bool,
+    judged: Conditions,
+    labels: Labels,
+    output: Output,
+) -> int:
+    """Measure somebody else's workloads: watch pods by their labels, submit nothing."""
+    cluster = connect(namespace, context)
+    version, _, name = kind.rpartition("/")
+    if kind and not version:
+        raise UsageError(f"--object is {kind!r}", hint="give VERSION/KIND, as in batch/v1/Job")
+    store = LifecycleFolder(output_dir)
+    store.make()
+    if store.planned and not store.plan().selector:
+        raise UsageError(f"{store.path} holds a run that submits", hint="give another --output-dir")
+    plan = LifecyclePlan(
+        new_run(),
+        "observed",
+        cluster.namespace,
+        0,
+        until=until,
+        selector=selector,
+        api_version=version,
+        object_kind=name,
+        event_times=event_times,
+    )
+    plan = conditioned(plan, judged)
+    with Progress() as progress:
+        measuring.sample(plan, store, context, timeout, progress, new=labels)
+    return show(store, read(store, conditions=judged), output)
+
+
+@click.command()
+@own.output_dir()
+@shared.context
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(output_dir: Path, context: str, yes: bool) -> None:
+    """Delete the objects that a run submitted, and what they own. The folder stays."""
+    plan = LifecycleFolder(output_dir).plan()
+    if plan.selector:
+        raise UsageError(
+            "the run was only observed: its objects are not ours to delete",
+            hint="delete them yourself",
+        )
+    objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"there is no terminal to ask whether to delete {objects}", hint="add --yes"
+            )
+        if not confirm(f"delete all {objects}?"):
+            _say("nothing deleted")
+            return
+    echo(f"{delete_all(plan, context)} {objects} deleted")
+
+
+def _plan(
+    store: LifecycleFolder, options: LifecycleWorkloadOptions, namespace: str
+) -> LifecyclePlan:
+    """The plan of a new folder, or the stored one with the pace that was typed. namespace: the
+    kubeconfig's.
+    """
+    if store.planned:
+        names = [parameter.name for parameter in click.get_current_context().command.params]
+        plan = measuring.continued(
+            store, options, {name for name in names if name and shared.is_typed(name)}
+        )
+        _say(f"going on with run {plan.run} of {plan.count} workloads")
+        return plan
+    plan = measuring.plan_of(options, namespace)
+    if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
+        _say("warning: pods that sleep for ever never finish; ask for --until ready")
+    return plan
+
+
+def _say(line: str) -> None:
+    """To standard error."""
+    echo(line, err=True)

@@ -1,0 +1,274 @@
+"""What a cluster allows a validation, and what it has for one: rights, metrics, quotas, devices and
+kinds of node. Reads only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from scaletest.analysis.sizing import NodeSize
+from scaletest.cluster import capacity, connection, rights, views
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.deployment import Deployment, templates
+from scaletest.cluster.objects import Documents
+from scaletest.cluster.rights import Right
+from scaletest.model.visibility import visibility_gaps
+
+GIB = 2.0**30
+
+
+class NodeRow(NamedTuple):
+    """What the workers of a node can read to name causes. known: whether a worker's log says it."""
+
+    node: str
+    pod: str
+    known: bool
+    gaps: list[dict[str, str]]
+
+
+class RightRow(NamedTuple):
+    """A right, whether we have it, and whether a validation needs it."""
+
+    right: Right
+    allowed: bool
+    needed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAllowance:
+    """What a validation may do, and what stands in its way; None for what we may not know."""
+
+    namespace: str
+    version: str
+    rights: list[RightRow]
+    apis: list[connection.MetricsApi]
+    keda: bool
+    dynamic_resource_allocation: str
+    quotas: list[dict[str, str]] | None
+    causes: list[NodeRow] | None
+    warnings: list[str]
+
+    @property
+    def lacking(self) -> list[Right]:
+        """Rights that are needed and missing."""
+        return [row.right for row in self.rights if row.needed and not row.allowed]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "namespace": self.namespace,
+            "version": self.version,
+            "rights": [
+                {
+                    "right": str(row.right),
+                    "allowed": row.allowed,
+                    "needed": row.needed,
+                    "for": row.right.why,
+                }
+                for row in self.rights
+            ],
+            "apis": [api._asdict() for api in self.apis],
+            "keda": self.keda,
+            "dynamic_resource_allocation": self.dynamic_resource_allocation,
+            "quotas": self.quotas,
+            "causes": _plain(self.causes),
+            "warnings": self.warnings,
+        }
+
+
+def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
+    """Look at rights, quotas and Deployments. deployment: of Deployments at this one alone."""
+    served = connection.groups(cluster)
+    keda = connection.KEDA in served
+    needed = (*rights.NEEDED, rights.PROXY, *((rights.KEDA, rights.PAUSE) if keda else ()))
+    named = (*rights.EXPLAIN, *rights.QUOTA, *rights.LISTED)
+    asked = (*needed, *named, *rights.CAPACITY, *rights.SLICES, *rights.CLASSES)
+    lacking = rights.missing(cluster, asked)
+    return ClusterAllowance(
+        cluster.namespace,
+        Documents(cluster).version(),
+        [RightRow(right, right not in lacking, right in needed) for right in asked],
+        connection.metrics(cluster, served),
+        keda,
+        served.get(connection.ALLOCATION, ""),
+        _quotas(cluster),
+        causes(cluster),
+        _warnings(cluster, deployment),
+    )
+
+
+def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
+    """What every quota allows; None when we may not know."""
+    if rights.missing(cluster, rights.QUOTA):
+        return None
+    rows = []
+    for quota in capacity.quotas(cluster):
+        used = quota.get("status", {}).get("used", {})
+        for resource, hard in quota["spec"].get("hard", {}).items():
+            row = {"quota": quota["metadata"]["name"], "resource": resource, "hard": hard}
+            rows.append({**row, "used": used.get(resource, "0")})
+    return rows
+
+
+def causes(cluster: Cluster) -> list[NodeRow] | None:
+    """What the workers of each node can read for causes, and what is missing; None if unknown."""
+    if rights.missing(cluster, rights.VIEWS):
+        return None
+    rows = []
+    for node in views.views(cluster):
+        gaps = visibility_gaps(node.view) if node.view else []
+        rows.append(NodeRow(node.node, node.pod, node.view is not None, gaps))
+    return rows
+
+
+def _warnings(cluster: Cluster, name: str) -> list[str]:
+    """About what the Deployments ask for."""
+    if name:
+        asked = {name: Deployment(cluster, name).template}
+    elif rights.missing(cluster, rights.LISTED):
+        return ["the Deployments were not looked at: we may not list them; give --deployment NAME"]
+    else:
+        asked = templates(cluster)
+    warnings = []
+    for deployment, template in asked.items():
+        warnings += capacity.removed(f"deployment {deployment}", template["spec"])
+    return warnings + [
+        f"deployment {deployment}: its workers have --no-causes, so no run names a cause"
+        for deployment, template in asked.items()
+        if views.without_causes(template["spec"])
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Devices by node, slices and classes; None where it is unknown, with the reason."""
+
+    nodes: list[capacity.Devices] | None
+    slices: list[capacity.Slice] | None
+    classes: list[capacity.DeviceClass] | None
+    unknown: list[str]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "nodes": _plain(self.nodes),
+            "slices": _plain(self.slices),
+            "device_classes": _plain(self.classes),
+            "unknown": self.unknown,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many workers fit. fits: true without a limit; None when it is unknown."""
+
+    requests: dict[str, str]
+    placed: int
+    room: int | None
+    limited_by: str
+    limit: int | None
+    fits: bool | None
+    warnings: list[str]
+
+
+def inventory(cluster: Cluster) -> Inventory:
+    """The devices of device plugins and of dynamic resource allocation."""
+    nodes, slices, classes = capacity.read_nodes(cluster), None, None
+    unknown: list[str] = []
+    if isinstance(nodes, str):
+        unknown.append(f"devices of the nodes: {nodes}")
+    version = connection.groups(cluster).get(connection.ALLOCATION, "")
+    if lacking := rights.missing(cluster, rights.SLICES):
+        unknown.append(f"slices: we may not {lacking[0]}")
+    else:
+        slices = capacity.slices(cluster, version) if version else []
+    if lacking := rights.missing(cluster, rights.CLASSES):
+        unknown.append(f"device classes: we may not {lacking[0]}")
+    else:
+        classes = capacity.classes(cluster, version) if version else []
+    on_nodes = None if isinstance(nodes, str) else capacity.on_nodes(nodes)
+    return Inventory(on_nodes, slices, classes, unknown)
+
+
+def room(cluster: Cluster, wanted: Mapping[str, str], deployment: str, limit: int) -> Room:
+    """How many workers fit that ask for so much each, or are those of a Deployment.
+
+    limit: say whether so many fit; 0: none.
+    """
+    placed, subject = 0, "the plan"
+    spec: Mapping[str, Any] = {
+        "containers": [{"resources": {"requests": wanted, "limits": wanted}}]
+    }
+    if deployment:
+        live = Deployment(cluster, deployment)
+        spec, subject = live.template["spec"], f"deployment {live.name}"
+        placed = sum(not pod.going and bool(pod.node) for pod in live.pods())
+    free = capacity.headroom(cluster, spec, placed, subject)
+    nodes = capacity.read_nodes(cluster)
+    limited_by = free.by
+    if free.by == "the nodes" and not isinstance(nodes, str):
+        limited_by = capacity.scarcest(spec, nodes) or free.by
+    fits: bool | None = True
+    if limit:
+        fits = None if free.room is None else free.room >= limit
+    requests = {
+        name: f"{amount.normalize():f}"
+        for name, amount in capacity.requests(spec).items()
+        if name != "pods"
+    }
+    doubts = list(free.doubts)
+    return Room(requests, placed, free.room, limited_by, limit or None, fits, doubts)
+
+
+def _plain(
+    rows: Sequence[capacity.Devices | capacity.Slice | capacity.DeviceClass | NodeRow] | None,
+) -> list[dict[str, object]] | None:
+    if rows is None:
+        return None
+    return [row._asdict() for row in rows]
+
+
+class LiveSize(NamedTuple):
+    """A pod's requests in cores and GiB, 0 for none, and the cluster's kinds of node."""
+
+    cpu: float
+    memory: float
+    nodes: list[NodeSize]
+    notes: list[str]
+
+
+def live_size(cluster: Cluster, name: str) -> LiveSize:
+    """Read a Deployment and the nodes; the largest requests of other pods on a node are its
+    overhead.
+    """
+    live = Deployment(cluster, name)
+    asked = capacity.requests(live.template["spec"])
+    cpu, memory = float(asked.get("cpu", 0)), float(asked.get("memory", 0)) / GIB
+    notes = [
+        f"deployment {name}: {live.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB each"
+    ]
+    if rights.missing(cluster, rights.CAPACITY):
+        return LiveSize(cpu, memory, [], [*notes, "the nodes may not be listed: give --node-cpu"])
+    placed = Counter(pod.node for pod in live.pods())
+    kinds: Counter[tuple[float, float, int]] = Counter()
+    taken: dict[tuple[float, float, int], tuple[float, float]] = {}
+    for node in capacity.nodes(cluster):
+        if not node.schedulable:
+            continue
+        cores = float(node.allocatable.get("cpu", 0))
+        gib = float(node.allocatable.get("memory", 0)) / GIB
+        kind = cores, gib, int(node.allocatable.get("pods", 110))
+        before, own = taken.get(kind, (0.0, 0.0)), placed[node.name]
+        taken[kind] = (
+            max(before[0], cores - float(node.free.get("cpu", 0)) - own * cpu),
+            max(before[1], gib - float(node.free.get("memory", 0)) / GIB - own * memory),
+        )
+        kinds[kind] += 1
+    nodes = []
+    for (cores, gib, pods), count in kinds.most_common():
+        notes.append(f"{count} nodes of {cores:g} CPU, {gib:.3g} GiB")
+        nodes.append(NodeSize(cores, gib, 0.0, pods, *taken[cores, gib, pods]))
+    return LiveSize(cpu, memory, nodes, notes)

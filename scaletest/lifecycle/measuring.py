@@ -1,0 +1,276 @@
+"""A lifecycle is measured: the plan of its options, submitting, sampling, both at once, and the
+deletion of what was submitted.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scaletest.cluster.connection import Cluster, Raw, connect
+from scaletest.cluster.objects import Objects
+from scaletest.lifecycle import kinds, submitting, templating
+from scaletest.lifecycle.folder import LifecycleFolder, LifecyclePlan, new_run
+from scaletest.lifecycle.sampling import ProgressReport, Sampler, steady
+from scaletest.lifecycle.submitting import Submitter, Tool
+from scaletest.lifecycle.templating import Extras, Workloads
+from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.model.labels import Labels
+from scaletest.runs.progress import Progress
+from scaletest.runs.stopping import stopping
+
+# Connections enough for all that is in flight.
+CONNECTIONS = 300
+# A thread that reads a watch waits so long for one that computes before it can stamp what arrived.
+# With Python's own 5 ms half of all stamps are 5 ms late while a sample is written; with this one
+# 0.7 ms.
+SWITCH_S = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleWorkloadOptions:
+    """The workloads that are submitted, and how fast. Times are in seconds."""
+
+    workload_type: str
+    num_workloads: int | None
+    num_processes: int
+    delay: float
+    interval: float
+    num_workers: int
+    num_gpus: str
+    resource: str
+    claim_template: str
+    pvc: bool
+    storage_class: str
+    image: str
+    run_seconds: str
+    template: Path | None
+    until: str | None
+    namespace: str
+    context: str
+    tool: str
+    tool_path: str
+    event_times: bool
+    project: str
+
+
+def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
+    """The plan of a new run. namespace: the kubeconfig's."""
+    if options.num_workloads is None:
+        raise UsageError("how many workloads is not said", hint="give --num-workloads N")
+    name = kinds.ALIASES.get(options.workload_type, options.workload_type)
+    kind = kinds.find(name)
+    project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
+    plan = LifecyclePlan(
+        run=new_run(),
+        kind="custom" if options.template else name,
+        count=options.num_workloads,
+        namespace=options.namespace or (f"runai-{project}" if project else namespace),
+        project=project,
+        processes=options.num_processes,
+        delay_s=options.delay,
+        interval_s=options.interval,
+        workers=options.num_workers,
+        gpus="0" if options.claim_template else options.num_gpus,
+        resource=options.resource,
+        image=options.image,
+        seconds=options.run_seconds,
+        pvc=options.pvc,
+        storage_class=options.storage_class,
+        claim_template=options.claim_template,
+        until=options.until or kind.until,
+        tool=options.tool,
+        tool_path=options.tool_path,
+        event_times=options.event_times,
+        template=templating.text_of(kind.template, options.template),
+        template_file=str(options.template or ""),
+    )
+    # the template says what kind its objects are
+    workloads = workloads_of(plan)
+    return replace(plan, api_version=workloads.api_version, object_kind=workloads.kind)
+
+
+def continued(
+    store: LifecycleFolder, options: LifecycleWorkloadOptions, typed: set[str]
+) -> LifecyclePlan:
+    """The stored plan with the pace that was typed. typed: names of options on the command line.
+
+    UsageError when another typed option differs from it.
+    """
+    plan = store.plan()
+    kind = kinds.ALIASES.get(options.workload_type, options.workload_type)
+    for name, value, stored in (
+        ("claim_template", options.claim_template, plan.claim_template),
+        ("image", options.image, plan.image),
+        ("namespace", options.namespace, plan.namespace),
+        ("num_gpus", options.num_gpus, plan.gpus),
+        ("num_workers", options.num_workers, plan.workers),
+        ("num_workloads", options.num_workloads, plan.count),
+        ("project", options.project, plan.project),
+        ("pvc", options.pvc, plan.pvc),
+        ("resource", options.resource, plan.resource),
+        ("run_seconds", options.run_seconds, plan.seconds),
+        ("storage_class", options.storage_class, plan.storage_class),
+        ("tool", options.tool, plan.tool),
+        # a template's kind is not the type of workload
+        ("workload_type", kind, kind if plan.template_file else plan.kind),
+    ):
+        if name in typed and value != stored:
+            raise UsageError(
+                f"{store.path} holds run {plan.run} with {name.replace('_', ' ')} {stored}, not"
+                f" {value}",
+                hint="give another --output-dir for a new run, or leave the option out to go on",
+            )
+    return replace(
+        plan,
+        processes=options.num_processes if "num_processes" in typed else plan.processes,
+        delay_s=options.delay if "delay" in typed else plan.delay_s,
+        interval_s=options.interval if "interval" in typed else plan.interval_s,
+        tool_path=options.tool_path if "tool_path" in typed else plan.tool_path,
+    )
+
+
+def workloads_of(plan: LifecyclePlan) -> Workloads:
+    """Makes the plan's objects."""
+    extras = Extras(plan.pvc, plan.storage_class, plan.claim_template)
+    return Workloads(plan.template, plan.values(), plan.run, extras)
+
+
+def submit(
+    plan: LifecyclePlan, store: LifecycleFolder, cluster: Cluster, context: str, labels: Labels
+) -> tuple[Counter[bool], bool]:
+    """Carry the plan out; how many were accepted, and not, and whether that was interrupted."""
+    with _submitter(plan, store, cluster, context, labels, "submitter") as (submitter, stop):
+        submitter.run()
+    return submitter.done, stop.is_set()
+
+
+def sample(
+    plan: LifecyclePlan,
+    store: LifecycleFolder,
+    context: str,
+    timeout_s: float,
+    progress: Progress,
+    backend: dict[str, float] | None = None,
+    *,
+    once: bool = False,
+    new: Labels | None = None,
+) -> bool:
+    """Sample the run; whether every workload was done in time, or somebody ended it.
+
+    once: list, and do not watch. new: the labels of a run that begins with it.
+    """
+    with store.locked("sampler"), _stop_event() as stop:
+        if new is not None:
+            store.begin(plan, sys.argv, new)
+        raw = Raw(connect(plan.namespace, context), CONNECTIONS)
+        sampler = Sampler(plan, store, raw, steady(), stop, backend)
+        with attentive():
+            done = sampler.follow(timeout_s, ProgressReport(progress).tell, once=once)
+        return done or stop.is_set()
+
+
+def measure(
+    plan: LifecyclePlan,
+    store: LifecycleFolder,
+    cluster: Cluster,
+    context: str,
+    labels: Labels,
+    timeout_s: float,
+    progress: Progress,
+) -> bool:
+    """Submit and sample at once; whether that was interrupted.
+
+    The submitter is in a thread of its own, which waits for the watches; the sampler in this one.
+    Nothing is submitted that nobody watches: when the time is up, submitting ends too.
+    """
+    failure: list[BaseException] = []
+    roles = ("submitter", "sampler")
+    with _submitter(plan, store, cluster, context, labels, *roles) as (submitter, stop):
+        store.replan(plan)
+        sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady(), stop)
+
+        def work() -> None:
+            try:
+                sampler.watching.wait()
+                if not stop.is_set():
+                    submitter.run()
+            except BaseException as error:
+                failure.append(error)
+
+        thread = threading.Thread(target=work, name="submitter")
+        thread.start()
+        try:
+            with attentive():
+                sampler.follow(timeout_s, ProgressReport(progress).tell, submitting=thread.is_alive)
+        finally:
+            interrupted = stop.is_set()
+            stop.set()
+            sampler.watching.set()
+            thread.join()
+    if failure and not (isinstance(failure[0], ScaletestError) and failure[0].exit_code == 3):
+        raise failure[0]
+    return interrupted
+
+
+def delete_all(plan: LifecyclePlan, context: str) -> int:
+    """Delete the run's objects; how many there were."""
+    raw = Raw(connect(plan.namespace, context), CONNECTIONS)
+    return submitting.delete_all(plan, Objects(raw))
+
+
+@contextmanager
+def _submitter(
+    plan: LifecyclePlan,
+    store: LifecycleFolder,
+    cluster: Cluster,
+    context: str,
+    labels: Labels,
+    *roles: str,
+) -> Iterator[tuple[Submitter, threading.Event]]:
+    """Who submits the plan, and what ends that, while we hold the folder in these roles."""
+    with _stop_event() as stop:
+        tool = _tool(plan, Raw(cluster, CONNECTIONS), context, stop)
+        fresh = not store.planned
+        store.make()
+        with store.locked(*roles):
+            if fresh:
+                store.begin(plan, sys.argv, labels)
+            yield Submitter(plan, store, tool, steady(), fresh=fresh, stop=stop), stop
+
+
+def _tool(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) -> Tool:
+    """Submits the plan's workloads. Raises without namespace, kind or program."""
+    objects = Objects(raw, manager=f"scaletest-{plan.run}", stop=stop)
+    objects.namespace(plan.namespace)
+    if plan.tool == "runai":
+        return submitting.runai(plan)
+    workloads = workloads_of(plan)
+    objects.resource(workloads.api_version, workloads.kind)
+    if plan.tool == "kubectl":
+        return submitting.kubectl(plan, workloads, context)
+    return submitting.Api(plan, objects, workloads)
+
+
+@contextmanager
+def _stop_event() -> Iterator[threading.Event]:
+    """Set by the first signal."""
+    stop = threading.Event()
+    with stopping(lambda reason: stop.set(), unwind=True):
+        yield stop
+
+
+@contextmanager
+def attentive() -> Iterator[None]:
+    """Let threads that stamp what arrives have their turn soon."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

@@ -1,0 +1,375 @@
+"""Counts in bounded memory: durations by bucket, a series of bins, tables of places.
+
+Durations of any number of requests are in buckets of 2 %, beside their exact minimum, maximum and
+sum. A percentile read back is within 1 % of the truth (scaletest/model/histogram.py), and lies
+between minimum and maximum.
+
+A series keeps all peaks in a fixed number of points. Time is divided into bins, of one second at
+first. When there are too many, each two neighbours become one: counts add up, and the lowest and
+highest second of a bin stay known, as does its longest duration. Percentiles of a bin come from
+coarse buckets of 8 % (four of the histogram's buckets), which can be merged too: they are within
+4.1 %.
+
+Counts by place (node, pod, device) and by kind of failure are in tables of bounded size, since pods
+come and go for days, and every error text may be new. Each table has a fixed number of rows; a new
+row replaces the one that changed longest ago, whose count is added to "others".
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from scaletest.model import Reply, histogram
+
+# A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie
+# below it is more than 5 %.
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+NEEDED = {name: math.ceil(math.log(0.05) / math.log(share)) for name, share in QUANTILES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DurationSummary:
+    """Summary of durations, in seconds; None where there are too few."""
+
+    count: int
+    low_s: float | None
+    mean_s: float | None
+    high_s: float | None
+    quantiles_s: Mapping[str, float | None]
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Plain values for JSON; names end with their unit."""
+        quantiles = {f"{name}_s": value for name, value in self.quantiles_s.items()}
+        return {
+            "count": self.count,
+            "min_s": self.low_s,
+            "mean_s": self.mean_s,
+            **quantiles,
+            "max_s": self.high_s,
+        }
+
+
+class DurationHistogram:
+    """Counts of durations by bucket."""
+
+    __slots__ = ("count", "counts", "high", "low", "total")
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        self.count = 0
+        self.total = 0.0
+        self.low = math.inf
+        self.high = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one duration."""
+        index = histogram.bucket(seconds)
+        counts = self.counts
+        counts[index] = counts.get(index, 0) + 1
+        self.count += 1
+        self.total += seconds
+        if seconds < self.low:
+            self.low = seconds
+        if seconds > self.high:
+            self.high = seconds
+
+    def merge(self, other: DurationHistogram) -> None:
+        """Count everything that `other` counted."""
+        for index, count in other.counts.items():
+            self.counts[index] = self.counts.get(index, 0) + count
+        self.count += other.count
+        self.total += other.total
+        self.low = min(self.low, other.low)
+        self.high = max(self.high, other.high)
+
+    def copy(self) -> DurationHistogram:
+        """An independent copy."""
+        copy = DurationHistogram()
+        copy.counts = self.counts.copy()
+        copy.count, copy.total, copy.low, copy.high = self.count, self.total, self.low, self.high
+        return copy
+
+    def quantile(self, share: float) -> float | None:
+        """The duration in seconds below which `share` (0 to 1) of the durations lie."""
+        seconds = histogram.quantile(self.counts, share)
+        if seconds is None:
+            return None
+        return min(self.high, max(self.low, seconds))
+
+    def summary(self) -> DurationSummary:
+        """Count, extremes, mean and the quantiles for which there are enough durations."""
+        if not self.count:
+            return DurationSummary(0, None, None, None, dict.fromkeys(QUANTILES))
+        quantiles: dict[str, float | None] = dict.fromkeys(QUANTILES)
+        for name, share in QUANTILES.items():
+            if self.count >= NEEDED[name]:
+                quantiles[name] = self.quantile(share)
+        return DurationSummary(self.count, self.low, self.total / self.count, self.high, quantiles)
+
+
+MOST_BINS = 600
+COARSE = 4
+MEASURES = ("wait", "run", "overhead", "total")
+
+
+class Spread(NamedTuple):
+    """Durations in one bin, in seconds; None when nothing ended in it."""
+
+    p50_s: float | None
+    p95_s: float | None
+    high_s: float | None
+
+
+class SeriesPoint(NamedTuple):
+    """One bin of a chart. seq: number of its last second since the load began; ascending."""
+
+    seq: int
+    at_s: float
+    span_s: int
+    succeeded: int
+    failed: int
+    rate_per_s: float
+    rate_low: int
+    rate_high: int
+    in_flight_low: int
+    in_flight_high: int
+    wait: Spread
+    run: Spread
+    overhead: Spread
+    total: Spread
+
+
+class Packed:
+    """A histogram in a few bytes a bucket."""
+
+    __slots__ = ("counts", "high", "indexes")
+
+    def __init__(self, counts: Mapping[int, int], high: float) -> None:
+        self.indexes = array("H", sorted(counts))
+        self.counts = array("Q", [counts[index] for index in self.indexes])
+        self.high = high
+
+    @classmethod
+    def of(cls, times: DurationHistogram) -> Packed:
+        """Coarse counts of a histogram."""
+        coarse: dict[int, int] = {}
+        for index, count in times.counts.items():
+            coarse[index // COARSE] = coarse.get(index // COARSE, 0) + count
+        return cls(coarse, times.high)
+
+    def joined(self, other: Packed) -> Packed:
+        """The sum of both."""
+        counts = dict(zip(self.indexes, self.counts, strict=True))
+        for index, count in zip(other.indexes, other.counts, strict=True):
+            counts[index] = counts.get(index, 0) + count
+        return Packed(counts, max(self.high, other.high))
+
+    def spread(self) -> Spread:
+        """Median, 95th percentile and longest."""
+        if not self.indexes:
+            return Spread(None, None, None)
+        return Spread(self._quantile(0.5), self._quantile(0.95), self.high)
+
+    def _quantile(self, share: float) -> float:
+        wanted = max(1, math.ceil(share * sum(self.counts)))
+        counted = 0
+        for index, count in zip(self.indexes, self.counts, strict=True):
+            counted += count
+            if counted >= wanted:
+                return min(self.high, _middle(index))
+        return self.high
+
+
+def _middle(index: int) -> float:
+    """The geometric middle of a coarse bucket, in seconds."""
+    return float(histogram.GROWTH ** (COARSE * (index + 0.5))) / 1e6
+
+
+class Bin:
+    """Some seconds of a load: numbers `first` to `last` since it began. `spreads` as MEASURES."""
+
+    __slots__ = ("_point", "failed", "first", "in_flight", "last", "rates", "spreads", "succeeded")
+
+    def __init__(
+        self,
+        first: int,
+        last: int,
+        ended: tuple[int, int],
+        rates: tuple[int, int],
+        in_flight: tuple[int, int],
+        spreads: tuple[Packed, ...],
+    ) -> None:
+        self.first = first
+        self.last = last
+        self.succeeded, self.failed = ended
+        self.rates = rates
+        self.in_flight = in_flight
+        self.spreads = spreads
+        self._point: SeriesPoint | None = None
+
+    def joined(self, later: Bin) -> Bin:
+        """This bin and its later neighbour as one."""
+        return Bin(
+            self.first,
+            later.last,
+            (self.succeeded + later.succeeded, self.failed + later.failed),
+            _outer(self.rates, later.rates),
+            _outer(self.in_flight, later.in_flight),
+            tuple(mine.joined(its) for mine, its in zip(self.spreads, later.spreads, strict=True)),
+        )
+
+    def point(self, epoch_s: float) -> SeriesPoint:
+        """The bin as a point of a chart. epoch_s: begin of the load in epoch seconds."""
+        if self._point is None:
+            span = self.last - self.first + 1
+            self._point = SeriesPoint(
+                self.last + 1,
+                epoch_s + self.first,
+                span,
+                self.succeeded,
+                self.failed,
+                self.succeeded / span,
+                *self.rates,
+                *self.in_flight,
+                *(packed.spread() for packed in self.spreads),
+            )
+        return self._point
+
+
+class Series:
+    """At most `most` bins. Not for several threads at once."""
+
+    def __init__(self, most: int = MOST_BINS) -> None:
+        self._most = most
+        self._bins: list[Bin] = []
+        self.width = 1
+
+    def append(self, added: Bin) -> None:
+        """Add the next bin, as wide as `width`; afterwards `width` may be twice as large."""
+        self._bins.append(added)
+        if len(self._bins) >= self._most:
+            pairs = zip(self._bins[0::2], self._bins[1::2], strict=True)
+            self._bins = [first.joined(second) for first, second in pairs]
+            self.width *= 2
+
+    def bins(self) -> tuple[Bin, ...]:
+        """All bins, oldest first."""
+        return tuple(self._bins)
+
+
+def _outer(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    return min(first[0], second[0]), max(first[1], second[1])
+
+
+PLACES = 500
+FAILURES = 200
+MAX_TEXT = 500
+
+
+class RequestPlace(NamedTuple):
+    """Where a request ran."""
+
+    node: str
+    pod: str
+    device: str
+
+
+class PlaceCount(NamedTuple):
+    """Requests that ended at one place; run times of those that succeeded, in seconds."""
+
+    place: RequestPlace
+    succeeded: int
+    failed: int
+    run_mean_s: float | None
+    run_high_s: float | None
+
+
+class FailureKind(NamedTuple):
+    """A kind of failure: requests with all of this in common."""
+
+    node: str
+    device: str
+    outcome: str
+    reason: str
+    exit_code: int | None
+    error: str
+
+
+class FailureCount(NamedTuple):
+    """How often a kind of failure occurred, and when, in seconds since the epoch."""
+
+    kind: FailureKind
+    seen: int
+    first_s: float
+    last_s: float
+
+
+class _PlaceCounts:
+    __slots__ = ("failed", "run_high", "run_total", "succeeded")
+
+    def __init__(self) -> None:
+        self.succeeded = self.failed = 0
+        self.run_total = self.run_high = 0.0
+
+
+class LoadTally:
+    """Both tables. Not safe for several threads at once."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str, str], _PlaceCounts] = {}
+        self._failures: dict[FailureKind, tuple[int, float, float]] = {}
+        self.other_succeeded = self.other_failed = self.other_failures = 0
+
+    def succeeded(self, reply: Reply) -> None:
+        """Count a request that succeeded."""
+        counts = self._row(reply)
+        counts.succeeded += 1
+        counts.run_total += reply.run_s
+        counts.run_high = max(counts.run_high, reply.run_s)
+
+    def failed(self, reply: Reply, now_s: float) -> None:
+        """Count a request that failed. now_s: seconds since the epoch."""
+        self._row(reply).failed += 1
+        error = reply.error[:MAX_TEXT]
+        kind = FailureKind(
+            reply.node, reply.device, reply.outcome, reply.reason, reply.exit_code, error
+        )
+        count, first, _ = self._failures.pop(kind, (0, now_s, now_s))
+        if not count and len(self._failures) >= FAILURES:
+            # sorted by their last failure, oldest first
+            self.other_failures += self._failures.pop(next(iter(self._failures)))[0]
+        self._failures[kind] = (count + 1, first, now_s)
+
+    def places(self) -> tuple[PlaceCount, ...]:
+        """Counts by place, sorted by name."""
+        places = []
+        for key, counts in sorted(self._places.items()):
+            mean = counts.run_total / counts.succeeded if counts.succeeded else None
+            high = counts.run_high if counts.succeeded else None
+            places.append(
+                PlaceCount(RequestPlace(*key), counts.succeeded, counts.failed, mean, high)
+            )
+        return tuple(places)
+
+    def failures(self) -> tuple[FailureCount, ...]:
+        """Kinds of failure, the most frequent first."""
+        failures = [FailureCount(kind, *values) for kind, values in self._failures.items()]
+        failures.sort(key=lambda failure: (-failure.seen, failure.kind.node, failure.kind.error))
+        return tuple(failures)
+
+    def _row(self, reply: Reply) -> _PlaceCounts:
+        key = (reply.node, reply.pod, reply.device)
+        counts = self._places.pop(key, None)
+        if counts is None:
+            counts = _PlaceCounts()
+            if len(self._places) >= PLACES:
+                # sorted by their last change, oldest first
+                oldest = self._places.pop(next(iter(self._places)))
+                self.other_succeeded += oldest.succeeded
+                self.other_failed += oldest.failed
+        self._places[key] = counts
+        return counts

@@ -1,0 +1,208 @@
+"""Counts of a queue as the broker's scripts pack them: time slots, and requests that ended.
+
+Time slots of ten seconds have the recent submissions and ends. A queue has a ring of RING slots, so
+that everybody can read the last minutes without a reset. A slot that was not written again for a
+turn of the ring stays: it has the last run time of an idle queue.
+
+Requests that ended are one row of big-endian 64-bit numbers: one command of Redis updates all
+numbers of a row, and reading it needs no search. The numbers are as follows, where ii is the place
+of a time slot in its ring, 00 to 63, and b a bucket of model/histogram.py:
+    0 to 4          requests by outcome, in the order of model/record.py
+    1ii             the slot that stands at this place: seconds since 1970 divided by 10
+    2ii, 3ii        requests that ended in it, and the sum of their run times, in microseconds
+    4ii, 5ii, 6ii   its longest wait, run, and wait and run together, in microseconds
+    1000 + 2 b      requests with this wait
+    1001 + 2 b      requests with this run time
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from scaletest.model.histogram import LAST_BUCKET, middle
+from scaletest.model.record import Outcome
+
+SLOT_S = 10
+RING = 64
+# the slot that is being written, and the next one, are not complete
+LONGEST_WINDOW_S = float((RING - 2) * SLOT_S)
+
+_ENDED = struct.Struct("<dddddd")
+_ARRIVED = struct.Struct("<dd")
+# A double counts exactly up to here.
+_MOST = 2.0**53
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSlot:
+    """Events of ten seconds from number * 10 s on, on the Redis clock. Durations within 1 %.
+
+    run_sum_s: sum of the run times of requests that ended in it. node, pod: of its longest run.
+    """
+
+    number: int
+    submitted: int = 0
+    ended: int = 0
+    run_sum_s: float = 0.0
+    max_wait_s: float = 0.0
+    max_run_s: float = 0.0
+    max_total_s: float = 0.0
+    node: str = ""
+    pod: str = ""
+
+
+def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tuple[TimeSlot, ...]:
+    """The slots of a ring, oldest first. Slots that cannot be read are left out.
+
+    fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest
+    run was, and <i> ends as workers of earlier versions count them. ended: ends as `read` gives
+    them.
+    """
+    known = {slot.number: slot for slot in ended}
+    for name, packed in sorted(fields.items(), reverse=True):
+        try:
+            slot = _slot(name, packed)
+        except (struct.error, ValueError, OverflowError):
+            continue
+        before = known.get(slot.number)
+        if before is None and not name.startswith(b"at"):
+            known[slot.number] = slot
+        elif before is not None:
+            known[slot.number] = _together(before, slot)
+    return tuple(known[number] for number in sorted(known))
+
+
+def _slot(name: bytes, packed: bytes) -> TimeSlot:
+    if name.startswith(b"at"):
+        slot, _, place = packed.decode("utf-8", "replace").rstrip("\n").partition("\n")
+        node, _, pod = place.partition("\n")
+        return TimeSlot(int(slot), node=node, pod=pod)
+    if name.startswith(b"a"):
+        number, submitted = _sane(_ARRIVED.unpack(packed))
+        return TimeSlot(int(number), int(submitted))
+    return _ended(packed)
+
+
+def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
+    """One slot from two parts; the place of the longest run is that of its part."""
+    has_place = bool(first.node or first.pod)
+    place = second if second.max_run_s > first.max_run_s or not has_place else first
+    return TimeSlot(
+        first.number,
+        first.submitted + second.submitted,
+        first.ended + second.ended,
+        first.run_sum_s + second.run_sum_s,
+        max(first.max_wait_s, second.max_wait_s),
+        max(first.max_run_s, second.max_run_s),
+        max(first.max_total_s, second.max_total_s),
+        node=place.node,
+        pod=place.pod,
+    )
+
+
+def _sane(values: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the numbers; ValueError, also for NaN, unless the scripts may have written them."""
+    if not all(0.0 <= value <= _MOST for value in values):
+        raise ValueError("a slot contains an impossible number")
+    return values
+
+
+def _ended(packed: bytes) -> TimeSlot:
+    number, ended, total_us, wait_us, run_us, longest_us = _sane(
+        _ENDED.unpack(packed[: _ENDED.size])
+    )
+    node, _, pod = packed[_ENDED.size :].decode("utf-8", "replace").rstrip("\n").partition("\n")
+    return TimeSlot(
+        int(number),
+        0,
+        int(ended),
+        total_us / 1e6,
+        wait_us / 1e6,
+        run_us / 1e6,
+        longest_us / 1e6,
+        node=node,
+        pod=pod,
+    )
+
+
+Key = TypeVar("Key")
+
+_OUTCOMES = {outcome.value: number for number, outcome in enumerate(Outcome)}
+_BYTES = 8
+_BUCKETS = 1000
+# The bytes of a row in which every number is counted.
+LONGEST_ROW = _BYTES * (_BUCKETS + 2 * (LAST_BUCKET + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class EndedCounts:
+    """Requests that ended: by outcome, by bucket of their wait and run times, and in the slots of
+    the last minutes.
+    """
+
+    outcomes: dict[str, int] = field(default_factory=dict)
+    wait: dict[int, int] = field(default_factory=dict)
+    run: dict[int, int] = field(default_factory=dict)
+    slots: tuple[TimeSlot, ...] = ()
+
+
+def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, str, int, int]:
+    """Arguments of a script that counts a request: three places of the row, as BITFIELD takes them,
+    and wait and run in microseconds, as the middles of their buckets, so within 1 %.
+    """
+    return (
+        f"#{_OUTCOMES[outcome]}",
+        f"#{_BUCKETS + 2 * wait_bucket}",
+        f"#{_BUCKETS + 1 + 2 * run_bucket}",
+        round(middle(wait_bucket) * 1e6),
+        round(middle(run_bucket) * 1e6),
+    )
+
+
+def added(counts: Mapping[Key, int], more: Mapping[Key, int]) -> dict[Key, int]:
+    """The sum of two counts: earlier versions counted in a hash, this one counts in a row."""
+    sums = dict(counts)
+    for key, count in more.items():
+        sums[key] = sums.get(key, 0) + count
+    return sums
+
+
+def read(packed: bytes | None) -> EndedCounts:
+    """Read a row; None is a row without numbers. ValueError when a count is negative, or when the
+    row is longer than the broker's scripts can make it.
+    """
+    if packed and len(packed) > LONGEST_ROW:
+        raise ValueError(
+            f"the row of requests that ended has {len(packed)} bytes, at most {LONGEST_ROW} are"
+            " ours"
+        )
+    count = len(packed) // _BYTES if packed else 0
+    if not packed or not count:
+        return EndedCounts()
+    numbers = struct.unpack(f">{count}q", packed[: count * _BYTES])
+    outcomes, buckets = numbers[: len(_OUTCOMES)], numbers[_BUCKETS:]
+    if min(*outcomes, *buckets, 0) < 0:
+        raise ValueError("a number of requests that ended is negative")
+    return EndedCounts(
+        {
+            name: outcomes[number]
+            for name, number in _OUTCOMES.items()
+            if number < count and outcomes[number]
+        },
+        {bucket: counted for bucket, counted in enumerate(buckets[::2]) if counted},
+        {bucket: counted for bucket, counted in enumerate(buckets[1::2]) if counted},
+        tuple(slot for slot in _slots(numbers) if slot.ended),
+    )
+
+
+def _slots(numbers: tuple[int, ...]) -> list[TimeSlot]:
+    """The slots of the ring, unsorted, without slots that contain impossible numbers."""
+    columns = [numbers[start : start + RING] for start in range(100, 700, 100)]
+    return [
+        TimeSlot(number, 0, ended, run_us / 1e6, wait_us / 1e6, longest_us / 1e6, total_us / 1e6)
+        for number, ended, run_us, wait_us, longest_us, total_us in zip(*columns, strict=False)
+        if min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
+    ]

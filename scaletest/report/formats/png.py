@@ -1,0 +1,207 @@
+"""The main charts as a picture. matplotlib, of the extra `plot`, is imported only here."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from scaletest.model.errors import UsageError
+from scaletest.render.contents import Charts, Figure, Report
+from scaletest.render.style import properties
+from scaletest.render.svg import Axis, Chart, Mark
+from scaletest.render.text import clean
+
+# A pixel of a chart in points, of which an inch has 72.
+POINT = 0.75
+PIXELS_PER_INCH = 96.0
+# Few charts are for slides, many for a look.
+MANY, DOTS_PER_INCH, DOTS_OF_MANY = 4, 200, 110
+TITLE_INCHES = 0.5
+
+
+def render(report: Report) -> bytes:
+    """The whole file; UsageError without matplotlib, or where there is nothing to draw."""
+    charts = list(report.picture()) if report.picture else _first(report)
+    head = report.head
+    return picture(charts, f"{clean(head.title, 70)}: {head.verdict.kind}".replace("\n", " "))
+
+
+def picture(charts: Sequence[Chart], title: str) -> bytes:
+    """These charts, two in a row, below a title."""
+    file = io.BytesIO()
+    drawn(charts, title).savefig(file, format="png")
+    return file.getvalue()
+
+
+def drawn(charts: Sequence[Chart], title: str) -> Any:
+    """The charts as a figure of matplotlib."""
+    if not charts:
+        raise UsageError("the run has nothing to draw", hint="run it again to the end")
+    try:
+        from matplotlib.figure import Figure as Canvas
+    except ImportError as error:
+        raise UsageError(
+            "a PNG needs matplotlib, which is not installed",
+            hint="install it: pip install 'scaletest[plot]'",
+        ) from error
+    columns = min(2, len(charts))
+    rows = [charts[start : start + columns] for start in range(0, len(charts), columns)]
+    heights = [max(chart.height for chart in row) for row in rows]
+    width = columns * max(chart.width for chart in charts)
+    figure = Canvas(
+        figsize=(width / PIXELS_PER_INCH, TITLE_INCHES + sum(heights) / PIXELS_PER_INCH),
+        dpi=DOTS_PER_INCH if len(charts) < MANY else DOTS_OF_MANY,
+        layout="constrained",
+    )
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, parse_math=False)
+    places = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights).flatten()
+    for axes, chart in zip(places, charts, strict=False):
+        _draw(axes, chart)
+        if len(charts) > 1:
+            axes.set_title(chart.title, loc="left", fontsize=9, parse_math=False)
+    for axes in places[len(charts) :]:
+        axes.set_axis_off()
+    return figure
+
+
+def _first(report: Report) -> list[Chart]:
+    """The charts of the first section that has any."""
+    for section in report.sections():
+        charts: list[Chart] = []
+        for block in section.blocks:
+            if isinstance(block, Figure):
+                charts.append(block.wide)
+            elif isinstance(block, Charts):
+                charts += block.charts
+        if charts:
+            return charts
+    return []
+
+
+def _draw(axes: Any, chart: Chart) -> None:
+    _frame(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x)
+    _frame(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y)
+    axes.minorticks_off()
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", color=properties("c-grid")["stroke"])
+    axes.spines[["top", "right"]].set_visible(False)
+    for mark in chart.marks:
+        _DRAWN[mark.shape](axes, mark)
+    for text, css, shape in chart.explained:
+        if shape == "line":
+            axes.plot([], [], label=text, **_pen(css))
+        elif shape == "dot":
+            axes.plot([], [], label=text, **_dot(css, 4.5))
+        else:
+            axes.fill_between([], [], label=text, **_area(css))
+    if chart.explained:
+        axes.legend(frameon=False, fontsize=8)
+
+
+def _frame(side: Any, set_scale: Any, set_limits: Any, axis: Axis) -> None:
+    """One axis with its marks and its label."""
+    if axis.kind == "log2":
+        set_scale("log", base=2)
+    side.set_ticks(
+        [mark for mark, _ in axis.labelled], [name for _, name in axis.labelled], parse_math=False
+    )
+    side.set_label_text(axis.label, parse_math=False)
+    set_limits(axis.low, axis.high)
+
+
+def _pen(css: str) -> dict[str, Any]:
+    """How a line of these classes looks."""
+    style = properties(css)
+    width = float(style.get("stroke-width", "1")) * POINT
+    pen: dict[str, Any] = {"color": style.get("stroke", style.get("fill")), "linewidth": width}
+    if "stroke-dasharray" in style:
+        # matplotlib scales dashes with the width of the line
+        dashes = [float(part) * POINT / width for part in style["stroke-dasharray"].split()]
+        pen["linestyle"] = (0, dashes)
+    return pen
+
+
+def _area(css: str) -> dict[str, Any]:
+    """How an area of these classes looks."""
+    style = properties(css)
+    return {
+        "facecolor": style["fill"],
+        "alpha": float(style["fill-opacity"]) if "fill-opacity" in style else None,
+        "edgecolor": style.get("stroke", "none"),
+    }
+
+
+def _dot(css: str, radius: float) -> dict[str, Any]:
+    area = _area(css)
+    return {
+        "marker": "o",
+        "linestyle": "none",
+        "markersize": 2 * radius * POINT,
+        "markerfacecolor": area["facecolor"],
+        "markeredgecolor": area["edgecolor"],
+        "alpha": area["alpha"],
+    }
+
+
+def _line(axes: Any, mark: Mark) -> None:
+    axes.plot(*zip(*mark.points, strict=True), **_pen(mark.css))
+
+
+def _band(axes: Any, mark: Mark) -> None:
+    axes.fill(*zip(*mark.points, strict=True), **_area(mark.css))
+
+
+def _shade(axes: Any, mark: Mark) -> None:
+    axes.axvspan(mark.points[0][0], mark.points[1][0], **_area(mark.css))
+
+
+def _bar(axes: Any, mark: Mark) -> None:
+    (left, bottom), (right, top) = mark.points
+    axes.bar(left, top - bottom, right - left, bottom, align="edge", **_area(mark.css))
+
+
+def _error(axes: Any, mark: Mark) -> None:
+    (x, low), (_, high) = mark.points
+    axes.errorbar(
+        x, low, [[0.0], [high - low]], capsize=4, fmt="none", ecolor=_pen(mark.css)["color"]
+    )
+
+
+def _point(axes: Any, mark: Mark) -> None:
+    axes.plot(*mark.points[0], **_dot(mark.css, mark.size))
+
+
+def _across(axes: Any, mark: Mark) -> None:
+    axes.axhline(mark.points[0][1], **_pen(mark.css))
+
+
+def _upright(axes: Any, mark: Mark) -> None:
+    axes.axvline(mark.points[0][0], **_pen(mark.css))
+
+
+def _note(axes: Any, mark: Mark) -> None:
+    axes.annotate(
+        mark.text,
+        mark.points[0],
+        (0, mark.size * POINT),
+        textcoords="offset points",
+        ha={"start": "left", "end": "right"}.get(mark.anchor, "center"),
+        color=properties(mark.css).get("fill"),
+        fontsize=8,
+        parse_math=False,
+    )
+
+
+_DRAWN = {
+    "line": _line,
+    "band": _band,
+    "shade": _shade,
+    "bar": _bar,
+    "error": _error,
+    "dot": _point,
+    "across": _across,
+    "upright": _upright,
+    "stroke": _line,
+    "note": _note,
+}

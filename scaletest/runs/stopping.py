@@ -1,0 +1,68 @@
+"""Signals of a run that takes long: the first one ends it in order, the second at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from types import FrameType
+
+
+class StopRequest:
+    """Asks a run to end. reason: who asked, "" as long as nobody did; whoever measures looks."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    def asked(self) -> bool:
+        """Whether somebody asked."""
+        return bool(self.reason)
+
+    def __call__(self, reason: str) -> None:
+        """End soon. Safe in a signal handler."""
+        self.reason = self.reason or reason
+
+
+def _say(line: str) -> None:
+    """To standard error, past all buffers, since a signal may come while one of them is written."""
+    with suppress(OSError):
+        os.write(2, f"\n{line}\n".encode())
+
+
+@contextmanager
+def stopping(stop: Callable[[str], object], *, unwind: bool) -> Iterator[ExitStack]:
+    """First SIGINT, SIGTERM or SIGHUP: drain and report. Second: end now; guards then end what is
+    left.
+
+    Gives the stack of what must be taken down again. unwind: nobody else would do that, as on
+    Kubernetes, so a second signal still does; a third one ends now, but not while things are put
+    back.
+    """
+    names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+    received: list[int] = []
+    stack, closing = ExitStack(), False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        name = names[signal.Signals(number)]
+        if len(received) == 1:
+            _say(f"{name}: what runs is finished in order; a second signal ends it now")
+            stop(name)
+        elif not unwind:
+            _say(f"{name} again: ended now")
+            os._exit(128 + number)
+        elif not closing:
+            sys.exit(128 + number)
+
+    before = {number: signal.signal(number, handle) for number in names}
+    try:
+        yield stack
+    finally:
+        closing = True
+        try:
+            stack.close()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,87 @@
+"""What a saturation run is asked for, beside its plan: the target, the agents, and what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scaletest.model.labels import Labels
+from scaletest.model.saturation import SaturationPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions(SaturationPlan):
+    """The settings of a plan, of which `plan_of` makes one when the target is known."""
+
+    target: str = field(default="", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """A Service of the cluster as what is loaded."""
+
+    service: str
+    pause_autoscalers: bool
+    log_pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """What requests are over HTTP."""
+
+    method: str
+    payload: str
+    payload_provider: str
+    headers: tuple[str, ...]
+    token_file: str
+    ca_file: str
+    http2: bool
+    server_header: str
+    pod_header: str
+
+
+@dataclass(frozen=True, slots=True)
+class TuneOptions:
+    """Settings of the Deployment that are measured, and where its pods have them."""
+
+    tune: tuple[str, ...]
+    concurrency_env: str
+    concurrency_arg: str
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """Where load agents run, whose number is the plan's: on this machine, or in the pods of a Job.
+
+    agent_jobs: the Job's image. agent_cpu: what each of its pods asks for. redis_url: where they
+    meet; "" starts a Redis for them. ready_timeout: so many seconds may they take to come.
+    """
+
+    agent_jobs: str
+    agent_cpu: str
+    redis_url: str
+    ready_timeout: float
+    namespace: str
+    context: str
+
+    def needed(self, plan: SaturationPlan) -> bool:
+        """Whether the plan is carried out by agents, and not by this process."""
+        return plan.agents > 1 or bool(self.agent_jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class SaturationOptions:
+    """What a saturation loads and from where, and where its samples go."""
+
+    url: str
+    cluster: ServiceOptions
+    queue: str
+    arguments: tuple[str, ...]
+    http: HttpOptions
+    agents: AgentOptions
+    tuning: TuneOptions
+    sql: str
+    original_csv: str
+    run_dir: str
+    labels: Labels
+    no_causes: bool

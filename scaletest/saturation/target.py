@@ -1,0 +1,392 @@
+"""What a saturation loads: a URL, a Service, or a queue; from this process or from agents."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from scaletest.analysis.saturation.pod_times import compiled, from_logs
+from scaletest.analysis.saturation.step import Assessed
+from scaletest.analysis.saturation.tuning import settings
+from scaletest.broker import Queues, connect
+from scaletest.cluster import connection, tuning
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.service import AutoscalerHold, Service
+from scaletest.load.http import HttpLoad
+from scaletest.load.http_call import CAUSES, HttpCall
+from scaletest.load.level_load import LevelLoad, LoadOrder
+from scaletest.load.payloads import Payloads, file, provided
+from scaletest.model import checks
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.saturation import Mode, Phase, SaturationPlan
+from scaletest.model.texts import masked
+from scaletest.render.numbers import plural
+from scaletest.saturation.agent_start import http_work, queue_load, start_agents
+from scaletest.saturation.options import HttpOptions, PlanOptions, SaturationOptions
+from scaletest.system.control_groups import raise_open_files
+from scaletest.system.sockets import is_here, servers
+
+logger = logging.getLogger("scaletest.saturation")
+IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """shown: what was found about it. make: its load, to be closed. enter: what must be done
+    before, and undone.
+
+    servers: the first processes of the service, when they are on this machine and may be seen.
+    port: where they serve.
+    is_here: whether the service is on this machine.
+    replicas: pods that serve it, 0 when that is unknown. after: what is found out when a step is
+    done, in lines.
+    """
+
+    shown: tuple[str, ...]
+    make: Callable[[ExitStack], LevelLoad]
+    enter: Callable[[ExitStack], None] = field(default=lambda stack: None)
+    replicas: int = 0
+    after: Callable[[Assessed], list[str]] = field(default=lambda step: [])
+    servers: Callable[[], Sequence[int]] = field(default=lambda: ())
+    port: int = 0
+    is_here: bool = False
+
+    def set_up(self, stack: ExitStack) -> LevelLoad:
+        """The load; taken down with the stack."""
+        self.enter(stack)
+        load = self.make(stack)
+        stack.callback(load.close)
+        return load
+
+    def probe(self, load: LevelLoad) -> None:
+        """One call. UsageError with the likely cause when it fails: endpoint, schema or credentials
+        are wrong then.
+        """
+        result = load.measure(
+            LoadOrder(60.0, parallel=1, count=1), lambda: False, lambda ended, failed: None
+        )
+        last = next((sample for sample in result.samples if sample.final), None)
+        if last is None or last.ok:
+            return
+        cause, hint = CAUSES.get(
+            last.outcome, ("the service does not serve this request", "read its log")
+        )
+        outcome = f"HTTP {last.outcome}" if last.outcome.isdigit() else last.outcome
+        raise UsageError(f"the first call failed ({outcome}): {cause}", hint=hint)
+
+
+def plan_of(options: SaturationOptions, plan: PlanOptions) -> SaturationPlan:
+    """The plan of the options. UsageError for combinations that cannot work."""
+    _check_target(options)
+    redis_url = options.agents.redis_url
+    for name, value, needed, needed_value in (
+        ("queue", options.queue, "redis-url", redis_url),
+        ("log-pattern", options.cluster.log_pattern, "service", options.cluster.service),
+        ("agent-jobs", options.agents.agent_jobs, "redis-url", redis_url),
+    ):
+        if value and not needed_value:
+            raise UsageError(f"--{name} needs --{needed}", hint="give it, or leave the other out")
+    if options.tuning.tune and not options.cluster.service:
+        raise UsageError(
+            "--tune changes the Deployment behind a Service", hint="give --service svc/NAME"
+        )
+    settings(options.tuning.tune)
+    if plan.mode == Mode.SWEEP and plan.maximum > plan.start and not plan.increment:
+        raise UsageError("a sweep up to --maximum needs its step", hint="give --increment")
+    url = masked(options.url, service=True) if "://" in options.url else options.url
+    target = url or options.cluster.service or f"queue {options.queue}"
+    return SaturationPlan(**{**asdict(plan), "target": target})
+
+
+def _check_target(options: SaturationOptions) -> None:
+    """UsageError unless exactly one target is named."""
+    targets = {"url": options.url, "service": options.cluster.service, "queue": options.queue}
+    named = [name for name, target in targets.items() if target]
+    if len(named) == 1:
+        return
+    reason = "saturate needs one target"
+    if named:
+        reason = f"--{named[0]} and --{named[1]} exclude each other"
+    raise UsageError(reason, hint="give --url URL, --service svc/NAME or --queue Q")
+
+
+def find_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
+    """Look at what was named; nothing is changed yet."""
+    if options.queue:
+        return _queue_target(options, plan)
+    if options.cluster.service:
+        return _service_target(options, plan)
+    http_call = call(options.http, plan, options.url)
+    parts = urlsplit(http_call.url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    local = is_here(parts.hostname or "")
+    return replace(
+        over_http(options, plan, http_call),
+        servers=lambda: servers(port) if local else (),
+        port=port,
+        is_here=local,
+    )
+
+
+# -- HTTP
+# --------------------------------------------------------------------------------------------------
+
+
+def over_http(
+    options: SaturationOptions,
+    plan: SaturationPlan,
+    http_call: HttpCall,
+    shown: tuple[str, ...] = (),
+) -> Target:
+    """A target that is reached by this call, from this process or from agents."""
+
+    def make(stack: ExitStack) -> LevelLoad:
+        if options.agents.needed(plan):
+            work = http_work(http_call, payloads(options.http), plan.agents)
+            return start_agents(options.agents, plan, work, stack)
+        # as many sockets as requests are in flight, and some for everything else
+        sockets = http_call.connections + 64
+        if raise_open_files(sockets) < sockets:
+            raise UsageError(
+                f"this process may not open {http_call.connections} connections",
+                hint="raise ulimit -n, or give --max-in-flight",
+            )
+        return HttpLoad(http_call, payloads(options.http))
+
+    return Target(shown, make)
+
+
+def call(
+    http: HttpOptions, plan: SaturationPlan, url: str, extra: dict[str, str] | None = None
+) -> HttpCall:
+    """The request that these options describe. InvalidValue for what cannot be one."""
+    checks.http_url(url, "the service's URL")
+    method = http.method
+    if method and not (method.isascii() and method.isalpha()):
+        raise InvalidValue(
+            f"--method {method[:40]!r} is no method of HTTP", hint="give GET, POST or another word"
+        )
+    headers = {"User-Agent": plan.client_name, **_headers(http), **(extra or {})}
+    carries = bool(http.payload or http.payload_provider)
+    if carries and not any(name.lower() == "content-type" for name in headers):
+        headers["Content-Type"] = "application/json"
+    return HttpCall(
+        url,
+        (method or ("POST" if carries else "GET")).upper(),
+        headers,
+        plan.timeout_s,
+        plan.retries,
+        plan.max_in_flight,
+        http.http2,
+        http.server_header,
+        http.pod_header,
+        http.ca_file,
+    )
+
+
+def payloads(http: HttpOptions) -> Payloads:
+    """What requests carry."""
+    if http.payload and http.payload_provider:
+        raise UsageError(
+            "--payload and --payload-provider exclude each other", hint="give one of them"
+        )
+    if http.payload_provider:
+        return provided(http.payload_provider)
+    return Payloads(file(http.payload)) if http.payload else Payloads()
+
+
+def _headers(http: HttpOptions) -> dict[str, str]:
+    headers = {}
+    for text in http.headers:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip() or any(ord(letter) < 32 for letter in text):
+            raise InvalidValue(
+                f"--header {name[:40]!r} is no header", hint="write --header 'NAME: VALUE'"
+            )
+        headers[name.strip()] = value.strip()
+    if http.token_file:
+        try:
+            token = Path(http.token_file).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--token-file {http.token_file} cannot be read: {error}") from error
+        if not token or any(ord(letter) < 33 for letter in token):
+            raise UsageError(
+                f"--token-file {http.token_file} holds no token",
+                hint="one line, the token alone",
+            )
+        headers["Authorization"] = f"Bearer {token}"
+    return headers
+
+
+# -- queues
+# --------------------------------------------------------------------------------------------------
+
+
+def _queue_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
+    """The queue, which must be declared and have workers. Unreachable when Redis does not
+    answer.
+    """
+    http, redis_url = options.http, options.agents.redis_url
+    for name, value in (
+        ("payload", http.payload),
+        ("payload-provider", http.payload_provider),
+        ("header", http.headers),
+        ("token-file", http.token_file),
+        ("http2", http.http2),
+        ("retries", plan.retries),
+    ):
+        if value:
+            raise UsageError(f"--{name} is for HTTP, not for a queue", hint="leave it out")
+    checks.arguments(options.arguments)
+    redis = connect(redis_url)
+    try:
+        Queues(redis).require(options.queue)
+        state = Queues(redis).state(options.queue)
+    finally:
+        redis.close()
+    if not state.workers:
+        raise UsageError(
+            f"queue {options.queue} has no worker",
+            hint=f"start one: scaletest worker --queue {options.queue}",
+        )
+    waiting = f", {plural(state.waiting, 'request')} in it already" if state.waiting else ""
+    work = {
+        "queue": options.queue,
+        "arguments": list(options.arguments),
+        "time_limit_s": plan.timeout_s,
+        "maximum": -(-plan.max_in_flight // plan.agents),
+    }
+
+    def make(stack: ExitStack) -> LevelLoad:
+        if options.agents.needed(plan):
+            return start_agents(options.agents, plan, work, stack)
+        return queue_load(redis_url, work)
+
+    return Target((f"queue {state.name}: {plural(state.workers, 'worker')}{waiting}",), make)
+
+
+# -- Services
+# --------------------------------------------------------------------------------------------------
+
+
+def _service_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
+    """Look at the Service, refuse while something scales it, change nothing yet."""
+    cluster = connection.connect(options.agents.namespace, options.agents.context)
+    service = Service(cluster, options.cluster.service)
+    deployment = service.deployment()
+    ready, total = service.endpoints()
+    lines = [
+        f"service {service.reference.name}: {service.url()}, {ready} of {total} addresses are ready"
+    ]
+    if not ready:
+        raise UsageError(
+            f"no pod of service {service.reference.name} is ready", hint="look at its pods"
+        )
+    hold, replicas = None, 0
+    if deployment is not None:
+        if not options.tuning.tune:
+            tuning.refuse(deployment.name, deployment.annotations)
+        hold, note = scalers(cluster, deployment, options.cluster.pause_autoscalers)
+        replicas = deployment.replicas()
+        lines += [f"deployment {deployment.name}: {replicas} replicas", note]
+    http_call = _reached(service, options, plan, lines)
+    target = over_http(options, plan, http_call, tuple(lines))
+    pattern = options.cluster.log_pattern
+    return replace(
+        target,
+        enter=lambda stack: enter(stack, hold),
+        replicas=replicas,
+        after=_logs(deployment, pattern) if pattern else target.after,
+    )
+
+
+def tuned_deployment(cluster: Cluster, service: str, hint: str) -> Deployment:
+    """The Deployment behind a Service; UsageError with the hint unless there is exactly one."""
+    deployment = Service(cluster, service).deployment()
+    if deployment is None:
+        raise UsageError("no single Deployment stands behind this Service", hint=hint)
+    return deployment
+
+
+def _logs(deployment: Deployment | None, pattern: str) -> Callable[[Assessed], list[str]]:
+    """After the operating point: what each pod says it took, by its log."""
+    compiled(pattern)
+    if deployment is None:
+        raise UsageError(
+            "no single Deployment stands behind this Service", hint="--log-pattern needs one"
+        )
+
+    def after(assessed: Assessed) -> list[str]:
+        if assessed.step.phase != Phase.OPERATE:
+            return []
+        rows = from_logs(
+            deployment.logs(assessed.step.seconds + 1.0), pattern, assessed.latency.mean
+        )
+        return list(map(str, rows)) or ["the logs of the pods hold no line of --log-pattern"]
+
+    return after
+
+
+def scalers(
+    cluster: Cluster, deployment: Deployment, may_pause: bool
+) -> tuple[AutoscalerHold | None, str]:
+    """Who scales the Deployment, in words too. UsageError unless it may be held: two who change one
+    thing measure each other.
+    """
+    hold = AutoscalerHold(cluster, deployment)
+    active = hold.active()
+    if not active:
+        return None, "autoscaler: none is active"
+    names = ", ".join(f"{scaler.kind} {scaler.name}" for scaler in active)
+    if not may_pause:
+        raise UsageError(
+            f"{names} scales {deployment.name}: a saturation point of so many pods cannot be"
+            " measured",
+            hint="add --pause-autoscalers: it is held for the run and put back",
+        )
+    return hold, f"autoscaler: {names}, held for the run"
+
+
+def enter(stack: ExitStack, hold: AutoscalerHold | None) -> None:
+    """Hold the autoscalers until the stack is unwound."""
+    if hold is None:
+        return
+
+    def release() -> None:
+        for line in hold.release():
+            logger.error("%s", line)
+
+    # registered first: what was held half-way is put back too
+    stack.callback(release)
+    hold.hold()
+
+
+def _reached(
+    service: Service, options: SaturationOptions, plan: SaturationPlan, lines: list[str]
+) -> HttpCall:
+    """Inside the cluster straight, from outside through the API server, whose own ceiling is
+    told.
+    """
+    if IN_CLUSTER.exists() or options.agents.agent_jobs:
+        return call(options.http, plan, service.url())
+    url, headers, authority = service.proxied()
+    if options.http.token_file or any(
+        header.lower().startswith("authorization:") for header in options.http.headers
+    ):
+        raise UsageError(
+            "the API server's proxy keeps the Authorization header for itself",
+            hint=(
+                "run agents in the cluster with --agent-jobs IMAGE, or kubectl port-forward and"
+                " --url"
+            ),
+        )
+    lines.append(
+        "reached through the API server: its proxy adds latency and has a ceiling of its own"
+    )
+    http_call = call(options.http, plan, url, headers)
+    return replace(http_call, ca_file=http_call.ca_file or authority)

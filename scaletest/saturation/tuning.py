@@ -1,0 +1,197 @@
+"""Tuning: measure settings of the Deployment behind a Service, and put everything back."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+
+from scaletest.analysis.saturation.tuning import TriedSetting, settings
+from scaletest.cluster.capacity import quantity
+from scaletest.cluster.connection import connect
+from scaletest.cluster.service import AutoscalerHold
+from scaletest.cluster.tuning import BackupAnnotation, Tuning, Usage, changed, refuse
+from scaletest.model.errors import ScaletestError, Unreachable, UsageError
+from scaletest.model.saturation import SaturationPlan
+from scaletest.runs.places import new_path
+from scaletest.runs.progress import Progress
+from scaletest.runs.stopping import StopRequest, stopping
+from scaletest.saturation.folder import Database
+from scaletest.saturation.options import SaturationOptions
+from scaletest.saturation.runner import begun, measure
+from scaletest.saturation.target import enter, find_target, scalers, tuned_deployment
+
+GIB = 2.0**30
+SAMPLE_S = 2.0
+
+
+class _Sampler:
+    """Asks what pods use, every few seconds while a setting is measured."""
+
+    def __init__(self, tuning: Tuning) -> None:
+        self.rows: list[Usage] = []
+        self._tuning = tuning
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._live, daemon=True)
+
+    def __enter__(self) -> _Sampler:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *gone: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _live(self) -> None:
+        while not self._over.wait(SAMPLE_S):
+            with suppress(ScaletestError):  # a look that fails is one sample less
+                self.rows += self._tuning.usage()
+
+    def mean(self, name: str) -> float | None:
+        """Over pods and time."""
+        readings = [getattr(row, name) for row in self.rows]
+        known = [reading for reading in readings if reading is not None]
+        return sum(known) / len(known) if known else None
+
+
+def tune(
+    plan: SaturationPlan, options: SaturationOptions, progress: Progress
+) -> tuple[list[TriedSetting], int]:
+    """Measure every setting; and the exit code, 0 when at least one was measured."""
+    wanted = settings(options.tuning.tune)
+    cluster = connect(options.agents.namespace, options.agents.context)
+    deployment = tuned_deployment(cluster, options.cluster.service, "--tune needs one")
+    refuse(deployment.name, deployment.annotations)
+    hold, note = scalers(cluster, deployment, options.cluster.pause_autoscalers)
+    variable, argument = options.tuning.concurrency_env, options.tuning.concurrency_arg
+    tuning = Tuning(cluster, deployment, options.tuning.container, env=variable, argument=argument)
+    for setting in wanted:
+        _check_amounts(setting)
+        # whether it can be done at all, before anything is
+        changed({}, setting, variable, argument)
+    database = Database(options.sql, plan, "", progress.step)
+    database.open()
+    database.close()
+    progress.step(note)
+    trial = _Trial(plan, options, tuning, hold, progress)
+    with stopping(trial.stop, unwind=True) as stack:
+        enter(stack, hold)
+        stack.callback(trial.restore)
+        tried = [trial.measured(setting) for setting in wanted if not trial.stop.asked()]
+    is_measured = any(row.per_s is not None for row in tried)
+    return tried, trial.lacking or (0 if is_measured and not trial.stop.asked() else 4)
+
+
+def restore(options: SaturationOptions, say: Callable[[str], None]) -> int:
+    """Put back what a run that was killed left changed. Exit code 0 when all is as it was."""
+    if not options.cluster.service:
+        raise UsageError(
+            "--restore is for the Deployment behind a Service", hint="give --service svc/NAME"
+        )
+    cluster = connect(options.agents.namespace, options.agents.context)
+    deployment = tuned_deployment(cluster, options.cluster.service, "look at what it selects")
+    note = BackupAnnotation(cluster, deployment.name)
+    hold = AutoscalerHold(cluster, deployment)
+    before, names = note.left(), hold.adopt()
+    if before is not None:
+        if names:
+            hold.hold(before.replicas)  # at the number of a setting they would take it back at once
+        note.restore(before)
+        say(f"deployment {deployment.name} has its original settings again: {before}")
+    failed = hold.release()
+    for line in failed or [f"{name} scales it again" for name in names]:
+        say(line)
+    if before is None and not names:
+        say(
+            f"deployment {deployment.name} and what scales it are as they were: there is nothing to"
+            " put back"
+        )
+    return Unreachable.exit_code if failed else 0
+
+
+def _check_amounts(setting: dict[str, str]) -> None:
+    for name in ("cpu", "memory"):
+        amount = quantity(setting.get(name, "1"))
+        if not amount.is_finite() or amount <= 0:
+            raise UsageError(
+                f"--tune {name}={setting[name][:40]} is no amount",
+                hint="write it as in 500m or 2Gi",
+            )
+
+
+class _Trial:
+    """Tries settings, one after the other. lacking: the exit code of a database that lacks steps,
+    else 0.
+    """
+
+    def __init__(
+        self,
+        plan: SaturationPlan,
+        options: SaturationOptions,
+        tuning: Tuning,
+        hold: AutoscalerHold | None,
+        progress: Progress,
+    ) -> None:
+        self._plan, self._tuning, self._hold, self._progress = plan, tuning, hold, progress
+        # autoscalers are held already
+        service = replace(options.cluster, pause_autoscalers=True)
+        self._options = replace(options, cluster=service)
+        self.stop = StopRequest()
+        self.lacking = 0
+
+    def measured(self, setting: dict[str, str]) -> TriedSetting:
+        """Apply a setting, and measure it; `trouble` says why there are no figures."""
+        tuning = self._tuning
+        name = ", ".join(f"{key} {value}" for key, value in setting.items())
+        self._progress.step(f"setting {name}")
+        before_cpu, before_memory = tuning.resources()
+        cpu = float(quantity(setting.get("cpu", str(before_cpu))))
+        memory = float(quantity(setting.get("memory", str(before_memory))))
+        replicas = int(setting.get("replicas", tuning.replicas))
+        base = TriedSetting(setting, None, None, replicas, cpu, memory / GIB)
+        try:
+            if self._hold is not None:
+                # at its old number an autoscaler would take the new pods away
+                self._hold.hold(replicas)
+            tuning.apply(setting)
+            tuning.wait(self._options.agents.ready_timeout, self.stop.asked)
+            if self.stop.asked():
+                return replace(base, trouble=f"interrupted by {self.stop.reason}")
+            with _Sampler(tuning) as sampler, ExitStack() as stack:
+                target = replace(find_target(self._options, self._plan), enter=lambda stack: None)
+                folder = begun(new_path(os.environ), self._plan, self._options.labels, stack)
+                database = Database(self._options.sql, self._plan, folder.name, self._progress.step)
+                stack.callback(database.close)
+                result, _ = measure(
+                    self._plan,
+                    target,
+                    (folder, database),
+                    self._progress,
+                    self.stop,
+                    stack,
+                    [f"setting: {name}"],
+                    causes=False,
+                )
+                self.lacking = database.finish(folder, folder.name) or self.lacking
+        except ScaletestError as error:
+            return replace(base, trouble=error.message)
+        used = sampler.mean("memory")
+        return replace(
+            base,
+            per_s=result.point.value if result.point else None,
+            latency_s=result.operating.latency.mean if result.operating else None,
+            used_cpu=sampler.mean("cpu"),
+            used_memory=used / GIB if used is not None else None,
+            trouble="" if result.point else result.verdict.reason,
+        )
+
+    def restore(self) -> None:
+        """Put the Deployment's own settings back."""
+        if self._hold is not None:
+            with suppress(ScaletestError):  # said when they are released
+                # at the number of a setting they would take it back at once
+                self._hold.hold(self._tuning.replicas)
+        for line in self._tuning.put_back():
+            self._progress.step(line)

@@ -1,0 +1,264 @@
+"""Child processes: a guard that ends what a killed parent leaves, and waits without polling.
+
+A guard is a tiny shell that outlives its parent by a moment. The parent holds the write end of the
+guard's standard input. When the parent dies, however it dies, the kernel closes that end, the
+shell's `read` returns, and it signals the process group that it was last told of. Then it looks
+through /proc for processes that carry the guard's own mark in their environment: that finds a
+process that was started but not yet announced, and one that left its group. A shell costs a
+megabyte and no Python start-up, and nothing that the parent does (a long C call, a stopped
+interpreter) can hold it up.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+import uuid
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from resource import struct_rusage
+from typing import IO, Protocol
+
+MARK = "SCALETEST_GUARD"
+
+# $1 mark, $2 signal, $3 directory to remove or empty. Reads group ids line by line; an empty line
+# means "no group".
+_SCRIPT = r"""
+trap '' INT TERM HUP
+group=
+strike() {
+  [ -n "$group" ] && kill -s "$1" -- "-$group" 2>/dev/null
+  for file in $(grep -lsa "$MARK_LINE" /proc/[0-9]*/environ 2>/dev/null); do
+    pid=${file#/proc/}; pid=${pid%/environ}
+    [ "$pid" = "$$" ] || kill -s "$1" "$pid" 2>/dev/null
+  done
+}
+MARK_LINE=$1
+while read -r line; do
+  # the parent ends in order: one look for strays, and no second one
+  [ "$line" = close ] && { group=; strike "$2"; exit 0; }
+  group=$line
+done
+struck=$group
+strike "$2"
+# again: a process may have been between fork and exec at the first look
+sleep 0.2; strike "$2"
+sleep 0.8; strike "$2"
+[ -n "$3" ] && [ -n "$struck" ] && rm -rf -- "$3"
+exit 0
+"""
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    """Let go of a pipe's end in a forked child, whose stream object stays usable."""
+    if stream is not None and not stream.closed:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno(), inheritable=False)
+        os.close(nowhere)
+
+
+class Guard:
+    """Ends a process group when this process dies; what it guards needs `environment()`."""
+
+    def __init__(self, signal_name: str = "KILL", remove: Path | None = None) -> None:
+        """signal_name: sent to the group; remove: a folder that is deleted with a group."""
+        self._mark = uuid.uuid4().hex
+        self._process = subprocess.Popen(
+            [
+                "/bin/sh",
+                "-c",
+                _SCRIPT,
+                "scaletest-guard",
+                f"{MARK}_{self._mark}=",
+                signal_name,
+                str(remove or ""),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={"PATH": os.environ.get("PATH", os.defpath)},
+        )
+
+        # A forked child must not hold the pipe open: the guard would take it for the parent.
+        stream = weakref.ref(self._process.stdin) if self._process.stdin else lambda: None
+        os.register_at_fork(after_in_child=lambda: _close(stream()))
+
+    def environment(self, base: dict[str, str] | None = None) -> dict[str, str]:
+        """The environment for a guarded process: `base` (default: ours) with the mark."""
+        return {**(os.environ if base is None else base), f"{MARK}_{self._mark}": "1"}
+
+    def watch(self, group: int | None) -> None:
+        """Name the process group to end, None for none. Costs one small write."""
+        stream = self._process.stdin
+        assert stream is not None
+        # the guard was killed: nothing to tell it; the next command starts without one
+        with suppress(OSError):
+            os.write(stream.fileno(), b"%d\n" % group if group else b"\n")
+
+    def close(self) -> None:
+        """End whatever still carries the mark, then the guard."""
+        stream = self._process.stdin
+        assert stream is not None
+        if stream.closed:
+            return
+        with suppress(OSError):  # it was killed
+            os.write(stream.fileno(), b"close\n")
+        self._process.wait()
+        stream.close()
+
+
+class ChildWatch(Protocol):
+    """Something to do repeatedly while a child runs. due: when next, on the monotonic clock."""
+
+    @property
+    def due(self) -> float:
+        """The next time; infinity for never."""
+
+    def look(self) -> None:
+        """Do it, and be due later."""
+
+    def ended(self) -> None:
+        """The child has ended, or soon will have; it is about to be reaped."""
+
+
+class Wake:
+    """A self-pipe: any thread or signal handler wakes who waits on `fileno()`, until `clear()`."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        os.set_blocking(self._read, False)
+
+    def fileno(self) -> int:
+        """The end to wait on."""
+        return self._read
+
+    def set(self) -> None:
+        """Wake the waiter; safe in a signal handler."""
+        with suppress(OSError):  # full: it is awake already; closed: nobody waits
+            os.write(self._write, b"x")
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until woken, at most `seconds`; whether it was woken."""
+        ready, _, _ = select.select([self._read], [], [], max(0.0, seconds))
+        return bool(ready)
+
+    def clear(self) -> None:
+        """Reset the event."""
+        with suppress(OSError):
+            while os.read(self._read, 4096):
+                pass
+
+    def close(self) -> None:
+        """Close both ends; waking it afterwards does nothing."""
+        for end in (self._write, self._read):
+            with suppress(OSError):
+                os.close(end)
+
+
+def exited(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the child has ended, without reaping it, so that its process group id stays taken."""
+    try:
+        state = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return state is not None
+
+
+def end_group(
+    process: subprocess.Popen[bytes], grace_s: float, watch: ChildWatch | None = None
+) -> struct_rusage | None:
+    """End the child's whole process group: TERM, KILL after `grace_s`; then reap the child.
+
+    The child is reaped last: as long as it is not, no other process can get its group id. Returns
+    what the child and all processes that it waited for have used; None when somebody else has
+    reaped it.
+    """
+    if not exited(process):
+        _signal_group(process.pid, signal.SIGTERM)
+        wait_child(process, time.monotonic() + grace_s, watch=watch)
+    _signal_group(process.pid, signal.SIGKILL)
+    if watch is not None:
+        watch.ended()
+    usage = _reap(process)
+    if os.getpid() == 1:
+        _reap_adopted()
+    return usage
+
+
+def _reap(process: subprocess.Popen[bytes]) -> struct_rusage | None:
+    if process.returncode is None:
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except ChildProcessError:
+            process.wait()
+            return None
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return usage
+    return None
+
+
+def _reap_adopted() -> None:
+    """Reap what a workload left behind, since the first process of a container inherits it."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def wait_child(
+    process: subprocess.Popen[bytes], deadline: float, *others: int, watch: ChildWatch | None = None
+) -> bool:
+    """Wait for the child's end, a descriptor of `others`, or `deadline`; whether it ended."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        return _wait_child_polling(process, deadline, others, watch)
+    try:
+        while not _is_ready([handle, *others], deadline, watch):
+            pass
+    finally:
+        os.close(handle)
+    return exited(process)
+
+
+def _wait_child_polling(
+    process: subprocess.Popen[bytes],
+    deadline: float,
+    others: tuple[int, ...],
+    watch: ChildWatch | None,
+) -> bool:
+    """For systems without pidfd: look every 5 ms."""
+    while not exited(process):
+        left = _left(deadline)
+        ready, _, _ = select.select(others, [], [], 0.005 if left is None else min(0.005, left))
+        if ready or left == 0.0:
+            break
+        if watch is not None and time.monotonic() >= watch.due:
+            watch.look()
+    return exited(process)
+
+
+def _is_ready(handles: Sequence[int], deadline: float, watch: ChildWatch | None) -> bool:
+    """Whether one is readable or the deadline has passed; false after other work."""
+    due = min(deadline, watch.due) if watch else deadline
+    ready, _, _ = select.select(handles, [], [], _left(due))
+    if ready or due == deadline:
+        return True
+    assert watch is not None
+    watch.look()
+    return False
+
+
+def _left(deadline: float) -> float | None:
+    return None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+
+
+def _signal_group(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)

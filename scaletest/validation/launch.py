@@ -1,0 +1,179 @@
+"""A validation is begun, or goes on: its folder, its workers and loads, the run, and its result."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from scaletest.analysis.evaluation import Evaluation, queue_of
+from scaletest.analysis.law import separability
+from scaletest.archive.environment import environment
+from scaletest.load import busy_check
+from scaletest.model import Background, Plan
+from scaletest.model.errors import UsageError
+from scaletest.model.labels import Labels
+from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.places import new_path
+from scaletest.runs.progress import Progress
+from scaletest.runs.stopping import stopping
+from scaletest.system.devices.metrics import device_warnings
+from scaletest.validation.deployment import DeploymentTarget, find_target
+from scaletest.validation.folder import StoredValidation, ValidationFolder
+from scaletest.validation.interfaces import BackgroundLoad
+from scaletest.validation.local import LocalSite
+from scaletest.validation.options import ValidationPlace
+from scaletest.validation.runner import READY_TIMEOUT_S, ValidationRunner, complete
+
+# The names of the devices of this machine that workers of a plan share.
+Devices = Callable[[Plan], Sequence[str]]
+
+
+def start(
+    plan: Plan,
+    place: ValidationPlace,
+    devices: Devices,
+    run_dir: str,
+    labels: Labels,
+    progress: Progress,
+) -> tuple[ValidationFolder, Evaluation]:
+    """Run a new validation."""
+    target = _target(place, plan.limit)
+    if target:
+        plan = replace(plan, queue=target.queue)
+    folder = ValidationFolder(RunFolder.create(new_path(os.environ, run_dir)))
+    with folder.files.locked():
+        folder.begin(plan, sys.argv, labels)
+        return folder, _validate(plan, folder, place, target, devices, progress)
+
+
+def resume(
+    files: RunFolder, place: ValidationPlace, devices: Devices, progress: Progress
+) -> tuple[ValidationFolder, Evaluation]:
+    """Go on with a run. The plan is the stored one: a step measured under another plan would not
+    compare with the others.
+    """
+    folder = ValidationFolder(files)
+    with files.locked():
+        stored = folder.load()
+        stored = replace(stored, measurements=complete(stored.measurements, stored.records))
+        plan = stored.plan
+        # of a mirrored run nobody knows before whether another pair is needed
+        if plan.mirrored or len(stored.measurements) < len(plan.steps) * plan.repeats:
+            _same_machine(stored)
+            same_devices(plan, devices)
+        folder.forget_unfinished(stored)
+        target = _target(place, plan.limit)
+        place.deployment.refuse_local(plan)
+        return folder, _validate(plan, folder, place, target, devices, progress, stored)
+
+
+def doubts(plan: Plan, devices: Devices) -> list[str]:
+    """What this plan cannot tell, however well it is measured."""
+    points, who = (
+        (plan.per_device, "workers on each device") if plan.compares else (plan.steps, "workers")
+    )
+    scatter = separability(points, plan.parts * plan.repeats, who=who)
+    lines = [] if scatter.separable or len(points) < 3 else [scatter.sentence]
+    models = Counter(devices(plan)) if plan.compares else Counter[str]()
+    if len(models) > 1:
+        names = ", ".join(f"{count} {name or 'unknown'}" for name, count in models.most_common())
+        lines.append(
+            f"the devices are not alike ({names}): compare on one kind, with a narrower"
+            " --device-glob"
+        )
+    return lines
+
+
+def same_devices(plan: Plan, devices: Devices) -> None:
+    """UsageError when there are not as many devices as when the run was begun."""
+    if not plan.devices:
+        return
+    now = len(devices(plan))
+    if now != plan.devices:
+        raise UsageError(
+            f"the run was begun with {plan.devices} devices, and there are {now} now",
+            hint="bring them back, or make a run of its own",
+        )
+
+
+def _target(place: ValidationPlace, limit: int) -> DeploymentTarget | None:
+    """The Deployment that is validated, checked; None when workers run on this machine."""
+    if not place.deployment.deployment:
+        return None
+    if place.local:
+        raise UsageError("--local and --deployment exclude each other", hint="give one of them")
+    return find_target(place.deployment, place.redis_url or "", limit)
+
+
+def _same_machine(stored: StoredValidation) -> None:
+    """UsageError when the steps measured so far are those of another machine: a ratio of the two
+    says nothing.
+    """
+    here = environment([])
+    for name in ("machine", "processor", "cores"):
+        recorded = stored.environment.get(name, here[name])
+        if stored.measurements and recorded != here[name]:
+            raise UsageError(
+                f"the run was begun on another machine: its {name} was {recorded!r:.80}, here it is"
+                f" {here[name]!r:.80}",
+                hint="go on there, or make a run of its own here",
+            )
+
+
+def _validate(
+    plan: Plan,
+    folder: ValidationFolder,
+    place: ValidationPlace,
+    target: DeploymentTarget | None,
+    devices: Devices,
+    progress: Progress,
+    stored: StoredValidation | None = None,
+) -> Evaluation:
+    runner = ValidationRunner(
+        plan,
+        folder,
+        progress,
+        stored=stored,
+        ready_s=target.patience_s if target else READY_TIMEOUT_S,
+        look=tuple if target else _look(place),
+    )
+    with stopping(runner.stop, unwind=bool(target)) as stack:
+        if target:
+            progress.warn([*doubts(plan, devices), *target.warnings])
+            backend, load, samples = target.set_up(plan, runner, stack)
+            result = runner.run(backend, load, samples=samples)
+        else:
+            site = LocalSite.start(
+                place, folder.log, runner, stack, lambda: same_devices(plan, devices)
+            )
+            progress.warn(doubts(plan, devices))
+            result = _run_here(plan, runner, site)
+        folder.files.write(RESULT, result.to_dict())
+    return result
+
+
+def _look(place: ValidationPlace) -> Callable[[], list[str]]:
+    """Begin to look at this machine and its exporter of device metrics; the function gives the
+    warnings.
+    """
+    url = "" if place.no_causes else place.device_metrics_url
+    machine = busy_check.of_this_machine()
+    return lambda: [*machine.warnings(), *device_warnings(url)]
+
+
+def _run_here(plan: Plan, runner: ValidationRunner, site: LocalSite) -> Evaluation:
+    main = Background(
+        "main",
+        seconds=plan.seconds,
+        command=plan.command,
+        device_glob=plan.device_glob,
+        time_limit_s=plan.time_limit_s,
+    )
+    others = [
+        BackgroundLoad(load, *site.set_up(queue_of(plan, load), load)) for load in plan.background
+    ]
+    backend, load = site.set_up(plan.queue, main, plan)
+    return runner.run(backend, load, others, site.samples(plan.queue))

@@ -1,0 +1,238 @@
+"""A document that is declared once is read, checked, written and described by its declaration."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta
+
+from scaletest.model.declared import (
+    INNER,
+    Arguments,
+    Count,
+    Document,
+    QueueName,
+    Seconds,
+    called,
+    choice,
+    flat,
+)
+from scaletest.model.errors import InvalidValue
+from scaletest.model.json_schema import Form, described
+
+
+class Colour(StrEnum):
+    """A name of a newer kind of value."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Document):
+    """A part of the document below."""
+
+    name: QueueName
+    size: Annotated[int, Meta(ge=1, le=100, title="the size"), "how large it is"] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Two numbers that stand in the document itself."""
+
+    low: Annotated[float, called("low_s")]
+    high: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Document):
+    """A document with all kinds of members."""
+
+    document_name = "the whole"
+    constants = {"schema_version": 1, "kind": "whole"}
+
+    workers: Annotated[int, Meta(ge=1, le=1000), "how many there are"]
+    time_s: Annotated[Seconds, Meta(title="the time", extra={"digits": 2, "key": "time"})] = 0.0
+    requests: Count | None = None
+    order: Annotated[str, choice(("up", "down"), "order")] = "up"
+    colour: Colour = Colour.RED
+    parts: tuple[Part, ...] = ()
+    amounts: Mapping[str, Annotated[float, Meta(ge=0, le=9)]] = field(default_factory=dict)
+    arguments: Arguments = ()
+    ends: Annotated[Ends, flat()] = Ends(1.0)
+    secret: Annotated[str, INNER] = "hidden"
+
+    @property
+    def double(self) -> Annotated[int, "twice as many"]:
+        """A member that follows from others."""
+        return 2 * self.workers
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "the whole lacks workers", "add it"),
+    ({"workers": 0}, "workers is 0", "give a number from 1 to 1000"),
+    # numbers that no float can hold
+    ({"workers": 10**400}, "workers is 1000", "give a number from 1 to 1000"),
+    ({"workers": 1, "amounts": {"a": 10**400}}, "amounts is 1000", "give a number from 0, up to 9"),
+    ({"workers": 1, "time_s": 10**400}, "the time is 1000", "give seconds from 0 to 2.592e"),
+    ({"workers": "8"}, "field 'workers' of the whole has the wrong type: str", "a whole number"),
+    ({"workers": True}, "field 'workers' of the whole has the wrong type: bool", "a whole number"),
+    ({"workers": 1.5}, "wrong type: float", "a whole number"),
+    ({"workers": 1, "time_s": -1}, "the time is -1 s", "give seconds from 0 to"),
+    ({"workers": 1, "requests": -1}, "requests is -1", "give a number from 0"),
+    ({"workers": 1, "order": "dwn"}, "there is no order 'dwn'", "did you mean down?"),
+    ({"workers": 1, "colour": "blu"}, "there is no colour 'blu'", "did you mean blue?"),
+    ({"workers": 1, "parts": [{"name": "q"}, {"name": "q", "size": 0}]}, "the size is 0", "1 to"),
+    ({"workers": 1, "parts": [{"size": 2}]}, "parts[0] of the whole lacks name", "add it"),
+    ({"workers": 1, "parts": [{"name": "/"}]}, "invalid queue name '/'", "use 1 to 100 letters"),
+    ({"workers": 1, "parts": [{"name": 3}]}, "field 'parts[0].name'", "give text"),
+    ({"workers": 1, "parts": 3}, "field 'parts' of the whole has the wrong type: int", "a list"),
+    ({"workers": 1, "amounts": {"a": 10}}, "amounts is 10", "give a number from 0, up to 9"),
+    ({"workers": 1, "arguments": ["a\x00"]}, "contains a control character", "put binary data"),
+    ({"workers": 1, "arguments": 5, "time_s": -1}, "arguments|the time", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        # what Python reads, and neither writes nor compares with floats
+        ({"workers": 10**5000}, "workers is an over-long or too deep int"),
+        ({"workers": 1, "time_s": 10**5000}, "the time is an over-long or too deep int"),
+        # what YAML's escapes make
+        ({"workers": "\ud800"}, "the whole holds text that is not valid Unicode"),
+    ],
+)
+def test_values_beyond_json_are_named(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        Whole.from_dict(values)
+
+
+@pytest.mark.parametrize(("values", "message", "hint"), WRONG)
+def test_an_error_names_the_field_and_what_it_takes(
+    values: dict[str, Any], message: str, hint: str
+) -> None:
+    for reading in (
+        lambda: Whole.from_dict(values),
+        lambda: Whole.from_json(json.dumps(values)),
+        lambda: Whole.from_json(json.dumps(values).encode()),
+    ):
+        with pytest.raises(InvalidValue) as error:
+            reading()
+        assert any(part in error.value.message for part in message.split("|"))
+        assert hint in error.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "{", '{"workers": NaN}', "[" * 100_000])
+def test_what_is_no_object_is_an_invalid_value(text: str) -> None:
+    with pytest.raises(InvalidValue, match="the whole"):
+        Whole.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"workers": 0},
+        {"workers": True},
+        {"workers": 1, "time_s": math.nan},
+        {"workers": 1, "time_s": True},
+        {"workers": 1, "requests": -1},
+        {"workers": 1, "order": "sideways"},
+        {"workers": 1, "amounts": {"a": -1.0}},
+        {"workers": 1, "arguments": ("\x00",)},
+    ],
+)
+def test_values_that_are_made_in_code_pass_the_same_checks(values: dict[str, Any]) -> None:
+    with pytest.raises(InvalidValue):
+        Whole(**values)
+
+
+def test_what_is_written_is_read_again_and_fits_the_schema() -> None:
+    whole = Whole(3, 1.239, 4, "down", Colour.BLUE, (Part("q", 2),), {"a": 1.5}, ("-x",))
+    document = whole.to_dict()
+    assert document == {
+        "schema_version": 1,
+        "kind": "whole",
+        "workers": 3,
+        "time_s": 1.24,
+        "requests": 4,
+        "order": "down",
+        "colour": "blue",
+        "parts": [{"name": "q", "size": 2}],
+        "amounts": {"a": 1.5},
+        "arguments": ["-x"],
+        "low_s": 1.0,
+        "high": None,
+        "double": 6,
+    }
+    assert json.loads(whole.to_json()) == document
+    again = Whole.from_json(whole.to_json())
+    assert again.parts == whole.parts and again.colour is Colour.BLUE and again.time_s == 1.24
+
+
+def test_the_schema_says_all_that_is_declared() -> None:
+    schema = described("whole", "All of it.", Whole)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    members = schema["properties"]
+    assert members["workers"] == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1000,
+        "description": "how many there are",
+    }
+    assert members["requests"]["type"] == ["integer", "null"] and members["kind"] == {
+        "const": "whole"
+    }
+    assert members["order"] == {
+        "type": "string",
+        "enum": ["up", "down"],
+        "default": "up",
+    }
+    assert members["colour"]["enum"] == ["red", "blue"] and members["double"]["type"] == "integer"
+    assert "secret" not in members and schema["additionalProperties"] is False
+    assert set(schema["required"]) == set(members)
+
+
+def test_a_file_that_people_write_has_its_own_keys_and_may_leave_out_defaults() -> None:
+    schema = Form(is_file=True).object(Whole)
+    assert "time" in schema["properties"] and "time_s" not in schema["properties"]
+    assert schema["properties"]["parts"]["items"]["required"] == ["name"]
+
+
+def test_members_of_newer_versions_are_ignored() -> None:
+    assert Whole.from_dict({"workers": 1, "newer": {"x": [1]}}) == Whole(1)
+
+
+def test_halves_of_surrogate_pairs_become_question_marks() -> None:
+    assert Whole.from_json(r'{"workers": 1, "secret": "a\ud800"}').secret == "a?"
+
+
+def test_a_type_without_a_schema_raises_a_programming_error() -> None:
+    with pytest.raises(TypeError, match="no schema for"):
+        Form().schema(set[int])
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["workers", "time_s", "parts", "amounts", "arguments", "order", "colour"])
+
+
+@given(st.dictionaries(NAMES, VALUES))
+def test_hostile_values_are_read_or_refused(values: dict[str, Any]) -> None:
+    for reading in (Whole.from_dict, lambda data: Whole.from_json(json.dumps(data))):
+        try:
+            reading({"workers": 1, **values})
+        except InvalidValue as error:
+            assert error.message

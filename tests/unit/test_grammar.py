@@ -1,0 +1,240 @@
+"""One grammar of the command line: a letter has one meaning, quantities have units, and what was
+spelled otherwise in version 0.1 still works and says so once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from scaletest.cli.main import OLD_SPELLINGS, run, with_new_spellings
+from scaletest.cli.options import DURATION, RATE, RATE_WITH_UNIT, SIZE, Quantity
+from scaletest.model.errors import UsageError
+from tests.unit.runs import make
+from tests.unit.test_cli_options import COMMANDS
+
+# Options that Run:ai's scale test tool has, with its letters; -l is kubectl's.
+OF_RUNAI = {"--output-dir", "--num-workloads", "--num-processes", "--project", "--workload-type"}
+# Numbers whose names sound like a time but are none.
+NO_TIMES = {"--warm-up", "--repetitions"}
+TIMES = ("time", "timeout", "interval", "delay", "duration", "grace", "wait", "warm", "heartbeat")
+TIMES += ("seconds", "latency", "ttl", "window", "target", "pod-start", "max-step")
+
+
+def options() -> Iterator[tuple[str, click.Option]]:
+    """Every option of every command, hidden ones too."""
+    for name, command in COMMANDS.items():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                yield name, parameter
+
+
+def long_name(option: click.Option) -> str:
+    return max(option.opts, key=len)
+
+
+def test_no_letter_has_two_meanings() -> None:
+    meanings: dict[str, set[str]] = defaultdict(set)
+    for command, option in options():
+        if command.startswith("lifecycle ") and long_name(option) in OF_RUNAI:
+            continue
+        for letter in option.opts:
+            if len(letter) == 2:
+                meanings[letter].add(long_name(option))
+    assert {letter: names for letter, names in meanings.items() if len(names) > 1} == {}
+    assert meanings["-o"] == {"--output"}
+    assert meanings["-n"] == {"--namespace"}
+    assert meanings["-f"] == {"--file"}
+
+
+def test_every_output_has_its_letter_and_its_format() -> None:
+    for name in COMMANDS:
+        named = {long_name(option): option for where, option in options() if where == name}
+        if "--output" in named:
+            assert "--format" in named, name
+            letter = [] if "--output-dir" in named and name != "lifecycle report" else ["-o"]
+            assert [*letter, "--output"] == named["--output"].opts, name
+            assert named["--output"].metavar == "FILE", name
+
+
+def test_every_namespace_has_its_letter() -> None:
+    for name, option in options():
+        if long_name(option) == "--namespace" and not name.startswith("lifecycle "):
+            assert option.opts == ["-n", "--namespace"], name
+
+
+def durations() -> Iterator[tuple[str, click.Option]]:
+    for name, option in options():
+        words = long_name(option).removeprefix("--")
+        sounds = words in TIMES or words.rpartition("-")[2] in TIMES or words == "run-seconds"
+        is_number = isinstance(option.type, click.types.FloatParamType | click.types.IntParamType)
+        is_told = option.metavar in ("S", "SECONDS", "TIME")
+        if long_name(option) not in NO_TIMES and (is_told or (sounds and is_number)):
+            yield name, option
+        assert option.metavar != "S", f"{name} {long_name(option)}: a duration has units"
+
+
+def test_every_duration_takes_units() -> None:
+    checked = 0
+    for name, option in durations():
+        context = click.Context(COMMANDS[name])
+        converted = [option.process_value(context, text) for text in ("90", "90s", "1.5m")]
+        assert [float(value) for value in converted] == [90.0] * 3, f"{name} {long_name(option)}"
+        assert float(option.process_value(context, "500ms")) == 0.5
+        checked += 1
+    assert checked > 40
+
+
+def test_rates_and_sizes_have_units() -> None:
+    rates = [option for _, option in options() if option.metavar == "RATE"]
+    assert len(rates) >= 6
+    assert all(option.type in (RATE, RATE_WITH_UNIT) for option in rates)
+    sizes = [option for _, option in options() if option.metavar == "SIZE"]
+    assert [option.type for option in sizes] == [SIZE]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "text", "expected"),
+    [
+        (DURATION, "500ms", 0.5),
+        (DURATION, "2 h", 7200.0),
+        (DURATION, "1e-3", 0.001),
+        (RATE, "20", 20.0),
+        (RATE, "600/min", 10.0),
+        (RATE_WITH_UNIT, "120/min", 2.0),
+        (SIZE, "2GiB", 2.0**31),
+        (SIZE, "500MB", 5e8),
+    ],
+)
+def test_quantities_are_read_in_base_units(
+    quantity: Quantity, text: str, expected: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert quantity.convert(text, None, None) == pytest.approx(expected)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("quantity", "text"),
+    [
+        (DURATION, "-1"),
+        (DURATION, "nan"),
+        (DURATION, "soon"),
+        (DURATION, ""),
+        (DURATION, "3/s"),
+        (RATE, "20s"),
+        (RATE_WITH_UNIT, "60"),
+        (SIZE, "2Gi"),
+    ],
+)
+def test_what_is_no_quantity_is_refused_with_an_example(quantity: Quantity, text: str) -> None:
+    with pytest.raises(UsageError, match=f"is no {quantity.name}") as caught:
+        quantity.convert(text, None, None)
+    assert "as in" in caught.value.hint
+
+
+def test_a_size_without_unit_is_the_megabytes_of_version_0_1(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert SIZE.convert("2", None, None) == 2e6
+    assert "2 is read as 2MB; write its unit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["report", "LAST", "-t", "md"], ["report", "LAST", "--format", "md"]),
+        (["-v", "report", "LAST", "-tmd"], ["-v", "report", "LAST", "--format=md"]),
+        (["bench", "show", "r", "--type=csv"], ["bench", "show", "r", "--format=csv"]),
+        (["autoscale", "recommend", "--run-dir", "r"], ["autoscale", "recommend", "--run", "r"]),
+    ],
+)
+def test_an_old_spelling_is_understood_and_says_so_once(
+    words: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert with_new_spellings(words) == expected
+    assert capsys.readouterr().err.count("is deprecated; write --") == 1
+
+
+def test_only_options_of_a_command_have_old_spellings(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in (["lifecycle", "run", "-t", "job"], ["report", "r", "--", "-t"], ["worker", "-t"]):
+        assert with_new_spellings(line) == line
+    assert capsys.readouterr().err == ""
+    for path, spellings in OLD_SPELLINGS.items():
+        names = {name for option in COMMANDS[" ".join(path)].params for name in option.opts}
+        assert names.isdisjoint(spellings), path
+        assert set(spellings.values()) <= names, path
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "says"),
+    [
+        (["-o", "json"], {}, "warning: -o json is deprecated; write --format json"),
+        (["--output", "table"], {}, "--format text"),
+        ([], {"SCALETEST_OUTPUT": "yaml"}, "--format yaml"),
+        (["--format", "json"], {}, ""),
+        ([], {"SCALETEST_FORMAT": "json"}, ""),
+    ],
+)
+def test_a_bare_form_is_the_old_spelling_of_the_format(
+    words: list[str],
+    variables: dict[str, str],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert run(["autoscale", "rules", *words]) == 0
+    out, errors = capsys.readouterr()
+    assert says in errors
+    assert errors.count("deprecated") == bool(says)
+    if "table" not in words:
+        assert "demand" in yaml.safe_load(out)
+
+
+@pytest.mark.parametrize(
+    ("file", "begins"),
+    [("r.json", "{"), ("r.yml", "original-count:\n"), ("r.txt", "original-count "), ("r", "orig")],
+)
+def test_the_suffix_of_the_file_chooses_the_form(file: str, begins: str, tmp_path: Path) -> None:
+    assert run(["autoscale", "rules", "-o", str(tmp_path / file)]) == 0
+    assert (tmp_path / file).read_text().startswith(begins)
+
+
+def test_a_form_that_the_command_lacks_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["autoscale", "rules", "-o", str(tmp_path / "rules.html")]) == 2
+    assert "no form for .html" in capsys.readouterr().err
+    assert run(["autoscale", "rules", "-o", str(tmp_path / "r.html"), "--format", "json"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "begins"),
+    [
+        (["-o", "report.html"], "<!doctype html>"),
+        (["-o", "report.HTM"], "<!doctype html>"),
+        (["-o", "junit.xml"], "<testsuites"),
+        (["-o", "report.yaml"], "schema_version:"),
+        (["-o", "report.html", "--format", "md"], "#"),
+    ],
+)
+def test_a_report_is_written_in_the_form_of_its_file(
+    output: list[str], begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make("pass", tmp_path)
+    assert run(["report", "pass", *output]) == 0
+    assert (tmp_path / output[1]).read_text().lower().startswith(begins)
+
+
+def test_a_rate_that_was_a_minute_is_refused_until_it_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["autoscale", "simulate", "--rate", "60"]) == 2
+    assert "write it as in 2/s or 120/min" in capsys.readouterr().err

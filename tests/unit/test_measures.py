@@ -1,0 +1,72 @@
+"""The measures of each run type, of runs that are kept as test data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.measure import Measure
+from scaletest.analysis.thresholds import judge_measures
+from scaletest.model.verdict import STEP, Measurable, parse
+from scaletest.runs import registry, transfer
+from tests.unit.test_runs_of_version_0_1 import DATA, RUNS
+
+EXAMPLES = {
+    "validation-lock": ("throughput", "ratio", "efficiency", "run.p50", "wait.p50", "failures"),
+    "saturation-open": ("capacity", "goodput", "latency.p95", "failures"),
+    "benchmark-sweep": (),
+    "lifecycle-burst": ("total_ready.mean", "total_ready.p50", "lost"),
+}
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Callable[[str], list[Measure]]:
+    """The measures of a run of the test data."""
+
+    def measures(name: str) -> list[Measure]:
+        archive = DATA / name / "run.tar.gz"
+        folder = transfer.import_run(archive, tmp_path / "runs", name, 10**9)
+        return list(registry.measures(folder))
+
+    return measures
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_each_measure_of_a_run_stands_there_once_and_lies_in_its_interval(
+    measured: Callable[[str], list[Measure]], name: str
+) -> None:
+    measures = measured(name)
+    places = [(measure.name, *sorted(measure.where.items())) for measure in measures]
+    assert len(set(places)) == len(places)
+    for measure in measures:
+        estimate = measure.estimate
+        assert math.isfinite(estimate.value)
+        assert estimate.low <= estimate.value <= estimate.high
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_run_has_the_measures_of_its_type(
+    measured: Callable[[str], list[Measure]], name: str
+) -> None:
+    measures = measured(name)
+    assert {measure.name for measure in measures} >= set(EXAMPLES[name])
+    assert measures
+
+
+def test_a_threshold_is_judged_at_the_places_that_it_names_and_by_the_worst_of_all() -> None:
+    measures = [
+        Measure("latency.p95", {"workers": workers}, Estimate(0.1 * workers, low, high), "s", False)
+        for workers, low, high in ((1, 0.09, 0.11), (8, 0.7, 0.9))
+    ]
+    table = {"latency.p95": Measurable("s", STEP)}
+    texts = ("latency.p95(1)<200ms", "latency.p95(workers=8)<200ms", "latency.p95<200ms")
+    thresholds = [parse(text, table, "'latency.p95<1s'") for text in texts]
+    results = judge_measures(thresholds, measures)
+    assert [result.kind for result in results] == ["PASS", "FAIL", "FAIL"]
+    assert results[2].reason == "workers 8: 800 ms [700, 900]"
+    (missing,) = judge_measures([parse("latency.p95(4)<1s", table, "")], measures)
+    assert (missing.kind, missing.reason) == ("INVALID", "not measured")

@@ -1,0 +1,165 @@
+"""A run type that is made for tests: one folder with its plan, judge, measures and report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from scaletest.analysis.comparison import Contrast
+from scaletest.analysis.measure import NOWHERE, Measure, mean_of
+from scaletest.analysis.thresholds import ThresholdResult, ground_of, judge_measures
+from scaletest.analysis.verdict_order import Ground, Rank, decide
+from scaletest.model import Verdict, wire
+from scaletest.model.verdict import Measurable, MeasureTable, parse
+from scaletest.render.contents import (
+    Block,
+    Case,
+    Charts,
+    Facts,
+    Head,
+    Report,
+    Section,
+    Sheet,
+    Table,
+    ThresholdLine,
+)
+from scaletest.render.svg import Axis, Chart
+from scaletest.runs.folder import COMMON, ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
+
+KIND = "toy"
+MEASURES: MeasureTable = {"jump": Measurable("s"), "height": Measurable("B")}
+
+
+@dataclass(frozen=True)
+class ToyPlan:
+    """How often the toy jumps, and what must hold."""
+
+    jumps: int = 3
+    thresholds: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for text in self.thresholds:
+            parse(text, MEASURES, "'jump<2s'")
+
+    @property
+    def workload(self) -> str:
+        """Short text of what is measured."""
+        return f"{self.jumps} jumps"
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """No step."""
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "schema_version": 1,
+            "kind": KIND,
+            "jumps": self.jumps,
+            "thresholds": [*self.thresholds],
+        }
+
+
+@dataclass(frozen=True)
+class ToyRun:
+    """A judged run."""
+
+    name: str
+    folder: str
+    plan: ToyPlan
+    environment: Mapping[str, Any]
+    seconds: Sequence[float]
+    measures: Sequence[Measure]
+    thresholds: Sequence[ThresholdResult]
+    verdict: Verdict
+
+    def while_running(self) -> Self:
+        """A copy without a verdict."""
+        return replace(self, verdict=self.verdict.while_running())
+
+
+class ToyType:
+    """What the product asks about toys."""
+
+    name = KIND
+    layout = COMMON
+
+    def plan(self, document: dict[str, Any]) -> ToyPlan:
+        """Read and check a plan."""
+        stored = wire.take(document, "the plan", {"kind": str, "jumps": int, "thresholds": list})
+        return ToyPlan(stored["jumps"], tuple(stored["thresholds"]))
+
+    def check(self, folder: RunFolder) -> None:
+        """Read all of it."""
+        self.judge(folder)
+
+    def judge(self, folder: RunFolder) -> ToyRun:
+        """The run in a folder."""
+        with folder.readable():
+            plan = self.plan(folder.read(PLAN))
+            seconds = [json.loads(line)["s"] for line in folder.lines(RECORDS)]
+            environment = folder.read(ENVIRONMENT)
+        measures = [Measure("jump", NOWHERE, mean_of(seconds), "s", False, seconds, decides=True)]
+        thresholds = [parse(text, MEASURES, "") for text in plan.thresholds]
+        results = judge_measures(thresholds, measures)
+        grounds = [
+            ground_of(results, Rank.REFUTED),
+            ground_of(results, Rank.OPEN),
+            Ground(Rank.MET, "the toy jumped"),
+        ]
+        verdict = decide(grounds)
+        return ToyRun(
+            folder.name, str(folder.path), plan, environment, seconds, measures, results, verdict
+        )
+
+    def measures(self, judged: ToyRun) -> Sequence[Measure]:
+        """Its numbers."""
+        return judged.measures
+
+    def contrast(self, base: ToyRun, candidate: ToyRun) -> Contrast:
+        """Toys differ in nothing."""
+        return Contrast()
+
+
+RUN_TYPE = ToyType()
+
+
+def toy_report(run: ToyRun) -> Report:
+    """The report of a toy."""
+    rows = [[str(number), f"{seconds:g} s"] for number, seconds in enumerate(run.seconds)]
+    blocks: list[Block] = [Table(["jump", "time"], rows), Facts([("jumps", str(run.plan.jumps))])]
+
+    def sections() -> list[Section]:
+        chart = Chart("jumps", "Jumps", "", Axis("jump", 0.0, 3.0), Axis("s", 0.0, 3.0))
+        chart.line([(float(x), y) for x, y in enumerate(run.seconds)], "c-data")
+        return [Section("Jumps", [*blocks, Charts([chart])])]
+
+    return Report(
+        Head(
+            run.plan.workload,
+            run.verdict,
+            run.folder,
+            run.name,
+            thresholds=[
+                ThresholdLine(result.kind, result.text, result.reason) for result in run.thresholds
+            ],
+        ),
+        summary=lambda: blocks,
+        comment=lambda: blocks,
+        sections=sections,
+        sheet=lambda: Sheet(["jump", "s"], [*enumerate(run.seconds)]),
+        cases=lambda: [Case("verdict", run.verdict.kind, run.verdict.reason, sum(run.seconds))],
+        data=lambda: {"kind": KIND, "verdict": run.verdict.to_dict(), "seconds": [*run.seconds]},
+    )
+
+
+def write(folder: RunFolder, seconds: Sequence[float], thresholds: tuple[str, ...] = ()) -> None:
+    """A measured toy."""
+    plan = ToyPlan(len(seconds), thresholds)
+    folder.begin(plan, {"began": "2026-01-01T00:00:00Z"})
+    folder.append(RECORDS, [json.dumps({"s": each}) for each in seconds])
+    verdict = RUN_TYPE.judge(folder).verdict
+    folder.write(RESULT, {"verdict": verdict.to_dict()})
