@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,7 +193,13 @@ def test_eight_workers_have_eight_times_the_throughput_of_one(
     ]
     assert {row["outcome"] for row in rows} == {"succeeded"}
     assert {row["node"] for row in rows} == {"real"}
-    assert len({row["pod"] for row in rows if row.get("step") == 8}) == 8
+    # A step may be measured more than once, and pods are new after fewer workers.
+    pods: dict[int, set[str]] = defaultdict(set)
+    for row in rows:
+        if row.get("step") == 8:
+            pods[row.get("repeat", 0)].add(row["pod"])
+    assert {repeat: len(names) for repeat, names in pods.items()} == dict.fromkeys(pods, 8)
+    assert pods
     assert (release.replicas(), release.parallel()) == (3, 0)
 
 
