@@ -12,6 +12,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+import grimp
 import pytest
 
 import scaletest
@@ -210,6 +211,19 @@ def test_the_cost_of_every_script_call_is_documented() -> None:
     }
     assert len(scripts) > 15
     assert documented == scripts
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    # grimp reads imports inside functions and those for type checkers too
+    graph = grimp.build_graph("scaletest", "workers", cache_dir=None)
+    circles = [
+        (module, imported)
+        for module in sorted(graph.modules)
+        for imported in graph.find_modules_directly_imported_by(module)
+        if graph.find_shortest_chain(imported, module)
+    ]
+    assert len(graph.modules) > 200
+    assert circles == []
 
 
 def test_links_in_the_documentation_lead_somewhere() -> None:
