@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rq.serializers import JSONSerializer
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.model import Request
 from tests.conftest import Gate, eventually, program, wait_for
-from workers.worker import Worker
+from workers.worker import Worker, rq_serving
 
 BEATS = 20
 # One try in two seconds while twenty heartbeats fail, five a second; the defect made thousands.
@@ -222,7 +223,12 @@ def test_only_the_thread_for_commands_closes_its_channel(
         real(self)
 
     monkeypatch.setattr(PubSub, "close", close)
-    worker = Worker(["q"], serializer=JSONSerializer, connection=connect(url), interval_s=600.0)
+    worker = Worker(
+        ["q"],
+        serializer=JSONSerializer,
+        connection=connect(url),
+        serving=replace(rq_serving({}), heartbeat_s=600.0),
+    )
     worker.work(burst=True, logging_level="CRITICAL")
     # expect the main thread not to close it at the same time
     assert eventually(lambda: closed_by) == [worker.pubsub_thread]
