@@ -38,7 +38,7 @@ from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import Queues, connect
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Redis, Retrying, transient, twin
+from scaletest.broker.connection import Redis, Retrying, outage_excused, transient, twin
 from scaletest.broker.fast_lane import FastLane, Taken
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
@@ -76,17 +76,6 @@ class OutageGuard:
     def __init__(self) -> None:
         self.active = False
         self.leaving = threading.Event()
-
-    @contextmanager
-    def excuse(self, repeated: bool = True) -> Iterator[None]:
-        """Drop transient errors while active. repeated: whether RQ does this again by itself, else
-        keep them.
-        """
-        try:
-            yield
-        except Exception as error:
-            if not (self.active and repeated and transient(error)):
-                raise
 
     def handle_channel_error(self, error: Exception, thread: PubSubWorkerThread) -> bool:
         """Handle an error of the channel for RQ's commands; False when RQ's own handler must do so.
@@ -431,12 +420,13 @@ class Worker(SimpleWorker):
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
         """RQ's heartbeat; our own goes on beside it."""
-        with self._outage.excuse(pipeline is None):
+        # with a pipeline it is a part of what RQ does not do again by itself
+        with outage_excused(self._outage.active and pipeline is None):
             super().heartbeat(timeout, pipeline=pipeline)
 
     def run_maintenance_tasks(self) -> None:
         """RQ's maintenance, put off to the next time when Redis is away."""
-        with self._outage.excuse():
+        with outage_excused(self._outage.active):
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
 
     def subscribe(self) -> None:

@@ -208,8 +208,7 @@ class Queues:
         key = keys.rq_queue(name)
         waiting: list[str] = []
         for start in range(0, state.waiting, LOOK_BATCH):
-            page: Any = self._redis.lrange(key, start, start + LOOK_BATCH - 1)
-            waiting += map(text_of, page)
+            waiting += map(text_of, self._redis.lrange(key, start, start + LOOK_BATCH - 1))
         leases = self._redis.zscan_iter(keys.leases(name), count=LOOK_BATCH)
         leased = [text_of(member).split(":")[0] for member, _ in leases]
         uncounted, missing = self._look_at(waiting)
@@ -248,8 +247,7 @@ class Queues:
 
     def worker_names(self, name: str) -> list[str]:
         """Names of the queue's living workers, sorted."""
-        alive: Any = self._redis.zrangebyscore(keys.workers(name), shown_us(self._redis), "+inf")
-        return sorted(text_of(worker) for worker in alive)
+        return sorted(map(text_of, living(self._redis, name)))
 
     def pause(self, name: str) -> None:
         """Stop workers from taking requests of this queue; running ones finish."""
@@ -363,6 +361,11 @@ def _state(name: str, row: list[Any]) -> QueueState:
         run_s=_quantiles(runs, past.run),
         suspects=tuple(sorted(text_of(name) for name in suspects)),
     )
+
+
+def living(redis: Redis, queue: str) -> list[bytes]:
+    """Raw names of the queue's workers whose deadlines have not passed."""
+    return redis.zrangebyscore(keys.workers(queue), shown_us(redis), "+inf")  # type: ignore[return-value]
 
 
 def shown_us(redis: Redis) -> int:

@@ -267,8 +267,7 @@ class Blocking:
             if call.arguments[1] & _FUTEX_PRIVATE:
                 return Doing(State.LOCK)
             maps = f"/proc/{pid}/maps"  # has the shared file that contains the lock
-            name = _quietly(lambda: proc.mapped_file(proc.read_all(maps), first))
-            return Doing(State.LOCK, name)
+            return Doing(State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(maps), first)))
         if kind is WaitKind.CONNECT:
             return Doing(
                 State.NETWORK,
@@ -335,7 +334,7 @@ class Blocking:
         A peer that was asked is more important than clients that may ask.
         """
         targets = [self._target(pid, number) for number in list(numbers)[:_MOST_DESCRIPTORS]]
-        waiting = [doing for doing in targets if doing.state is not State.DISK]
+        waiting = (doing for doing in targets if doing.state is not State.DISK)
         return min(waiting, key=_telling, default=Doing(State.IDLE))
 
     def _target(self, pid: int, number: int) -> Doing:

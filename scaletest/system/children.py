@@ -25,6 +25,8 @@ from resource import struct_rusage
 from typing import IO, Protocol
 
 MARK = "SCALETEST_GUARD"
+# Between two looks at a child whose end cannot be waited for.
+POLL_S = 0.005
 
 # $1 mark, $2 signal, $3 directory to remove or empty. Reads group ids line by line; an empty line
 # means "no group".
@@ -217,8 +219,10 @@ def wait_child(
     """Wait for the child's end, a descriptor of `others`, or `deadline`; whether it ended."""
     try:
         handle = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        return _wait_child_polling(process, deadline, others, watch)
+    except (AttributeError, OSError):  # systems without pidfd
+        while not exited(process) and not _is_ready(others, deadline, watch, POLL_S):
+            pass
+        return exited(process)
     try:
         while not _is_ready([handle, *others], deadline, watch):
             pass
@@ -227,32 +231,21 @@ def wait_child(
     return exited(process)
 
 
-def _wait_child_polling(
-    process: subprocess.Popen[bytes],
+def _is_ready(
+    handles: Sequence[int],
     deadline: float,
-    others: tuple[int, ...],
     watch: ChildWatch | None,
+    longest_s: float = float("inf"),
 ) -> bool:
-    """For systems without pidfd: look every 5 ms."""
-    while not exited(process):
-        left = _left(deadline)
-        ready, _, _ = select.select(others, [], [], 0.005 if left is None else min(0.005, left))
-        if ready or left == 0.0:
-            break
-        if watch is not None and time.monotonic() >= watch.due:
-            watch.look()
-    return exited(process)
-
-
-def _is_ready(handles: Sequence[int], deadline: float, watch: ChildWatch | None) -> bool:
-    """Whether one is readable or the deadline has passed; false after other work."""
+    """Whether one is readable or the deadline has passed; false after other work, and after the
+    longest wait.
+    """
     due = min(deadline, watch.due) if watch else deadline
-    ready, _, _ = select.select(handles, [], [], _left(due))
-    if ready or due == deadline:
-        return True
-    assert watch is not None
-    watch.look()
-    return False
+    until = min(due, time.monotonic() + longest_s)
+    ready, _, _ = select.select(handles, [], [], _left(until))
+    if watch is not None and not ready and until == due < deadline:
+        watch.look()
+    return bool(ready) or until == deadline
 
 
 def _left(deadline: float) -> float | None:

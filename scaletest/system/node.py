@@ -88,8 +88,7 @@ class ContainerReader:
         """A sum without one part would look like a reset now and a limit when it is back."""
         throttled = [proc.parse_throttled_s(file.text()) for file in self._limited]
         seconds = [throttled_s for throttled_s in throttled if throttled_s is not None]
-        is_whole = seconds and len(seconds) == len(throttled)
-        return {"throttled": sum(seconds)} if is_whole else {}
+        return {"throttled": sum(seconds)} if seconds and len(seconds) == len(throttled) else {}
 
 
 def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
