@@ -192,11 +192,10 @@ def by_number(
     )
     if function is None:
         return _of_nvidia(path, number, sysfs, procfs)
-    vendor_id = _read(function / "vendor")
+    vendor_id, unique = _read(function / "vendor"), _read(function / "unique_id")
     files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
     numbers = f"{vendor_id}:{_read(function / 'device')}".replace("0x", "")
     model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
-    unique = _read(function / "unique_id")
     return Device(
         path,
         function.name,
@@ -334,9 +333,7 @@ class DeviceChooser:
         """The device of a slot, as soon as one is free. Raises NoDevice."""
         while True:
             try:
-                chosen = self.choose()
-                assert chosen is not None
-                return chosen
+                return self.choose()
             except NoneFree:
                 if not wait():
                     raise
@@ -367,10 +364,8 @@ class DeviceChooser:
         except NoDevice:
             return {}
 
-    def choose(self) -> Chosen | None:
-        """The device for one run, None when none is wanted. Raises NoDevice."""
-        if not self.wanted:
-            return None
+    def choose(self) -> Chosen:
+        """The device for one run, where one is wanted. Raises NoDevice."""
         if self._leases is not None and self._leased is not None:
             chosen, slot = self._leased
             # the lease is the one that came with this device, and the device still exists
@@ -394,14 +389,12 @@ class DeviceChooser:
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
         """Environment of the workload: the device, and what restricts the libraries to it."""
-        device = chosen.device
+        device, kind = chosen.device, self._options.kind
         variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
         if chosen.slot is not None:
             variables["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)
-        kind = self._options.kind
         if kind is not None:
-            variables |= dict(kind.order)
-            variables[kind.visible] = device.unique or str(chosen.index)
+            variables |= {**dict(kind.order), kind.visible: device.unique or str(chosen.index)}
         return variables
 
     def _usable(self, chosen: Chosen) -> Chosen:

@@ -208,7 +208,7 @@ class Worker(SimpleWorker):
             interval_s=self._serving.heartbeat_s,
             max_attempts=self._serving.max_attempts,
             details=partial(details, self, self._runtime),
-            renew=self._renew,
+            renew=self._leasing.renew if self._leasing else bool,
             sampling=self._prepare_sampling(queue),
         )
 
@@ -321,10 +321,6 @@ class Worker(SimpleWorker):
         )
         self._sampler = NodeSampler(sampling, begun=self._begun, devices=devices.read)
         return sampling
-
-    def _renew(self) -> None:
-        if self._leasing is not None:
-            self._leasing.renew()
 
     def _begun(self) -> int:
         return self._loop.begun if self._loop is not None else 0

@@ -6,6 +6,7 @@ lines and outputs may hold secrets.
 
 from __future__ import annotations
 
+import glob
 import os
 import platform
 import re
@@ -52,7 +53,7 @@ def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str,
         **machine(),
         clock_source=proc.text_of(CLOCK_SOURCE).strip(),
         packages={name: _version(name) for name in PACKAGES},
-        devices=_devices(device_glob),
+        devices=sorted(glob.glob(device_glob)),  # noqa: PTH207 - patterns are absolute,
     ).to_dict()
 
 
@@ -70,13 +71,6 @@ def machine() -> dict[str, Any]:
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
     }
-
-
-def _devices(pattern: str) -> list[str]:
-    if not pattern:
-        return []
-    path = Path(pattern)
-    return sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
 
 
 def _version(name: str) -> str:

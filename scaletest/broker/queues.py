@@ -17,7 +17,7 @@ from redis.exceptions import ResponseError
 from scaletest.broker import keys
 from scaletest.broker.connection import REFUSED, Redis, transient
 from scaletest.broker.scripts import script
-from scaletest.model import checks, histogram, queue_counts
+from scaletest.model import checks, histogram, queue_counts, wire
 from scaletest.model.errors import InvalidValue, UndeclaredQueue
 from scaletest.model.record import Outcome
 
@@ -39,16 +39,12 @@ def shown(name: bytes | str) -> str:
 
 def read_entry(value: bytes | str) -> QueueEntry:
     """Parse the entry of a queue; InvalidValue when scaletest did not write it."""
-    try:
-        row = json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"its entry is not JSON: {checks.cut(str(error), 100)}") from error
-    if not isinstance(row, dict):
-        raise InvalidValue("its entry is not a JSON object")
-    note, owner = row.get("note", ""), row.get("owner", "")
-    if not isinstance(note, str) or not isinstance(owner, str):
-        raise InvalidValue("note and owner in its entry must be text")
-    return QueueEntry(checks.count(row.get("maximum", 0), "the maximum in its entry"), note, owner)
+    fields = wire.take(wire.load(value, "its entry"), "its entry", _ENTRY_TYPES)
+    checks.count(fields.get("maximum", 0), "the maximum in its entry")
+    return QueueEntry(**fields)
+
+
+_ENTRY_TYPES: dict[str, type] = {"maximum": int, "note": str, "owner": str}
 
 
 def sorted_out(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:

@@ -323,9 +323,7 @@ class Blocking:
             numbers = _watched(pid, kind, arguments)
         except OSError:
             numbers = descriptors(pid)
-        if not numbers:
-            return Doing(State.SLEEP)
-        return self._most_active(pid, numbers)
+        return self._most_active(pid, numbers) if numbers else Doing(State.SLEEP)
 
     def _most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
         """The state of the most important descriptor. Files are always ready, so a poll does not
@@ -360,10 +358,8 @@ class Blocking:
         peer = self._sockets.peer(pid, number, inode)
         if peer is None:
             return Doing(State.NETWORK)
-        if peer.listening:
-            return Doing(State.IDLE)
-        if peer.unnamed:
-            return Doing(State.PIPE)
+        if peer.listening or peer.unnamed:
+            return Doing(State.IDLE if peer.listening else State.PIPE)
         return Doing(State.NETWORK, peer.name)
 
 
@@ -371,9 +367,7 @@ def _anonymous(link: str) -> Doing:
     """State of a thread that waits for a descriptor without a path."""
     if _DEVICE_INODES.search(link):
         return Doing(State.DEVICE)
-    if "timerfd" in link:
-        return Doing(State.SLEEP)
-    return Doing(State.IDLE)
+    return Doing(State.SLEEP if "timerfd" in link else State.IDLE)
 
 
 def proc_link(pid: int, number: int) -> str:

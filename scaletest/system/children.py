@@ -220,36 +220,31 @@ def wait_child(
     try:
         handle = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # systems without pidfd
-        while not exited(process) and not _is_ready(others, deadline, watch, POLL_S):
-            pass
+        while not exited(process) and time.monotonic() < deadline:
+            if wait_ready(others, min(deadline, time.monotonic() + POLL_S), watch):
+                break
         return exited(process)
     try:
-        while not _is_ready([handle, *others], deadline, watch):
-            pass
+        wait_ready([handle, *others], deadline, watch)
     finally:
         os.close(handle)
     return exited(process)
 
 
-def _is_ready(
-    handles: Sequence[int],
-    deadline: float,
-    watch: ChildWatch | None,
-    longest_s: float = float("inf"),
-) -> bool:
-    """Whether one is readable or the deadline has passed; false after other work, and after the
-    longest wait.
+def wait_ready(
+    handles: Sequence[int], deadline: float, watch: ChildWatch | None = None
+) -> list[int]:
+    """Wait until one of the descriptors is readable; those that are, none at the deadline.
+
+    deadline: on the monotonic clock, infinity for none. watch: looks when it is due meanwhile.
     """
-    due = min(deadline, watch.due) if watch else deadline
-    until = min(due, time.monotonic() + longest_s)
-    ready, _, _ = select.select(handles, [], [], _left(until))
-    if watch is not None and not ready and until == due < deadline:
+    while True:
+        due = min(deadline, watch.due) if watch else deadline
+        left_s = None if due == float("inf") else max(0.0, due - time.monotonic())
+        ready, _, _ = select.select(handles, [], [], left_s)
+        if ready or watch is None or due == deadline:
+            return ready
         watch.look()
-    return bool(ready) or until == deadline
-
-
-def _left(deadline: float) -> float | None:
-    return None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
 
 
 def _signal_group(group: int, number: int) -> None:

@@ -110,7 +110,7 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     # when Redis hangs at the moment when it has moved the request to the worker and not told it,
     # and the worker must go
     redis.lmove("aside", keys.taking("q"), "LEFT", "RIGHT")
-    os.kill(own.pid, signal.SIGSTOP)
+    os.kill(own.process.pid, signal.SIGSTOP)
     worker.send_signal(signal.SIGTERM)
     # expect an end that waited for no answer of the lane's, nor for RQ's last words
     assert worker.wait(120) == 0
@@ -120,7 +120,7 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     assert "Traceback" not in logged
     # and, when Redis goes on, that another worker gets the request, and nothing of the first one is
     # left
-    os.kill(own.pid, signal.SIGCONT)
+    os.kill(own.process.pid, signal.SIGCONT)
     launch("second")
     assert wait_for(client, 1)[caught].ok
     queues = Queues(redis)
@@ -139,10 +139,10 @@ def test_a_worker_of_a_paused_queue_ends_without_a_redis_that_hangs(
     Queues(redis).pause("q")
     worker = launch("first")
     eventually(lambda: redis.hget("rq:worker:first", "answer") == b"paused")
-    os.kill(own.pid, signal.SIGSTOP)
+    os.kill(own.process.pid, signal.SIGSTOP)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(120) == 0
-    os.kill(own.pid, signal.SIGCONT)  # so that it can be stopped
+    os.kill(own.process.pid, signal.SIGCONT)  # so that it can be stopped
 
 
 class Refuser:
@@ -195,7 +195,8 @@ def test_a_worker_that_finishes_a_request_does_not_flood_a_missing_redis_with_re
     name = submit(client)
     eventually(lambda: Queues(redis).state("q").running == 1)
     # when Redis goes and the worker is told to stop
-    own.kill()
+    own.process.kill()
+    own.process.wait()
     with Refuser(redis.connection_pool.connection_kwargs["port"]) as refuser:
         worker.send_signal(signal.SIGTERM)
         eventually(lambda: refuser.commands[b"EVALSHA"] >= BEATS)
