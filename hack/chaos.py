@@ -155,15 +155,16 @@ class Attack:
 
     def _crash(self) -> None:
         say("Redis is killed with -9")
-        self._server.kill()
+        self._server.process.kill()
+        self._server.process.wait()
         self.counts["redis_kills"] += 1
         time.sleep(1.0)
         self._server.start()
 
     def _shut_down(self) -> None:
         say("Redis is shut down")
-        os.kill(self._server.pid, signal.SIGTERM)
-        self._server.join()
+        os.kill(self._server.process.pid, signal.SIGTERM)
+        self._server.process.wait()
         self.counts["redis_shutdowns"] += 1
         time.sleep(3.0)
         self._server.start()

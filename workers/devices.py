@@ -192,11 +192,10 @@ def by_number(
     )
     if function is None:
         return _of_nvidia(path, number, sysfs, procfs)
-    vendor_id = _read(function / "vendor")
+    vendor_id, unique = _read(function / "vendor"), _read(function / "unique_id")
     files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
     numbers = f"{vendor_id}:{_read(function / 'device')}".replace("0x", "")
     model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
-    unique = _read(function / "unique_id")
     return Device(
         path,
         function.name,
@@ -254,28 +253,26 @@ class Policy(StrEnum):
 class DeviceOptions:
     """Which devices, and how they are shared.
 
-    pattern: a glob; empty with a preset means the preset's, empty without one means no device at
-    all.
-    index: use the N-th match, counting round, and lease nothing; None to lease.
+    device_glob: empty with a preset means the preset's, empty without one means no device at all.
+    device_index: use the N-th match, counting round, and lease nothing; None to lease one where
+    there is a broker.
     per_device: workers that may share one device.
     """
 
-    pattern: str = ""
-    index: int | None = None
+    device_glob: str = ""
+    device_index: int | None = None
     preset: str = ""
-    policy: str = Policy.BALANCED.value
+    device_policy: str = Policy.BALANCED.value
     per_device: int = 1
-    sysfs: Path = SYSFS
-    procfs: Path = PROCFS
 
     def __post_init__(self) -> None:
-        if self.index is not None and self.index < 0:
-            raise InvalidValue(f"device index is {self.index}", hint="give a number from 0")
+        if self.device_index is not None and self.device_index < 0:
+            raise InvalidValue(f"device index is {self.device_index}", hint="give a number from 0")
         if self.per_device < 1:
             raise InvalidValue(
                 f"workers per device are {self.per_device}", hint="give a number from 1"
             )
-        checks.one_of(self.policy, Policy, "device policy")
+        checks.one_of(self.device_policy, Policy, "device policy")
         if self.preset:
             preset(self.preset)
 
@@ -287,7 +284,7 @@ class DeviceOptions:
     @property
     def glob(self) -> str:
         """The pattern in effect; "" for no device."""
-        return self.pattern or (self.kind.device_glob if self.kind else "")
+        return self.device_glob or (self.kind.device_glob if self.kind else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +303,10 @@ class Chosen:
 class DeviceChooser:
     """Chooses this worker's device."""
 
-    def __init__(self, options: DeviceOptions) -> None:
+    def __init__(self, options: DeviceOptions, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> None:
+        """sysfs, procfs: where the machine tells of its devices."""
         self._options = options
+        self._roots = (sysfs, procfs)
         # whether this worker uses a device at all; read once for every request
         self.wanted = bool(options.glob)
         self._known: dict[tuple[str, int, int], Device] = {}
@@ -317,7 +316,7 @@ class DeviceChooser:
     @property
     def leasing(self) -> bool:
         """Whether it wants a slot of its own."""
-        return self.wanted and self._options.index is None
+        return self.wanted and self._options.device_index is None
 
     def attach(self, leases: DeviceLeases, wait: Callable[[], bool] = bool) -> Chosen:
         """Lease slots from now on, the first one at once. wait: called while none is free; whether
@@ -334,9 +333,7 @@ class DeviceChooser:
         """The device of a slot, as soon as one is free. Raises NoDevice."""
         while True:
             try:
-                chosen = self.choose()
-                assert chosen is not None
-                return chosen
+                return self.choose()
             except NoneFree:
                 if not wait():
                     raise
@@ -367,10 +364,8 @@ class DeviceChooser:
         except NoDevice:
             return {}
 
-    def choose(self) -> Chosen | None:
-        """The device for one run, None when none is wanted. Raises NoDevice."""
-        if not self.wanted:
-            return None
+    def choose(self) -> Chosen:
+        """The device for one run, where one is wanted. Raises NoDevice."""
         if self._leases is not None and self._leased is not None:
             chosen, slot = self._leased
             # the lease is the one that came with this device, and the device still exists
@@ -378,12 +373,12 @@ class DeviceChooser:
                 return self._usable(chosen)
         devices = self.devices()
         if self._leases is None:
-            index = (self._options.index or 0) % len(devices)
+            index = (self._options.device_index or 0) % len(devices)
             return self._usable(Chosen(devices[index], index))
         claimed = self._leases.claim(
             [device.id for device in devices],
             self._options.per_device,
-            Policy(self._options.policy).preference,
+            Policy(self._options.device_policy).preference,
         )
         if claimed is None:
             raise none_free(len(devices), self._options.per_device)
@@ -394,14 +389,12 @@ class DeviceChooser:
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
         """Environment of the workload: the device, and what restricts the libraries to it."""
-        device = chosen.device
+        device, kind = chosen.device, self._options.kind
         variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
         if chosen.slot is not None:
             variables["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)
-        kind = self._options.kind
         if kind is not None:
-            variables |= dict(kind.order)
-            variables[kind.visible] = device.unique or str(chosen.index)
+            variables |= {**dict(kind.order), kind.visible: device.unique or str(chosen.index)}
         return variables
 
     def _usable(self, chosen: Chosen) -> Chosen:
@@ -414,7 +407,7 @@ class DeviceChooser:
             state = os.stat(path)  # noqa: PTH116
             key = (path, state.st_rdev, state.st_ino)
             if key not in self._known:
-                self._known[key] = identify(path, self._options.sysfs, self._options.procfs)
+                self._known[key] = identify(path, *self._roots)
             return self._known[key]
         except OSError:  # it disappeared between glob and stat
             return None

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from rq import SimpleWorker
@@ -63,9 +63,8 @@ VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
 _CALLBACKS = ("_success_callback_name", "_failure_callback_name", "_stopped_callback_name")
 
 
-def prefixes(options: Sequence[str] | None, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The allowed prefixes: from the options, else the words of the environment variable."""
-    names = environment.get(VARIABLE, "").replace(",", " ").split() if options is None else options
+def prefixes(names: Sequence[str]) -> tuple[str, ...]:
+    """The allowed prefixes in the form in which they are compared."""
     return tuple(name.strip().rstrip(".") for name in names if name.strip())
 
 

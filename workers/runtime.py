@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scaletest.model import Outcome, Reason, checks, wire
@@ -38,8 +38,6 @@ class Settings:
     command: program and arguments; empty, or the word `sleep` with optional seconds, for the
     built-in sleep; the word
         `transcode`, `torch`, `fakedev` or `bench` with its options for those built in.
-    device_index: use the N-th matching device and lease no slot; None to lease one where there is a
-    broker.
     allow_commands: let a benchmark's document decide what runs on this node.
     no_causes: do not sample where programs spend their time.
     device_metrics_url: an exporter that has metrics of this node's devices.
@@ -48,17 +46,10 @@ class Settings:
 
     command: tuple[str, ...] = ()
     time_limit_s: float = 0.0
-    device_glob: str = ""
-    device_index: int | None = None
-    preset: str = ""
-    device_policy: str = Policy.BALANCED.value
-    per_device: int = 1
-    directory: str = ""
-    null_input: bool = False
-    null_output: bool = False
+    devices: DeviceOptions = field(default_factory=DeviceOptions)
+    program: ProgramOptions = field(default_factory=ProgramOptions)
     ignore_arguments: bool = False
     allow_commands: bool = False
-    kill_grace_s: float = DEFAULT_KILL_GRACE_S
     no_causes: bool = False
     device_metrics_url: str = ""
     node_env: str = ""
@@ -67,17 +58,8 @@ class Settings:
     def __post_init__(self) -> None:
         checks.arguments(self.command, 65536)
         checks.seconds(self.time_limit_s, "time limit")
-        checks.seconds(self.kill_grace_s, "kill grace")
         if self.device_metrics_url:
             checks.http_url(self.device_metrics_url, "the URL of device metrics", credentials=False)
-        _ = self.devices
-
-    @property
-    def devices(self) -> DeviceOptions:
-        """Which devices, and how they are shared."""
-        return DeviceOptions(
-            self.device_glob, self.device_index, self.preset, self.device_policy, self.per_device
-        )
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -98,17 +80,21 @@ class Settings:
         return cls(
             command=tuple(shlex.split(text("COMMAND"))),
             time_limit_s=number("TIME_LIMIT", 0.0, SECONDS),
-            device_glob=text("DEVICE_GLOB"),
-            device_index=int(number("DEVICE_INDEX", 0)) if text("DEVICE_INDEX") else None,
-            preset=text("PRESET"),
-            device_policy=text("DEVICE_POLICY") or Policy.BALANCED.value,
-            per_device=int(number("PER_DEVICE", 1)),
-            directory=text("DIRECTORY"),
-            null_input=flag("NULL_INPUT"),
-            null_output=flag("NULL_OUTPUT"),
+            devices=DeviceOptions(
+                device_glob=text("DEVICE_GLOB"),
+                device_index=int(number("DEVICE_INDEX", 0)) if text("DEVICE_INDEX") else None,
+                preset=text("PRESET"),
+                device_policy=text("DEVICE_POLICY") or Policy.BALANCED.value,
+                per_device=int(number("PER_DEVICE", 1)),
+            ),
+            program=ProgramOptions(
+                directory=text("DIRECTORY"),
+                null_input=flag("NULL_INPUT"),
+                null_output=flag("NULL_OUTPUT"),
+                kill_grace_s=number("KILL_GRACE", DEFAULT_KILL_GRACE_S, SECONDS),
+            ),
             ignore_arguments=flag("IGNORE_ARGUMENTS"),
             allow_commands=flag("ALLOW_COMMANDS"),
-            kill_grace_s=number("KILL_GRACE", DEFAULT_KILL_GRACE_S, SECONDS),
             no_causes=flag("NO_CAUSES"),
             device_metrics_url=text("DEVICE_METRICS_URL"),
             node_env=text("NODE_ENV"),
@@ -120,8 +106,9 @@ class Settings:
 class Serving:
     """How a worker serves its queue. Times in seconds.
 
-    name: None for a new one. device_wait_s: how long to wait for a free slot of a device; None for
-    some heartbeats.
+    name: None for a new one. allow_function: prefixes of functions that may be executed.
+    device_wait_s: how long to wait for a free slot of a device; None for some heartbeats.
+    no_rq_commands: do not listen for commands of RQ's tools, which takes a connection.
     """
 
     queue: str
@@ -263,17 +250,16 @@ class Runtime:
         if kind == "fakedev":
             return FakeDevice(options, interrupt, sampler, node=self.node, pod=self.pod)
         if kind == "torch":
-            return TorchWorkload(options, interrupt, devices, settings.kill_grace_s, sampler)
-        program_options = ProgramOptions(
-            settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s
-        )
-        program = Program(program_options, interrupt, sampler)
+            return TorchWorkload(
+                options, interrupt, devices, settings.program.kill_grace_s, sampler
+            )
+        program = Program(settings.program, interrupt, sampler)
         if kind == "bench":
             return BenchWorkload(
                 program, allow_commands=settings.allow_commands, no_causes=settings.no_causes
             )
         if kind == "transcode":
-            return TranscodeWorkload(options, program, devices, settings.directory)
+            return TranscodeWorkload(options, program, devices, settings.program.directory)
         return Command(settings.command, program, devices)
 
 

@@ -23,7 +23,7 @@ import signal
 import socket
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -38,7 +38,7 @@ from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import Queues, connect
 from scaletest.broker.accounting import Accounting, TakenJob
-from scaletest.broker.connection import Redis, Retrying, transient, twin
+from scaletest.broker.connection import Redis, Retrying, outage_excused, transient, twin
 from scaletest.broker.fast_lane import FastLane, Taken
 from scaletest.broker.heartbeat import (
     DEFAULT_INTERVAL_S,
@@ -77,17 +77,6 @@ class OutageGuard:
         self.active = False
         self.leaving = threading.Event()
 
-    @contextmanager
-    def excuse(self, repeated: bool = True) -> Iterator[None]:
-        """Drop transient errors while active. repeated: whether RQ does this again by itself, else
-        keep them.
-        """
-        try:
-            yield
-        except Exception as error:
-            if not (self.active and repeated and transient(error)):
-                raise
-
     def handle_channel_error(self, error: Exception, thread: PubSubWorkerThread) -> bool:
         """Handle an error of the channel for RQ's commands; False when RQ's own handler must do so.
 
@@ -125,7 +114,22 @@ def last_commands(worker: SimpleWorker, lane: FastLane | None) -> Iterator[None]
 
 logger = logging.getLogger("scaletest.worker")
 
-DEFAULT_GRACE_S = 30.0
+
+def rq_serving(environment: Mapping[str, str]) -> Serving:
+    """How a worker serves that RQ's command line starts, which knows queue and server itself."""
+    return Serving(
+        queue="",
+        redis_url="",
+        name=None,
+        burst=False,
+        allow_function=tuple(environment.get(rq_jobs.VARIABLE, "").replace(",", " ").split()),
+        heartbeat_s=DEFAULT_INTERVAL_S,
+        max_attempts=MAX_ATTEMPTS,
+        grace_s=30.0,
+        device_wait_s=None,
+        log_messages=False,
+        no_rq_commands=False,
+    )
 
 
 class Worker(SimpleWorker):
@@ -144,16 +148,9 @@ class Worker(SimpleWorker):
         self,
         *args: Any,
         settings: Settings | None = None,
-        allow_functions: Sequence[str] | None = None,
-        interval_s: float = DEFAULT_INTERVAL_S,
-        max_attempts: int = MAX_ATTEMPTS,
-        grace_s: float = DEFAULT_GRACE_S,
-        log_messages: bool = False,
-        device_wait_s: float | None = None,
-        rq_commands: bool = True,
+        serving: Serving | None = None,
         **options: Any,
     ) -> None:
-        """rq_commands: listen for commands of RQ's tools, which takes a connection."""
         # RQ's command line passes its default, pickle, when the user chose nothing; it cannot be
         # chosen here.
         if resolve_serializer(options.get("serializer")) not in (JSONSerializer, DefaultSerializer):
@@ -163,15 +160,10 @@ class Worker(SimpleWorker):
         super().__init__(*args, **{**options, "serializer": JSONSerializer})
         for queue in self.queues:
             queue.serializer = JSONSerializer
-        self._rq_commands = rq_commands
+        self._serving = serving or rq_serving(os.environ)
         self._outage = OutageGuard()
         self._settings = settings
-        self._allowed = rq_jobs.prefixes(allow_functions, os.environ)
-        self._interval_s = interval_s
-        self._max_attempts = max_attempts
-        self._stopping = StopState(self, grace_s)
-        self._log_messages = log_messages
-        self._device_wait_s = device_wait_s
+        self._stopping = StopState(self, self._serving.grace_s)
         self._leasing: Leasing | None = None
         self._sampler: NodeSampler | None = None
         self._max_jobs: int | None = None
@@ -206,17 +198,17 @@ class Worker(SimpleWorker):
         )
         self._accounting = Accounting(self.connection, self._retrying)
         # one thread extends the worker's leases and that of its device
-        beating = twin(self.connection, patience_s(self._interval_s))
+        beating = twin(self.connection, patience_s(self._serving.heartbeat_s))
         if self._runtime.devices.leasing:
             self._begin_leasing(beating)
         self._heartbeat = Heartbeat(
             beating,
             self.name,
             queue,
-            interval_s=self._interval_s,
-            max_attempts=self._max_attempts,
+            interval_s=self._serving.heartbeat_s,
+            max_attempts=self._serving.max_attempts,
             details=partial(details, self, self._runtime),
-            renew=self._renew,
+            renew=self._leasing.renew if self._leasing else bool,
             sampling=self._prepare_sampling(queue),
         )
 
@@ -234,7 +226,7 @@ class Worker(SimpleWorker):
             self._runtime,
             self._accounting,
             self._heartbeat,
-            self._allowed,
+            rq_jobs.prefixes(self._serving.allow_function),
             put_back=self._put_back,
             forget_stop=self._stopping.forget_job,
         )
@@ -245,7 +237,9 @@ class Worker(SimpleWorker):
         self._booting = False
 
     def _open_lane(self, queue: str, rq_jobs: RqJobRunner) -> None:
-        self._lane = FastLane(self.connection, self.name, queue, self._interval_s, self._retrying)
+        self._lane = FastLane(
+            self.connection, self.name, queue, self._serving.heartbeat_s, self._retrying
+        )
         self._loop = FastLoop(
             self,
             self._lane,
@@ -258,7 +252,7 @@ class Worker(SimpleWorker):
             put_back=self._put_back,
             burst=self._burst,
             max_jobs=self._max_jobs,
-            log_messages=self._log_messages,
+            log_messages=self._serving.log_messages,
         )
         self._heartbeat.lane = self._lane
 
@@ -299,8 +293,8 @@ class Worker(SimpleWorker):
             self.name,
             self._runtime.node,
             self._runtime.devices,
-            interval_s=self._interval_s,
-            wait_s=self._device_wait_s,
+            interval_s=self._serving.heartbeat_s,
+            wait_s=self._serving.device_wait_s,
             retrying=self._retrying,
             pause=lambda seconds: self._stopping.begun.wait(seconds) or self._stopping.requested,
         )
@@ -327,10 +321,6 @@ class Worker(SimpleWorker):
         )
         self._sampler = NodeSampler(sampling, begun=self._begun, devices=devices.read)
         return sampling
-
-    def _renew(self) -> None:
-        if self._leasing is not None:
-            self._leasing.renew()
 
     def _begun(self) -> int:
         return self._loop.begun if self._loop is not None else 0
@@ -426,18 +416,19 @@ class Worker(SimpleWorker):
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
         """RQ's heartbeat; our own goes on beside it."""
-        with self._outage.excuse(pipeline is None):
+        # with a pipeline it is a part of what RQ does not do again by itself
+        with outage_excused(self._outage.active and pipeline is None):
             super().heartbeat(timeout, pipeline=pipeline)
 
     def run_maintenance_tasks(self) -> None:
         """RQ's maintenance, put off to the next time when Redis is away."""
-        with self._outage.excuse():
+        with outage_excused(self._outage.active):
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
 
     def subscribe(self) -> None:
         """Open RQ's channel for commands to workers, where they are wanted."""
         self._outage.leaving.clear()
-        if self._rq_commands:
+        if not self._serving.no_rq_commands:
             super().subscribe()  # type: ignore[no-untyped-call]
 
     def unsubscribe(self) -> None:
@@ -530,13 +521,7 @@ def serve(serving: Serving, settings: Settings, logging_level: str) -> None:
             name=name,
             connection=redis,
             settings=settings,
-            allow_functions=serving.allow_function,
-            interval_s=serving.heartbeat_s,
-            max_attempts=serving.max_attempts,
-            grace_s=serving.grace_s,
-            log_messages=serving.log_messages,
-            rq_commands=not serving.no_rq_commands,
-            device_wait_s=serving.device_wait_s,
+            serving=serving,
         )
 
     worker = Retrying(f"worker {name}").run(make)

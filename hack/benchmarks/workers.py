@@ -305,7 +305,7 @@ def main() -> None:
     )
     assert LEASE_INTERVALS * DEFAULT_INTERVAL_S < MOST_AGAIN_S
     with EmbeddedServer() as server:
-        preferred = prefer(server.pid)
+        preferred = prefer(server.process.pid)
         bars = Bars(server, workers, connections)
         print(json.dumps({**bars.start(), "redis_runs_first": preferred}), flush=True)
         for row in bars.steady():

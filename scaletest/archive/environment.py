@@ -6,8 +6,10 @@ lines and outputs may hold secrets.
 
 from __future__ import annotations
 
+import glob
 import os
 import platform
+import re
 import socket
 import sys
 from collections.abc import Sequence
@@ -19,6 +21,7 @@ from typing import IO, Any
 from scaletest import __version__
 from scaletest.model.measurement import Environment
 from scaletest.model.texts import masked
+from scaletest.system import proc
 
 _FLAGS = {"a": os.O_APPEND, "w": os.O_TRUNC, "x": os.O_EXCL}
 
@@ -48,9 +51,9 @@ def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str,
         host=socket.gethostname(),
         python=sys.version.split()[0],
         **machine(),
-        clock_source=_text(CLOCK_SOURCE),
+        clock_source=proc.text_of(CLOCK_SOURCE).strip(),
         packages={name: _version(name) for name in PACKAGES},
-        devices=_devices(device_glob),
+        devices=sorted(glob.glob(device_glob)),  # noqa: PTH207 - patterns are absolute,
     ).to_dict()
 
 
@@ -70,13 +73,6 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _devices(pattern: str) -> list[str]:
-    if not pattern:
-        return []
-    path = Path(pattern)
-    return sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
-
-
 def _version(name: str) -> str:
     try:
         return metadata.version(name)
@@ -84,17 +80,7 @@ def _version(name: str) -> str:
         return ""
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
 def _line(path: Path, name: str) -> str:
-    """The value of the first `name : value` line of a file of the kernel."""
-    for line in _text(path).splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return ""
+    """The value of the first `name : value` line at the beginning of a file of the kernel."""
+    match = re.search(rf"^{name}[ \t]*:(.*)$", proc.text_of(path), re.MULTILINE)
+    return match[1].strip() if match else ""

@@ -85,8 +85,7 @@ def rows(
     run: str, client: str, step: SaturationStep, samples: Sequence[Attempt]
 ) -> list[tuple[Any, ...]]:
     """The table's rows of a step. client: the name for samples of no agent."""
-    agents = {attempt.agent for attempt in samples}
-    clients = {agent: f"{client}-{agent}" for agent in agents}
+    clients = {attempt.agent: f"{client}-{attempt.agent}" for attempt in samples}
     clients[""] = client
     return [_row(run, clients[attempt.agent], step, attempt) for attempt in samples]
 
@@ -196,12 +195,6 @@ class SqlSink:
 
     def _write(self, rows: list[tuple[Any, ...]]) -> None:
         self._execute(lambda cursor: cursor.executemany(self._insert, rows))
-
-    def ask(self, title: str) -> list[tuple[Any, ...]]:
-        """The rows of one of QUERIES."""
-        cursor = self._connection.cursor()
-        cursor.execute(QUERIES[title])
-        return [tuple(row) for row in cursor.fetchall()]
 
     def close(self) -> None:
         """End it."""

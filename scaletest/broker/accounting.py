@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, Retrying
-from scaletest.broker.scripts import Script, script
+from scaletest.broker.scripts import script
 from scaletest.model.histogram import bucket
 from scaletest.model.queue_counts import counted
 
@@ -67,54 +67,47 @@ class Accounting:
         self, taken_job: TakenJob, outcome: str, wait_s: float, run_s: float, reply: str = ""
     ) -> float:
         """Count outcome, deliver reply; Redis time in s, 0 when another worker's counted."""
-        names = [
-            keys.leases(taken_job.queue),
-            keys.rq_queue(taken_job.queue),
-            keys.counters(taken_job.queue),
-            keys.ended(taken_job.queue),
-            keys.slots(taken_job.queue),
-        ]
+        names = (keys.leases, keys.rq_queue, keys.counters, keys.ended, keys.slots)
         never_counted = taken_job.attempt is None and not taken_job.enqueued_us
-        values = [
-            taken_job.id,
-            "" if taken_job.attempt is None else taken_job.attempt,
-            taken_job.worker,
+        ended_us = self._call(
+            "settle",
+            taken_job,
+            names,
             taken_job.client,
             reply,
             int(never_counted),
             taken_job.started_us,
             *counted(outcome, bucket(wait_s), bucket(run_s)),
-        ]
-        return int(self._call(script("settle"), names, values)) / 1e6
+        )
+        return int(ended_us) / 1e6
 
     def release(self, taken_job: TakenJob) -> bool:
         """Put the request back at the front of its queue; whether its lease was still held."""
-        names = [
-            keys.leases(taken_job.queue),
-            keys.rq_queue(taken_job.queue),
-            keys.rq_started(taken_job.queue),
-        ]
-        return bool(
-            self._call(
-                script("release"), names, [taken_job.id, taken_job.attempt, taken_job.worker]
-            )
-        )
+        names = (keys.leases, keys.rq_queue, keys.rq_started)
+        return bool(self._call("release", taken_job, names))
 
     def poison(self, taken_job: TakenJob, reason: str) -> None:
         """Keep the request, not executed, in RQ's failed registry."""
-        names = [
-            keys.leases(taken_job.queue),
-            keys.rq_started(taken_job.queue),
-            keys.rq_failed(taken_job.queue),
-            keys.counters(taken_job.queue),
-        ]
+        names = (keys.leases, keys.rq_started, keys.rq_failed, keys.counters)
         stored = base64.b64encode(zlib.compress(reason.encode())).decode()
-        self._call(
-            script("poison"), names, [taken_job.id, taken_job.attempt, taken_job.worker, stored]
-        )
+        self._call("poison", taken_job, names, stored)
 
-    def _call(self, call: Script, names: list[str], values: list[Any]) -> Any:
-        return self._retrying.run(lambda: call(self._redis, names, values))
+    def _call(
+        self,
+        name: str,
+        taken_job: TakenJob,
+        names: Sequence[Callable[[str], str]],
+        *values: str | int,
+    ) -> Any:
+        """Call a script about a request. names: of its queue's keys."""
+        attempt = "" if taken_job.attempt is None else taken_job.attempt
+        return self._retrying.run(
+            lambda: script(name)(
+                self._redis,
+                [key(taken_job.queue) for key in names],
+                [taken_job.id, attempt, taken_job.worker, *values],
+            )
+        )
 
 
 # Requests that one call adds to the set, and entries of the list that one call checks.

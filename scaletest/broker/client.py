@@ -27,7 +27,7 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import jobs, keys
 from scaletest.broker.accounting import Cancellation
-from scaletest.broker.connection import Redis, Retrying, transient, twin
+from scaletest.broker.connection import Redis, Retrying, outage_excused, transient, twin
 from scaletest.broker.fast_lane import call_nonce
 from scaletest.broker.queues import Queues
 from scaletest.broker.scripts import script
@@ -102,8 +102,7 @@ class Reader:
         ]
         if self._position != BEGIN:
             milliseconds, number = order(self._position)
-            least = f"{milliseconds}-{number + 1}"
-            commands.insert(0, ("XTRIM", self._stream, "MINID", least))
+            commands.insert(0, ("XTRIM", self._stream, "MINID", f"{milliseconds}-{number + 1}"))
         if not self._connection.is_connected:
             self._connection.connect()
         packets = itertools.chain.from_iterable(
@@ -290,9 +289,14 @@ class Client:
         missing: list[str] = []
         upto = (0, 0)
         for start in range(0, len(ids), SUBMIT_BATCH):
-            batch = ids[start : start + SUBMIT_BATCH]
-            ask = partial(script("missing"), self._redis, [keys.replies(self.name)], batch)
-            last, *unknown = self._retrying.run(ask)
+            last, *unknown = self._retrying.run(
+                partial(
+                    script("missing"),
+                    self._redis,
+                    [keys.replies(self.name)],
+                    ids[start : start + SUBMIT_BATCH],
+                )
+            )
             missing += [name.decode() for name in unknown]
             upto = max(upto, order(last.decode()))
         return missing, upto
@@ -316,15 +320,12 @@ class Client:
         self._reader.close()
         if self._leaving.is_set() and self.away:
             return
-        try:
+        with outage_excused():
             pipe = self._redis.pipeline()
             pipe.zrem(keys.CLIENTS, self.name)
             # not DELETE: Redis would stand still while it frees a million replies that nobody read
             pipe.unlink(keys.client(self.name), keys.replies(self.name))
             pipe.execute()
-        except Exception as error:
-            if not transient(error):
-                raise
 
     def _submit_batch(self, batch: Sequence[Request], reply: bool, result_ttl_s: int) -> int:
         queue = batch[0].queue

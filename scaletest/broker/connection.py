@@ -20,11 +20,7 @@ from typing import Any, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import redis
-import redis.backoff
-import redis.connection
-import redis.exceptions
-import redis.retry
-import redis.sentinel
+from redis import backoff, connection, exceptions, retry, sentinel
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, Unreachable
@@ -49,8 +45,8 @@ CONNECTIONS_A_WORKER = 3
 
 def is_full(error: BaseException) -> bool:
     """Whether the server rejected a command, without any effect, because its memory is full."""
-    return isinstance(error, redis.exceptions.OutOfMemoryError) or (
-        isinstance(error, redis.exceptions.ResponseError) and bool(_FULL.search(str(error)))
+    return isinstance(error, exceptions.OutOfMemoryError) or (
+        isinstance(error, exceptions.ResponseError) and bool(_FULL.search(str(error)))
     )
 
 
@@ -64,9 +60,8 @@ def warn_of_limits(client: redis.Redis, name: str, hosts: list[str]) -> None:
     pipe = client.pipeline(transaction=False)
     pipe.info("memory")
     pipe.info("clients")
-    answers = pipe.execute(raise_on_error=False)
     # where INFO is forbidden the answer is an error
-    memory, clients = map(_section, answers)
+    memory, clients = map(_section, pipe.execute(raise_on_error=False))
     for key, warning in (
         (f"memory {name}", memory_warning(memory, name, hosts)),
         (f"connections {name}", connections_warning(clients, name)),
@@ -126,21 +121,21 @@ LOADING_LOOK_S = 1.0
 MINIMUM_VERSION = (6, 2)
 # Errors of a broken, restarting, full or read-only server: they pass, so the call may be repeated.
 TRANSIENT = (
-    redis.exceptions.ConnectionError,
-    redis.exceptions.TimeoutError,
-    redis.exceptions.BusyLoadingError,
-    redis.exceptions.ReadOnlyError,
-    redis.exceptions.OutOfMemoryError,
-    redis.exceptions.TryAgainError,
-    redis.exceptions.MasterDownError,
+    exceptions.ConnectionError,
+    exceptions.TimeoutError,
+    exceptions.BusyLoadingError,
+    exceptions.ReadOnlyError,
+    exceptions.OutOfMemoryError,
+    exceptions.TryAgainError,
+    exceptions.MasterDownError,
     OSError,
 )
-REDIS_ERRORS = (redis.exceptions.RedisError,)
+REDIS_ERRORS = (exceptions.RedisError,)
 # Refusals that waiting does not end. They are ConnectionErrors in redis-py, hence checked first.
 REFUSED = (
-    redis.exceptions.AuthenticationError,
-    redis.exceptions.AuthorizationError,
-    redis.exceptions.NoPermissionError,
+    exceptions.AuthenticationError,
+    exceptions.AuthorizationError,
+    exceptions.NoPermissionError,
 )
 # Error codes stand in the middle of a text when a pipeline or a script passes the error on.
 _PASSING = re.compile(
@@ -153,8 +148,18 @@ def transient(error: BaseException) -> bool:
     if isinstance(error, REFUSED):
         return False
     return isinstance(error, TRANSIENT) or (
-        isinstance(error, redis.exceptions.ResponseError) and bool(_PASSING.search(str(error)))
+        isinstance(error, exceptions.ResponseError) and bool(_PASSING.search(str(error)))
     )
+
+
+@contextmanager
+def outage_excused(excused: bool = True) -> Iterator[None]:
+    """Drop transient errors, where they are excused."""
+    try:
+        yield
+    except Exception as error:
+        if not (excused and transient(error)):
+            raise
 
 
 def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
@@ -180,7 +185,7 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     options: dict[str, Any] = {
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_timeout": socket_timeout_s,
-        "retry": redis.retry.Retry(redis.backoff.NoBackoff(), 0),
+        "retry": retry.Retry(backoff.NoBackoff(), 0),
         "protocol": 2,
     }
     if not url.startswith("unix:"):
@@ -245,8 +250,8 @@ def _from_sentinels(parts: SplitResult, options: dict[str, Any]) -> Redis:
     service, _, database = parts.path.strip("/").partition("/")
     if not service:
         raise ValueError("it names no service")
-    read: Any = redis.connection.parse_url  # it knows the types of options
-    query: dict[str, Any] = read(f"redis://?{parts.query}")
+    # redis-py knows the types of options
+    query: Any = connection.parse_url(f"redis://?{parts.query}")  # type: ignore[no-untyped-call]
     own = {
         name.removeprefix("sentinel_"): query.pop(name)
         for name in list(query)
@@ -255,19 +260,17 @@ def _from_sentinels(parts: SplitResult, options: dict[str, Any]) -> Redis:
     secure = {"ssl": True} if str(query.pop("ssl", "false")).lower() in ("1", "true", "yes") else {}
     tls = secure | {name: value for name, value in query.items() if name.startswith("ssl_")}
     user, _, password = login.partition(":")
-    make: Any = redis.sentinel.Sentinel
-    sentinel = make(
+    sentinels: Any = sentinel.Sentinel(  # type: ignore[no-untyped-call]
         [_address(word) for word in hosts.split(",")],
         sentinel_kwargs={**tls, **own, "socket_timeout": CONNECT_TIMEOUT_S},
     )
-    master: Redis = sentinel.master_for(
+    return sentinels.master_for(  # type: ignore[no-any-return]
         service,
         username=unquote(user) or None,
         password=unquote(password) or None,
         db=int(database or 0),
         **{**options, **secure, **query},
     )
-    return master
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -297,19 +300,12 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
     options |= {
         "socket_timeout": socket_timeout_s,
         "socket_connect_timeout": min(connect_s, socket_timeout_s),
-        "retry": redis.retry.Retry(redis.backoff.NoBackoff(), 0),
+        "retry": retry.Retry(backoff.NoBackoff(), 0),
+        "connection_class": pool.connection_class,
     }
-    if isinstance(pool, redis.sentinel.SentinelConnectionPool):
-        make: Any = redis.sentinel.SentinelConnectionPool
-        new_pool = make(
-            pool.service_name,
-            pool.sentinel_manager,
-            connection_class=pool.connection_class,
-            **options,
-        )
-    else:
-        new_pool = redis.ConnectionPool(connection_class=pool.connection_class, **options)
-    return redis.Redis(connection_pool=new_pool)
+    if isinstance(pool, sentinel.SentinelConnectionPool):
+        options |= {"service_name": pool.service_name, "sentinel_manager": pool.sentinel_manager}
+    return redis.Redis(connection_pool=type(pool)(**options))
 
 
 @contextmanager
@@ -322,10 +318,10 @@ def explained(url: str) -> Iterator[None]:
             f"Redis at {masked(url)} rejects the login: {error}",
             hint="check user and password in the Redis URL",
         ) from error
-    except (redis.exceptions.RedisError, OSError) as error:
+    except (exceptions.RedisError, OSError) as error:
         if is_full(error):
             raise Unreachable(f"{FULL}: {masked(url)}", hint=REMEDY) from error
-        if isinstance(error, redis.exceptions.ResponseError) and not transient(error):
+        if isinstance(error, exceptions.ResponseError) and not transient(error):
             raise Unreachable(
                 f"Redis at {masked(url)} answers with an error: {error}", hint=_remedy(str(error))
             ) from error
@@ -367,7 +363,7 @@ def _when_loaded(client: Redis) -> dict[str, Any]:
         try:
             client.ping()
             return client.info("server")
-        except redis.exceptions.BusyLoadingError:
+        except exceptions.BusyLoadingError:
             logger.warning("Redis is loading its data, waiting")
             time.sleep(LOADING_LOOK_S)
     return client.info("server")

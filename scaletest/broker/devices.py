@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from scaletest.broker import keys
@@ -114,30 +115,26 @@ class DeviceLeases:
             if slot is None:
                 return True
             member = f"{slot.number}:{self._owner}"
-            name = keys.device(self._node, slot.device)
             if script("renew")(
-                self._client, [name], [member, int(self._lease_s * 1e6), self._interval_us]
+                self._client,
+                [keys.device(self._node, slot.device)],
+                [member, int(self._lease_s * 1e6), self._interval_us],
             ):
                 self._until = began + self._lease_s * (1 - CLOCK_MARGIN)
                 return True
             self._slot = None
             return False
 
-    def release(self) -> None:
-        """Give the slot back, so that the next worker need not wait for the lease to end."""
-        with self._lock:
+    def close(self) -> None:
+        """Give the slot back, so that the next worker need not wait for the lease to end, and close
+        the connection.
+        """
+        with closing(self._client), self._lock:
             slot, self._slot = self._slot, None
             if slot is not None:
                 self._client.zrem(
                     keys.device(self._node, slot.device), f"{slot.number}:{self._owner}"
                 )
-
-    def close(self) -> None:
-        """Release, and close the connection."""
-        try:
-            self.release()
-        finally:
-            self._client.close()
 
 
 def device_leases(client: Redis, node: str, devices: Sequence[str]) -> list[Lease]:

@@ -81,12 +81,8 @@ class EmbeddedServer:
         self.stop()
 
     @property
-    def pid(self) -> int:
-        """Process id of the server."""
-        return self._server.pid
-
-    @property
-    def _server(self) -> subprocess.Popen[bytes]:
+    def process(self) -> subprocess.Popen[bytes]:
+        """The server. Whoever ends it brings it back with `start`: its folder stays."""
         assert self._process is not None
         return self._process
 
@@ -105,15 +101,6 @@ class EmbeddedServer:
             )
         self._guard.watch(self._process.pid)
         self._wait_until_ready()
-
-    def join(self) -> None:
-        """Wait until the server has ended, after somebody shut it down."""
-        self._server.wait()
-
-    def kill(self) -> None:
-        """End it as a crash would, data directory kept; `start` brings it back."""
-        self._server.kill()
-        self._server.wait()
 
     def stop(self) -> None:
         """End it and remove its directory."""
@@ -149,7 +136,7 @@ class EmbeddedServer:
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         delay = 0.002
-        while time.monotonic() < deadline and self._server.poll() is None:
+        while time.monotonic() < deadline and self.process.poll() is None:
             try:
                 connect(self.url).close()
                 return

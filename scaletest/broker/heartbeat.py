@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis, transient
+from scaletest.broker.connection import Redis, outage_excused, transient
 from scaletest.broker.fast_lane import FastLane, PendingCall, call_nonce
 from scaletest.broker.queues import Queues, shown_us
 from scaletest.broker.samples import SamplerLease
@@ -277,11 +277,8 @@ class Heartbeat:
     def mark_suspect(self, suspect: bool) -> None:
         """Publish whether this worker's requests fail at once."""
         mark = self._client.sadd if suspect else self._client.srem
-        try:
+        with outage_excused():
             mark(keys.suspects(self._queue), self._worker)
-        except Exception as error:
-            if not transient(error):
-                raise
 
     def unblock(self, client_id: Callable[[], int], hang_up: Callable[[], bool]) -> None:
         """End blocking moves of the connection with this id (0: none blocks) from now on. Safe in a

@@ -57,7 +57,6 @@ CLIENTS = f"{OWN}clients"
 PULSE = f"{OWN}pulse"
 STANDSTILL = f"{OWN}standstill"
 DEVICES = f"{OWN}devices"
-INTERVALS = f"{OWN}intervals"
 
 RQ_QUEUES = f"{RQ}queues"
 RQ_SUSPENDED = f"{RQ}suspended"
@@ -73,21 +72,20 @@ def _named(before: str, after: str = "") -> Callable[[str], str]:
     return key
 
 
-_OWN_QUEUE = f"{OWN}queue:"
 # The beginning of a queue's keys.
-own_queue = _named(_OWN_QUEUE)
+OWN_QUEUE = f"{OWN}queue:"
 # Hash of counters.
-counters = _named(_OWN_QUEUE, ":counters")
+counters = _named(OWN_QUEUE, ":counters")
 # Numbers that count ended requests (model/queue_counts.py).
-ended = _named(_OWN_QUEUE, ":ended")
+ended = _named(OWN_QUEUE, ":ended")
 # Histogram of wait times of requests that workers of earlier versions ended.
-wait = _named(_OWN_QUEUE, ":wait")
+wait = _named(OWN_QUEUE, ":wait")
 # Histogram of run times of requests that workers of earlier versions ended.
-run = _named(_OWN_QUEUE, ":run")
+run = _named(OWN_QUEUE, ":run")
 # Ring of ten-second slots.
-slots = _named(_OWN_QUEUE, ":slots")
+slots = _named(OWN_QUEUE, ":slots")
 # String that is present while the queue is paused.
-paused = _named(_OWN_QUEUE, ":paused")
+paused = _named(OWN_QUEUE, ":paused")
 # Leases of running requests.
 leases = _named(f"{OWN}leases:")
 # Deadlines of the queue's workers.
@@ -107,19 +105,13 @@ replies = _named(f"{OWN}replies:")
 # Set of ids that a client is cancelling.
 cancelled = _named(f"{OWN}cancelled:")
 # Target of blocking moves.
-taking = _named(_OWN_QUEUE, ":taking")
-# When an attempt was settled outside the fast lane.
-settled = _named(f"{OWN}settled:")
+taking = _named(OWN_QUEUE, ":taking")
 # RQ's list of waiting job ids.
 rq_queue = _named(f"{RQ}queue:")
 # RQ's hash of a job.
 rq_job = _named(f"{RQ}job:")
 # RQ's stream of a job's results.
 rq_results = _named(f"{RQ}results:")
-# RQ's hash of an execution.
-rq_execution = _named(f"{RQ}execution:")
-# RQ's executions of a job.
-rq_executions = _named(f"{RQ}executions:")
 # RQ's registry of started jobs.
 rq_started = _named(f"{RQ}wip:")
 # RQ's registry of failed jobs.

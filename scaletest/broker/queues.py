@@ -17,7 +17,7 @@ from redis.exceptions import ResponseError
 from scaletest.broker import keys
 from scaletest.broker.connection import REFUSED, Redis, transient
 from scaletest.broker.scripts import script
-from scaletest.model import checks, histogram, queue_counts
+from scaletest.model import checks, histogram, queue_counts, wire
 from scaletest.model.errors import InvalidValue, UndeclaredQueue
 from scaletest.model.record import Outcome
 
@@ -39,16 +39,12 @@ def shown(name: bytes | str) -> str:
 
 def read_entry(value: bytes | str) -> QueueEntry:
     """Parse the entry of a queue; InvalidValue when scaletest did not write it."""
-    try:
-        row = json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"its entry is not JSON: {checks.cut(str(error), 100)}") from error
-    if not isinstance(row, dict):
-        raise InvalidValue("its entry is not a JSON object")
-    note, owner = row.get("note", ""), row.get("owner", "")
-    if not isinstance(note, str) or not isinstance(owner, str):
-        raise InvalidValue("note and owner in its entry must be text")
-    return QueueEntry(checks.count(row.get("maximum", 0), "the maximum in its entry"), note, owner)
+    fields = wire.take(wire.load(value, "its entry"), "its entry", _ENTRY_TYPES)
+    checks.count(fields.get("maximum", 0), "the maximum in its entry")
+    return QueueEntry(**fields)
+
+
+_ENTRY_TYPES: dict[str, type] = {"maximum": int, "note": str, "owner": str}
 
 
 def sorted_out(rows: Any) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
@@ -208,8 +204,7 @@ class Queues:
         key = keys.rq_queue(name)
         waiting: list[str] = []
         for start in range(0, state.waiting, LOOK_BATCH):
-            page: Any = self._redis.lrange(key, start, start + LOOK_BATCH - 1)
-            waiting += map(text_of, page)
+            waiting += map(text_of, self._redis.lrange(key, start, start + LOOK_BATCH - 1))
         leases = self._redis.zscan_iter(keys.leases(name), count=LOOK_BATCH)
         leased = [text_of(member).split(":")[0] for member, _ in leases]
         uncounted, missing = self._look_at(waiting)
@@ -248,8 +243,7 @@ class Queues:
 
     def worker_names(self, name: str) -> list[str]:
         """Names of the queue's living workers, sorted."""
-        alive: Any = self._redis.zrangebyscore(keys.workers(name), shown_us(self._redis), "+inf")
-        return sorted(text_of(worker) for worker in alive)
+        return sorted(map(text_of, living(self._redis, name)))
 
     def pause(self, name: str) -> None:
         """Stop workers from taking requests of this queue; running ones finish."""
@@ -363,6 +357,11 @@ def _state(name: str, row: list[Any]) -> QueueState:
         run_s=_quantiles(runs, past.run),
         suspects=tuple(sorted(text_of(name) for name in suspects)),
     )
+
+
+def living(redis: Redis, queue: str) -> list[bytes]:
+    """Raw names of the queue's workers whose deadlines have not passed."""
+    return redis.zrangebyscore(keys.workers(queue), shown_us(redis), "+inf")  # type: ignore[return-value]
 
 
 def shown_us(redis: Redis) -> int:

@@ -64,8 +64,7 @@ class Rendezvous:
     def joined(self) -> int:
         """How many agents have joined."""
         self._keep_alive()
-        count: Any = self._redis.get(self._key("joined"))
-        return int(count or 0)
+        return int(self._redis.get(self._key("joined")) or 0)
 
     def _keep_alive(self) -> None:
         self._redis.expire(self._key("plan"), EXPIRE_S)

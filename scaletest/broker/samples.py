@@ -60,8 +60,8 @@ def encode(sample: NodeSample) -> bytes:
 
 def decode(packed: bytes, at_s: float) -> NodeSample:
     """Unpack a sample that Redis received at `at_s`; InvalidValue when it is not a sample."""
-    row = wire.load(unpack(packed, MOST_JSON_BYTES, "a sample"), "a sample")
-    return NodeSample.from_dict({**row, "at_s": at_s})
+    text = unpack(packed, MOST_JSON_BYTES, "a sample")
+    return NodeSample.from_dict({**wire.load(text, "a sample"), "at_s": at_s})
 
 
 def _rounded(figures: Mapping[str, float]) -> dict[str, float]:

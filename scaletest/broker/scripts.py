@@ -21,20 +21,20 @@ CONSTANTS: dict[str, str | int] = {
     "CLIENT": keys.client(""),
     "CLIENTS": keys.CLIENTS,
     "DEVICES": keys.DEVICES,
-    "EXECUTION": keys.rq_execution(""),
-    "EXECUTIONS": keys.rq_executions(""),
+    "EXECUTION": f"{keys.RQ}execution:",
+    "EXECUTIONS": f"{keys.RQ}executions:",
     "FAILED": keys.rq_failed(""),
-    "INTERVALS": keys.INTERVALS,
+    "INTERVALS": f"{keys.OWN}intervals",
     "JOB": keys.rq_job(""),
     "LEASES": keys.leases(""),
     "LONGEST_ROW": LONGEST_ROW,
-    "OWN_QUEUE": keys.own_queue(""),
+    "OWN_QUEUE": keys.OWN_QUEUE,
     "PULSE": keys.PULSE,
     "QUEUE_WORKERS": keys.workers(""),
     "REPLIES": keys.replies(""),
     "RESULTS": keys.rq_results(""),
     "RQ_QUEUE": keys.rq_queue(""),
-    "SETTLED": keys.settled(""),
+    "SETTLED": f"{keys.OWN}settled:",
     "STANDSTILL": keys.STANDSTILL,
     "SUSPECTS": keys.suspects(""),
     "WORKER": keys.rq_worker(""),
@@ -68,7 +68,6 @@ def script(name: str) -> Script:
     for line in re.findall(r"^--@include .*$", text, re.MULTILINE):
         text = text.replace(line, (folder / f"{line.split()[1]}.lua").read_text("utf-8"))
     used = set(re.findall(r"\b[A-Z_]+\b", text))
-    constants = {name: CONSTANTS[name] for name in CONSTANTS if name in used}
-    heads = [f"local {name} = {constant!r}\n" for name, constant in constants.items()]
-    text = "".join(heads) + text
+    heads = [f"local {name} = {CONSTANTS[name]!r}\n" for name in CONSTANTS if name in used]
+    text = "".join([*heads, text])
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
-from scaletest.broker.queues import pairs, read_entry, shown, shown_us, text_of
+from scaletest.broker.queues import living, pairs, read_entry, shown, text_of
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts
 from scaletest.model.checks import cut
@@ -107,8 +107,9 @@ def _pages(redis: Redis) -> Iterator[tuple[bytes, int, list[list[Any]]]]:
     names = sorted({name for name, _ in redis.hscan_iter(keys.QUEUES, count=PAGE_QUEUES)})
     start = 0
     while start == 0 or start < len(names):
-        page = names[start : start + PAGE_QUEUES]
-        now, clients, *rows = script("metrics")(redis, [keys.QUEUES, keys.CLIENTS], page)
+        now, clients, *rows = script("metrics")(
+            redis, [keys.QUEUES, keys.CLIENTS], names[start : start + PAGE_QUEUES]
+        )
         yield now, clients, [row for row in rows if len(row) > 1]
         start += max(1, len(rows))
 
@@ -156,13 +157,11 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
 
 def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes]]:
     """The living workers of a queue with too many for one call, as rows, and its suspects."""
-    living: Any = redis.zrangebyscore(keys.workers(queue), shown_us(redis), "+inf")
-    living.sort()
+    names = sorted(living(redis, queue))
     rows: list[list[Any]] = []
-    for start in range(0, len(living), PAGE_WORKERS):
-        page = living[start : start + PAGE_WORKERS]
+    for start in range(0, len(names), PAGE_WORKERS):
         try:
-            rows += script("roster")(redis, [], page)
+            rows += script("roster")(redis, [], names[start : start + PAGE_WORKERS])
         except ResponseError as error:
             if transient(error):
                 raise

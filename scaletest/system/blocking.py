@@ -267,8 +267,7 @@ class Blocking:
             if call.arguments[1] & _FUTEX_PRIVATE:
                 return Doing(State.LOCK)
             maps = f"/proc/{pid}/maps"  # has the shared file that contains the lock
-            name = _quietly(lambda: proc.mapped_file(proc.read_all(maps), first))
-            return Doing(State.LOCK, name)
+            return Doing(State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(maps), first)))
         if kind is WaitKind.CONNECT:
             return Doing(
                 State.NETWORK,
@@ -324,9 +323,7 @@ class Blocking:
             numbers = _watched(pid, kind, arguments)
         except OSError:
             numbers = descriptors(pid)
-        if not numbers:
-            return Doing(State.SLEEP)
-        return self._most_active(pid, numbers)
+        return self._most_active(pid, numbers) if numbers else Doing(State.SLEEP)
 
     def _most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
         """The state of the most important descriptor. Files are always ready, so a poll does not
@@ -335,7 +332,7 @@ class Blocking:
         A peer that was asked is more important than clients that may ask.
         """
         targets = [self._target(pid, number) for number in list(numbers)[:_MOST_DESCRIPTORS]]
-        waiting = [doing for doing in targets if doing.state is not State.DISK]
+        waiting = (doing for doing in targets if doing.state is not State.DISK)
         return min(waiting, key=_telling, default=Doing(State.IDLE))
 
     def _target(self, pid: int, number: int) -> Doing:
@@ -361,10 +358,8 @@ class Blocking:
         peer = self._sockets.peer(pid, number, inode)
         if peer is None:
             return Doing(State.NETWORK)
-        if peer.listening:
-            return Doing(State.IDLE)
-        if peer.unnamed:
-            return Doing(State.PIPE)
+        if peer.listening or peer.unnamed:
+            return Doing(State.IDLE if peer.listening else State.PIPE)
         return Doing(State.NETWORK, peer.name)
 
 
@@ -372,9 +367,7 @@ def _anonymous(link: str) -> Doing:
     """State of a thread that waits for a descriptor without a path."""
     if _DEVICE_INODES.search(link):
         return Doing(State.DEVICE)
-    if "timerfd" in link:
-        return Doing(State.SLEEP)
-    return Doing(State.IDLE)
+    return Doing(State.SLEEP if "timerfd" in link else State.IDLE)
 
 
 def proc_link(pid: int, number: int) -> str:

@@ -25,6 +25,8 @@ from resource import struct_rusage
 from typing import IO, Protocol
 
 MARK = "SCALETEST_GUARD"
+# Between two looks at a child whose end cannot be waited for.
+POLL_S = 0.005
 
 # $1 mark, $2 signal, $3 directory to remove or empty. Reads group ids line by line; an empty line
 # means "no group".
@@ -217,46 +219,32 @@ def wait_child(
     """Wait for the child's end, a descriptor of `others`, or `deadline`; whether it ended."""
     try:
         handle = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        return _wait_child_polling(process, deadline, others, watch)
+    except (AttributeError, OSError):  # systems without pidfd
+        while not exited(process) and time.monotonic() < deadline:
+            if wait_ready(others, min(deadline, time.monotonic() + POLL_S), watch):
+                break
+        return exited(process)
     try:
-        while not _is_ready([handle, *others], deadline, watch):
-            pass
+        wait_ready([handle, *others], deadline, watch)
     finally:
         os.close(handle)
     return exited(process)
 
 
-def _wait_child_polling(
-    process: subprocess.Popen[bytes],
-    deadline: float,
-    others: tuple[int, ...],
-    watch: ChildWatch | None,
-) -> bool:
-    """For systems without pidfd: look every 5 ms."""
-    while not exited(process):
-        left = _left(deadline)
-        ready, _, _ = select.select(others, [], [], 0.005 if left is None else min(0.005, left))
-        if ready or left == 0.0:
-            break
-        if watch is not None and time.monotonic() >= watch.due:
-            watch.look()
-    return exited(process)
+def wait_ready(
+    handles: Sequence[int], deadline: float, watch: ChildWatch | None = None
+) -> list[int]:
+    """Wait until one of the descriptors is readable; those that are, none at the deadline.
 
-
-def _is_ready(handles: Sequence[int], deadline: float, watch: ChildWatch | None) -> bool:
-    """Whether one is readable or the deadline has passed; false after other work."""
-    due = min(deadline, watch.due) if watch else deadline
-    ready, _, _ = select.select(handles, [], [], _left(due))
-    if ready or due == deadline:
-        return True
-    assert watch is not None
-    watch.look()
-    return False
-
-
-def _left(deadline: float) -> float | None:
-    return None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+    deadline: on the monotonic clock, infinity for none. watch: looks when it is due meanwhile.
+    """
+    while True:
+        due = min(deadline, watch.due) if watch else deadline
+        left_s = None if due == float("inf") else max(0.0, due - time.monotonic())
+        ready, _, _ = select.select(handles, [], [], left_s)
+        if ready or watch is None or due == deadline:
+            return ready
+        watch.look()
 
 
 def _signal_group(group: int, number: int) -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path, PurePosixPath
 
 from scaletest.system import proc
+from scaletest.system.proc import OpenFile
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
@@ -34,20 +35,22 @@ def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path
     root: where control groups are mounted. own: the file that names this process's groups.
     """
     paths = []
-    try:
-        for line in own.read_text(encoding="utf-8", errors="replace").splitlines():
-            _, controllers, path = [*line.split(":", 2), "", ""][:3]
-            if controllers and controller not in controllers.split(","):
-                continue
-            mounts = [root, root / "unified"]
-            if controllers:
-                mounts = [root / name for name in MOUNTS[controller]]
-            base = next((mount for mount in mounts if (mount / "cgroup.procs").exists()), None)
-            if base is not None:
-                paths += _up(base, path)
-    except OSError:  # a folder that may not even be looked for
-        return []
+    for line in OpenFile(own).text().splitlines():
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and controller not in controllers.split(","):
+            continue
+        mounts = [root, root / "unified"]
+        if controllers:
+            mounts = [root / name for name in MOUNTS[controller]]
+        base = next((mount for mount in mounts if _is_visible(mount / "cgroup.procs")), None)
+        if base is not None:
+            paths += _up(base, path)
     return paths
+
+
+def _is_visible(path: Path) -> bool:
+    """Whether it exists, as far as this process may look."""
+    return os.access(path, os.F_OK)
 
 
 def _up(base: Path, path: str) -> list[Path]:
@@ -56,7 +59,7 @@ def _up(base: Path, path: str) -> list[Path]:
     # what lies outside of a container's own view begins with ".." and cannot be seen
     parents = () if ".." in below.parts else (below, *below.parents)
     inside = [base / parent for parent in parents if str(parent) != "."]
-    return [folder for folder in (*inside, base) if folder.is_dir()]
+    return list(filter(_is_visible, (*inside, base)))
 
 
 def cpu_limit(folder: Path) -> float | None:
@@ -132,17 +135,13 @@ class Effort:
     """Counts from when it is made. throttling: by the CPU limit of this container."""
 
     def __init__(self) -> None:
-        self._began, self._cpu, self.throttling = time.monotonic(), _cpu_s(), Throttling()
+        self._began, self._cpu_s = time.monotonic(), time.process_time()
+        self.throttling = Throttling()
 
     def cores(self) -> float:
         """CPU time of this process over time passed."""
         passed = time.monotonic() - self._began
-        return (_cpu_s() - self._cpu) / passed if passed > 0 else 0.0
-
-
-def _cpu_s() -> float:
-    times = os.times()
-    return times.user + times.system
+        return (time.process_time() - self._cpu_s) / passed if passed > 0 else 0.0
 
 
 def raise_open_files(wanted: int) -> int:

@@ -35,21 +35,18 @@ def parse_cpu(text: str) -> ResourceReading:
     """CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
     rows = proc.parse_table(text)
     used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
-    if "nr_periods" not in rows or "nr_throttled" not in rows:
-        return ResourceReading(counters=used)
-    return ResourceReading(
-        counters=used, quotients={"throttled_periods": (rows["nr_throttled"], rows["nr_periods"])}
-    )
+    quotients = {}
+    if {"nr_periods", "nr_throttled"} <= rows.keys():
+        quotients["throttled_periods"] = (rows["nr_throttled"], rows["nr_periods"])
+    return ResourceReading(counters=used, quotients=quotients)
 
 
 def parse_memory_events(text: str) -> dict[str, float]:
     """How often the limit reclaimed or killed, of memory.events of version 2."""
     rows = proc.parse_table(text)
-    counters = {"oom_kills": float(rows["oom_kill"])} if "oom_kill" in rows else {}
     # "high" is a limit, too: it slows down those who are above it
-    if "max" in rows:
-        return {"reclaims": float(rows["max"] + rows.get("high", 0)), **counters}
-    return counters
+    reclaims = rows["max"] + rows.get("high", 0) if "max" in rows else None
+    return _known({"reclaims": reclaims, "oom_kills": rows.get("oom_kill")})
 
 
 class ContainerReader:
@@ -91,8 +88,7 @@ class ContainerReader:
         """A sum without one part would look like a reset now and a limit when it is back."""
         throttled = [proc.parse_throttled_s(file.text()) for file in self._limited]
         seconds = [throttled_s for throttled_s in throttled if throttled_s is not None]
-        is_whole = seconds and len(seconds) == len(throttled)
-        return {"throttled": sum(seconds)} if is_whole else {}
+        return {"throttled": sum(seconds)} if seconds and len(seconds) == len(throttled) else {}
 
 
 def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
@@ -176,10 +172,8 @@ class NodeReader:
         row = figures(self._before.get(name), reading, self.interval_s)
         units = FIGURES[name.partition(":")[0]]
         # an interval is known less exactly than what happened in it
-        for figure in row:
-            if units[figure] == "1":
-                row[figure] = min(1.0, row[figure])
-        return row
+        shares = {figure: min(1.0, row[figure]) for figure in row if units[figure] == "1"}
+        return {**row, **shares}
 
     def _bounded(self, resources: dict[str, Figures]) -> dict[str, Figures]:
         disks = _busiest(resources, DISK, MOST_DISKS, ("busy",))

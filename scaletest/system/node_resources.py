@@ -224,11 +224,10 @@ class PressureReader:
     def read(self) -> ResourceReading:
         """What can be read of it; nothing where the kernel does not keep it."""
         counters = {}
-        for resource, lines in _PRESSURE.items():
-            stalled = parse_pressure(self._files[resource].text())
-            counters.update(
-                {f"{resource}_{line}": stalled[line] for line in lines if line in stalled}
-            )
+        for resource, file in self._files.items():
+            for line, seconds in parse_pressure(file.text()).items():
+                if line in _PRESSURE[resource]:
+                    counters[f"{resource}_{line}"] = seconds
         return ResourceReading(counters=counters)
 
 

@@ -153,6 +153,11 @@ def parse_status(data: bytes) -> Status | None:
         return None
 
 
+def status_of(folder: str) -> Status | None:
+    """The status of a process or thread by its folder; None when it is gone, or hidden."""
+    return parse_status(text_of(f"{folder}/stat").encode())
+
+
 def parse_call(data: bytes) -> SystemCall | None:
     """/proc/PID/task/TID/syscall; None while the thread runs, or could run."""
     try:

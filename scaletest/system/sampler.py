@@ -140,8 +140,8 @@ class Moments:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        # of the last instant in the first interval of a program; unknown before the first one
-        self._part: float | None = None
+        # of the last instant in the first interval of a program
+        self._part = chance.random()
         # from the begin of the program
         self._next_s = self._end_s = 0.0
 
@@ -150,7 +150,8 @@ class Moments:
         program.
         """
         if anew:
-            self._next_s, self._end_s = self._next_part() * interval_s, interval_s
+            self._part = (self._part + GOLDEN_SECTION) % 1.0
+            self._next_s, self._end_s = self._part * interval_s, interval_s
         elif self._next_s <= 0.0:
             self._next_s = self._end_s + self._chance.uniform(0.0, interval_s)
             self._end_s += interval_s
@@ -160,12 +161,6 @@ class Moments:
         """There was a look; when to look again."""
         self._next_s = 0.0
         return self.next_s(interval_s, anew=False)
-
-    def _next_part(self) -> float:
-        if self._part is None:
-            self._part = self._chance.random()
-        self._part = (self._part + GOLDEN_SECTION) % 1.0
-        return self._part
 
     def passed(self, seconds: float) -> None:
         """A program ran so long."""
@@ -213,12 +208,11 @@ class ProgramWatch:
         self._throttled_s = sampler.throttling.seconds()
         self._interval_s = sampler.interval_s()
         self._is_short = sampler.typical_s < self._interval_s
-        first_s = sampler.moments.next_s(self._interval_s, anew=not self._is_short)
+        self._first_s = sampler.moments.next_s(self._interval_s, anew=not self._is_short)
         # in requests of few looks the first one stands for a whole interval, wherever in it it
         # falls
         has_few = not self._is_short and sampler.typical_s < FEW_LOOKS * self._interval_s
-        self._spent = TimeByState(1.0 - first_s / self._interval_s if has_few else 0.5)
-        self._first_s = first_s
+        self._spent = TimeByState(1.0 - self._first_s / self._interval_s if has_few else 0.5)
         # the interval that the next look stands for, and the sum of those of looks that met
         # something blocked
         self._look_s = self._interval_s
@@ -328,10 +322,8 @@ class ProgramWatch:
     def _close_own(self, state: State, name: str) -> Activity:
         self._count_own(0.0)
         ended = time.monotonic()
-        throttled_s = self._sampler.throttling.seconds() - self._throttled_s
         self._spent.add(state, ended - self._looked, name)
-        self._spent.throttle(throttled_s)
-        return _activity(self._spent, ended - self._began, None, throttled_s)
+        return self._activity(ended, None)
 
     def _close(self, usage: struct_rusage | None) -> Activity:
         if self._tree is not None and self._keeps_tree:
@@ -342,7 +334,6 @@ class ProgramWatch:
         self._count_own(self._looks_s)
         self._sampler.ended(time.monotonic() - self._started)
         ended = time.monotonic()
-        throttled_s = self._sampler.throttling.seconds() - self._throttled_s
         self._spent.close(
             max(0.0, ended - self._looked),
             usage.ru_utime + usage.ru_stime if usage else 0.0,
@@ -350,8 +341,7 @@ class ProgramWatch:
             self._first,
         )
         self._sampler.balance.settle(self._spent, self._stands_for_s)
-        self._spent.throttle(throttled_s)
-        activity = _activity(self._spent, ended - self._began, usage, throttled_s)
+        activity = self._activity(ended, usage)
         if self._clients is None:
             return activity
         return replace(
@@ -373,6 +363,25 @@ class ProgramWatch:
         self._looked += run_s + wait_s
         self._own = own
 
+    def _activity(self, ended: float, usage: struct_rusage | None) -> Activity:
+        throttled_s = self._sampler.throttling.seconds() - self._throttled_s
+        self._spent.throttle(throttled_s)
+        activity = Activity(
+            self._spent.seconds(ended - self._began), self._spent.waits(), throttled_s=throttled_s
+        )
+        if usage is None:
+            return activity
+        return replace(
+            activity,
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            memory_bytes=usage.ru_maxrss * 1024,
+            read_blocks=usage.ru_inblock,
+            written_blocks=usage.ru_oublock,
+            major_faults=usage.ru_majflt,
+            switches=usage.ru_nvcsw,
+            involuntary_switches=usage.ru_nivcsw,
+        )
+
 
 class OwnSchedule:
     """How long the thread that reads it ran and waited for a CPU. Forked processes have their
@@ -393,21 +402,3 @@ class OwnSchedule:
         except OSError:
             return None
         return schedule if schedule and schedule.slices else None
-
-
-def _activity(
-    spent: TimeByState, total_s: float, usage: struct_rusage | None, throttled_s: float
-) -> Activity:
-    activity = Activity(spent.seconds(total_s), spent.waits(), throttled_s=throttled_s)
-    if usage is None:
-        return activity
-    return replace(
-        activity,
-        cpu_s=usage.ru_utime + usage.ru_stime,
-        memory_bytes=usage.ru_maxrss * 1024,
-        read_blocks=usage.ru_inblock,
-        written_blocks=usage.ru_oublock,
-        major_faults=usage.ru_majflt,
-        switches=usage.ru_nvcsw,
-        involuntary_switches=usage.ru_nivcsw,
-    )

@@ -159,10 +159,11 @@ class Sockets:
             return known
         peer = self._by_duplicate(pid, descriptor) if self._duplicate else None
         if peer is None and not self._duplicate:
-            peer = _unix(inode) or self._listed(
-                "connections", inode, lambda: self._named(tcp_peers())
+            peer = (
+                _unix(inode)
+                or self._listed("connections", inode, lambda: self._named(tcp_peers()))
+                or self._listed("tables", inode, lambda: self._of_tables(pid))
             )
-            peer = peer or self._listed("tables", inode, lambda: self._of_tables(pid))
         if peer is not None and (peer.name or peer.listening or peer.unnamed):
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
@@ -213,8 +214,7 @@ class Sockets:
     def _of_tables(self, pid: int) -> Iterator[tuple[int, str]]:
         for name in _TABLES:
             with suppress(OSError):
-                text = proc.read_all(f"/proc/{pid}/net/{name}")
-                yield from self._named(proc.parse_peers(text))
+                yield from self._named(proc.parse_peers(proc.read_all(f"/proc/{pid}/net/{name}")))
 
     def _named(self, connections: Iterable[Connection]) -> Iterator[tuple[int, str]]:
         """Inode and peer of each."""
@@ -309,8 +309,5 @@ def _sockets(pid: int) -> Iterator[int]:
 
 
 def _parent(pid: int) -> int:
-    try:
-        status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
-    except OSError:
-        return 0
+    status = proc.status_of(f"/proc/{pid}")
     return status.parent if status else 0

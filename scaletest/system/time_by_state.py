@@ -66,14 +66,14 @@ class TimeByState:
         shares = look.shares if look else []
         self._seen_run_s += sum(share.run_s for share in shares)
         run_s, wait_s = union(seconds, shares)
-        self.add(State.ON_CPU, run_s)
-        self.add(State.CPU_WAIT, wait_s)
-        blocked_s = max(0.0, seconds - run_s - wait_s)
-        still_s = min(blocked_s, unchanged_s) if self._last else 0.0
-        self._granted_still(still_s)
-        counted = _is_counted(self._last, look)
-        self._blocked(blocked_s - still_s, self._last, look, counted=counted)
-        self._weigh(seconds - still_s, self._last, look)
+        self._divide(
+            seconds,
+            run_s,
+            wait_s,
+            unchanged_s,
+            look,
+            counted=_is_counted(self._last, look),
+        )
         self._last = look
 
     def close(
@@ -91,16 +91,10 @@ class TimeByState:
         unseen_s = max(0.0, cpu_s - self._seen_run_s)
         hidden_s = self._seconds[Doing(State.NOT_OBSERVED)]
         run_s = min(seconds, unseen_s * seconds / (seconds + hidden_s)) if seconds > 0 else 0.0
-        self.add(State.ON_CPU, run_s)
         wait_s = min(seconds - run_s, max(0.0, first.wait_s))
-        self.add(State.CPU_WAIT, wait_s)
-        blocked_s = seconds - run_s - wait_s
-        still_s = min(blocked_s, unchanged_s) if self._last else 0.0
-        self._granted_still(still_s)
         is_alone = self._last is not None and len(self._last.threads) == 1
         counted = is_alone and unseen_s <= first.run_s + _ALONE_S
-        self._blocked(blocked_s - still_s, self._last, None, counted=counted)
-        self._weigh(seconds - still_s, self._last, None)
+        self._divide(seconds, run_s, wait_s, unchanged_s, None, counted=counted)
         self._settle_unknown()
         # CPU time that no look saw, of processes that lived between two looks
         moved_s = min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)])
@@ -150,11 +144,27 @@ class TimeByState:
         ]
         return tuple(heapq.nlargest(MAX_WAITS, named, key=lambda wait: wait.seconds))
 
-    def _granted_still(self, seconds: float) -> None:
-        """Time at the begin of an interval in which nobody ran."""
-        if self._last:
-            self._grant(self._last, seconds, counted=True)
-            self._weigh(seconds, self._last, None)
+    def _divide(
+        self,
+        seconds: float,
+        run_s: float,
+        wait_s: float,
+        unchanged_s: float,
+        end: TreeLook | None,
+        *,
+        counted: bool,
+    ) -> None:
+        """Divide an interval since the last look, in which so much was run and waited for a CPU."""
+        self.add(State.ON_CPU, run_s)
+        self.add(State.CPU_WAIT, wait_s)
+        blocked_s = max(0.0, seconds - run_s - wait_s)
+        still_s = 0.0
+        if self._last:  # at the begin of the interval nobody ran
+            still_s = min(blocked_s, unchanged_s)
+            self._grant(self._last, still_s, counted=True)
+            self._weigh(still_s, self._last, None)
+        self._blocked(blocked_s - still_s, self._last, end, counted=counted)
+        self._weigh(seconds - still_s, self._last, end)
 
     def _blocked(
         self, seconds: float, begin: TreeLook | None, end: TreeLook | None, *, counted: bool
@@ -216,7 +226,6 @@ class TimeByState:
             self._unknown_s = self._uncounted_s = 0.0
         self._spread_or_hide(self._unknown_s, _COUNTED)
         self._spread_or_hide(self._uncounted_s + self._unseen_s, (State.ON_CPU,))
-        self._unknown_s = self._uncounted_s = self._unseen_s = 0.0
 
     def _spread_or_hide(self, seconds: float, impossible: Collection[State]) -> None:
         """Give seconds to the known states but the impossible ones, by their length; where there is

@@ -171,12 +171,10 @@ class Tree:
     def _visit(self, pid: int, passed: float, shares: list[ThreadShare]) -> Iterator[int]:
         """Look at a process's threads; returns the ids of its children. Raises OSError."""
         process = self._processes.get(pid)
+        is_new = process is None
         if process is None:
             process = self._processes[pid] = _Process(self._began_s(pid))
-            ran = True
-        else:
-            ran = self._look_at_known(pid, process, passed, shares)
-        if ran:
+        if is_new or self._look_at_known(pid, process, passed, shares):
             self._look_for_new(pid, process, shares)
         return chain.from_iterable(thread.children for thread in process.threads.values())
 
@@ -256,16 +254,15 @@ class Tree:
         if not threads:
             return None
         most_active = min(threads, key=lambda key: threads[key].rank)
-        pid, tid = most_active
-        short_waits = Doing(State.MEMORY) if self._processes[pid].threads[tid].is_faulting else None
-        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - self._processes[pid].began_s
+        process = self._processes[most_active[0]]
+        is_faulting = process.threads[most_active[1]].is_faulting
         return TreeLook(
             threads[most_active],
             most_active,
-            max(0.0, age_s),
+            max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - process.began_s),
             shares,
             frozenset(threads),
-            short_waits,
+            Doing(State.MEMORY) if is_faulting else None,
         )
 
     def _began_s(self, pid: int) -> float:
@@ -292,11 +289,10 @@ def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
     """Whether most of a thread's waits since the last comparison were page faults that read from a
     disk.
     """
-    try:
-        status = proc.parse_status(proc.read(f"/proc/{pid}/task/{tid}/stat"))
-    except OSError:
+    status = proc.status_of(f"/proc/{pid}/task/{tid}")
+    if status is None:
         return False
-    faults = status.major_faults if status else 0
+    faults = status.major_faults
     is_faulting = faults - thread.faults >= FAULTING_PART * (slices - thread.compared_slices)
     thread.faults, thread.compared_slices = faults, slices
     return is_faulting

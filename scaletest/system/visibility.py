@@ -26,7 +26,7 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
     with _sleeping() as pid:
         times, calls, functions = _of_child(pid)
     drivers = _drivers(devices, drm)
-    counting = [*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])]
+    counting = {*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])}
     return Visibility(
         times=times,
         calls=calls,
@@ -35,7 +35,7 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
         pressure=_is_readable("/proc/pressure/cpu"),
         cgroup=_cgroup(cgroups),
         devices=drivers,
-        counters=tuple(sorted(set(drivers.values()) & set(counting))),
+        counters=tuple(sorted(counting.intersection(drivers.values()))),
     )
 
 
@@ -57,7 +57,7 @@ def _of_child(pid: int) -> tuple[bool, bool, bool]:
     call = function = ""
     while not (call and function) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
-        status = proc.parse_status(proc.text_of(f"/proc/{pid}/stat").encode())
+        status = proc.status_of(f"/proc/{pid}")
         if status is None or status.letter != "S":
             continue
         call = _text(f"/proc/{pid}/syscall", "running")

@@ -310,7 +310,8 @@ def test_a_restart_of_redis_in_the_middle_of_a_run(tmp_path: Path) -> None:
         )
         assert not any("redis://" in line for line in workers)
         eventually(lambda: (tmp_path / "run" / "result.json").exists())
-        server.kill()
+        server.process.kill()
+        server.process.wait()
         server.start()
         out, err = process.communicate(timeout=280)
     assert b"Traceback" not in err, err

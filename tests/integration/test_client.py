@@ -363,8 +363,7 @@ def test_the_page_answers_while_redis_does_not(serve: Start) -> None:
         service = serve("--parallel", "1", redis_url=server.url, impatient=True)
         eventually(lambda: service.stats()["in_flight"] == 1)
         eventually(lambda: service.status("/readyz") == 200)
-        assert server.pid is not None
-        os.kill(server.pid, signal.SIGSTOP)
+        os.kill(server.process.pid, signal.SIGSTOP)
         try:
             assert service.get("/parallel?type=plain&value=3") == "3"
             assert service.get("/reset?type=plain") == "Reseted"
@@ -372,7 +371,7 @@ def test_the_page_answers_while_redis_does_not(serve: Start) -> None:
             assert service.status("/healthz") == 200
             eventually(lambda: service.status("/readyz") == 503)
         finally:
-            os.kill(server.pid, signal.SIGCONT)
+            os.kill(server.process.pid, signal.SIGCONT)
         eventually(lambda: service.status("/readyz") == 200)
         eventually(lambda: service.stats()["in_flight"] == 3)
         service.process.kill()
@@ -397,15 +396,14 @@ def test_the_client_ends_with_its_summary_while_redis_does_not_answer(
             impatient=True,
         )
         eventually(lambda: service.stats()["in_flight"] == 3)
-        assert server.pid is not None
-        os.kill(server.pid, stopped)
+        os.kill(server.process.pid, stopped)
         try:
             eventually(lambda: service.status("/readyz") == 503)
             service.process.send_signal(signal.SIGTERM)
             out, _ = service.process.communicate(timeout=60)
         finally:
             if stopped is signal.SIGSTOP:
-                os.kill(server.pid, signal.SIGCONT)
+                os.kill(server.process.pid, signal.SIGCONT)
     assert service.process.returncode == 0
     assert json.loads(out)["in_flight"] == 3
 

@@ -83,7 +83,7 @@ def test_a_released_slot_is_free_at_once(redis: Any) -> None:
     holder = leases(redis, "a")
     holder.claim(EIGHT[:1], 1)
     assert leases(redis, "b").claim(EIGHT[:1], 1) is None
-    holder.release()
+    holder.close()
     assert holder.slot is None
     assert leases(redis, "b").claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
 
@@ -231,7 +231,7 @@ def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
     client.submit([Request(name, "q", ("0",))])
     eventually(lambda: "no device is free, waiting" in (tmp_path / "workers.log").read_text())
     assert redis.lrange(keys.rq_queue("q"), 0, -1) == [name.encode()]
-    thief.release()
+    thief.close()
     # expect it to be run, as if it had never been taken
     reply = wait_for(client, 1)[name]
     assert (reply.ok, reply.attempts, reply.device) == (True, 1, device)

@@ -122,10 +122,11 @@ def test_every_request_is_answered_once_after_a_restart_of_redis(
     with at_work(own, tmp_path) as (loop, records):
         eventually(lambda: len(records) > TOTAL // 6)
         if number == signal.SIGKILL:
-            own.kill()
+            own.process.kill()
+            own.process.wait()
         else:
-            os.kill(own.pid, number)
-            own.join()
+            os.kill(own.process.pid, number)
+            own.process.wait()
         time.sleep(seconds)  # the outage itself
         own.start()
         assert loop.wait_idle(120)
@@ -188,7 +189,8 @@ def test_a_redis_that_lost_everything_ends_the_load_with_an_error(tmp_path: Path
         loop.set_parallel(1)
         eventually(lambda: Queues(connect(server.url)).state("q").waiting == 1)
         # when it is restarted, and so forgets that the queue was declared
-        server.kill()
+        server.process.kill()
+        server.process.wait()
         server.start()
         # expect the loop to end with an error that says so
         eventually(lambda: loop._failure)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from scaletest.broker import Client, Queues, connect
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import Gate, eventually, program, wait_for
 from workers.runtime import Runtime
-from workers.worker import Worker
+from workers.worker import Worker, rq_serving
 from workers.workloads.base import Result
 
 RQ = str(Path(sys.executable).parent / "rq")
@@ -110,7 +111,12 @@ def test_a_stop_that_comes_as_a_request_ends_stops_no_other(
     request = submit(client, "0")
     run, worker = (
         Runtime.run,
-        Worker(["q"], serializer=JSONSerializer, connection=connect(url), interval_s=600.0),
+        Worker(
+            ["q"],
+            serializer=JSONSerializer,
+            connection=connect(url),
+            serving=replace(rq_serving({}), heartbeat_s=600.0),
+        ),
     )
 
     def ends(runtime: Runtime, arguments: tuple[str, ...], limit_s: float) -> tuple[Result, float]:

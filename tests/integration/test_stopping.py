@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rq.serializers import JSONSerializer
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.model import Request
 from tests.conftest import Gate, eventually, program, wait_for
-from workers.worker import Worker
+from workers.worker import Worker, rq_serving
 
 BEATS = 20
 # One try in two seconds while twenty heartbeats fail, five a second; the defect made thousands.
@@ -109,7 +110,7 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     # when Redis hangs at the moment when it has moved the request to the worker and not told it,
     # and the worker must go
     redis.lmove("aside", keys.taking("q"), "LEFT", "RIGHT")
-    os.kill(own.pid, signal.SIGSTOP)
+    os.kill(own.process.pid, signal.SIGSTOP)
     worker.send_signal(signal.SIGTERM)
     # expect an end that waited for no answer of the lane's, nor for RQ's last words
     assert worker.wait(120) == 0
@@ -119,7 +120,7 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     assert "Traceback" not in logged
     # and, when Redis goes on, that another worker gets the request, and nothing of the first one is
     # left
-    os.kill(own.pid, signal.SIGCONT)
+    os.kill(own.process.pid, signal.SIGCONT)
     launch("second")
     assert wait_for(client, 1)[caught].ok
     queues = Queues(redis)
@@ -138,10 +139,10 @@ def test_a_worker_of_a_paused_queue_ends_without_a_redis_that_hangs(
     Queues(redis).pause("q")
     worker = launch("first")
     eventually(lambda: redis.hget("rq:worker:first", "answer") == b"paused")
-    os.kill(own.pid, signal.SIGSTOP)
+    os.kill(own.process.pid, signal.SIGSTOP)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(120) == 0
-    os.kill(own.pid, signal.SIGCONT)  # so that it can be stopped
+    os.kill(own.process.pid, signal.SIGCONT)  # so that it can be stopped
 
 
 class Refuser:
@@ -194,7 +195,8 @@ def test_a_worker_that_finishes_a_request_does_not_flood_a_missing_redis_with_re
     name = submit(client)
     eventually(lambda: Queues(redis).state("q").running == 1)
     # when Redis goes and the worker is told to stop
-    own.kill()
+    own.process.kill()
+    own.process.wait()
     with Refuser(redis.connection_pool.connection_kwargs["port"]) as refuser:
         worker.send_signal(signal.SIGTERM)
         eventually(lambda: refuser.commands[b"EVALSHA"] >= BEATS)
@@ -222,7 +224,12 @@ def test_only_the_thread_for_commands_closes_its_channel(
         real(self)
 
     monkeypatch.setattr(PubSub, "close", close)
-    worker = Worker(["q"], serializer=JSONSerializer, connection=connect(url), interval_s=600.0)
+    worker = Worker(
+        ["q"],
+        serializer=JSONSerializer,
+        connection=connect(url),
+        serving=replace(rq_serving({}), heartbeat_s=600.0),
+    )
     worker.work(burst=True, logging_level="CRITICAL")
     # expect the main thread not to close it at the same time
     assert eventually(lambda: closed_by) == [worker.pubsub_thread]

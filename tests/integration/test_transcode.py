@@ -19,8 +19,10 @@ from scaletest.kinds.media import CODECS
 from scaletest.model import Outcome, Reason, Record, Reply, Request
 from scaletest.system.children import Wake
 from tests.conftest import call, missing, wait_for
+from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
+from workers.workloads.command import ProgramOptions
 
 SAMPLES = Path(__file__).parents[1] / "unit/samples"
 
@@ -191,7 +193,7 @@ def test_onevpls_figures_come_from_its_output(
         media["h265"],
         "--program",
         program,
-        device_glob=str(device),
+        devices=DeviceOptions(str(device)),
     )
     assert result.figures["frames"] == 600
     assert f"-device {device} -i::h265" in (tmp_path / "line").read_text()
@@ -251,7 +253,11 @@ def test_the_media_deployments_own_arguments_work_as_a_command(wake: Wake, tmp_p
         " v.h265 -o::h265 /dev/null -u medium -w 3840 -h 2160 -n 600"
     )
     result = run(
-        wake, *line.split(), device_glob=str(device), null_input=True, ignore_arguments=True
+        wake,
+        *line.split(),
+        devices=DeviceOptions(str(device)),
+        program=ProgramOptions(null_input=True),
+        ignore_arguments=True,
     )
     assert result.figures["frames"] == 600
     expected = line.split(" ", 1)[1].replace("FILENAME", str(device))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from rq.serializers import JSONSerializer
 from scaletest.broker import Client, Queues, connect
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import Gate, call, eventually, processes_with, wait_for
-from workers.worker import Worker
+from workers.worker import Worker, rq_serving
 
 RQ = str(Path(sys.executable).parent / "rq")
 ROOT = Path(__file__).parents[2]
@@ -544,11 +545,11 @@ def test_a_job_that_cannot_be_fetched_since_redis_is_away_goes_back_at_once(
     options: dict[str, Any] = {
         "serializer": JSONSerializer,
         "connection": connect(url),
-        "interval_s": 600.0,
+        "serving": replace(
+            rq_serving({}), allow_function=("tests.integration",), heartbeat_s=600.0
+        ),
     }
-    Worker(["q"], allow_functions=["tests.integration"], **options).work(
-        burst=True, logging_level="CRITICAL"
-    )
+    Worker(["q"], **options).work(burst=True, logging_level="CRITICAL")
     state = queues.state("q")
     assert (state.counters["succeeded"], state.counters.get("requeued"), state.balance) == (
         1,
@@ -600,7 +601,7 @@ def test_ordinary_jobs_leave_what_stock_rq_leaves(redis: Any, url: str) -> None:
         kinds_of_jobs(stock_queue(redis))
         options: dict[str, Any] = {"serializer": JSONSerializer, "connection": connect(url)}
         if kind is Worker:
-            options["allow_functions"] = ["tests.integration"]
+            options["serving"] = replace(rq_serving({}), allow_function=("tests.integration",))
         kind(["q"], **options).work(burst=True, logging_level="CRITICAL")
         left.append(leftovers(redis))
     # two fields that make a worker's calls safe to repeat, one of its heartbeats and two that say

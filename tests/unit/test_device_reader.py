@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from scaletest.model.measurement import DEVICE, FIGURES
-from scaletest.system.devices.cards import Cards, parse_levels
-from scaletest.system.devices.reader import AGAIN_S, DeviceReader
+from scaletest.system.devices.cards import CardSource, parse_levels
+from scaletest.system.devices.metrics import AGAIN_S
+from scaletest.system.devices.reader import DeviceReader
 
 SAMPLES = Path(__file__).parent / "samples" / "devices"
 I915, XE, AMD = (
@@ -229,7 +230,7 @@ def test_without_devices_it_looks_again_rarely(
     tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[Path] = []
-    monkeypatch.setattr(Cards, "find", lambda self: looks.append(self.root))
+    monkeypatch.setattr(CardSource, "find", lambda self: looks.append(self._root))
     reader = DeviceReader(root=tmp_path, clock=time)
     for _ in range(180):
         assert reader.read() == ({}, {})
@@ -243,7 +244,7 @@ def test_a_failing_source_gives_one_warning_and_is_left_out(
     def fail(_: object) -> None:
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(Cards, "find", fail)
+    monkeypatch.setattr(CardSource, "find", fail)
     assert [reader.read() for _ in range(3)] == [({}, {})] * 3
     assert warnings == ["devices are not read any more (CardSource): RuntimeError: no such luck"]
 

@@ -110,9 +110,7 @@ def test_devices_are_counted_round_in_the_order_of_their_numbers(tmp_path: Path)
 
 
 def test_no_pattern_is_no_device() -> None:
-    chooser = DeviceChooser(DeviceOptions())
-    assert not chooser.wanted
-    assert chooser.choose() is None
+    assert not DeviceChooser(DeviceOptions()).wanted
 
 
 def test_two_nodes_of_one_device_are_one_device(tmp_path: Path) -> None:
@@ -123,7 +121,7 @@ def test_two_nodes_of_one_device_are_one_device(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"index": -1}, {"per_device": 0}, {"policy": "random"}, {"preset": "voodoo"}],
+    [{"device_index": -1}, {"per_device": 0}, {"device_policy": "random"}, {"preset": "voodoo"}],
     ids=str,
 )
 def test_wrong_options_are_refused(options: dict[str, object]) -> None:
@@ -139,7 +137,7 @@ def test_no_match_says_pattern_and_what_to_request(tmp_path: Path) -> None:
 
 def test_paths_are_known_by_address(tmp_path: Path) -> None:
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x8086")
-    assert DeviceChooser(DeviceOptions(NULL, sysfs=sysfs)).paths() == {"0000:03:00.0": NULL}
+    assert DeviceChooser(DeviceOptions(NULL), sysfs).paths() == {"0000:03:00.0": NULL}
     # files have no address, and a device that is not there is no error
     assert DeviceChooser(DeviceOptions(files(tmp_path / "dri", "renderD1"))).paths() == {}
     assert DeviceChooser(DeviceOptions(str(tmp_path / "missing*"))).paths() == {}
@@ -148,12 +146,10 @@ def test_paths_are_known_by_address(tmp_path: Path) -> None:
 
 def test_a_preset_leaves_other_vendors_out_and_names_them(tmp_path: Path) -> None:
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x1002")
-    options = DeviceOptions(NULL, preset="intel", sysfs=sysfs)
+    options = DeviceOptions(NULL, preset="intel")
     with pytest.raises(NoDevice, match="/dev/null of AMD"):
-        DeviceChooser(options).devices()
-    assert (
-        DeviceChooser(DeviceOptions(NULL, preset="amd", sysfs=sysfs)).devices()[0].vendor == "AMD"
-    )
+        DeviceChooser(options, sysfs).devices()
+    assert DeviceChooser(DeviceOptions(NULL, preset="amd"), sysfs).devices()[0].vendor == "AMD"
 
 
 def test_permission_denied_names_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +216,7 @@ class FakeLeases:
 def test_a_held_slot_costs_no_call(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128", "renderD129")
     leases = FakeLeases([str(tmp_path / "renderD129")])
-    chooser = DeviceChooser(DeviceOptions(pattern, policy="packed"))
+    chooser = DeviceChooser(DeviceOptions(pattern, device_policy="packed"))
     first = chooser.attach(leases)
     assert first.device.path.endswith("renderD129")
     assert first.info()["slot"] == "0"
@@ -286,7 +282,7 @@ def test_the_workload_sees_one_device_only(
 ) -> None:
     more = {"unique_id": "1234abcd"} if name == "amd" else {}
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", vendor, **more)
-    chooser = DeviceChooser(DeviceOptions(NULL, preset=name, sysfs=sysfs))
+    chooser = DeviceChooser(DeviceOptions(NULL, preset=name), sysfs)
     chosen = chooser.choose()
     assert chosen is not None
     variables = chooser.environment(chosen)
@@ -304,7 +300,7 @@ def test_the_workload_sees_one_device_only(
 def test_every_reply_says_the_device_also_of_sleep(tmp_path: Path) -> None:
     wake = Wake()
     runtime = Runtime(
-        Settings(command=("sleep", "0"), device_glob=files(tmp_path, "renderD128")), wake
+        Settings(command=("sleep", "0"), devices=DeviceOptions(files(tmp_path, "renderD128"))), wake
     )
     result, run_s = runtime.run((), 0.0)
     text, _ = runtime.reply_json("r", "w", result, run_s, 0, 0, 1)
@@ -317,7 +313,7 @@ def test_a_device_that_goes_away_during_a_run_is_the_reason(tmp_path: Path) -> N
     pattern = files(tmp_path, "renderD128")
     wake = Wake()
     runtime = Runtime(
-        Settings(command=("sh", "-c", "rm FILENAME; exit 1"), device_glob=pattern), wake
+        Settings(command=("sh", "-c", "rm FILENAME; exit 1"), devices=DeviceOptions(pattern)), wake
     )
     result, _ = runtime.run((), 0.0)
     runtime.close()

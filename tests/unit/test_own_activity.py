@@ -9,6 +9,7 @@ import pytest
 
 from scaletest.model import Outcome, State
 from scaletest.system.children import Wake
+from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 
 
@@ -45,7 +46,9 @@ def test_a_simulated_device_is_what_its_requests_wait_for(
     device = tmp_path / "card0"
     device.touch()
     command = ("fakedev", "--seconds", "0.3")
-    result, run_s = Runtime(Settings(command, device_glob=str(device)), wake).run((), 0.0)
+    result, run_s = Runtime(Settings(command, devices=DeviceOptions(str(device))), wake).run(
+        (), 0.0
+    )
     activity = result.activity
     assert result.outcome is Outcome.SUCCEEDED and activity is not None
     assert activity.seconds[State.DEVICE] == pytest.approx(run_s, rel=0.3)

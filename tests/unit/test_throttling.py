@@ -55,6 +55,16 @@ def test_an_unreadable_control_group_counts_as_unlimited(tmp_path: Path) -> None
     assert Throttling(tmp_path, tmp_path / "cgroup").seconds() == 0
 
 
+def test_a_control_group_that_cannot_be_seen_does_not_hide_its_parents(tmp_path: Path) -> None:
+    write(tmp_path / "cgroup.procs", "")
+    write(tmp_path / "cgroup", f"0::/{'x' * 300}\n")
+    write(tmp_path / "cpu.max", "20000 100000\n")
+    write(tmp_path / "cpu.stat", "throttled_usec 500000\n")
+    throttling = Throttling(tmp_path, tmp_path / "cgroup")
+    write(tmp_path / "cpu.stat", "throttled_usec 1500000\n")
+    assert throttling.seconds() == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
     ("open_files", "threads"), [(-1, 256), (1_048_576, 256), (1024, 256), (256, 64)]
 )

@@ -23,9 +23,11 @@ from scaletest.kinds.torch import Model, TorchWork, from_words
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.system.children import Wake
+from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 from workers.workloads import torch
 from workers.workloads.base import Interrupted
+from workers.workloads.command import ProgramOptions
 
 # Answers as torch_child does, without torch; what it is asked for last says how it behaves.
 STAND_IN = """
@@ -84,10 +86,8 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wake: Wake) -> Iter
     device.touch()
     settings = Settings(
         command=("torch",),
-        device_glob=str(device),
-        preset="nvidia",
-        device_index=0,
-        kill_grace_s=0.1,
+        devices=DeviceOptions(str(device), device_index=0, preset="nvidia"),
+        program=ProgramOptions(kill_grace_s=0.1),
     )
     torch_runtime = Runtime(settings, wake)
     yield torch_runtime

@@ -22,10 +22,11 @@ from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.errors import InvalidValue
 from scaletest.system.children import Wake
 from tests.conftest import eventually, processes_with
+from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
 from workers.workloads.bench import BenchWorkload
-from workers.workloads.command import Ended, Program
+from workers.workloads.command import Ended, Program, ProgramOptions
 
 
 @pytest.fixture
@@ -136,7 +137,12 @@ def test_a_document_is_written_anew_for_the_child() -> None:
 def test_a_transcode_reads_plain_files_only(wake: Wake, tmp_path: Path, path: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
-    result = run(wake, Settings(command=("transcode",), directory=str(tmp_path)), "--input", path)
+    result = run(
+        wake,
+        Settings(command=("transcode",), program=ProgramOptions(str(tmp_path))),
+        "--input",
+        path,
+    )
     assert result.outcome is Outcome.FAILED
     assert "is not a plain file" in result.error
 
@@ -218,7 +224,8 @@ def test_a_program_that_cannot_start_is_a_failure(wake: Wake, program: str) -> N
 
 def test_a_missing_work_directory_is_told_apart_from_a_missing_program(wake: Wake) -> None:
     assert (
-        "work directory" in run(wake, Settings(command=("true",), directory="/nonexistent")).error
+        "work directory"
+        in run(wake, Settings(command=("true",), program=ProgramOptions("/nonexistent"))).error
     )
 
 
@@ -235,7 +242,9 @@ def test_the_time_limit_ends_the_whole_process_group(wake: Wake) -> None:
         "time.sleep(600)"
     )
     # when the limit is exceeded
-    result = run(wake, Settings(command=python(code), kill_grace_s=0.1), limit_s=0.5)
+    result = run(
+        wake, Settings(command=python(code), program=ProgramOptions(kill_grace_s=0.1)), limit_s=0.5
+    )
     # expect both gone, and the reply to say after how long
     assert (result.outcome, result.timeout_s) == (Outcome.TIMED_OUT, 0.5)
     eventually(lambda: not processes_with(mark))
@@ -253,7 +262,8 @@ def test_a_program_that_ends_leaves_no_grandchild(wake: Wake) -> None:
 
 def test_null_input_can_be_read(wake: Wake) -> None:
     settings = Settings(
-        command=python("import sys; sys.exit(len(sys.stdin.read()))"), null_input=True
+        command=python("import sys; sys.exit(len(sys.stdin.read()))"),
+        program=ProgramOptions(null_input=True),
     )
     assert run(wake, settings).outcome is Outcome.SUCCEEDED
 
@@ -262,14 +272,14 @@ def test_null_output_still_keeps_the_error_text(
     wake: Wake, capfd: pytest.CaptureFixture[str]
 ) -> None:
     code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(1)"
-    result = run(wake, Settings(command=python(code), null_output=True))
+    result = run(wake, Settings(command=python(code), program=ProgramOptions(null_output=True)))
     assert result.error.endswith("err")
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_program_that_writes_many_errors_does_not_block(wake: Wake) -> None:
     code = "import sys; sys.stderr.write('x' * 3_000_000); sys.exit(1)"
-    result = run(wake, Settings(command=python(code), null_output=True))
+    result = run(wake, Settings(command=python(code), program=ProgramOptions(null_output=True)))
     assert result.exit_code == 1
     assert len(result.error) < 1000
 
@@ -290,8 +300,7 @@ def test_the_placeholder_filename_becomes_the_device(wake: Wake, tmp_path: Path)
     for index, name in ((0, "renderD128"), (1, "renderD129"), (2, "renderD128")):
         settings = Settings(
             command=python(code, "--in=FILENAME"),
-            device_glob=str(tmp_path / "renderD*"),
-            device_index=index,
+            devices=DeviceOptions(str(tmp_path / "renderD*"), index),
         )
         result = run(wake, settings)
         assert result.outcome is Outcome.SUCCEEDED, result.error
@@ -299,7 +308,9 @@ def test_the_placeholder_filename_becomes_the_device(wake: Wake, tmp_path: Path)
 
 
 def test_no_device_is_a_failure_that_names_the_pattern(wake: Wake, tmp_path: Path) -> None:
-    settings = Settings(command=("true", "FILENAME"), device_glob=str(tmp_path / "none*"))
+    settings = Settings(
+        command=("true", "FILENAME"), devices=DeviceOptions(str(tmp_path / "none*"))
+    )
     result = run(wake, settings)
     assert result.reason is Reason.NO_DEVICE
     assert "none*" in result.error
@@ -325,7 +336,7 @@ def test_stock_workers_are_configured_by_variables() -> None:
     assert settings == Settings(
         command=("ffmpeg", "-i", "a b", "FILENAME"),
         time_limit_s=2.5,
-        null_input=True,
+        program=ProgramOptions(null_input=True),
         device_metrics_url="http://h:9400/metrics",
     )
     with pytest.raises(InvalidValue, match="TIME_LIMIT"):
@@ -361,7 +372,7 @@ def test_killing_a_worker_ends_its_process_group(tmp_path: Path) -> None:
 
 def test_a_device_in_place_of_the_program_is_a_pattern_without_quotes(wake: Wake) -> None:
     runtime = Runtime(
-        Settings(command=("/dev/null", "--", "ffmpeg"), device_glob="/dev/zero", device_index=0),
+        Settings(command=("/dev/null", "--", "ffmpeg"), devices=DeviceOptions("/dev/zero", 0)),
         wake,
     )
     result, _ = runtime.run((), 0.0)

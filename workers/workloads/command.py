@@ -19,7 +19,7 @@ from pathlib import Path, PurePath
 from typing import IO
 
 from scaletest.kinds.transcode_tools import READERS, Reader
-from scaletest.model import Outcome, Reason
+from scaletest.model import Outcome, Reason, checks
 from scaletest.model.checks import cut
 from scaletest.model.texts import without_secrets
 from scaletest.system.children import Guard, Wake, end_group, wait_child
@@ -45,6 +45,9 @@ class ProgramOptions:
     null_input: bool = False
     null_output: bool = False
     kill_grace_s: float = DEFAULT_KILL_GRACE_S
+
+    def __post_init__(self) -> None:
+        checks.seconds(self.kill_grace_s, "kill grace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -227,18 +228,15 @@ def uses(place: Path) -> list[Use]:
 
 def all_uses(root: Path) -> list[Use]:
     """The runs on all devices."""
-    running: list[Use] = []
-    for place in sorted(root.iterdir()) if root.is_dir() else ():
-        running += uses(place)
-    return running
+    places = sorted(root.iterdir()) if root.is_dir() else ()
+    return list(chain.from_iterable(map(uses, places)))
 
 
 def _is_free(file: IO[str]) -> bool:
-    try:
+    with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def server(host: str, port: int, vendors: Sequence[str] = ()) -> ThreadingHTTPServer:

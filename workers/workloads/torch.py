@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import select
 import subprocess
 import sys
 import time
@@ -25,7 +24,7 @@ from scaletest.model import Activity, Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.texts import without_secrets
-from scaletest.system.children import Guard, Wake, end_group
+from scaletest.system.children import Guard, Wake, end_group, wait_ready
 from scaletest.system.sampler import ProgramWatch, RequestSampler
 from scaletest.system.tree import Tree
 from workers.devices import Chosen, DeviceChooser
@@ -69,11 +68,11 @@ class TorchWorkload:
         except InvalidValue as error:
             return failed(error)
         line, activity = self._compute(json.dumps(options).encode() + b"\n", limit_s, device)
-        if line:
-            return replace(_result(json.loads(line)), activity=activity)
         if line is None:
-            return replace(timed_out(limit_s, "torch"), activity=activity)
-        return replace(_died(self._exit_code), activity=activity)
+            result = timed_out(limit_s, "torch")
+        else:
+            result = _result(json.loads(line)) if line else _died(self._exit_code)
+        return replace(result, activity=activity)
 
     def _compute(
         self, line: bytes, limit_s: float, device: Chosen | None
@@ -134,12 +133,8 @@ class TorchWorkload:
             return b""
         output, answer = process.stdout.fileno(), b""
         while not answer.endswith(b"\n"):
-            due = min(deadline, watch.due) if watch else deadline
-            left = None if due == float("inf") else max(0.0, due - time.monotonic())
-            ready, _, _ = select.select([output, self._interrupt.fileno()], [], [], left)
-            if not ready and watch is not None and due < deadline:
-                watch.look()
-            elif output in ready:
+            ready = wait_ready([output, self._interrupt.fileno()], deadline, watch)
+            if output in ready:
                 part = os.read(output, 65536)
                 if not part:
                     return b""
@@ -185,11 +180,10 @@ def _result(answer: dict[str, Any]) -> Result:
 def _died(code: int | None) -> Result:
     """The result when the process died, by a crash or for lack of memory, not by torch's errors."""
     code = code or 0
-    reason = Reason.EXIT if code >= 0 else Reason.SIGNAL
-    text = f"torch ended by itself with code {code}; the worker's log says why"
+    reason, text = Reason.EXIT, f"torch ended by itself with code {code}; the worker's log says why"
     if code == UNAVAILABLE:
         reason, text = Reason.NO_BINARY, "PyTorch cannot be used here; the worker's log says why"
     elif code < 0:
         why = "; the memory limit of its container may be the reason" if code == -9 else ""
-        text = f"torch was ended by signal {-code}{why}"
+        reason, text = Reason.SIGNAL, f"torch was ended by signal {-code}{why}"
     return Result(Outcome.FAILED, reason, code, text)

@@ -212,7 +212,7 @@ class Bench:
                 sum(row["calls"] for name, row in info.items() if name.startswith("cmdstat_"))
             ),
             "bytes": float(info["total_net_input_bytes"] + info["total_net_output_bytes"]),
-            "foreign_us": (busy_s() - ours_s([self._server.pid, *sessions])) * 1e6,
+            "foreign_us": (busy_s() - ours_s([self._server.process.pid, *sessions])) * 1e6,
         }
 
 

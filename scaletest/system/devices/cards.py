@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from scaletest.system import proc
-from scaletest.system.devices.metrics import DeviceReading, Figures
+from scaletest.system.devices.metrics import AGAIN_S, DeviceNames, DeviceReading, Figures
 
 SYSFS, HWMON = "sysfs", "hwmon"
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -30,8 +29,7 @@ def parse_levels(text: str) -> float | None:
     return None if present is None or not highest else present / highest
 
 
-@dataclass(frozen=True, slots=True)
-class CardClock:
+class CardClock(NamedTuple):
     """Files of one part of a card: its clock, the highest one, what lowers it, and its sleep in
     milliseconds.
     """
@@ -62,10 +60,6 @@ class Card:
     status: str = ""
     slept: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def asleep(self) -> bool:
-        """Whether it is suspended."""
-        return proc.text_of(self.status).strip() == "suspended"
-
     def awake(self, path: str, now_s: float) -> float | None:
         """Part of the time since the last reading of a file of sleep that it was awake; None at
         first.
@@ -79,30 +73,42 @@ class Card:
         return min(1.0, max(0.0, 1.0 - (slept_ms - last[0]) / 1000.0 / (now_s - last[1])))
 
 
-@dataclass(slots=True)
-class Cards:
-    """The cards below a root, which holds `sys`."""
+class CardSource:
+    """Graphics cards of which the kernel tells."""
 
-    root: Path = Path("/")
-    clock: Callable[[], float] = time.monotonic
-    cards: list[Card] = field(default_factory=list)
+    def __init__(self, names: DeviceNames, root: Path, clock: Callable[[], float]) -> None:
+        """root: of sys."""
+        self._names = names
+        self._root = root
+        self._clock = clock
+        self._next_s = float("-inf")
+        self._cards: list[Card] = []
+
+    def read(self) -> Mapping[str, DeviceReading]:
+        """Looks for cards now and then."""
+        now_s = self._clock()
+        if now_s >= self._next_s:
+            self._next_s = now_s + AGAIN_S
+            self.find()
+            self._names.learn({card.folder.name: card.node for card in self._cards})
+        return {self._names.of(card.folder.name): self._read(card) for card in self._cards}
 
     def find(self) -> None:
         """Look which cards there are. Raises nothing."""
-        known = {(card.link, card.folder): card for card in self.cards}
+        known = {(card.link, card.folder): card for card in self._cards}
         places = [
             (path, _device(path))
-            for path in sorted(proc.entries(self.root / "sys/class/drm"))
+            for path in sorted(proc.entries(self._root / "sys/class/drm"))
             if re.fullmatch(r"card\d+", path.name)
         ]
         cards = [
             known.get((link, folder)) or _card(link, folder) for link, folder in places if folder
         ]
-        self.cards = [card for card in cards if card is not None]
+        self._cards = [card for card in cards if card is not None]
 
-    def read(self, card: Card) -> DeviceReading:
+    def _read(self, card: Card) -> DeviceReading:
         """A card's figures, and where they come from."""
-        if card.asleep():
+        if proc.text_of(card.status).strip() == "suspended":
             card.slept.clear()  # the next reading is the first one
             return DeviceReading({"awake": 0.0}, [SYSFS])
         device = self._device_figures(card)
@@ -111,7 +117,7 @@ class Cards:
         return DeviceReading({**sensors, **device}, sources)
 
     def _device_figures(self, card: Card) -> Figures:
-        now_s = self.clock()
+        now_s = self._clock()
         figures = dict(_numbers(card.numbers))
         for name in ("busy", "memory_busy"):
             if name in figures:
@@ -157,28 +163,20 @@ def _card(link: Path, folder: Path) -> Card | None:
     )
 
 
-class _ClockFiles(NamedTuple):
-    """Where the files of a part of a card lie, below its folder. status: of all reasons."""
+def _clock(
+    part: Path, actual: str, highest: str, status: str, reasons: str, sleep: str
+) -> CardClock:
+    """The clock of one part of a card, by where its files lie below its folder.
 
-    actual: str
-    highest: str
-    status: str
-    reasons: str
-    sleep: str
-
-    def clock(self, part: Path) -> CardClock:
-        """The clock of one part."""
-        status = part / self.status
-        reasons = [status] if _is_readable(status) else sorted(part.glob(self.reasons))
-        return CardClock(
-            str(part / self.actual),
-            str(part / self.highest),
-            tuple(map(str, reasons)),
-            str(part / self.sleep),
-        )
+    status: of all reasons for a lower clock. reasons: a pattern, where there is no such file.
+    """
+    throttled = [part / status] if _is_readable(part / status) else sorted(part.glob(reasons))
+    return CardClock(
+        str(part / actual), str(part / highest), tuple(map(str, throttled)), str(part / sleep)
+    )
 
 
-_I915 = _ClockFiles(
+_I915 = (
     "rps_act_freq_mhz",
     "rps_RP0_freq_mhz",
     "throttle_reason_status",
@@ -186,14 +184,14 @@ _I915 = _ClockFiles(
     "rc6_residency_ms",
 )
 # Kernels before 5.18 have one clock, in the card's own folder.
-_OLD_I915 = _ClockFiles(
+_OLD_I915 = (
     "gt_act_freq_mhz",
     "gt_RP0_freq_mhz",
     "throttle_reason_status",
     "throttle_reason_*",
     "power/rc6_residency_ms",
 )
-_XE = _ClockFiles(
+_XE = (
     "freq0/act_freq",
     "freq0/rp0_freq",
     "freq0/throttle/status",
@@ -205,31 +203,32 @@ _XE = _ClockFiles(
 def _clocks(driver: str, link: Path, folder: Path) -> list[CardClock]:
     """Clocks of all parts of the card; those of amdgpu are levels, in one file."""
     if driver == "xe":
-        return [_XE.clock(part) for part in sorted(folder.glob("tile*/gt*"))]
+        return [_clock(part, *_XE) for part in sorted(folder.glob("tile*/gt*"))]
     if driver == "i915" and (link / "gt").is_dir():
-        return [_I915.clock(part) for part in sorted((link / "gt").glob("gt*"))]
-    return [_OLD_I915.clock(link)] if driver == "i915" else []
+        return [_clock(part, *_I915) for part in sorted((link / "gt").glob("gt*"))]
+    return [_clock(link, *_OLD_I915)] if driver == "i915" else []
 
 
 def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
     """Sensors of the whole card; i915 has further sensors of its parts, under other names."""
     folders = sorted(proc.entries(folder / "hwmon"))
     whole = next((path for path in folders if proc.text_of(path / "name").strip() == driver), None)
-    if whole is None:
-        return ()
-    sensors: dict[str, tuple[str, str, float]] = {}
-    for figure, path, scale in _readable(whole, _SENSORS):
-        # the second one of a figure stands in where the first one cannot be read at all
-        if figure not in sensors and _number(path) is not None:
-            sensors[figure] = (figure, path, scale)
-    return tuple(sensors.values())
+    sensors = [] if whole is None else _readable(whole, _SENSORS)
+    # the second one of a figure stands in where the first one cannot be read at all
+    by_figure = {
+        sensor[0]: sensor for sensor in reversed(sensors) if _number(sensor[1]) is not None
+    }
+    return tuple(by_figure.values())
 
 
 def _readable(
     folder: Path, files: Sequence[tuple[str, str, float]]
 ) -> tuple[tuple[str, str, float], ...]:
-    rows = ((figure, folder / name, scale) for figure, name, scale in files)
-    return tuple((figure, str(path), scale) for figure, path, scale in rows if _is_readable(path))
+    return tuple(
+        (figure, str(folder / name), scale)
+        for figure, name, scale in files
+        if _is_readable(folder / name)
+    )
 
 
 def _is_readable(path: Path) -> bool:

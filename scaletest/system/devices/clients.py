@@ -66,7 +66,6 @@ def parse_fdinfo(text: str) -> DrmClient | None:
     if not device or not client:
         return None
     names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
-    names = {name for name in names if not name.startswith("capacity-")}
     engines = {
         name: Engine(
             _number(rows.get(f"drm-engine-{name}", ""), "ns"),
@@ -75,6 +74,7 @@ def parse_fdinfo(text: str) -> DrmClient | None:
             _number(rows.get(f"drm-engine-capacity-{name}", "1")) or 1,
         )
         for name in sorted(names)
+        if not name.startswith("capacity-")
     }
     return DrmClient(device, client, engines, _memory_bytes(rows))
 

@@ -12,7 +12,9 @@ import re
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from http.client import HTTPException, HTTPResponse
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -167,8 +169,26 @@ def _name(
     return own or labels.get("UUID") or ids[0]
 
 
-def _plain(figure: str, scale: float = 1.0, rank: int = 0) -> Callable[[MetricSample], _FigurePart]:
-    return lambda sample: _FigurePart(figure, sample.value * scale, rank)
+def _plain(
+    figure: str,
+    scale: float = 1.0,
+    rank: int = 0,
+    *,
+    adds: bool = False,
+    labels: Mapping[str, str] = MappingProxyType({}),
+) -> Callable[[MetricSample], _FigurePart | None]:
+    """A rule for samples that have these labels, as far as they have such labels at all."""
+
+    def read(sample: MetricSample) -> _FigurePart | None:
+        is_meant = all(sample.labels.get(name, text) == text for name, text in labels.items())
+        return _FigurePart(figure, sample.value * scale, rank, adds) if is_meant else None
+
+    return read
+
+
+# The parts of a device's memory are summed.
+_memory = partial(_plain, rank=1, adds=True, labels={"hw_memory_location": "device"})
+_frequency = partial(_plain, labels={"aggregation": "avg", "hw_frequency_domain": "gpu"})
 
 
 def _sensor(figure: str, *, adds: bool = True) -> Callable[[MetricSample], _FigurePart | None]:
@@ -186,17 +206,6 @@ def _sensor(figure: str, *, adds: bool = True) -> Callable[[MetricSample], _Figu
     return read
 
 
-def _memory(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
-    """A rule that sums the memory of the device's parts."""
-
-    def read(sample: MetricSample) -> _FigurePart | None:
-        if sample.labels.get("hw_memory_location", "device") != "device":
-            return None
-        return _FigurePart(figure, sample.value, rank=1, adds=True)
-
-    return read
-
-
 def _utilization(sample: MetricSample) -> _FigurePart | None:
     """Utilisation of the device or a kind of engine; "compute-all": all compute engines."""
     task = sample.labels.get("hw_gpu_task", "").lower()
@@ -204,15 +213,6 @@ def _utilization(sample: MetricSample) -> _FigurePart | None:
         return _FigurePart("busy", sample.value)
     engine = task.removesuffix("-all").removesuffix("-single")
     return _FigurePart(f"busy.{engine}", sample.value) if _ENGINE.fullmatch(engine) else None
-
-
-def _frequency(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
-    def read(sample: MetricSample) -> _FigurePart | None:
-        is_mean = sample.labels.get("aggregation", "avg") == "avg"
-        is_gpu = sample.labels.get("hw_frequency_domain", "gpu") == "gpu"
-        return _FigurePart(figure, sample.value) if is_mean and is_gpu else None
-
-    return read
 
 
 def _reasons(sample: MetricSample) -> _FigurePart:

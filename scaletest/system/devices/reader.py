@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scaletest.system.devices.cards import Cards
+from scaletest.system.devices.cards import CardSource
 from scaletest.system.devices.metrics import (
-    AGAIN_S,
     DeviceNames,
     DeviceReading,
     ExporterSource,
@@ -19,27 +18,6 @@ from scaletest.system.devices.nvml import NvmlSource
 
 # A node's sample holds 64 resources in all.
 MOST_DEVICES = 32
-
-
-class CardSource:
-    """Graphics cards of which the kernel tells."""
-
-    def __init__(self, names: DeviceNames, root: Path, clock: Callable[[], float]) -> None:
-        self._names = names
-        self._cards = Cards(root, clock)
-        self._clock = clock
-        self._next_s = float("-inf")
-
-    def read(self) -> Mapping[str, DeviceReading]:
-        """Looks for cards now and then."""
-        now_s = self._clock()
-        if now_s >= self._next_s:
-            self._next_s = now_s + AGAIN_S
-            self._cards.find()
-            self._names.learn({card.folder.name: card.node for card in self._cards.cards})
-        return {
-            self._names.of(card.folder.name): self._cards.read(card) for card in self._cards.cards
-        }
 
 
 class DeviceReader:
