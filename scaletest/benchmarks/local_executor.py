@@ -49,9 +49,6 @@ class LocalExecutor:
     not sample where the time of the parts goes.
     """
 
-    # all its nodes are one machine
-    side_by_side = False
-
     def __init__(
         self,
         scratch: Path | None = None,
@@ -99,9 +96,6 @@ class LocalExecutor:
             Node(f"node-{index}", {"kubernetes.io/hostname": f"node-{index}"})
             for index in range(NODES)
         ]
-
-    def close(self) -> None:
-        """Do nothing: `run` cleans up after each benchmark."""
 
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Run the benchmark to its end."""

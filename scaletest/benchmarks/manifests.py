@@ -126,9 +126,10 @@ def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     return {"metadata": metadata, "spec": dict(template)}
 
 
-def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str) -> Document:
+def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
     """Build the Indexed Job of one role. image: unless the spec names one."""
-    role, count = parts[0].role, len(parts)
+    parts = [part for part in benchmark.kind.layout(benchmark.spec) if part.role == role]
+    count = len(parts)
     pod = _pod(benchmark, role, parts, image, role == benchmark.kind.measures)
     if ssh.wanted(benchmark.kind):
         ssh.mounted(pod, ssh.secret_name(benchmark.name, owner["uid"]))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.runner import Node
 from scaletest.cluster.objects import NODES, Documents
-from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
-from scaletest.kinds.kind import Failure
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, unframe
+from scaletest.kinds.kind import BenchmarkFailed, Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,58 +56,17 @@ def nodes_of(objects: Documents) -> list[Node]:
     return [Node(meta["name"], meta.get("labels", {})) for meta in metadata]
 
 
-class BenchmarkFinished(Exception):
-    """The benchmark has ended, with or without a result."""
-
-    def __init__(self, ended: BenchmarkResult, pods: tuple[Document, ...]) -> None:
-        super().__init__(ended.message)
-        self.ended = ended
-        self.pods = pods
-
-
 class NameConflict(Exception):
     """Another object has a name that is needed; it may be about to be deleted."""
 
 
-def failed(
-    benchmark: Benchmark,
-    now_s: float,
-    failure: Failure,
-    message: str,
-    lines: Sequence[str] = (),
-    remedy: str = "",
-) -> BenchmarkResult:
-    """Build the result of a benchmark that failed."""
-    return benchmark.failed(
-        failure,
-        message[:1000],
-        [line[:200] for line in lines if line][:LAST_LINES],
-        remedy[:1000],
-        started_s=now_s,
-        finished_s=now_s,
-    )
-
-
-def failed_by_pod(
-    benchmark: Benchmark, now_s: float, pod: Document, message: str, log: str
-) -> BenchmarkResult:
+def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
     """Build a failure from the framed result of a pod that ended, else from its last log lines."""
     name = pod["metadata"]["name"]
     framed = unframe(log)
     if framed is not None:
-        return failed(
-            benchmark,
-            now_s,
-            framed.failure,
-            f"{name}: {framed.message}",
-            framed.lines,
-            framed.remedy,
-        )
+        message = f"{name}: {framed.message}"
+        return BenchmarkFailed(framed.failure, message, framed.lines, framed.remedy)
     reason = pod["status"].get("message") or pod["status"].get("reason") or ""
-    return failed(
-        benchmark,
-        now_s,
-        Failure.EXIT,
-        f"{name}: {message}",
-        [*log.splitlines()[-LAST_LINES + 1 :], reason],
-    )
+    lines = [*log.splitlines()[-LAST_LINES + 1 :], reason]
+    return BenchmarkFailed(Failure.EXIT, f"{name}: {message}", lines)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from scaletest.benchmarks.manifests import SPARE_S, Document, start_s
 from scaletest.benchmarks.observation import nodes_of
-from scaletest.benchmarks.owned_objects import Damaged, stored
+from scaletest.benchmarks.owned_objects import stored
 from scaletest.benchmarks.pod_status import refuse
 from scaletest.benchmarks.runner import Node, PhaseListener
 from scaletest.cluster.objects import Documents, Resource
@@ -32,9 +31,6 @@ class OperatorExecutor:
 
     Needs the rights to get, create and delete benchmark objects there, and to get ConfigMaps.
     """
-
-    # the operator lets one benchmark wait for another, so starting several at once gains nothing
-    side_by_side = False
 
     def __init__(
         self,
@@ -58,16 +54,13 @@ class OperatorExecutor:
         """List the cluster's nodes. Needs the right to list them."""
         return nodes_of(self._objects)
 
-    def close(self) -> None:
-        """Do nothing: `run` deletes the object of each benchmark."""
-
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Wait until the operator has measured the benchmark, then delete its object."""
         began_s = self._clock()
         try:
             ended = self._measured(benchmark, on_phase)
         except BenchmarkFailed as error:
-            ended = replace(benchmark.failed_by(error), started_s=began_s, finished_s=self._clock())
+            ended = benchmark.failed_by(error, started_s=began_s, finished_s=self._clock())
         on_phase(ended.phase)
         return ended
 
@@ -141,10 +134,7 @@ class OperatorExecutor:
     def _load(self, benchmark: Benchmark, document: Document) -> BenchmarkResult:
         """Load the stored result; BenchmarkFailed by the object's status when none is stored."""
         uid, status = document["metadata"]["uid"], document["status"]
-        try:
-            ended = stored(self._objects, self._namespace, benchmark.name, uid)
-        except Damaged as error:
-            raise BenchmarkFailed(Failure.INTERRUPTED, error.message, remedy=error.hint) from error
+        ended = stored(self._objects, self._namespace, benchmark.name, uid)
         if ended is not None:
             return ended
         raise BenchmarkFailed(

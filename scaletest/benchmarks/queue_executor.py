@@ -14,7 +14,7 @@ from scaletest.benchmarks.runner import Node, PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
-from scaletest.kinds.kind import DIFFERENT_NODES, Failure
+from scaletest.kinds.kind import DIFFERENT_NODES, BenchmarkFailed, Failure
 from scaletest.model import Outcome, Reason, Reply, Request, wire
 from scaletest.model.errors import UndeclaredQueue, UsageError
 
@@ -37,8 +37,6 @@ _FAILURES = {
 
 class QueueExecutor:
     """Sends benchmarks to a declared queue and waits for each. Not safe for several threads."""
-
-    side_by_side = False
 
     def __init__(self, redis: Redis, queue: str) -> None:
         """Raises UndeclaredQueue."""
@@ -103,8 +101,10 @@ def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
         remedy = ""
         if failure in (Failure.EXIT, Failure.REFUSED):
             remedy = "start workers that run benchmarks: scaletest worker --queue QUEUE bench"
-        ended = benchmark.failed(
-            failure, message, remedy=remedy, started_s=reply.started_s, finished_s=reply.ended_s
+        ended = benchmark.failed_by(
+            BenchmarkFailed(failure, message, remedy=remedy),
+            started_s=reply.started_s,
+            finished_s=reply.ended_s,
         )
     where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
     return replace(ended, name=benchmark.name, environment={**ended.environment, **where})

@@ -398,13 +398,13 @@ class Documents:
         """Version of the API server, as in v1.37.1; every authenticated user may read it."""
         return str(self._raw.get("/version", "read the version", "get /version")["gitVersion"])
 
-    def log(self, namespace: str, pod: str) -> str | None:
-        """The end of a pod's log; None without a log, as before its start."""
+    def log(self, namespace: str, pod: str) -> str:
+        """The end of a pod's log; "" without a log, as before its start."""
         status, text = read_log(
             self._raw, namespace, pod, tailLines="2000", limitBytes=str(LOG_BYTES)
         )
         if status in (400, 404):
-            return None
+            return ""
         if status != 200:
             raise refusal(status, text[:200], f"read the log of {pod}", "get pods/log")
         return text

@@ -83,7 +83,7 @@ def read(text: str, name: str, hint: str = "correct it") -> Any:
     documents = read_all(text, name, hint)
     if len(documents) > 1:
         raise InvalidValue(f"{name} holds {len(documents)} documents", hint="give one alone")
-    return documents[0] if documents else None
+    return next(iter(documents), None)
 
 
 def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = False) -> list[Any]:

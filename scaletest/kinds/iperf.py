@@ -133,7 +133,7 @@ def _json(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     parsing.ended_well(output, "iperf3")
     streams = parsing.at(report, "end", "streams")
     count = len(streams) if isinstance(streams, list) else 0
-    wanted = spec.streams * (2 if spec.direction == "both" else 1)
+    wanted = spec.streams * len(_ways(spec, "sum"))
     parsing.fail_if(
         count != wanted,
         f"iperf3 reports {count} streams instead of {wanted}",

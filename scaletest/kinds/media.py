@@ -60,7 +60,7 @@ def container(head: bytes) -> str:
 
 def codec_of_head(head: bytes) -> str:
     """The codec of an IVF header; "" for anything else."""
-    return {b"VP90": "vp9", b"AV01": "av1"}.get(head[8:12], "") if head.startswith(b"DKIF") else ""
+    return {b"DKIFVP90": "vp9", b"DKIFAV01": "av1"}.get(head[:4] + head[8:12], "")
 
 
 def refusal(name: str, head: bytes, codec: str) -> str:

@@ -343,8 +343,8 @@ def _last_count(progress: Mapping[str, str], errors: str) -> tuple[str, str]:
     """Texts of the number of frames and of frames/s; "" if unknown."""
     if progress:
         return progress.get("frame", ""), progress.get("fps", "")
-    status = _STATS.findall(errors)
-    return status[-1] if status else ("", "")
+    status: list[tuple[str, str]] = [("", ""), *_STATS.findall(errors)]
+    return status[-1]
 
 
 Reader = Callable[[str, str], TranscodeReading]

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation, evaluate_benchmarks
 from scaletest.benchmarks.manifests import START_S
 from scaletest.benchmarks.observation import NameConflict, nodes_of
-from scaletest.benchmarks.owned_objects import MOST_UNPACKED, owned, packed, zipped
+from scaletest.benchmarks.owned_objects import MOST_UNPACKED, Damaged, owned, packed, zipped
 from scaletest.benchmarks.pod_status import NAME, seconds
 from scaletest.benchmarks.runner import startable
 from scaletest.benchmarks.sweep import plan_of
@@ -33,8 +34,8 @@ from scaletest.operator.benchmark_reconciler import (
     ReconcileSettings,
     ended,
     owner_reference,
+    report,
     resource,
-    write_status,
 )
 from scaletest.operator.status import Document
 from scaletest.render.numbers import quantity, quantity_measured
@@ -83,27 +84,8 @@ def reconcile(
     document = objects.find(SETS, namespace, name)
     if document is None or document["metadata"].get("deletionTimestamp"):
         return ""
-    before, now_s = document.get("status") or {}, settings.clock()
-    if before.get("finishedAt"):
-        if status.changed(document):
-            write_status(
-                SETS,
-                objects,
-                namespace,
-                document,
-                status.after_late_edit(document, now_s),
-                settings,
-            )
-        return ""
-    now = _attempt(objects, namespace, document, settings, children)
-    if not write_status(SETS, objects, namespace, document, now, settings):
-        return ""
-    phase = str(now["phase"])
-    if phase == before.get("phase"):
-        return ""
-    event_type = "Warning" if phase == "Failed" else "Normal"
-    settings.send_event(document, event_type, phase, now["conditions"][0]["message"] or phase)
-    return phase
+    act = partial(_attempt, objects, namespace, document, settings, children)
+    return report(SETS, objects, namespace, document, settings, act)
 
 
 def _attempt(
@@ -112,19 +94,22 @@ def _attempt(
     document: Document,
     settings: ReconcileSettings,
     children: Children,
-) -> Document:
-    """The new status, whether the pass succeeded or not. Raises Busy."""
+) -> tuple[Document, str]:
+    """The new status, whether the pass succeeded or not, and what an event says. Raises Busy."""
     before, now_s = document.get("status") or {}, settings.clock()
     try:
-        return _reconciled(objects, namespace, document, settings, children)
+        now = _reconciled(objects, namespace, document, settings, children)
     except Busy:
         raise
+    except Damaged as error:
+        now = _refused(before, f"{error.message}; {error.remedy}", now_s)
     except (UsageError, Refused) as error:
-        return _refused(before, f"{error.message}; {error.hint}", now_s)
+        now = _refused(before, f"{error.message}; {error.hint}", now_s)
     except (Unreachable, Missing) as error:
-        return _hindered(before, f"{error.message}; {error.hint}", now_s)
+        now = _hindered(before, f"{error.message}; {error.hint}", now_s)
     except NameConflict as error:
-        return _hindered(before, str(error), now_s)
+        now = _hindered(before, str(error), now_s)
+    return now, now["conditions"][0]["message"]
 
 
 def _reconciled(
