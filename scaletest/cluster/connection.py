@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from scaletest.model.checks import cut
@@ -26,8 +26,11 @@ from scaletest.model.errors import ScaletestError, Unreachable
 TIMEOUT_S = 5.0
 # A server's Retry-After is obeyed, but no longer than this in all.
 LONGEST_OBEYED_S = 3600.0
-# Statuses of client errors that pass with time: timeout, conflict, too early, too many requests.
-_LATER = (408, 409, 425, 429)
+# Statuses of client errors that pass with time: timeout, conflict, the pages of a list have
+# expired, too early, too many requests.
+_LATER = (408, 409, 410, 425, 429)
+# Objects in a page of a long list.
+PAGE = 500
 MERGE_PATCH, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -186,6 +189,18 @@ class Raw:
         """The objects of a collection, which one page holds. Raises as `get`."""
         return list(self.get(path, f"list {plural}", f"list {plural}", **query)["items"])
 
+    def pages(
+        self, path: str, action: str, right: str = "", **query: str
+    ) -> Iterator[dict[str, Any]]:
+        """The pages of a long collection. Raises as `get`; Busy when they expire meanwhile."""
+        query["limit"] = str(PAGE)
+        while True:
+            page = self.get(path, action, right, **query)
+            yield page
+            query["continue"] = page["metadata"].get("continue", "")
+            if not query["continue"]:
+                return
+
     def write(self, method: str, path: str, body: Any, action: str, right: str) -> dict[str, Any]:
         """The JSON that answers a document, or a list of changes (JSON patch).
 
@@ -308,7 +323,8 @@ METRICS = {
 }
 
 
-class MetricsApi(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MetricsApi:
     """An API group that another server than the API server serves.
 
     state: available, silent (registered, but it does not answer) or absent. why: what needs it.

@@ -5,22 +5,23 @@ kinds of node. Reads only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from scaletest.analysis.sizing import NodeSize
 from scaletest.cluster import capacity, connection, rights, views
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment, templates
 from scaletest.cluster.objects import Documents
-from scaletest.cluster.rights import Right
+from scaletest.model.declared import Written, called
 from scaletest.model.visibility import visibility_gaps
 
 GIB = 2.0**30
 
 
-class NodeRow(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NodeRow:
     """What the workers of a node can read to name causes. known: whether a worker's log says it."""
 
     node: str
@@ -29,16 +30,18 @@ class NodeRow(NamedTuple):
     gaps: list[dict[str, str]]
 
 
-class RightRow(NamedTuple):
-    """A right, whether we have it, and whether a validation needs it."""
+@dataclass(frozen=True, slots=True)
+class RightRow:
+    """A right, whether we have it, whether a validation needs it, and what for."""
 
-    right: Right
+    right: str
     allowed: bool
     needed: bool
+    why: Annotated[str, called("for")]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterAllowance:
+class ClusterAllowance(Written):
     """What a validation may do, and what stands in its way; None for what we may not know."""
 
     namespace: str
@@ -52,31 +55,9 @@ class ClusterAllowance:
     warnings: list[str]
 
     @property
-    def lacking(self) -> list[Right]:
+    def lacking(self) -> list[str]:
         """Rights that are needed and missing."""
         return [row.right for row in self.rights if row.needed and not row.allowed]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "namespace": self.namespace,
-            "version": self.version,
-            "rights": [
-                {
-                    "right": str(row.right),
-                    "allowed": row.allowed,
-                    "needed": row.needed,
-                    "for": row.right.why,
-                }
-                for row in self.rights
-            ],
-            "apis": [api._asdict() for api in self.apis],
-            "keda": self.keda,
-            "dynamic_resource_allocation": self.dynamic_resource_allocation,
-            "quotas": self.quotas,
-            "causes": _plain(self.causes),
-            "warnings": self.warnings,
-        }
 
 
 def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
@@ -90,7 +71,7 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     return ClusterAllowance(
         cluster.namespace,
         Documents(cluster).version(),
-        [RightRow(right, right not in lacking, right in needed) for right in asked],
+        [RightRow(str(right), right not in lacking, right in needed, right.why) for right in asked],
         connection.metrics(cluster, served),
         keda,
         served.get(connection.ALLOCATION, ""),
@@ -143,22 +124,13 @@ def _warnings(cluster: Cluster, name: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Written):
     """Devices by node, slices and classes; None where it is unknown, with the reason."""
 
     nodes: list[capacity.Devices] | None
     slices: list[capacity.Slice] | None
-    classes: list[capacity.DeviceClass] | None
+    classes: Annotated[list[capacity.DeviceClass] | None, called("device_classes")]
     unknown: list[str]
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values."""
-        return {
-            "nodes": _plain(self.nodes),
-            "slices": _plain(self.slices),
-            "device_classes": _plain(self.classes),
-            "unknown": self.unknown,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,14 +193,6 @@ def room(cluster: Cluster, wanted: Mapping[str, str], deployment: str, limit: in
     }
     doubts = list(free.doubts)
     return Room(requests, placed, free.room, limited_by, limit or None, fits, doubts)
-
-
-def _plain(
-    rows: Sequence[capacity.Devices | capacity.Slice | capacity.DeviceClass | NodeRow] | None,
-) -> list[dict[str, object]] | None:
-    if rows is None:
-        return None
-    return [row._asdict() for row in rows]
 
 
 class LiveSize(NamedTuple):
