@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from scaletest.benchmarks.manifests import SPARE_S, Document, start_s
-from scaletest.benchmarks.observation import nodes_of
 from scaletest.benchmarks.owned_objects import stored
 from scaletest.benchmarks.pod_status import refuse
 from scaletest.benchmarks.runner import Node, PhaseListener
-from scaletest.cluster.objects import Documents, Resource
+from scaletest.cluster.objects import NODES, Documents, Resource
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import BenchmarkFailed, Failure
 from scaletest.kinds.registry import API_VERSION
@@ -24,6 +23,12 @@ RUN = "scaletest.dev/run"
 LOOK_S = 1.0
 # An operator looks every second, so after this time there is none.
 SILENT_S = 60.0
+
+
+def nodes_of(objects: Documents) -> list[Node]:
+    """List the cluster's nodes. Needs the right to list them."""
+    metadata = [node["metadata"] for node in objects.list(NODES)]
+    return [Node(meta["name"], meta.get("labels", {})) for meta in metadata]
 
 
 class OperatorExecutor:

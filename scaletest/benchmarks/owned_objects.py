@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from scaletest.benchmarks import gang_scheduling, manifests, pod_status, ssh
 from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.observation import NameConflict
 from scaletest.cluster.connection import Busy, Conflict
 from scaletest.cluster.objects import (
     CLAIMS,
@@ -40,6 +39,10 @@ RESULT = "result.json.gz"
 # A small ConfigMap may unpack to a gigabyte: without this limit, whoever may write ConfigMaps could
 # fill the operator's memory.
 MOST_UNPACKED = 8 * 1024**2
+
+
+class NameConflict(Exception):
+    """Another object has a name that is needed; it may be about to be deleted."""
 
 
 class Damaged(BenchmarkFailed):

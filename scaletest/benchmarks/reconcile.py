@@ -13,13 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 from scaletest.benchmarks import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.observation import (
-    BenchmarkContext,
-    NameConflict,
-    Observation,
-    failure_of_pod,
-)
-from scaletest.benchmarks.owned_objects import OwnedObjects, measuring_s
+from scaletest.benchmarks.owned_objects import NameConflict, OwnedObjects, measuring_s
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Documents
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
@@ -30,6 +24,42 @@ from scaletest.model.errors import Unreachable, UsageError
 # changes, and else up to a minute later.
 WRITTEN = "scaletest.dev/peers-written"
 _JOB_OVER = ("Failed", "Complete", "Suspended")
+# Lines from the end of a failed pod's log that the result quotes.
+LAST_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Progress of a benchmark after one reconcile pass.
+
+    message: what the benchmark waits for. pods: its pods with their current status. ended: its
+    result. edited: the object was changed after the benchmark began; the change is not measured.
+    queued: its parts are not admitted yet, so it may be long before it can use its turn.
+    """
+
+    phase: BenchmarkPhase
+    message: str = ""
+    pods: tuple[Document, ...] = ()
+    ended: BenchmarkResult | None = None
+    edited: bool = False
+    queued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkContext:
+    """Namespace, owner and turn of a benchmark in a cluster.
+
+    owner: owner reference to the benchmark's object. since_s: when the benchmark was requested, in
+    seconds since the epoch. image: the container image, unless the benchmark's spec names one.
+    waits: called when all parts are admitted; the reason to wait while another benchmark measures,
+    "" when it is this one's turn.
+    """
+
+    namespace: str
+    owner: Document
+    since_s: float
+    image: str
+    waits: Callable[[], str] = lambda: ""
 
 
 def reconcile(
@@ -44,6 +74,18 @@ def reconcile(
     """
     owned = OwnedObjects(benchmark, objects, context.namespace, context.owner)
     return _Reconciliation(benchmark, objects, context, clock, owned).run()
+
+
+def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
+    """Build a failure from the framed result of a pod that ended, else from its last log lines."""
+    name = pod["metadata"]["name"]
+    framed = unframe(log)
+    if framed is not None:
+        message = f"{name}: {framed.message}"
+        return BenchmarkFailed(framed.failure, message, framed.lines, framed.remedy)
+    reason = pod["status"].get("message") or pod["status"].get("reason") or ""
+    lines = [*log.splitlines()[-LAST_LINES + 1 :], reason]
+    return BenchmarkFailed(Failure.EXIT, f"{name}: {message}", lines)
 
 
 def differ(benchmark: Benchmark, other: Benchmark) -> bool:

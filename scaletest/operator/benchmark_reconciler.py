@@ -14,9 +14,9 @@ from datetime import datetime
 
 from scaletest.benchmarks import gang_scheduling
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
-from scaletest.benchmarks.observation import BenchmarkContext, Observation
 from scaletest.benchmarks.owned_objects import Damaged, agreed, forget, owned
 from scaletest.benchmarks.pod_status import NAME, refuse
+from scaletest.benchmarks.reconcile import BenchmarkContext, Observation
 from scaletest.benchmarks.reconcile import reconcile as reconcile_objects
 from scaletest.cluster.objects import (
     CONFIG_MAPS,

@@ -14,8 +14,15 @@ from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation, evaluate_benchmarks
 from scaletest.benchmarks.manifests import START_S
-from scaletest.benchmarks.observation import NameConflict, nodes_of
-from scaletest.benchmarks.owned_objects import MOST_UNPACKED, Damaged, owned, packed, zipped
+from scaletest.benchmarks.operator_executor import nodes_of
+from scaletest.benchmarks.owned_objects import (
+    MOST_UNPACKED,
+    Damaged,
+    NameConflict,
+    owned,
+    packed,
+    zipped,
+)
 from scaletest.benchmarks.pod_status import NAME, seconds
 from scaletest.benchmarks.runner import startable
 from scaletest.benchmarks.sweep import plan_of
