@@ -30,7 +30,7 @@ from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.benchmark_set import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.load import busy_check
-from scaletest.model import wire
+from scaletest.model import checks, wire
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.model.labels import Labels
 from scaletest.render.numbers import quantity
@@ -99,11 +99,13 @@ def start(
 
 def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
     """Go on with a run; as it then lies on disk."""
-    if type_of(files) is not RUN_TYPE:
-        raise UsageError(
+    checks.refuse(
+        (
+            type_of(files) is not RUN_TYPE,
             f"run {files.name} is none of benchmarks: it is a {files.kind} run",
-            hint="name another run",
+            "name another run",
         )
+    )
     folder = BenchmarkFolder(files)
     with files.locked(), _executor(place, folder, progress) as executor:
         look = _look(place)
@@ -221,13 +223,18 @@ def _go_on(
 def _executor(
     place: BenchmarkPlace, folder: BenchmarkFolder, progress: Progress
 ) -> Iterator[Executor]:
-    if place.queue and place.namespace:
-        raise UsageError("--queue and --namespace exclude each other", hint="leave one of them out")
-    if place.no_causes and (place.queue or place.namespace):
-        raise UsageError(
+    checks.refuse(
+        (
+            place.queue and place.namespace,
+            "--queue and --namespace exclude each other",
+            "leave one of them out",
+        ),
+        (
+            place.no_causes and (place.queue or place.namespace),
             "--no-causes is for benchmarks that run here",
-            hint="start the workers of the queue with --no-causes",
-        )
+            "start the workers of the queue with --no-causes",
+        ),
+    )
     if place.namespace:
         yield _in_cluster(place.namespace, folder.name)
     elif place.queue:

@@ -33,6 +33,7 @@ from scaletest.kinds.kind import (
     PartAddress,
     ToolOutput,
 )
+from scaletest.model import checks
 from scaletest.model.errors import UsageError
 from scaletest.system.sampler import RequestSampler
 
@@ -68,27 +69,31 @@ class LocalExecutor:
     def refuse(self, benchmark: Benchmark) -> None:
         """Raises UsageError for a benchmark that needs more than this machine."""
         name, spec, several = benchmark.name, benchmark.spec, _several(benchmark)
-        if spec.network_name:
-            raise UsageError(
-                f"{name}: there is no Multus network {spec.network_name} here",
-                hint="use a cluster",
-            )
         needs_namespaces = spec.mtu is not None or spec.placement == DIFFERENT_NODES
-        if several and needs_namespaces and not self._namespaces:
-            raise UsageError(
-                f"{name}: no network namespaces can be created here", hint=namespaces.NEEDED
-            )
-        if not several and spec.mtu is not None:
-            raise UsageError(
-                f"{name}: all parts are on one node, where no interface with an MTU is used",
-                hint="leave mtu out, or use another placement",
-            )
         known = [node.name for node in self.nodes()]
-        if unknown := [node for node in spec.nodes if node not in known]:
-            raise UsageError(
-                f"{name}: there is no node {unknown[0]} here",
-                hint=f"there are {', '.join(known)}",
-            )
+        unknown = [node for node in spec.nodes if node not in known]
+        checks.refuse(
+            (
+                spec.network_name,
+                f"{name}: there is no Multus network {spec.network_name} here",
+                "use a cluster",
+            ),
+            (
+                several and needs_namespaces and not self._namespaces,
+                f"{name}: no network namespaces can be created here",
+                namespaces.NEEDED,
+            ),
+            (
+                not several and spec.mtu is not None,
+                f"{name}: all parts are on one node, where no interface with an MTU is used",
+                "leave mtu out, or use another placement",
+            ),
+            (
+                unknown,
+                f"{name}: there is no node {', '.join(unknown)} here",
+                f"there are {', '.join(known)}",
+            ),
+        )
 
     def nodes(self) -> Sequence[Node]:
         """List nodes that can be created as namespaces; more than one benchmark uses."""
@@ -192,21 +197,21 @@ class _Run:
         """
         kind, spec = self._benchmark.kind, self._benchmark.spec
         memory, available = kind.memory_bytes(spec), _memory()
-        if memory > available:
-            raise BenchmarkFailed(
-                Failure.REFUSED,
-                f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
-                f" {available / 1e9:.3g} GB are available",
-                remedy="choose a smaller size",
-            )
+        parsing.fail_if(
+            memory > available,
+            f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
+            f" {available / 1e9:.3g} GB are available",
+            failure=Failure.REFUSED,
+            remedy="choose a smaller size",
+        )
         scratch, free = kind.scratch_bytes(spec), shutil.disk_usage(folder).free
-        if scratch > free:
-            raise BenchmarkFailed(
-                Failure.REFUSED,
-                f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
-                f"and {folder.parent} has {free / 1e9:.3g} GB free",
-                remedy="choose a smaller size, or another --scratch",
-            )
+        parsing.fail_if(
+            scratch > free,
+            f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
+            f"and {folder.parent} has {free / 1e9:.3g} GB free",
+            failure=Failure.REFUSED,
+            remedy="choose a smaller size, or another --scratch",
+        )
 
     def _network(self) -> namespaces.Network:
         spec = self._benchmark.spec

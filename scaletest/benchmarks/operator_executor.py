@@ -15,6 +15,7 @@ from scaletest.benchmarks.owned_objects import stored
 from scaletest.benchmarks.pod_status import refuse
 from scaletest.benchmarks.runner import Node, PhaseListener
 from scaletest.cluster.objects import NODES, Documents, Resource
+from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import BenchmarkFailed, Failure
 from scaletest.kinds.registry import API_VERSION
@@ -111,20 +112,20 @@ class OperatorExecutor:
                     return self._load(benchmark, document)
                 on_phase(BenchmarkPhase(phase))
             now_s = self._clock()
-            if not phase and now_s - began_s > SILENT_S:
-                raise BenchmarkFailed(
-                    Failure.TIMED_OUT,
-                    "no operator takes care of it",
-                    remedy="install one: docs/how-to/operator.md",
-                )
+            parsing.fail_if(
+                not phase and now_s - began_s > SILENT_S,
+                "no operator takes care of it",
+                failure=Failure.TIMED_OUT,
+                remedy="install one: docs/how-to/operator.md",
+            )
             if not started_s and phase not in ("", BenchmarkPhase.PENDING):
                 started_s = now_s
-            if started_s and now_s - started_s > limit_s:
-                raise BenchmarkFailed(
-                    Failure.TIMED_OUT,
-                    f"the operator brought no result in {limit_s:.0f} s",
-                    [str(status.get("message", ""))],
-                )
+            parsing.fail_if(
+                started_s and now_s - started_s > limit_s,
+                f"the operator brought no result in {limit_s:.0f} s",
+                [str(status.get("message", ""))],
+                failure=Failure.TIMED_OUT,
+            )
             self._sleep(LOOK_S)
 
     def _measured(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:

@@ -131,8 +131,11 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
         return ExecutionSite({}, python=(sys.executable,))
     until = time.monotonic() + start_s(benchmark) + gang_scheduling.wait_s(benchmark)
     while not (folder / PEERS).exists():
-        if time.monotonic() > until:
-            raise BenchmarkFailed(Failure.TIMED_OUT, "the addresses of the peers did not arrive")
+        parsing.fail_if(
+            time.monotonic() > until,
+            "the addresses of the peers did not arrive",
+            failure=Failure.TIMED_OUT,
+        )
         time.sleep(LOOK_S)
     try:
         known = msgspec.json.decode((folder / PEERS).read_bytes(), type=list[PartAddress])

@@ -20,6 +20,7 @@ from typing import Any
 
 from scaletest.archive.environment import machine
 from scaletest.benchmarks.namespaces import PATIENCE_S
+from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.kind import BenchmarkFailed, Failure
 from scaletest.kinds.mpi import IMB, KIND, OURS
@@ -102,12 +103,12 @@ def _pingpong() -> str:
 
 
 def _compile(source: bytes, target: Path) -> None:
-    if shutil.which("mpicc") is None:
-        raise BenchmarkFailed(
-            Failure.NO_BINARY,
-            f"neither {IMB[0]} nor mpicc found",
-            remedy="install it, as in: apt install libopenmpi-dev",
-        )
+    parsing.fail_if(
+        shutil.which("mpicc") is None,
+        f"neither {IMB[0]} nor mpicc found",
+        failure=Failure.NO_BINARY,
+        remedy="install it, as in: apt install libopenmpi-dev",
+    )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         file = Path(folder) / "pingpong.c"
@@ -119,12 +120,12 @@ def _compile(source: bytes, target: Path) -> None:
             timeout=COMPILE_S,
             check=False,
         )
-        if done.returncode:
-            raise BenchmarkFailed(
-                Failure.NO_BINARY,
-                "scaletest's MPI ping-pong cannot be compiled",
-                done.stderr.splitlines(),
-            )
+        parsing.fail_if(
+            done.returncode,
+            "scaletest's MPI ping-pong cannot be compiled",
+            done.stderr.splitlines(),
+            failure=Failure.NO_BINARY,
+        )
         file.with_suffix("").replace(target)
 
 

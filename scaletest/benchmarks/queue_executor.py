@@ -15,8 +15,8 @@ from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
 from scaletest.kinds.kind import DIFFERENT_NODES, BenchmarkFailed, Failure
-from scaletest.model import Outcome, Reason, Reply, Request, wire
-from scaletest.model.errors import UndeclaredQueue, UsageError
+from scaletest.model import Outcome, Reason, Reply, Request, checks, wire
+from scaletest.model.errors import UndeclaredQueue
 
 WAIT_S = 5.0
 # Beyond the benchmark's own limit, for the worker's work before and after it.
@@ -50,11 +50,13 @@ class QueueExecutor:
     def refuse(self, benchmark: Benchmark) -> None:
         """Raises UsageError for a benchmark that one worker cannot run alone."""
         spec = benchmark.spec
-        if spec.placement == DIFFERENT_NODES or spec.nodes or spec.network_name:
-            raise UsageError(
+        checks.refuse(
+            (
+                spec.placement == DIFFERENT_NODES or spec.nodes or spec.network_name,
                 f"{benchmark.name}: a worker runs all parts on its own node",
-                hint="leave placement differentNodes, nodes and networkName out, or use a cluster",
+                "leave placement differentNodes, nodes and networkName out, or use a cluster",
             )
+        )
 
     def nodes(self) -> Sequence[Node]:
         """Return no nodes: none can be chosen, since any free worker takes a request."""

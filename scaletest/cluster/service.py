@@ -21,12 +21,12 @@ from scaletest.cluster.connection import (
 )
 from scaletest.cluster.deployment import HELD, Autoscaler, Deployment, templates
 from scaletest.cluster.objects import ENDPOINT_SLICES, HPAS, SERVICES
+from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import (
     InvalidValue,
     ScaletestError,
     Unreachable,
-    UsageError,
     WaitTimeout,
 )
 
@@ -158,14 +158,14 @@ class Service:
         """
         settings: Any = self._cluster.client.configuration
         headers = credentials(settings)
-        if settings.cert_file and not headers:
-            raise UsageError(
+        checks.refuse(
+            (
+                settings.cert_file and not headers,
                 "the kubeconfig has a client certificate, which a load test does not support",
-                hint=(
-                    "use a kubeconfig with a token, run it in the cluster, or kubectl port-forward"
-                    " and --url"
-                ),
+                "use a kubeconfig with a token, run it in the cluster, or kubectl port-forward"
+                " and --url",
             )
+        )
         path = service_path(self.namespace, self.reference.name, self.port)
         return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
 
@@ -304,16 +304,20 @@ def limits_in_annotation(scaler: Autoscaler) -> tuple[int | None, int] | None:
 def _port(ports: list[dict[str, Any]], wanted: Reference) -> str:
     known = [str(port["port"]) for port in ports]
     if not wanted.port:
-        if len(ports) != 1:
-            raise UsageError(
+        checks.refuse(
+            (
+                len(ports) != 1,
                 f"service {wanted.name} has {len(ports)} ports",
-                hint=f"choose one: svc/{wanted.name}:{'|'.join(known)}",
+                f"choose one: svc/{wanted.name}:{'|'.join(known)}",
             )
+        )
         return known[0]
     matching = [port for port in ports if wanted.port in (str(port["port"]), port.get("name"))]
-    if not matching:
-        raise UsageError(
+    checks.refuse(
+        (
+            not matching,
             f"service {wanted.name} has no port {wanted.port}",
-            hint=f"it has {', '.join(known) or 'none'}",
+            f"it has {', '.join(known) or 'none'}",
         )
+    )
     return str(matching[0]["port"])

@@ -26,7 +26,7 @@ from scaletest.cluster.capacity import container_requests, quantity
 from scaletest.cluster.connection import Busy, Cluster, Raw, Refused
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.objects import DEPLOYMENTS, Conflict, Documents, Resource
-from scaletest.model import declared
+from scaletest.model import checks, declared
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError, WaitTimeout
 
 POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", True)
@@ -251,10 +251,13 @@ class Tuning:
         self._clock, self._sleep = clock, sleep
         containers = deployment.template["spec"]["containers"]
         names = [known["name"] for known in containers]
-        if container and container not in names:
-            raise UsageError(
-                f"{deployment.name} has no container {container}", hint=f"it has {', '.join(names)}"
+        checks.refuse(
+            (
+                container and container not in names,
+                f"{deployment.name} has no container {container}",
+                f"it has {', '.join(names)}",
             )
+        )
         self._original = copy.deepcopy(containers[names.index(container) if container else 0])
         self.replicas = deployment.replicas()
         self._backup: TuningBackup | None = None

@@ -16,7 +16,7 @@ from scaletest.compat import kube_perftest
 from scaletest.kinds import fields
 from scaletest.kinds.kind import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
-from scaletest.model import Activity, declared, wire
+from scaletest.model import Activity, checks, declared, wire
 from scaletest.model.declared import Document
 from scaletest.model.errors import InvalidValue, ScaletestError
 
@@ -174,14 +174,19 @@ def envelope(document: Any) -> dict[str, Any]:
             "the document has no kind", hint="see an example with: scaletest bench explain KIND"
         )
     group = str(document.get("apiVersion", API_VERSION)).partition("/")[0]
-    if group not in (GROUP, *kube_perftest.GROUPS):
-        raise InvalidValue(f"apiVersion {group[:60]!r} is unknown", hint=f"write {API_VERSION}")
     unknown = set(document) - {"apiVersion", "kind", "metadata", "spec", "status"}
-    if unknown:
-        raise InvalidValue(
-            f"the document has an unknown key {sorted(map(str, unknown))[0]!r}",
-            hint="put it under spec",
-        )
+    checks.refuse(
+        (
+            group not in (GROUP, *kube_perftest.GROUPS),
+            f"apiVersion {group[:60]!r} is unknown",
+            f"write {API_VERSION}",
+        ),
+        (
+            unknown,
+            f"the document has an unknown key {min(map(str, unknown), default='')!r}",
+            "put it under spec",
+        ),
+    )
     return {"apiVersion": API_VERSION, **document}
 
 

@@ -33,7 +33,7 @@ from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.benchmark_set import BenchmarkPlan, SetSpec
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import API_VERSION
-from scaletest.model import VerdictKind, wire
+from scaletest.model import VerdictKind, checks, wire
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.operator import status
 from scaletest.operator.benchmark_reconciler import (
@@ -207,11 +207,13 @@ def _plan_object(objects: Documents, document: Document, name: str) -> Document:
     _check_names(plan)
     text = wire.dump(plan.to_dict())
     data = packed(text)
-    if len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED:
-        raise InvalidValue(
+    checks.refuse(
+        (
+            len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED,
             f"the plan has {len(text.encode())} bytes, which is too large to store",
-            hint="split the set into smaller ones",
+            "split the set into smaller ones",
         )
+    )
     return {
         "metadata": {
             "name": name,
@@ -224,12 +226,14 @@ def _plan_object(objects: Documents, document: Document, name: str) -> Document:
 
 def _check_names(plan: BenchmarkPlan) -> None:
     for benchmark in plan.benchmarks:
-        if not NAME.fullmatch(benchmark.name):
-            raise InvalidValue(
+        checks.refuse(
+            (
+                not NAME.fullmatch(benchmark.name),
                 f"its benchmarks would be named {benchmark.name}, which is not a valid name of a"
                 " Service",
-                hint="use a-z, 0-9 and '-' in the set's name, a letter first",
+                "use a-z, 0-9 and '-' in the set's name, a letter first",
             )
+        )
 
 
 def _start(
