@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from scaletest.archive.environment import make_folder
 from scaletest.benchmarks import namespaces, programs
 from scaletest.benchmarks.processes import Processes
 from scaletest.benchmarks.runner import Node, PhaseListener
-from scaletest.kinds import network as networks
 from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import (
@@ -54,16 +54,12 @@ class LocalExecutor:
         self,
         scratch: Path | None = None,
         logs: Path | None = None,
-        environment: Mapping[str, str] | None = None,
-        clock: Callable[[], float] = time.time,
         *,
         no_causes: bool = False,
     ) -> None:
         self._sampler = None if no_causes else RequestSampler(LOOKS_SHARE)
         self._scratch = scratch
         self._logs = logs
-        self._environment = dict(os.environ if environment is None else environment)
-        self._clock = clock
         self._namespaces = namespaces.available()
 
     def refuse(self, benchmark: Benchmark) -> None:
@@ -104,11 +100,9 @@ class LocalExecutor:
 
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Run the benchmark to its end."""
-        began = self._clock()
+        began_s = time.time()
         on_phase(BenchmarkPhase.PREPARING)
-        run = _Run(
-            benchmark, self._environment, self._namespaces, self._logs, on_phase, self._sampler
-        )
+        run = _Run(benchmark, self._namespaces, self._logs, on_phase, self._sampler)
         try:
             with tempfile.TemporaryDirectory(
                 prefix="scaletest-", dir=self._scratch, ignore_cleanup_errors=True
@@ -117,7 +111,7 @@ class LocalExecutor:
         except (BenchmarkFailed, UsageError, OSError) as error:
             ended = benchmark.failed_by(error)
         on_phase(ended.phase)
-        return replace(ended, started_s=began, finished_s=self._clock())
+        return replace(ended, started_s=began_s, finished_s=time.time())
 
 
 class _Run:
@@ -126,7 +120,6 @@ class _Run:
     def __init__(
         self,
         benchmark: Benchmark,
-        environment: Mapping[str, str],
         can_isolate: bool,
         logs: Path | None,
         on_phase: PhaseListener,
@@ -134,7 +127,6 @@ class _Run:
     ) -> None:
         self._sampler = sampler
         self._benchmark = benchmark
-        self._environment = environment
         self._isolated = can_isolate and _several(benchmark) and not benchmark.spec.host_network
         self._logs = logs / benchmark.name if logs else None
         self._on_phase = on_phase
@@ -150,39 +142,21 @@ class _Run:
         if logs.exists():
             shutil.rmtree(logs)
         make_folder(logs)
-        network = self._network()
+        environment = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
         until = time.monotonic() + benchmark.limit_s
-        processes = Processes(
-            logs, until, {**self._environment, "TMPDIR": str(folder), "LC_ALL": "C"}, self._sampler
-        )
-        try:
+        with (
+            closing(self._network()) as network,
+            closing(Processes(logs, until, environment, self._sampler)) as processes,
+        ):
             output = self._run_parts(self._site(network, folder, paths), processes, network, folder)
             self._on_phase(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)
-            enter, peer = self._measuring_end(network)
-            route = namespaces.route(enter, peer) if peer else None
-            facts = programs.facts(benchmark)
-            if route:
-                facts["card"] = programs.card(enter, route.interface)
-        finally:
-            processes.close()
-            network.close()
-        if route:
-            networks.check(benchmark.spec, route, measured.remote)
-        notes = (*measured.notes, *benchmark.kind.notes)
+            ended = programs.result(benchmark, measured, *self._measuring_end(network))
+        notes = ended.notes
         if _several(benchmark) and not self._isolated and not benchmark.spec.host_network:
             reason = "no network namespaces can be created here"
             notes += (f"over the loopback interface, since {reason}; {namespaces.NEEDED}",)
-        return BenchmarkResult(
-            benchmark.name,
-            BenchmarkPhase.COMPLETED,
-            measured.headlines,
-            measured.result,
-            route.to_dict() if route else {},
-            facts,
-            notes=notes,
-            activities=self._activities(processes),
-        )
+        return replace(ended, notes=notes, activities=self._activities(processes))
 
     def _activities(self, processes: Processes) -> dict[str, dict[str, Any]]:
         """Collect where the time of each part went, without the commands that prepared it."""

@@ -132,6 +132,10 @@ def refusal(
             f"cannot {action}: {status} {reason}",
             hint="correct the object; trying again does not help",
         )
+    if status == 409:
+        return Conflict(
+            f"cannot {action}: {reason}", hint="it was changed meanwhile; read it again"
+        )
     busy = Busy(
         f"cannot {action}: {status} {reason}",
         hint="the API server is overloaded or broken; try again",
@@ -176,14 +180,7 @@ class Raw:
 
         action: as in "list pods", for messages. right: what a Role must allow, when it differs.
         """
-        status, body, headers = self.fetch(path, action, {}, **query)
-        if status != 200:
-            raise refusal(status, message(body), action, right, headers)
-        try:
-            document: dict[str, Any] = json.loads(body)
-        except ValueError as error:
-            raise Busy(f"cannot {action}: the answer is not JSON") from error
-        return document
+        return _document(self.fetch(path, action, {}, **query), action, right)
 
     def objects(self, path: str, plural: str, **query: str) -> list[dict[str, Any]]:
         """The objects of a collection, which one page holds. Raises as `get`."""
@@ -209,22 +206,9 @@ class Raw:
         form = "application/json"
         if method == "PATCH":
             form = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
-        status, answer, _ = self.send(
-            method,
-            path,
-            action,
-            {"Content-Type": form, "Accept": "application/json"},
-            json.dumps(body).encode(),
-        )
-        if status == 409:
-            raise Conflict(
-                f"cannot {action}: {message(answer)}",
-                hint="it was changed meanwhile; read it again",
-            )
-        if not 200 <= status < 300:
-            raise refusal(status, message(answer), action, right)
-        document: dict[str, Any] = json.loads(answer)
-        return document
+        headers = {"Content-Type": form, "Accept": "application/json"}
+        answer = self.send(method, path, action, headers, json.dumps(body).encode())
+        return _document(answer, action, right)
 
     def fetch(
         self, path: str, action: str, headers: Mapping[str, str], **query: str
@@ -288,6 +272,20 @@ class Raw:
             f"cannot {action}: {cut(str(error), 200)}",
             hint="is the API server of the kubeconfig reachable?",
         )
+
+
+def _document(
+    answer: tuple[int, bytes, Mapping[str, str]], action: str, right: str
+) -> dict[str, Any]:
+    """The JSON of an answer; the error that stands for any other one."""
+    status, body, headers = answer
+    if not 200 <= status < 300:
+        raise refusal(status, message(body), action, right, headers)
+    try:
+        document: dict[str, Any] = json.loads(body)
+    except ValueError as error:
+        raise Busy(f"cannot {action}: the answer is not JSON") from error
+    return document
 
 
 def credentials(settings: Any) -> dict[str, str]:

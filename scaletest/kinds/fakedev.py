@@ -106,16 +106,20 @@ def from_words(arguments: Sequence[str]) -> FakeWork:
     return FakeWork(**WorkloadOptions("fakedev", "docs/how-to/fakedev.md", options).read(arguments))
 
 
+# The parameters of each law, in their order.
+_LAWS = {
+    "linear": (),
+    "amdahl": ("contention",),
+    "usl": ("contention", "coherency"),
+    "capped": ("ceiling",),
+}
+
+
 def _law(text: str) -> SharingLaw:
     name, *numbers = text.split(":")
     try:
-        values = [checks.seconds(float(number), "law") for number in numbers]
-        if name == "capped":
-            (ceiling,) = values
-            return SharingLaw(ceiling=checks.seconds(ceiling, "ceiling", zero=False))
-        if len(values) != {"linear": 0, "amdahl": 1, "usl": 2}[name]:
-            raise ValueError(text)
-        return SharingLaw(*values)
+        values = [checks.seconds(float(part), "law", zero=name != "capped") for part in numbers]
+        return SharingLaw(**dict(zip(_LAWS[name], values, strict=True)))
     except (KeyError, TypeError, ValueError, InvalidValue) as error:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a law: use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or"

@@ -400,10 +400,6 @@ class Kind:
     image: str = "benchmarks"
     trusted: bool = False
 
-    def headline(self, name: str) -> Headline:
-        """The headline of that name."""
-        return next(headline for headline in self.headlines if headline.name == name)
-
 
 def server_and_client(spec: CommonSpec) -> tuple[Part, ...]:
     """Layout of a server and a client, on two nodes unless the spec asks for one."""
