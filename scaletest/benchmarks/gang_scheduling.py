@@ -123,8 +123,8 @@ def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admis
         is_running = document.get("status", {}).get("phase") == "Running"
         if not is_running and not holds(document, "Scheduled"):
             message = f"waits until Volcano has room for all {document['spec']['minMember']} pods"
-            reason = known.get("Unschedulable", {}).get("message", "")
-            return Admission(0.0, f"{message}: {reason}" if reason else message)
+            reason = known.get("Unschedulable", {}).get("message")
+            return Admission(0.0, ": ".join(filter(None, (message, reason))))
     elif document["spec"].get("suspend"):
         return Admission(0.0, _suspended(benchmark, objects, namespace, document))
     decisive = known.get("Scheduled" if benchmark.spec.gang == VOLCANO else "Suspended", {})
@@ -134,8 +134,7 @@ def admission(benchmark: Benchmark, objects: Documents, namespace: str) -> Admis
 def _suspended(benchmark: Benchmark, objects: Documents, namespace: str, job_set: Document) -> str:
     queue = f" in queue {benchmark.spec.queue_name}" if benchmark.spec.queue_name else ""
     reason = _kueue_reason(objects, namespace, job_set) if benchmark.spec.gang == KUEUE else ""
-    message = f"waits{queue} until all parts are admitted"
-    return f"{message}: {reason}" if reason else message
+    return ": ".join(filter(None, (f"waits{queue} until all parts are admitted", reason)))
 
 
 def _kueue_reason(objects: Documents, namespace: str, job_set: Document) -> str:
@@ -156,8 +155,7 @@ def _kueue_reason(objects: Documents, namespace: str, job_set: Document) -> str:
 
 def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
     """Build the Job of a role for pods that are all created at once."""
-    parts = [part for part in benchmark.kind.layout(benchmark.spec) if part.role == role]
-    job = manifests.job(benchmark, parts, owner, image)
+    job = manifests.job(benchmark, role, owner, image)
     template = job["spec"]["template"]
     job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
     if role == benchmark.kind.measures:

@@ -6,11 +6,10 @@ import fcntl
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks, permutation_text
@@ -31,7 +30,7 @@ from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.benchmark_set import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
 from scaletest.load import busy_check
-from scaletest.model import wire
+from scaletest.model import checks, wire
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.model.labels import Labels
 from scaletest.render.numbers import quantity
@@ -100,11 +99,13 @@ def start(
 
 def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
     """Go on with a run; as it then lies on disk."""
-    if type_of(files) is not RUN_TYPE:
-        raise UsageError(
+    checks.refuse(
+        (
+            type_of(files) is not RUN_TYPE,
             f"run {files.name} is none of benchmarks: it is a {files.kind} run",
-            hint="name another run",
+            "name another run",
         )
+    )
     folder = BenchmarkFolder(files)
     with files.locked(), _executor(place, folder, progress) as executor:
         look = _look(place)
@@ -117,23 +118,21 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
 
 
 class _Course:
-    """Says how far a plan is. Called from several threads when benchmarks run side by side."""
+    """Says how far a plan is."""
 
     def __init__(self, plan: BenchmarkPlan, ended: int, progress: Progress) -> None:
         self._plan, self._ended, self._progress = plan, ended, progress
-        self._lock = Lock()
 
     def __call__(
-        self, benchmark: Benchmark, phase: BenchmarkPhase, ended: BenchmarkResult | None
+        self, benchmark: Benchmark, ended: BenchmarkResult | None, phase: BenchmarkPhase
     ) -> None:
         """A benchmark has a new phase, or has ended."""
-        with self._lock:
-            self._ended += ended is not None
-            first = f"{self._ended}/{len(self._plan.benchmarks)}  {benchmark.name}"
-            if ended is None:
-                self._progress.note(f"{first}: {phase}")
-            else:
-                self._progress.step(f"{first}{self._outcome(benchmark, ended)}")
+        self._ended += ended is not None
+        first = f"{self._ended}/{len(self._plan.benchmarks)}  {benchmark.name}"
+        if ended is None:
+            self._progress.note(f"{first}: {phase}")
+        else:
+            self._progress.step(f"{first}{self._outcome(benchmark, ended)}")
 
     def _outcome(self, benchmark: Benchmark, ended: BenchmarkResult) -> str:
         values = permutation_text(self._plan.permutations[benchmark.permutation])
@@ -200,7 +199,7 @@ def _go_on(
         except KeyboardInterrupt:
             progress.step(f"interrupted; go on with: {_resumption(folder)}")
         finally:
-            number = counts(plan, ended)
+            succeeded, failed = counts(plan, ended)
             finished = datetime.now(UTC).isoformat(timespec="seconds")
             folder.files.write(
                 RESULT,
@@ -210,12 +209,12 @@ def _go_on(
                     "elapsed_s": sum(
                         max(0.0, result.finished_s - result.started_s) for result in ended.values()
                     ),
-                    "permutations": number.permutations,
-                    "count": number.count,
-                    "succeeded": number.succeeded,
-                    "failed": number.failed,
+                    "permutations": len(plan.permutations),
+                    "count": plan.counted,
+                    "succeeded": succeeded,
+                    "failed": failed,
                     "noticed": list(dict.fromkeys([*noticed_before, *noticed])),
-                    "finished": finished if number.finished else None,
+                    "finished": finished if succeeded + failed == plan.counted else None,
                 },
             )
 
@@ -224,31 +223,26 @@ def _go_on(
 def _executor(
     place: BenchmarkPlace, folder: BenchmarkFolder, progress: Progress
 ) -> Iterator[Executor]:
-    executor: Executor
-    if place.queue and place.namespace:
-        raise UsageError("--queue and --namespace exclude each other", hint="leave one of them out")
-    if place.no_causes and (place.queue or place.namespace):
-        raise UsageError(
+    checks.refuse(
+        (
+            place.queue and place.namespace,
+            "--queue and --namespace exclude each other",
+            "leave one of them out",
+        ),
+        (
+            place.no_causes and (place.queue or place.namespace),
             "--no-causes is for benchmarks that run here",
-            hint="start the workers of the queue with --no-causes",
-        )
+            "start the workers of the queue with --no-causes",
+        ),
+    )
     if place.namespace:
         yield _in_cluster(place.namespace, folder.name)
-        return
-    if place.queue:
-        executor = QueueExecutor(connect(place.redis_url), place.queue)
-        try:
+    elif place.queue:
+        with closing(QueueExecutor(connect(place.redis_url), place.queue)) as executor:
             yield executor
-        finally:
-            executor.close()
-        return
-
-    with _alone(progress):
-        executor = LocalExecutor(place.scratch, folder.logs, no_causes=place.no_causes)
-        try:
-            yield executor
-        finally:
-            executor.close()
+    else:
+        with _alone(progress):
+            yield LocalExecutor(place.scratch, folder.logs, no_causes=place.no_causes)
 
 
 def _in_cluster(namespace: str, run: str) -> Executor:

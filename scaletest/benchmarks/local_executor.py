@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from scaletest.archive.environment import make_folder
 from scaletest.benchmarks import namespaces, programs
 from scaletest.benchmarks.processes import Processes
 from scaletest.benchmarks.runner import Node, PhaseListener
-from scaletest.kinds import network as networks
 from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import (
@@ -33,6 +33,7 @@ from scaletest.kinds.kind import (
     PartAddress,
     ToolOutput,
 )
+from scaletest.model import checks
 from scaletest.model.errors import UsageError
 from scaletest.system.sampler import RequestSampler
 
@@ -49,49 +50,46 @@ class LocalExecutor:
     not sample where the time of the parts goes.
     """
 
-    # all its nodes are one machine
-    side_by_side = False
-
     def __init__(
         self,
         scratch: Path | None = None,
         logs: Path | None = None,
-        environment: Mapping[str, str] | None = None,
-        clock: Callable[[], float] = time.time,
         *,
         no_causes: bool = False,
     ) -> None:
         self._sampler = None if no_causes else RequestSampler(LOOKS_SHARE)
         self._scratch = scratch
         self._logs = logs
-        self._environment = dict(os.environ if environment is None else environment)
-        self._clock = clock
         self._namespaces = namespaces.available()
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raises UsageError for a benchmark that needs more than this machine."""
         name, spec, several = benchmark.name, benchmark.spec, _several(benchmark)
-        if spec.network_name:
-            raise UsageError(
-                f"{name}: there is no Multus network {spec.network_name} here",
-                hint="use a cluster",
-            )
         needs_namespaces = spec.mtu is not None or spec.placement == DIFFERENT_NODES
-        if several and needs_namespaces and not self._namespaces:
-            raise UsageError(
-                f"{name}: no network namespaces can be created here", hint=namespaces.NEEDED
-            )
-        if not several and spec.mtu is not None:
-            raise UsageError(
-                f"{name}: all parts are on one node, where no interface with an MTU is used",
-                hint="leave mtu out, or use another placement",
-            )
         known = [node.name for node in self.nodes()]
-        if unknown := [node for node in spec.nodes if node not in known]:
-            raise UsageError(
-                f"{name}: there is no node {unknown[0]} here",
-                hint=f"there are {', '.join(known)}",
-            )
+        unknown = [node for node in spec.nodes if node not in known]
+        checks.refuse(
+            (
+                spec.network_name,
+                f"{name}: there is no Multus network {spec.network_name} here",
+                "use a cluster",
+            ),
+            (
+                several and needs_namespaces and not self._namespaces,
+                f"{name}: no network namespaces can be created here",
+                namespaces.NEEDED,
+            ),
+            (
+                not several and spec.mtu is not None,
+                f"{name}: all parts are on one node, where no interface with an MTU is used",
+                "leave mtu out, or use another placement",
+            ),
+            (
+                unknown,
+                f"{name}: there is no node {', '.join(unknown)} here",
+                f"there are {', '.join(known)}",
+            ),
+        )
 
     def nodes(self) -> Sequence[Node]:
         """List nodes that can be created as namespaces; more than one benchmark uses."""
@@ -100,16 +98,11 @@ class LocalExecutor:
             for index in range(NODES)
         ]
 
-    def close(self) -> None:
-        """Do nothing: `run` cleans up after each benchmark."""
-
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Run the benchmark to its end."""
-        began = self._clock()
+        began_s = time.time()
         on_phase(BenchmarkPhase.PREPARING)
-        run = _Run(
-            benchmark, self._environment, self._namespaces, self._logs, on_phase, self._sampler
-        )
+        run = _Run(benchmark, self._namespaces, self._logs, on_phase, self._sampler)
         try:
             with tempfile.TemporaryDirectory(
                 prefix="scaletest-", dir=self._scratch, ignore_cleanup_errors=True
@@ -118,7 +111,7 @@ class LocalExecutor:
         except (BenchmarkFailed, UsageError, OSError) as error:
             ended = benchmark.failed_by(error)
         on_phase(ended.phase)
-        return replace(ended, started_s=began, finished_s=self._clock())
+        return replace(ended, started_s=began_s, finished_s=time.time())
 
 
 class _Run:
@@ -127,7 +120,6 @@ class _Run:
     def __init__(
         self,
         benchmark: Benchmark,
-        environment: Mapping[str, str],
         can_isolate: bool,
         logs: Path | None,
         on_phase: PhaseListener,
@@ -135,7 +127,6 @@ class _Run:
     ) -> None:
         self._sampler = sampler
         self._benchmark = benchmark
-        self._environment = environment
         self._isolated = can_isolate and _several(benchmark) and not benchmark.spec.host_network
         self._logs = logs / benchmark.name if logs else None
         self._on_phase = on_phase
@@ -151,39 +142,21 @@ class _Run:
         if logs.exists():
             shutil.rmtree(logs)
         make_folder(logs)
-        network = self._network()
+        environment = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
         until = time.monotonic() + benchmark.limit_s
-        processes = Processes(
-            logs, until, {**self._environment, "TMPDIR": str(folder), "LC_ALL": "C"}, self._sampler
-        )
-        try:
+        with (
+            closing(self._network()) as network,
+            closing(Processes(logs, until, environment, self._sampler)) as processes,
+        ):
             output = self._run_parts(self._site(network, folder, paths), processes, network, folder)
             self._on_phase(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)
-            enter, peer = self._measuring_end(network)
-            route = namespaces.route(enter, peer) if peer else None
-            facts = programs.facts(benchmark)
-            if route:
-                facts["card"] = programs.card(enter, route.interface)
-        finally:
-            processes.close()
-            network.close()
-        if route:
-            networks.check(benchmark.spec, route, measured.remote)
-        notes = (*measured.notes, *benchmark.kind.notes)
+            ended = programs.result(benchmark, measured, *self._measuring_end(network))
+        notes = ended.notes
         if _several(benchmark) and not self._isolated and not benchmark.spec.host_network:
             reason = "no network namespaces can be created here"
             notes += (f"over the loopback interface, since {reason}; {namespaces.NEEDED}",)
-        return BenchmarkResult(
-            benchmark.name,
-            BenchmarkPhase.COMPLETED,
-            measured.headlines,
-            measured.result,
-            route.to_dict() if route else {},
-            facts,
-            notes=notes,
-            activities=self._activities(processes),
-        )
+        return replace(ended, notes=notes, activities=self._activities(processes))
 
     def _activities(self, processes: Processes) -> dict[str, dict[str, Any]]:
         """Collect where the time of each part went, without the commands that prepared it."""
@@ -198,21 +171,21 @@ class _Run:
         """
         kind, spec = self._benchmark.kind, self._benchmark.spec
         memory, available = kind.memory_bytes(spec), _memory()
-        if memory > available:
-            raise BenchmarkFailed(
-                Failure.REFUSED,
-                f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
-                f" {available / 1e9:.3g} GB are available",
-                remedy="choose a smaller size",
-            )
+        parsing.fail_if(
+            memory > available,
+            f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and"
+            f" {available / 1e9:.3g} GB are available",
+            failure=Failure.REFUSED,
+            remedy="choose a smaller size",
+        )
         scratch, free = kind.scratch_bytes(spec), shutil.disk_usage(folder).free
-        if scratch > free:
-            raise BenchmarkFailed(
-                Failure.REFUSED,
-                f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
-                f"and {folder.parent} has {free / 1e9:.3g} GB free",
-                remedy="choose a smaller size, or another --scratch",
-            )
+        parsing.fail_if(
+            scratch > free,
+            f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
+            f"and {folder.parent} has {free / 1e9:.3g} GB free",
+            failure=Failure.REFUSED,
+            remedy="choose a smaller size, or another --scratch",
+        )
 
     def _network(self) -> namespaces.Network:
         spec = self._benchmark.spec

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from scaletest.benchmarks import ssh
@@ -126,9 +127,10 @@ def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     return {"metadata": metadata, "spec": dict(template)}
 
 
-def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str) -> Document:
+def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
     """Build the Indexed Job of one role. image: unless the spec names one."""
-    role, count = parts[0].role, len(parts)
+    parts = [part for part in benchmark.kind.layout(benchmark.spec) if part.role == role]
+    count = len(parts)
     pod = _pod(benchmark, role, parts, image, role == benchmark.kind.measures)
     if ssh.wanted(benchmark.kind):
         ssh.mounted(pod, ssh.secret_name(benchmark.name, owner["uid"]))
@@ -150,26 +152,36 @@ def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str
 
 
 def _pod_meta(benchmark: Benchmark, role: str, owner: Document) -> Document:
-    annotations, custom_labels = dict[str, str](), dict[str, str]()
-    for settings in _pod_settings(benchmark, role):
-        annotations |= settings.annotations
-        custom_labels |= settings.labels
+    overrides = _overrides(benchmark, role)
+    annotations = dict(overrides.annotations)
     if benchmark.spec.network_name:
         annotations[MULTUS] = benchmark.spec.network_name
     own_labels = {**labels(benchmark), UID: owner["uid"], ROLE: role}
-    return {"labels": {**custom_labels, **own_labels}, "annotations": annotations}
+    return {"labels": {**overrides.labels, **own_labels}, "annotations": annotations}
 
 
-def _pod_settings(benchmark: Benchmark, role: str) -> list[PodOverrides]:
-    """List the spec's settings for all pods, then those for the pods of the role."""
-    of_role = getattr(benchmark.spec, role, PodOverrides())
-    return [benchmark.spec.pods, *([of_role] if isinstance(of_role, PodOverrides) else [])]
+def _overrides(benchmark: Benchmark, role: str) -> PodOverrides:
+    """The spec's changes to all pods, with those to the pods of the role over them."""
+    common, own = benchmark.spec.pods, getattr(benchmark.spec, role, PodOverrides())
+    parts = (benchmark.spec.resources, common.resources, own.resources)
+    amounts = [part.items() for part in parts]
+    resources: Document = {}
+    for kind, quantities in chain.from_iterable(amounts):
+        resources[kind] = {**resources.get(kind, {}), **quantities}
+    return PodOverrides(
+        labels={**common.labels, **own.labels},
+        annotations={**common.annotations, **own.annotations},
+        node_selector={**common.node_selector, **own.node_selector},
+        node_affinity=own.node_affinity or common.node_affinity,
+        tolerations=(*common.tolerations, *own.tolerations),
+        resources=resources,
+    )
 
 
 def _pod(
     benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, measuring: bool
 ) -> Document:
-    spec = benchmark.spec
+    spec, overrides = benchmark.spec, _overrides(benchmark, role)
     volumes, mounts = _volumes(benchmark, role, measuring)
     container: Document = {
         "name": "benchmark",
@@ -182,7 +194,7 @@ def _pod(
                 "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}},
             },
         ],
-        "resources": _resources(benchmark, role),
+        "resources": overrides.resources,
         "volumeMounts": mounts,
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -209,7 +221,7 @@ def _pod(
         },
         "containers": [container],
         "volumes": volumes,
-        **_place(benchmark, role, parts, measuring),
+        **_place(benchmark, overrides, parts, measuring),
         **_account_and_network(benchmark, spec.image or image),
     }
 
@@ -240,14 +252,6 @@ def _mtu(benchmark: Benchmark, image: str, mtu: int) -> Document:
             "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
         },
     }
-
-
-def _resources(benchmark: Benchmark, role: str) -> Document:
-    resources: Document = {key: dict(amounts) for key, amounts in benchmark.spec.resources.items()}
-    for settings in _pod_settings(benchmark, role):
-        for key, amounts in settings.resources.items():
-            resources[key] = {**resources.get(key, {}), **amounts}
-    return resources
 
 
 def _volumes(
@@ -285,23 +289,20 @@ def _scratch(benchmark: Benchmark, measuring: bool) -> Document:
     return {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
 
 
-def _place(benchmark: Benchmark, role: str, parts: Sequence[Part], measuring: bool) -> Document:
+def _place(
+    benchmark: Benchmark, overrides: PodOverrides, parts: Sequence[Part], measuring: bool
+) -> Document:
     """Build the fields of a pod's spec that choose its node."""
-    selector, tolerations, affinity = dict[str, str](), list[Any](), dict[str, Any]()
-    for settings in _pod_settings(benchmark, role):
-        selector |= settings.node_selector
-        tolerations += settings.tolerations
-        if settings.node_affinity:
-            affinity["nodeAffinity"] = dict(settings.node_affinity)
+    affinity: Document = {"nodeAffinity": overrides.node_affinity}
     nodes = benchmark.spec.nodes
     if nodes:
         affinity["nodeAffinity"] = _on([nodes[part.node % len(nodes)] for part in parts])
     lone_client = measuring and len(parts) == 1 and len(servers(benchmark)) > 1
     affinity |= _pod_affinity(benchmark, lone_client)
     constraints: Document = {
-        "nodeSelector": selector,
-        "tolerations": tolerations,
-        "affinity": affinity,
+        "nodeSelector": overrides.node_selector,
+        "tolerations": list(overrides.tolerations),
+        "affinity": {kind: terms for kind, terms in affinity.items() if terms},
     }
     return {key: constraint for key, constraint in constraints.items() if constraint}
 

@@ -17,6 +17,7 @@ import subprocess
 from collections.abc import Sequence
 
 from scaletest.kinds import network as networks
+from scaletest.model import checks
 from scaletest.model.errors import UsageError
 
 INTERFACE = "eth0"
@@ -35,10 +36,13 @@ class Namespaces:
 
     def __init__(self, nodes: int, mtu: int | None, family: str) -> None:
         """Raises UsageError when this machine cannot create them."""
-        if nodes > MOST_NODES:
-            raise UsageError(
-                f"{nodes} nodes are more than {MOST_NODES}", hint="use fewer, or a cluster"
+        checks.refuse(
+            (
+                nodes > MOST_NODES,
+                f"{nodes} nodes are more than {MOST_NODES}",
+                "use fewer, or a cluster",
             )
+        )
         self._family = family
         self._holders: list[subprocess.Popen[bytes]] = []
         self._root = os.geteuid() == 0
@@ -159,8 +163,7 @@ class Namespaces:
             timeout=PATIENCE_S,
             check=False,
         )
-        if done.returncode:
-            raise UsageError(f"{' '.join(argv)} failed: {done.stderr.strip()}", hint=NEEDED)
+        checks.refuse((done.returncode, f"{' '.join(argv)} failed: {done.stderr.strip()}", NEEDED))
 
 
 def address(index: int, family: str) -> str:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from scaletest.benchmarks.manifests import SPARE_S, Document, start_s
-from scaletest.benchmarks.observation import nodes_of
-from scaletest.benchmarks.owned_objects import Damaged, stored
+from scaletest.benchmarks.owned_objects import stored
 from scaletest.benchmarks.pod_status import refuse
 from scaletest.benchmarks.runner import Node, PhaseListener
-from scaletest.cluster.objects import Documents, Resource
+from scaletest.cluster.objects import NODES, Documents, Resource
+from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import BenchmarkFailed, Failure
 from scaletest.kinds.registry import API_VERSION
@@ -27,14 +26,17 @@ LOOK_S = 1.0
 SILENT_S = 60.0
 
 
+def nodes_of(objects: Documents) -> list[Node]:
+    """List the cluster's nodes. Needs the right to list them."""
+    metadata = [node["metadata"] for node in objects.list(NODES)]
+    return [Node(meta["name"], meta.get("labels", {})) for meta in metadata]
+
+
 class OperatorExecutor:
     """Runs the benchmarks of one run in one namespace.
 
     Needs the rights to get, create and delete benchmark objects there, and to get ConfigMaps.
     """
-
-    # the operator lets one benchmark wait for another, so starting several at once gains nothing
-    side_by_side = False
 
     def __init__(
         self,
@@ -58,16 +60,13 @@ class OperatorExecutor:
         """List the cluster's nodes. Needs the right to list them."""
         return nodes_of(self._objects)
 
-    def close(self) -> None:
-        """Do nothing: `run` deletes the object of each benchmark."""
-
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Wait until the operator has measured the benchmark, then delete its object."""
         began_s = self._clock()
         try:
             ended = self._measured(benchmark, on_phase)
         except BenchmarkFailed as error:
-            ended = replace(benchmark.failed_by(error), started_s=began_s, finished_s=self._clock())
+            ended = benchmark.failed_by(error, started_s=began_s, finished_s=self._clock())
         on_phase(ended.phase)
         return ended
 
@@ -113,20 +112,20 @@ class OperatorExecutor:
                     return self._load(benchmark, document)
                 on_phase(BenchmarkPhase(phase))
             now_s = self._clock()
-            if not phase and now_s - began_s > SILENT_S:
-                raise BenchmarkFailed(
-                    Failure.TIMED_OUT,
-                    "no operator takes care of it",
-                    remedy="install one: docs/how-to/operator.md",
-                )
+            parsing.fail_if(
+                not phase and now_s - began_s > SILENT_S,
+                "no operator takes care of it",
+                failure=Failure.TIMED_OUT,
+                remedy="install one: docs/how-to/operator.md",
+            )
             if not started_s and phase not in ("", BenchmarkPhase.PENDING):
                 started_s = now_s
-            if started_s and now_s - started_s > limit_s:
-                raise BenchmarkFailed(
-                    Failure.TIMED_OUT,
-                    f"the operator brought no result in {limit_s:.0f} s",
-                    [str(status.get("message", ""))],
-                )
+            parsing.fail_if(
+                started_s and now_s - started_s > limit_s,
+                f"the operator brought no result in {limit_s:.0f} s",
+                [str(status.get("message", ""))],
+                failure=Failure.TIMED_OUT,
+            )
             self._sleep(LOOK_S)
 
     def _measured(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
@@ -141,10 +140,7 @@ class OperatorExecutor:
     def _load(self, benchmark: Benchmark, document: Document) -> BenchmarkResult:
         """Load the stored result; BenchmarkFailed by the object's status when none is stored."""
         uid, status = document["metadata"]["uid"], document["status"]
-        try:
-            ended = stored(self._objects, self._namespace, benchmark.name, uid)
-        except Damaged as error:
-            raise BenchmarkFailed(Failure.INTERRUPTED, error.message, remedy=error.hint) from error
+        ended = stored(self._objects, self._namespace, benchmark.name, uid)
         if ended is not None:
             return ended
         raise BenchmarkFailed(

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from scaletest.benchmarks import gang_scheduling, manifests, observation, pod_status, ssh
+from scaletest.benchmarks import gang_scheduling, manifests, pod_status, ssh
 from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.observation import NameConflict
 from scaletest.cluster.connection import Busy, Conflict
 from scaletest.cluster.objects import (
     CLAIMS,
@@ -30,7 +29,7 @@ from scaletest.cluster.objects import (
     Resource,
 )
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult, read
-from scaletest.kinds.kind import Failure, Kind
+from scaletest.kinds.kind import BenchmarkFailed, Failure, Kind
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 from scaletest.model.wire import unpack
@@ -42,14 +41,19 @@ RESULT = "result.json.gz"
 MOST_UNPACKED = 8 * 1024**2
 
 
-class Damaged(InvalidValue):
+class NameConflict(Exception):
+    """Another object has a name that is needed; it may be about to be deleted."""
+
+
+class Damaged(BenchmarkFailed):
     """A ConfigMap of a benchmark was changed by somebody else and cannot be read."""
 
     def __init__(self, config_map: Document, reason: object) -> None:
         super().__init__(
+            Failure.INTERRUPTED,
             f"the ConfigMap {config_map['metadata']['name']} was changed by somebody and cannot be"
             f" read: {reason}",
-            hint="delete the object that it belongs to, and create it again",
+            remedy="delete the object that it belongs to, and create it again",
         )
 
 
@@ -144,14 +148,12 @@ class OwnedObjects:
     """Cluster objects owned by one benchmark, for one reconcile pass.
 
     benchmark: as requested; only its name and its kind count here, and these never change.
-    clock: seconds since the epoch.
     """
 
     _benchmark: Benchmark
     _objects: Documents
     _namespace: str
     _owner: Document
-    _clock: Callable[[], float]
 
     def agreed(self, peers: Document) -> Benchmark:
         """Read the benchmark from the ConfigMap of its peers. Raises Damaged."""
@@ -159,14 +161,6 @@ class OwnedObjects:
         if benchmark.kind is not self._benchmark.kind:
             raise Damaged(peers, f"it is of another kind, {benchmark.kind.name}")
         return benchmark
-
-    def find(self, resource: Resource, name: str) -> Document | None:
-        """Find an object of the benchmark's namespace, whoever owns it."""
-        return self._objects.find(resource, self._namespace, name)
-
-    def patch(self, resource: Resource, name: str, change: Document) -> None:
-        """Merge a change into an object of the benchmark's namespace."""
-        self._objects.patch(resource, self._namespace, name, change)
 
     def ensure(
         self, resource: Resource, body: Document, before_create: Callable[[], None] = lambda: None
@@ -176,7 +170,7 @@ class OwnedObjects:
         Raises NameConflict when another owner has the name.
         """
         name = body["metadata"]["name"]
-        document = self.find(resource, name)
+        document = self._objects.find(resource, self._namespace, name)
         if document is None:
             before_create()
             document = self._objects.create(resource, self._namespace, body) or {"metadata": {}}
@@ -213,14 +207,10 @@ class OwnedObjects:
             if pod["metadata"]["labels"][manifests.ROLE] == self._benchmark.kind.measures
         ]
 
-    def log(self, pod: Document) -> str:
-        """Read a pod's log; "" without one. Raises Busy while its node does not answer."""
-        return self._objects.log(self._namespace, pod_status.name(pod)) or ""
-
     def log_if_readable(self, pod: Document) -> str:
         """Read a pod's log; "" also when it cannot be read, since its node may be gone for good."""
         with contextlib.suppress(Busy):
-            return self.log(pod)
+            return self._objects.log(self._namespace, pod_status.name(pod))
         return ""
 
     def result(self) -> BenchmarkResult | None:
@@ -229,7 +219,7 @@ class OwnedObjects:
         That is checked before measuring, so that no measurement is lost for want of a name.
         """
         name = manifests.result_name(self._benchmark.name)
-        document = self.find(CONFIG_MAPS, name)
+        document = self._objects.find(CONFIG_MAPS, self._namespace, name)
         if document is None:
             return None
         if not owned(document, self._owner["uid"]):
@@ -238,13 +228,7 @@ class OwnedObjects:
             return zipped(document, RESULT, BenchmarkResult.from_dict)
         except Damaged as error:
             if self._peers() is None:
-                return observation.failed(
-                    self._benchmark,
-                    self._clock(),
-                    Failure.INTERRUPTED,
-                    error.message,
-                    remedy=error.hint,
-                )
+                return self._benchmark.failed_by(error)
             # nothing else was deleted yet: the pods still tell the result, or why there is none
             self._objects.delete(CONFIG_MAPS, self._namespace, name, document["metadata"]["uid"])
             return None
@@ -277,7 +261,8 @@ class OwnedObjects:
 
     def _peers(self) -> Document | None:
         """Find the ConfigMap of the peers, if it is this benchmark's own."""
-        peers = self.find(CONFIG_MAPS, manifests.name_of(self._benchmark, "peers"))
+        name = manifests.name_of(self._benchmark, "peers")
+        peers = self._objects.find(CONFIG_MAPS, self._namespace, name)
         return peers if peers and owned(peers, self._owner["uid"]) else None
 
     def _require_unfinished(self) -> None:

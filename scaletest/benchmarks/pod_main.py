@@ -12,26 +12,24 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from scaletest.benchmarks import gang_scheduling, namespaces, programs, ssh
+from scaletest.benchmarks import gang_scheduling, programs, ssh
 from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, start_s
 from scaletest.benchmarks.processes import Process, Processes
-from scaletest.kinds import network as networks
 from scaletest.kinds import parsing
-from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, frame, read
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult, frame, read
 from scaletest.kinds.kind import (
     BenchmarkFailed,
     ExecutionSite,
     Failure,
     PartAddress,
     Task,
-    ToolMeasurement,
 )
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
@@ -73,10 +71,8 @@ def _play(
     limit_s = benchmark.limit_s if measures else start_s(benchmark) + benchmark.limit_s + HOLD_S
     logs = Path("/tmp") / f"logs-{role}-{index}"
     logs.mkdir(exist_ok=True)
-    processes = Processes(
-        logs, time.monotonic() + limit_s, {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"}
-    )
-    try:
+    environment = {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"}
+    with closing(Processes(logs, time.monotonic() + limit_s, environment)) as processes:
         processes.prepare("part", task, own)
         if task.shared:
             _share(ssh.copies(site, own), processes, own)
@@ -84,9 +80,9 @@ def _play(
         if not measures:
             _serve(process, task, processes)
         output = processes.finish(process)
-    finally:
-        processes.close()
-    return _checked(benchmark, benchmark.kind.parse(benchmark.spec, output), site)
+    addresses = [peer.address for peer in chain.from_iterable(site.peers.values())]
+    measured = benchmark.kind.parse(benchmark.spec, output)
+    return programs.result(benchmark, measured, (), next(filter(None, addresses), ""))
 
 
 def _task(benchmark: Benchmark, site: ExecutionSite, role: str, index: int) -> Task:
@@ -131,8 +127,11 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
         return ExecutionSite({}, python=(sys.executable,))
     until = time.monotonic() + start_s(benchmark) + gang_scheduling.wait_s(benchmark)
     while not (folder / PEERS).exists():
-        if time.monotonic() > until:
-            raise BenchmarkFailed(Failure.TIMED_OUT, "the addresses of the peers did not arrive")
+        parsing.fail_if(
+            time.monotonic() > until,
+            "the addresses of the peers did not arrive",
+            failure=Failure.TIMED_OUT,
+        )
         time.sleep(LOOK_S)
     try:
         known = msgspec.json.decode((folder / PEERS).read_bytes(), type=list[PartAddress])
@@ -143,34 +142,3 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
     for peer in (*known, PartAddress(benchmark.kind.measures, 0, "", "")):
         peers[peer.role].append(replace(peer, folder=f"{scratch}/{peer.role}-{peer.index}"))
     return ExecutionSite(peers, python=(sys.executable,))
-
-
-def _checked(
-    benchmark: Benchmark, measured: ToolMeasurement, site: ExecutionSite
-) -> BenchmarkResult:
-    """Build the result with the network that was used.
-
-    Raises BenchmarkFailed when that is not what the spec asks for.
-    """
-    network, environment = dict[str, Any](), dict[str, Any]()
-    addresses = [peer.address for peer in chain.from_iterable(site.peers.values()) if peer.address]
-    if addresses:
-        facts = namespaces.route((), addresses[0])
-        if facts is not None:
-            network, environment = facts.to_dict(), {"card": programs.card((), facts.interface)}
-            networks.check(benchmark.spec, facts, measured.remote)
-        elif benchmark.spec.mtu is not None or benchmark.spec.network_name:
-            raise BenchmarkFailed(
-                Failure.NO_BINARY,
-                "without the program ip it is unknown which network was used",
-                remedy="install it, as in: apt install iproute2",
-            )
-    return BenchmarkResult(
-        benchmark.name,
-        BenchmarkPhase.COMPLETED,
-        measured.headlines,
-        measured.result,
-        network,
-        environment=environment,
-        notes=(*measured.notes, *benchmark.kind.notes),
-    )

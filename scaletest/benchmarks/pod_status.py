@@ -12,7 +12,7 @@ from scaletest.cluster.objects import EVENTS, Documents
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
 from scaletest.kinds.document_schemas import MOST_NAME
 from scaletest.kinds.kind import PartAddress
-from scaletest.model.errors import UsageError
+from scaletest.model import checks
 
 MOST_PLACES = 32
 
@@ -144,18 +144,22 @@ _FINAL = re.compile(r"is forbidden|denied the request|is invalid|not found")
 
 def refuse(benchmark: Benchmark) -> None:
     """Raises UsageError for a benchmark that cannot run in any cluster."""
-    if not NAME.fullmatch(benchmark.name):
-        raise UsageError(
+    checks.refuse(
+        (
+            not NAME.fullmatch(benchmark.name),
             f"the name {benchmark.name[:80]!r} cannot be used for a Service and its Jobs",
-            hint=f"use a-z, 0-9 and '-', a letter first, {MOST_NAME} characters at most",
+            f"use a-z, 0-9 and '-', a letter first, {MOST_NAME} characters at most",
         )
+    )
     nodes = {part.node for part in benchmark.kind.layout(benchmark.spec)}
-    if benchmark.spec.nodes and len(benchmark.spec.nodes) < len(nodes):
-        raise UsageError(
+    checks.refuse(
+        (
+            benchmark.spec.nodes and len(benchmark.spec.nodes) < len(nodes),
             f"the benchmark uses {len(nodes)} nodes, and its spec names"
             f" {len(benchmark.spec.nodes)}",
-            hint="name more nodes, or none",
+            "name more nodes, or none",
         )
+    )
 
 
 def denial(objects: Documents, namespace: str, job: Document) -> str:

@@ -19,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.archive.environment import machine
+from scaletest.benchmarks import namespaces
 from scaletest.benchmarks.namespaces import PATIENCE_S
-from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.kind import BenchmarkFailed, Failure
+from scaletest.kinds import network as networks
+from scaletest.kinds import parsing
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.kind import BenchmarkFailed, Failure, ToolMeasurement
 from scaletest.kinds.mpi import IMB, KIND, OURS
 
 COMPILE_S, ASK_S = 120.0, 10.0
@@ -102,12 +105,12 @@ def _pingpong() -> str:
 
 
 def _compile(source: bytes, target: Path) -> None:
-    if shutil.which("mpicc") is None:
-        raise BenchmarkFailed(
-            Failure.NO_BINARY,
-            f"neither {IMB[0]} nor mpicc found",
-            remedy="install it, as in: apt install libopenmpi-dev",
-        )
+    parsing.fail_if(
+        shutil.which("mpicc") is None,
+        f"neither {IMB[0]} nor mpicc found",
+        failure=Failure.NO_BINARY,
+        remedy="install it, as in: apt install libopenmpi-dev",
+    )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         file = Path(folder) / "pingpong.c"
@@ -119,12 +122,12 @@ def _compile(source: bytes, target: Path) -> None:
             timeout=COMPILE_S,
             check=False,
         )
-        if done.returncode:
-            raise BenchmarkFailed(
-                Failure.NO_BINARY,
-                "scaletest's MPI ping-pong cannot be compiled",
-                done.stderr.splitlines(),
-            )
+        parsing.fail_if(
+            done.returncode,
+            "scaletest's MPI ping-pong cannot be compiled",
+            done.stderr.splitlines(),
+            failure=Failure.NO_BINARY,
+        )
         file.with_suffix("").replace(target)
 
 
@@ -161,3 +164,34 @@ def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str,
         with contextlib.suppress(OSError, ValueError):
             description["speed_bit_s"] = int((cards / interface / "speed").read_text()) * 1_000_000
     return description
+
+
+def result(
+    benchmark: Benchmark, measured: ToolMeasurement, enter: Sequence[str], peer: str
+) -> BenchmarkResult:
+    """Build the result, with the network to the peer that was used and what this machine is.
+
+    enter: command prefix of the measuring node, which still exists. peer: its address, "" without
+    one. Raises BenchmarkFailed when the network is not what the spec asks for.
+    """
+    spec, environment, network = benchmark.spec, facts(benchmark), dict[str, Any]()
+    route = namespaces.route(enter, peer) if peer else None
+    parsing.fail_if(
+        peer and not route and (spec.mtu is not None or spec.network_name),
+        "without the program ip it is unknown which network was used",
+        failure=Failure.NO_BINARY,
+        remedy="install it, as in: apt install iproute2",
+    )
+    if route:
+        environment["card"] = card(enter, route.interface)
+        network = route.to_dict()
+        networks.check(spec, route, measured.remote)
+    return BenchmarkResult(
+        benchmark.name,
+        BenchmarkPhase.COMPLETED,
+        measured.headlines,
+        measured.result,
+        network,
+        environment,
+        notes=(*measured.notes, *benchmark.kind.notes),
+    )

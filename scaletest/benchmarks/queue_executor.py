@@ -14,9 +14,9 @@ from scaletest.benchmarks.runner import Node, PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
-from scaletest.kinds.kind import DIFFERENT_NODES, Failure
-from scaletest.model import Outcome, Reason, Reply, Request, wire
-from scaletest.model.errors import UndeclaredQueue, UsageError
+from scaletest.kinds.kind import DIFFERENT_NODES, BenchmarkFailed, Failure
+from scaletest.model import Outcome, Reason, Reply, Request, checks, wire
+from scaletest.model.errors import UndeclaredQueue
 
 WAIT_S = 5.0
 # Beyond the benchmark's own limit, for the worker's work before and after it.
@@ -38,8 +38,6 @@ _FAILURES = {
 class QueueExecutor:
     """Sends benchmarks to a declared queue and waits for each. Not safe for several threads."""
 
-    side_by_side = False
-
     def __init__(self, redis: Redis, queue: str) -> None:
         """Raises UndeclaredQueue."""
         self._redis = redis
@@ -52,11 +50,13 @@ class QueueExecutor:
     def refuse(self, benchmark: Benchmark) -> None:
         """Raises UsageError for a benchmark that one worker cannot run alone."""
         spec = benchmark.spec
-        if spec.placement == DIFFERENT_NODES or spec.nodes or spec.network_name:
-            raise UsageError(
+        checks.refuse(
+            (
+                spec.placement == DIFFERENT_NODES or spec.nodes or spec.network_name,
                 f"{benchmark.name}: a worker runs all parts on its own node",
-                hint="leave placement differentNodes, nodes and networkName out, or use a cluster",
+                "leave placement differentNodes, nodes and networkName out, or use a cluster",
             )
+        )
 
     def nodes(self) -> Sequence[Node]:
         """Return no nodes: none can be chosen, since any free worker takes a request."""
@@ -103,8 +103,10 @@ def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
         remedy = ""
         if failure in (Failure.EXIT, Failure.REFUSED):
             remedy = "start workers that run benchmarks: scaletest worker --queue QUEUE bench"
-        ended = benchmark.failed(
-            failure, message, remedy=remedy, started_s=reply.started_s, finished_s=reply.ended_s
+        ended = benchmark.failed_by(
+            BenchmarkFailed(failure, message, remedy=remedy),
+            started_s=reply.started_s,
+            finished_s=reply.ended_s,
         )
     where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
     return replace(ended, name=benchmark.name, environment={**ended.environment, **where})

@@ -8,29 +8,58 @@ deleted. So nothing is measured twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from scaletest.benchmarks import gang_scheduling, manifests, observation, pod_status
+from scaletest.benchmarks import gang_scheduling, manifests, pod_status
 from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.observation import (
-    BenchmarkContext,
-    BenchmarkFinished,
-    NameConflict,
-    Observation,
-)
-from scaletest.benchmarks.owned_objects import Damaged, OwnedObjects, measuring_s
+from scaletest.benchmarks.owned_objects import NameConflict, OwnedObjects, measuring_s
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Documents
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, unframe
-from scaletest.kinds.kind import Failure, Part
+from scaletest.kinds.kind import BenchmarkFailed, Failure
 from scaletest.model.errors import Unreachable, UsageError
 
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
 # changes, and else up to a minute later.
 WRITTEN = "scaletest.dev/peers-written"
 _JOB_OVER = ("Failed", "Complete", "Suspended")
-Pods = tuple[Document, ...]
+# Lines from the end of a failed pod's log that the result quotes.
+LAST_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Progress of a benchmark after one reconcile pass.
+
+    message: what the benchmark waits for. pods: its pods with their current status. ended: its
+    result. edited: the object was changed after the benchmark began; the change is not measured.
+    queued: its parts are not admitted yet, so it may be long before it can use its turn.
+    """
+
+    phase: BenchmarkPhase
+    message: str = ""
+    pods: tuple[Document, ...] = ()
+    ended: BenchmarkResult | None = None
+    edited: bool = False
+    queued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkContext:
+    """Namespace, owner and turn of a benchmark in a cluster.
+
+    owner: owner reference to the benchmark's object. since_s: when the benchmark was requested, in
+    seconds since the epoch. image: the container image, unless the benchmark's spec names one.
+    waits: called when all parts are admitted; the reason to wait while another benchmark measures,
+    "" when it is this one's turn.
+    """
+
+    namespace: str
+    owner: Document
+    since_s: float
+    image: str
+    waits: Callable[[], str] = lambda: ""
 
 
 def reconcile(
@@ -43,8 +72,20 @@ def reconcile(
 
     Raises the API server's errors; call it again later.
     """
-    owned = OwnedObjects(benchmark, objects, context.namespace, context.owner, clock)
+    owned = OwnedObjects(benchmark, objects, context.namespace, context.owner)
     return _Reconciliation(benchmark, objects, context, clock, owned).run()
+
+
+def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
+    """Build a failure from the framed result of a pod that ended, else from its last log lines."""
+    name = pod["metadata"]["name"]
+    framed = unframe(log)
+    if framed is not None:
+        message = f"{name}: {framed.message}"
+        return BenchmarkFailed(framed.failure, message, framed.lines, framed.remedy)
+    reason = pod["status"].get("message") or pod["status"].get("reason") or ""
+    lines = [*log.splitlines()[-LAST_LINES + 1 :], reason]
+    return BenchmarkFailed(Failure.EXIT, f"{name}: {message}", lines)
 
 
 def differ(benchmark: Benchmark, other: Benchmark) -> bool:
@@ -61,6 +102,7 @@ class _Reconciliation:
     _context: BenchmarkContext
     _clock: Callable[[], float]
     _owned: OwnedObjects
+    _pods: tuple[Document, ...] = ()
 
     def run(self) -> Observation:
         try:
@@ -74,22 +116,17 @@ class _Reconciliation:
             requested = self._benchmark
             self._benchmark = self._owned.agreed(peers)
             return replace(self._advance(peers), edited=differ(requested, self._benchmark))
-        except BenchmarkFinished as finished:
-            return self._store(finished.ended, finished.pods)
         except NameConflict as conflict:
             return self._after_conflict(conflict)
-        except Damaged as error:
-            return self._store(
-                self._failed(Failure.INTERRUPTED, error.message, remedy=error.hint), ()
-            )
-        except (UsageError, Refused) as error:
-            return self._store(self._failed(Failure.REFUSED, error.message, remedy=error.hint), ())
+        except (BenchmarkFailed, UsageError, Refused) as error:
+            return self._store(self._failed(error))
 
     def _advance(self, peers: Document) -> Observation:
-        if manifests.MEASURING in peers["data"]:
-            return self._measure(peers, self._owned.pods())
-        self._create_objects()
-        return self._prepare(peers, self._owned.pods())
+        is_measuring = manifests.MEASURING in peers["data"]
+        if not is_measuring:
+            self._create_objects()
+        self._pods = self._owned.pods()
+        return self._measure(peers) if is_measuring else self._prepare(peers)
 
     def _after_conflict(self, conflict: NameConflict) -> Observation:
         """Wait for the other object to go, and give up when that takes too long."""
@@ -97,31 +134,18 @@ class _Reconciliation:
             return Observation(BenchmarkPhase.PREPARING, str(conflict))
         # the name of the result may be taken as well, so the result is only returned, not stored
         self._owned.delete()
-        return Observation(
-            BenchmarkPhase.FAILED, str(conflict), (), self._failed(Failure.REFUSED, str(conflict))
-        )
+        ended = self._failed(BenchmarkFailed(Failure.REFUSED, str(conflict)))
+        return Observation(ended.phase, str(conflict), (), ended)
 
     # -- results
     # ----------------------------------------------------------------------------------------------
 
-    def _failed(
-        self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
-    ) -> BenchmarkResult:
-        return observation.failed(self._benchmark, self._clock(), failure, message, lines, remedy)
+    def _failed(self, error: BenchmarkFailed | UsageError | Refused) -> BenchmarkResult:
+        now_s = self._clock()
+        ended = self._benchmark.failed_by(error, started_s=now_s, finished_s=now_s)
+        return replace(ended, message=ended.message[:1000], remedy=ended.remedy[:1000])
 
-    def _finished(
-        self, failure: Failure, message: str, pods: Pods, lines: Sequence[str] = ()
-    ) -> BenchmarkFinished:
-        return BenchmarkFinished(self._failed(failure, message, lines), pods)
-
-    def _finished_by_pod(
-        self, pod: Document, pods: Pods, message: str, log: str
-    ) -> BenchmarkFinished:
-        return BenchmarkFinished(
-            observation.failed_by_pod(self._benchmark, self._clock(), pod, message, log), pods
-        )
-
-    def _store(self, ended: BenchmarkResult, pods: Pods) -> Observation:
+    def _store(self, ended: BenchmarkResult) -> Observation:
         """Store the result.
 
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
@@ -133,7 +157,7 @@ class _Reconciliation:
             if stored is None
             else stored.message
         )
-        return Observation(BenchmarkPhase.SUMMARISING, message, pods)
+        return Observation(BenchmarkPhase.SUMMARISING, message, self._pods)
 
     # -- until everything is ready
     # ----------------------------------------------------------------------------------------------
@@ -151,7 +175,7 @@ class _Reconciliation:
         if gang_scheduling.wanted(self._benchmark):
             self._create_gang()
         elif servers:
-            self._owned.ensure(JOBS, self._job(servers), before_create=self._owned.create_key)
+            self._owned.ensure(JOBS, self._job(servers[0].role), self._owned.create_key)
 
     def _create_gang(self) -> None:
         """Create all Jobs and the object that admits them together.
@@ -175,208 +199,187 @@ class _Reconciliation:
         for job_resource, job in jobs:
             self._owned.ensure(job_resource, job)
 
-    def _prepare(self, peers: Document, pods: Pods) -> Observation:
+    def _prepare(self, peers: Document) -> Observation:
         since_s = pod_status.seconds(peers["metadata"]["creationTimestamp"])
         if gang_scheduling.wanted(self._benchmark):
             admission = gang_scheduling.admission(
                 self._benchmark, self._objects, self._context.namespace
             )
             if not admission.since_s:
-                return self._queued(admission.message, peers, pods)
+                return self._queued(admission.message, peers)
             if waits := self._context.waits():
-                return Observation(BenchmarkPhase.PENDING, waits, pods)
+                return Observation(BenchmarkPhase.PENDING, waits, self._pods)
             # the time that it waited for its turn does not count against its parts
             since_s = max(admission.since_s, self._context.since_s)
-        for pod in pods:
+        for pod in self._pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
-                raise self._finished_by_pod(
-                    pod,
-                    pods,
-                    "a server ended before it was needed",
-                    self._owned.log_if_readable(pod),
-                )
-        self._publish_peers(peers, pods)
-        reason = self._reason_to_wait(pods)
+                log = self._owned.log_if_readable(pod)
+                raise failure_of_pod(pod, "a server ended before it was needed", log)
+        self._publish_peers(peers)
+        reason = self._reason_to_wait()
         if not reason:
-            return self._start_measuring(peers, pods)
-        if self._clock() - since_s > manifests.start_s(self._benchmark):
-            raise self._finished(
-                Failure.TIMED_OUT, f"not all parts started in time; {reason}", pods
-            )
-        return Observation(BenchmarkPhase.PREPARING, reason, pods)
+            return self._start_measuring(peers)
+        limit_s = manifests.start_s(self._benchmark)
+        self._require_time(since_s, limit_s, "not all parts started in time", reason)
+        return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
-    def _start_measuring(self, peers: Document, pods: Pods) -> Observation:
+    def _start_measuring(self, peers: Document) -> Observation:
         if not gang_scheduling.wanted(self._benchmark):
-            kind = self._benchmark.kind
-            parts = [
-                part for part in kind.layout(self._benchmark.spec) if part.role == kind.measures
-            ]
-            self._owned.ensure(JOBS, self._job(parts))
+            self._owned.ensure(JOBS, self._job(self._benchmark.kind.measures))
         # from here on a Job that is missing was deleted by somebody, and is not created again
-        self._owned.patch(
-            CONFIG_MAPS,
-            peers["metadata"]["name"],
-            {"data": {manifests.MEASURING: str(self._clock())}},
-        )
-        for pod in self._owned.measuring(pods):
-            self._notify_kubelet(pod, manifests.MEASURING)
-        return Observation(BenchmarkPhase.PREPARING, "the measuring part is being started", pods)
+        measuring = self._owned.measuring(self._pods)
+        self._publish(peers, {manifests.MEASURING: str(self._clock())}, measuring)
+        message = "the measuring part is being started"
+        return Observation(BenchmarkPhase.PREPARING, message, self._pods)
 
-    def _publish_peers(self, peers: Document, pods: Pods) -> None:
+    def _publish_peers(self, peers: Document) -> None:
         """Write the servers' addresses into the ConfigMap, once all are known."""
-        addresses = pod_status.known(self._benchmark, pods)
+        addresses = pod_status.known(self._benchmark, self._pods)
         are_all = len(addresses) == len(manifests.servers(self._benchmark))
         if not addresses or not are_all or manifests.PEERS in peers["data"]:
             return
         known = json.dumps([asdict(peer) for peer in addresses])
         texts = {manifests.PEERS: known, manifests.HOSTS: manifests.hosts(addresses)}
-        self._owned.patch(CONFIG_MAPS, manifests.name_of(self._benchmark, "peers"), {"data": texts})
+        self._publish(peers, texts, self._pods)
+
+    def _publish(self, peers: Document, texts: Mapping[str, str], pods: Sequence[Document]) -> None:
+        """Write texts into the ConfigMap of the peers, and let the kubelets of the pods look at it.
+
+        texts: by their keys; the first one marks the pods.
+        """
+        namespace, name = self._context.namespace, peers["metadata"]["name"]
+        self._objects.patch(CONFIG_MAPS, namespace, name, {"data": texts})
+        change = {"metadata": {"annotations": {WRITTEN: next(iter(texts))}}}
         for pod in pods:
-            self._notify_kubelet(pod, manifests.PEERS)
+            self._objects.patch(PODS, namespace, pod_status.name(pod), change)
 
-    def _notify_kubelet(self, pod: Document, key: str) -> None:
-        self._owned.patch(PODS, pod_status.name(pod), {"metadata": {"annotations": {WRITTEN: key}}})
-
-    def _reason_to_wait(self, pods: Pods) -> str:
+    def _reason_to_wait(self) -> str:
         """Name the first thing that measuring still waits for; "" when nothing is missing."""
         servers = manifests.servers(self._benchmark)
         roles = [part.role for part in servers]
-        measuring = self._owned.measuring(pods)
+        measuring = self._owned.measuring(self._pods)
         if gang_scheduling.wanted(self._benchmark) and not measuring:
             roles.append(self._benchmark.kind.measures)
-        serving = [pod for pod in pods if pod not in measuring]
+        serving = [pod for pod in self._pods if pod not in measuring]
         unready = [pod_status.waits(pod) for pod in serving if not pod_status.ready(pod)]
         if len(serving) < len(roles):
-            denied = self._denied(self._find_job(roles[-1]), pods)
+            denied = self._denied(self._find_job(roles[-1]))
             return denied or next(iter(unready), "pods are being created")
         if unready:
             return unready[0]
-        known = pod_status.known(self._benchmark, pods)
+        known = pod_status.known(self._benchmark, self._pods)
         return "" if len(known) == len(servers) else "pods have no address yet"
 
-    def _queued(self, message: str, peers: Document, pods: Pods) -> Observation:
+    def _queued(self, message: str, peers: Document) -> Observation:
         """Wait for admission.
 
-        Raises BenchmarkFinished when it takes too long, or was withdrawn after the parts had
-        started.
+        Raises BenchmarkFailed when it takes too long, or was withdrawn after the parts had started.
         """
         if manifests.PEERS in peers["data"]:
             message = f"the admission was withdrawn: {message}"
-            raise self._finished(Failure.INTERRUPTED, message, pods)
+            raise BenchmarkFailed(Failure.INTERRUPTED, message)
         age_s = self._clock() - pod_status.seconds(peers["metadata"]["creationTimestamp"])
         limit_s = gang_scheduling.admit_s(self._benchmark)
         if age_s > limit_s:
             message = f"not admitted in {limit_s:.0f} s: {message}"
-            raise self._finished(Failure.TIMED_OUT, message, pods)
-        return Observation(
-            BenchmarkPhase.PENDING, message, pods, queued=age_s > gang_scheduling.AT_ONCE_S
-        )
+            raise BenchmarkFailed(Failure.TIMED_OUT, message)
+        queued = age_s > gang_scheduling.AT_ONCE_S
+        return Observation(BenchmarkPhase.PENDING, message, self._pods, queued=queued)
 
-    def _job(self, parts: Sequence[Part]) -> Document:
-        return manifests.job(self._benchmark, parts, self._context.owner, self._context.image)
+    def _job(self, role: str) -> Document:
+        return manifests.job(self._benchmark, role, self._context.owner, self._context.image)
 
     def _find_job(self, role: str) -> Document | None:
-        return self._owned.find(JOBS, gang_scheduling.job_name(self._benchmark, role))
+        name = gang_scheduling.job_name(self._benchmark, role)
+        return self._objects.find(JOBS, self._context.namespace, name)
 
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
 
-    def _measure(self, peers: Document, pods: Pods) -> Observation:
+    def _measure(self, peers: Document) -> Observation:
         job = self._find_job(self._benchmark.kind.measures)
-        measuring = self._owned.measuring(pods)
-        unreadable = self._read_results(measuring, pods)
-        if unreadable:
-            # a result in the log could still be in time
-            self._check_limit(peers, measuring, pods, unreadable)
-            return Observation(BenchmarkPhase.RUNNING, unreadable, pods)
-        if job is None:
-            raise self._finished(
-                Failure.INTERRUPTED, "the measuring Job was deleted by somebody", pods
-            )
-        self._require_active(job, measuring, pods)
-        if any(pod["status"].get("phase") == "Running" for pod in measuring):
-            self._check_limit(peers, measuring[:1], pods, "")
-            return Observation(BenchmarkPhase.RUNNING, "", pods)
-        reason = pod_status.why_not(measuring[0]) if measuring else self._denied(job, pods)
-        limit_s = manifests.start_s(self._benchmark)
-        if self._clock() - measuring_s(peers) > limit_s:
-            raise self._finished(
-                Failure.TIMED_OUT,
-                "; ".join(
-                    filter(None, (f"the measuring part did not start in {limit_s:.0f} s", reason))
-                ),
-                pods,
-            )
-        return Observation(BenchmarkPhase.PREPARING, reason, pods)
-
-    def _read_results(self, measuring: Sequence[Document], pods: Pods) -> str:
-        """Look for a result in each log; returns the reason when a log cannot be read now.
-
-        Raises BenchmarkFinished.
-        """
+        measuring = self._owned.measuring(self._pods)
         unreadable = ""
         for pod in measuring:
-            if pod["status"].get("phase") in ("Running", "Succeeded", "Failed"):
-                try:
-                    self._read_result(pod, pods)
-                except Busy as error:
-                    # its node may be gone for good, and the log with it
-                    unreadable = error.message
-        return unreadable
+            try:
+                if ended := self._result(pod):
+                    return self._store(ended)
+            except Busy as error:
+                # its node may be gone for good, and the log with it
+                unreadable = error.message
+        if unreadable:
+            # a result in the log could still be in time
+            self._check_limit(peers, measuring, unreadable)
+            return Observation(BenchmarkPhase.RUNNING, unreadable, self._pods)
+        if job is None:
+            message = "the measuring Job was deleted by somebody"
+            raise BenchmarkFailed(Failure.INTERRUPTED, message)
+        self._require_active(job, measuring)
+        if any(pod["status"].get("phase") == "Running" for pod in measuring):
+            self._check_limit(peers, measuring[:1], "")
+            return Observation(BenchmarkPhase.RUNNING, "", self._pods)
+        reason = pod_status.why_not(measuring[0]) if measuring else self._denied(job)
+        limit_s = manifests.start_s(self._benchmark)
+        message = f"the measuring part did not start in {limit_s:.0f} s"
+        self._require_time(measuring_s(peers), limit_s, message, reason)
+        return Observation(BenchmarkPhase.PREPARING, reason, self._pods)
 
-    def _read_result(self, pod: Document, pods: Pods) -> None:
-        """Raises BenchmarkFinished when the log holds a result, or the pod ended without one."""
-        log = self._owned.log(pod)
+    def _result(self, pod: Document) -> BenchmarkResult | None:
+        """Look for a result in the log of a pod; None while it runs without one.
+
+        Raises BenchmarkFailed when the pod ended without one, and Busy when the log cannot be read
+        now.
+        """
+        phase = pod["status"].get("phase")
+        if phase not in ("Running", "Succeeded", "Failed"):
+            return None
+        log = self._objects.log(self._context.namespace, pod_status.name(pod))
         ended = unframe(log)
         if ended is not None:
             wrong_network = pod_status.elsewhere(pod, self._benchmark.spec.network_name, ended)
             if wrong_network:
-                raise self._finished(Failure.MISMATCH, wrong_network, pods)
+                raise BenchmarkFailed(Failure.MISMATCH, wrong_network)
             versions = {"kubernetes": self._objects.version()}
-            environment = {**ended.environment, **pod_status.places(pods), **versions}
-            raise BenchmarkFinished(
-                replace(ended, name=self._benchmark.name, environment=environment), pods
-            )
-        if pod["status"]["phase"] != "Running":
-            raise self._finished_by_pod(pod, pods, "the measuring pod ended without a result", log)
+            environment = {**ended.environment, **pod_status.places(self._pods), **versions}
+            return replace(ended, name=self._benchmark.name, environment=environment)
+        if phase != "Running":
+            raise failure_of_pod(pod, "the measuring pod ended without a result", log)
+        return None
 
-    def _require_active(self, job: Document, measuring: Sequence[Document], pods: Pods) -> None:
-        """Raises BenchmarkFinished when the measuring Job is over."""
+    def _require_active(self, job: Document, measuring: Sequence[Document]) -> None:
+        """Raises BenchmarkFailed when the measuring Job is over."""
         if pod_status.holds(job, *_JOB_OVER):
             end = "ended without a result" if measuring else "was deleted"
             conditions = pod_status.conditions(job).values()
             lines = [condition.get("message", "") for condition in conditions]
-            raise self._finished(Failure.INTERRUPTED, f"the measuring pod {end}", pods, lines)
+            raise BenchmarkFailed(Failure.INTERRUPTED, f"the measuring pod {end}", lines)
 
-    def _check_limit(
-        self, peers: Document, started: Sequence[Document], pods: Pods, reason: str
-    ) -> None:
-        """Raises BenchmarkFinished when the measuring pod has run for longer than its limit."""
+    def _check_limit(self, peers: Document, started: Sequence[Document], reason: str) -> None:
+        """Raises BenchmarkFailed when the measuring pod has run for longer than its limit."""
         limit_s = self._benchmark.limit_s + manifests.SPARE_S
         since_s = max([measuring_s(peers), *map(pod_status.started_s, started)])
-        if self._clock() - since_s > limit_s:
-            raise self._finished(
-                Failure.TIMED_OUT,
-                "; ".join(filter(None, (f"there was no result in {limit_s:.0f} s", reason))),
-                pods,
-            )
+        self._require_time(since_s, limit_s, f"there was no result in {limit_s:.0f} s", reason)
 
-    def _denied(self, job: Document | None, pods: Pods) -> str:
+    def _require_time(self, since_s: float, limit_s: float, message: str, reason: str) -> None:
+        """Raises BenchmarkFailed, with the message and a reason, when the limit has passed."""
+        if self._clock() - since_s > limit_s:
+            raise BenchmarkFailed(Failure.TIMED_OUT, "; ".join(filter(None, (message, reason))))
+
+    def _denied(self, job: Document | None) -> str:
         """Return the API server's reason to deny a Job its pods.
 
-        Raises BenchmarkFinished when waiting will not help.
+        Raises BenchmarkFailed when waiting will not help.
         """
         if job is None:
             return ""
         failure = pod_status.failed(job)
         if failure:
             # a Job has one try, so there will not be another pod
-            raise self._finished(
-                Failure.INTERRUPTED, "a pod was lost before it was needed", pods, (failure,)
-            )
+            message = "a pod was lost before it was needed"
+            raise BenchmarkFailed(Failure.INTERRUPTED, message, (failure,))
         message = pod_status.denial(self._objects, self._context.namespace, job)
         # a Job that was suspended has not tried before it started
         began = job.get("status", {}).get("startTime") or job["metadata"]["creationTimestamp"]
         if pod_status.final(message, self._clock() - pod_status.seconds(began)):
-            raise self._finished(Failure.REFUSED, message, pods)
+            raise BenchmarkFailed(Failure.REFUSED, message)
         return message

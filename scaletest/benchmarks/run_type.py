@@ -14,8 +14,7 @@ from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
-from scaletest.model import wire
-from scaletest.model.errors import UsageError
+from scaletest.model import checks, wire
 from scaletest.runs.folder import COMMON, ENVIRONMENT, LOGS, PLAN, RECORDS, RESULT, RunFolder
 
 Pair = tuple[str, str | int | float]
@@ -70,8 +69,13 @@ class BenchmarkFolder:
 
     def _plan(self) -> BenchmarkPlan:
         plan = self.files.read(PLAN)
-        if plan.get("kind") != KIND:
-            raise UsageError(f"{self.path} holds no benchmarks", hint="see: scaletest bench list")
+        checks.refuse(
+            (
+                plan.get("kind") != KIND,
+                f"{self.path} holds no benchmarks",
+                "see: scaletest bench list",
+            )
+        )
         return BenchmarkPlan.from_dict(plan)
 
     def _ended(self) -> Iterator[BenchmarkResult]:

@@ -1,4 +1,4 @@
-"""Runs the benchmarks of a plan by an executor, one at a time or side by side.
+"""Runs the benchmarks of a plan by an executor, one at a time.
 
 Each result is stored before the next benchmark starts, so a run that was killed can be resumed. An
 executor always returns a result: a failure of any sort is one like any other, and the plan decides
@@ -7,10 +7,9 @@ whether the other benchmarks still run.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Protocol
 
@@ -29,19 +28,13 @@ class Node:
 
 
 class Executor(Protocol):
-    """Runs benchmarks.
-
-    side_by_side: whether benchmarks that share no node can run at the same time without disturbing
-    each other.
-    """
-
-    side_by_side: bool
+    """Runs benchmarks, one after the other."""
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raises UsageError for a benchmark that it can never run; called before any starts."""
 
     def nodes(self) -> Sequence[Node]:
-        """List the nodes, for generators and for benchmarks that run side by side."""
+        """List the nodes, for generators."""
 
     def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Run the benchmark and return its result or its failure.
@@ -49,41 +42,21 @@ class Executor(Protocol):
         `on_phase` is called at each new phase.
         """
 
-    def close(self) -> None:
-        """Release everything."""
+
+Progress = Callable[[Benchmark, BenchmarkResult | None, BenchmarkPhase], None]
 
 
-Progress = Callable[[Benchmark, BenchmarkPhase, BenchmarkResult | None], None]
-MOST_AT_ONCE = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Numbers of benchmarks for the status of a set. Warm-ups do not count."""
-
-    permutations: int
-    count: int
-    succeeded: int
-    failed: int
-
-    @property
-    def finished(self) -> bool:
-        """Check whether all benchmarks have ended."""
-        return self.succeeded + self.failed == self.count
-
-
-def counts(plan: BenchmarkPlan, ended: Mapping[str, BenchmarkResult]) -> Counts:
-    """Count the benchmarks of a plan that succeeded and failed so far.
+def counts(plan: BenchmarkPlan, ended: Mapping[str, BenchmarkResult]) -> tuple[int, int]:
+    """Count the benchmarks of a plan that succeeded, and that failed, so far; no warm-ups.
 
     ended: results by benchmark name.
     """
     counted = [
-        ended[benchmark.name]
+        ended[benchmark.name].ok
         for benchmark in plan.benchmarks
         if not benchmark.warm_up and benchmark.name in ended
     ]
-    succeeded = sum(result.ok for result in counted)
-    return Counts(len(plan.permutations), plan.counted, succeeded, len(counted) - succeeded)
+    return counted.count(True), counted.count(False)
 
 
 def run(
@@ -97,26 +70,18 @@ def run(
 
     Each result is stored as it comes, also when an exception ends the run.
     """
-    left = [benchmark for benchmark in plan.benchmarks if benchmark.name not in ended]
-    lock = threading.Lock()
-
-    def measure(benchmark: Benchmark) -> BenchmarkResult:
+    for benchmark in plan.benchmarks:
+        if benchmark.name in ended:
+            continue
         result = replace(
-            executor.run(benchmark, lambda phase: progress(benchmark, phase, None)),
+            executor.run(benchmark, partial(progress, benchmark, None)),
             permutation=benchmark.permutation,
             repetition=benchmark.repetition,
         )
-        with lock:
-            store(result)
-            ended[result.name] = result
-        progress(benchmark, result.phase, result)
-        return result
-
-    if plan.disjoint and executor.side_by_side:
-        _side_by_side(plan, left, measure)
-        return
-    for benchmark in left:
-        if not measure(benchmark).ok and plan.stop_on_failure:
+        store(result)
+        ended[result.name] = result
+        progress(benchmark, result, result.phase)
+        if not result.ok and plan.stop_on_failure:
             return
 
 
@@ -137,23 +102,3 @@ def startable(waiting: Sequence[Benchmark], running: Sequence[Benchmark]) -> Ben
         ),
         None,
     )
-
-
-def _side_by_side(
-    plan: BenchmarkPlan, left: list[Benchmark], measure: Callable[[Benchmark], BenchmarkResult]
-) -> None:
-    running: dict[Future[BenchmarkResult], Benchmark] = {}
-    stopped = False
-    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        while left or running:
-            while not stopped and len(running) < MOST_AT_ONCE:
-                benchmark = startable(left, list(running.values()))
-                if benchmark is None:
-                    break
-                left.remove(benchmark)
-                running[pool.submit(measure, benchmark)] = benchmark
-            if not running:
-                return
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                del running[done]
-                stopped |= not done.result().ok and plan.stop_on_failure

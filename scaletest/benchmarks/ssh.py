@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scaletest.kinds import parsing
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Kind, MpiSpec, Task
 from scaletest.model.errors import UsageError
@@ -222,9 +223,9 @@ def _can_log_in() -> None:
             f"user {os.getuid()} has no name, which ssh needs",
             remedy="add it to the image's /etc/passwd, or let pods run as the image's own user",
         ) from error
-    if user.pw_shell.endswith(("nologin", "false")):
-        raise BenchmarkFailed(
-            Failure.REFUSED,
-            f"user {user.pw_name} has the shell {user.pw_shell}, so nothing can be started by ssh",
-            remedy="give it /bin/sh in the image's /etc/passwd",
-        )
+    parsing.fail_if(
+        user.pw_shell.endswith(("nologin", "false")),
+        f"user {user.pw_name} has the shell {user.pw_shell}, so nothing can be started by ssh",
+        failure=Failure.REFUSED,
+        remedy="give it /bin/sh in the image's /etc/passwd",
+    )

@@ -39,10 +39,10 @@ def generate(source: Any, field: str, nodes: Nodes, chance: random.Random) -> li
     errors.
     """
     values = list(itertools.islice(_any(source, field, nodes, chance), MOST + 1))
-    if not values:
-        raise InvalidValue(f"{field} has no values", hint="give at least one, or leave it out")
-    if len(values) > MOST:
-        raise InvalidValue(f"{field} has more than {MOST} values", hint="take a sample")
+    checks.refuse(
+        (not values, f"{field} has no values", "give at least one, or leave it out"),
+        (len(values) > MOST, f"{field} has more than {MOST} values", "take a sample"),
+    )
     return values
 
 
@@ -62,17 +62,22 @@ def _any(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterab
 def _nodes(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
     """List the names of the nodes that have the selector's labels, sorted."""
     selector = _take(arguments, field, {"selector"}).get("selector", {})
-    if not isinstance(selector, Mapping):
-        raise InvalidValue(
-            f"the selector of {field} is not a map of labels", hint="write it as in {disktype: ssd}"
+    checks.refuse(
+        (
+            not isinstance(selector, Mapping),
+            f"the selector of {field} is not a map of labels",
+            "write it as in {disktype: ssd}",
         )
+    )
     wanted = {label: str(text) for label, text in selector.items()}
     fitting = [node.name for node in nodes() if wanted.items() <= node.labels.items()]
-    if not fitting:
-        raise InvalidValue(
+    checks.refuse(
+        (
+            not fitting,
             f"{field}: no node has the labels {dict(selector)}",
-            hint="look at the labels of the nodes",
+            "look at the labels of the nodes",
         )
+    )
     return sorted(fitting)
 
 
@@ -81,10 +86,18 @@ def _tuples(
 ) -> Iterable[Any]:
     options = _take(arguments, field, {"length", "withReplacement", "source"})
     length, replacing = options.get("length", 2), options.get("withReplacement", False)
-    if not _is_number(length, 16):
-        raise InvalidValue(f"{field} has length {length!r}", hint="give a length from 1 to 16")
-    if not isinstance(replacing, bool):
-        raise InvalidValue(f"{field} has withReplacement {replacing!r}", hint="give true or false")
+    checks.refuse(
+        (
+            not _is_number(length, 16),
+            f"{field} has length {length!r}",
+            "give a length from 1 to 16",
+        ),
+        (
+            not isinstance(replacing, bool),
+            f"{field} has withReplacement {replacing!r}",
+            "give true or false",
+        ),
+    )
     values = generate(options.get("source"), f"the source of {field}", nodes, chance)
     if ordered and replacing:
         return map(list, itertools.product(values, repeat=length))
@@ -99,11 +112,14 @@ def _tuples(
 def _sample(arguments: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
     options = _take(arguments, field, {"size", "source"})
     values = generate(options.get("source"), f"the source of {field}", nodes, chance)
-    size = options.get("size")
-    if not _is_number(size, len(values)):
-        raise InvalidValue(
-            f"{field} has size {size!r}", hint=f"give a size from 1 to {len(values)}"
+    size: Any = options.get("size")
+    checks.refuse(
+        (
+            not _is_number(size, len(values)),
+            f"{field} has size {size!r}",
+            f"give a size from 1 to {len(values)}",
         )
+    )
     # in the order of the source, so that a sample of all values is the source itself
     return [values[index] for index in sorted(chance.sample(range(len(values)), size))]
 
@@ -115,11 +131,13 @@ def _is_number(number: Any, largest: int) -> TypeGuard[int]:
 
 def _take(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
     options = {} if arguments is None else arguments
-    if not isinstance(options, Mapping) or set(options) - known:
-        raise InvalidValue(
+    checks.refuse(
+        (
+            not isinstance(options, Mapping) or set(options) - known,
             f"{field} takes {', '.join(sorted(known))} and nothing else",
-            hint="correct its arguments",
+            "correct its arguments",
         )
+    )
     return options
 
 
@@ -153,11 +171,13 @@ def plan_of(
     chance = chance or random.Random(spec.seed)
     permutations = _permutations(spec, nodes, chance)
     count = len(permutations) * spec.repetitions
-    if count > MOST:
-        raise InvalidValue(
+    checks.refuse(
+        (
+            count > MOST,
             f"the set has {count} benchmarks, more than {MOST}",
-            hint="measure less, or take a sample",
+            "measure less, or take a sample",
         )
+    )
     distinct = [
         _benchmark(spec, name, number, values) for number, values in enumerate(permutations)
     ]
@@ -203,10 +223,13 @@ def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Ma
         key: generate(source, f"{key} of product", nodes, chance)
         for key, source in values.product.items()
     }
-    if math.prod(map(len, lists.values())) > MOST:
-        raise InvalidValue(
-            f"the product has more than {MOST} permutations", hint="measure less, or take a sample"
+    checks.refuse(
+        (
+            math.prod(map(len, lists.values())) > MOST,
+            f"the product has more than {MOST} permutations",
+            "measure less, or take a sample",
         )
+    )
     permutations = [
         dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())
     ]

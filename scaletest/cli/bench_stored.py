@@ -159,16 +159,16 @@ def _row(folder: RunFolder) -> dict[str, object]:
     }
     try:
         stored_run = BenchmarkFolder(folder).load()
-        number = counts(stored_run.plan, stored_run.ended)
+        succeeded, failed = counts(stored_run.plan, stored_run.ended)
     except ScaletestError as error:
         return {**row, "problem": str(error)}
     return {
         **row,
         "name": stored_run.plan.name,
         "what": stored_run.plan.workload,
-        "count": number.count,
-        "succeeded": number.succeeded,
-        "failed": number.failed,
+        "count": stored_run.plan.counted,
+        "succeeded": succeeded,
+        "failed": failed,
         "running": folder.in_use,
     }
 

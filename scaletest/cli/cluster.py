@@ -60,11 +60,11 @@ def check(namespace: str, context: str, deployment: str, output: Output) -> int:
 def _allowance_lines(allowance: inventory.ClusterAllowance) -> Iterator[str]:
     yield f"Kubernetes {allowance.version}, namespace {allowance.namespace}"
     yield "\nrights"
-    width = max(len(str(row.right)) for row in allowance.rights)
+    width = max(len(row.right) for row in allowance.rights)
     for row in allowance.rights:
         missing = "MISSING" if row.needed else "no"
         state = "yes" if row.allowed else missing
-        yield f"  {state:8} {row.right!s:{width}}  {row.right.why}"
+        yield f"  {state:8} {row.right:{width}}  {row.why}"
     yield "\nautoscaling and devices"
     for api in allowance.apis:
         yield f"  {api.state:9} {api.group:26} {api.why}"

@@ -18,7 +18,7 @@ from scaletest.cluster.connection import Cluster, Raw
 from scaletest.model.errors import ScaletestError
 
 CPU, MEMORY = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
-_LINE = re.compile(rf"({CPU}|{MEMORY})\{{(.*)\}} (\S+)(?: (\d+))?$")
+_LINE = re.compile(rf"({CPU}|{MEMORY})\{{(.*)\}} (\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: (\d+))?$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -45,15 +45,11 @@ def parsed(text: str, namespace: str) -> dict[str, Figures]:
         labels = dict(_LABEL.findall(match[2]))
         if labels.get("namespace") != namespace or labels.get("container", "") in ("", "POD"):
             continue
-        try:
-            number = float(match[3])
-        except ValueError:
-            continue
         pod = labels.get("pod", "")
         if match[1] == MEMORY:
-            memory[pod] += number
+            memory[pod] += float(match[3])
             continue
-        cpu[pod] += number
+        cpu[pod] += float(match[3])
         if match[4]:
             at[pod] = max(at.get(pod, 0.0), int(match[4]) / 1000)
     return {

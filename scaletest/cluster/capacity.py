@@ -13,14 +13,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from typing import Any
 
 from scaletest.cluster import rights
 from scaletest.cluster.connection import Cluster, Raw
 from scaletest.cluster.objects import NODES, PODS, QUOTAS
 
-SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+# Kubernetes's suffixes of quantities; a longer one comes before its own end.
+SUFFIXES = {
+    **{f"{prefix}i": Decimal(1024**power) for power, prefix in enumerate("KMGTPE", 1)},
+    **{prefix: Decimal(1000**power) for power, prefix in enumerate("kMGTPE", 1)},
+    "m": Decimal("1e-3"),
+    "u": Decimal("1e-6"),
+    "n": Decimal("1e-9"),
+    "": Decimal(1),
+}
 BLOCKING = ("NoSchedule", "NoExecute")
 
 
@@ -38,14 +45,10 @@ class NodeCapacity:
 
 def quantity(text: str | int) -> Decimal:
     """A Kubernetes quantity as a number: "250m" is 0.25, "1Gi" is 2**30; 0 for other text."""
-    text = str(text)
+    number = str(text)
+    suffix = next(filter(number.endswith, SUFFIXES))
     try:
-        for suffix, power in BINARY.items():
-            if text.endswith(suffix):
-                return Decimal(text[:-2]) * Decimal(1024**power)
-        if text[-1:].isalpha() and text[-1] in SUFFIXES:
-            return Decimal(text[:-1]).scaleb(SUFFIXES[text[-1]])
-        return Decimal(text)
+        return Decimal(number.removesuffix(suffix)) * SUFFIXES[suffix]
     except InvalidOperation:
         return Decimal(0)
 
@@ -213,7 +216,8 @@ PRODUCT_ATTRIBUTES = ("productName", "model", "product", "type")
 REMOVED = ("gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles")
 
 
-class Devices(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Devices:
     """Devices of one resource on one node. usable: the node takes pods."""
 
     node: str
@@ -224,7 +228,8 @@ class Devices(NamedTuple):
     usable: bool
 
 
-class Slice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Slice:
     """Devices of one product in a pool of dynamic resource allocation.
 
     node: "" when they do not belong to a single node.
@@ -237,7 +242,8 @@ class Slice(NamedTuple):
     devices: int
 
 
-class DeviceClass(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
     """A device class. resource: the extended resource that requests it too, "" without one."""
 
     name: str
@@ -312,10 +318,8 @@ def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
 
     name: of what the pod belongs to, for the text.
     """
-    requested: set[str] = set()
-    for container in [*spec.get("initContainers", []), *spec.get("containers", [])]:
-        resources = container.get("resources") or {}
-        requested |= {*(resources.get("limits") or {}), *(resources.get("requests") or {})}
+    containers = [*spec.get("initContainers", []), *spec.get("containers", [])]
+    requested = _sums(map(container_requests, containers))
     names = [resource for resource in REMOVED if resource in requested]
     if not names:
         return []

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from scaletest.model.checks import cut
@@ -26,8 +26,11 @@ from scaletest.model.errors import ScaletestError, Unreachable
 TIMEOUT_S = 5.0
 # A server's Retry-After is obeyed, but no longer than this in all.
 LONGEST_OBEYED_S = 3600.0
-# Statuses of client errors that pass with time: timeout, conflict, too early, too many requests.
-_LATER = (408, 409, 425, 429)
+# Statuses of client errors that pass with time: timeout, conflict, the pages of a list have
+# expired, too early, too many requests.
+_LATER = (408, 409, 410, 425, 429)
+# Objects in a page of a long list.
+PAGE = 500
 MERGE_PATCH, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -129,6 +132,10 @@ def refusal(
             f"cannot {action}: {status} {reason}",
             hint="correct the object; trying again does not help",
         )
+    if status == 409:
+        return Conflict(
+            f"cannot {action}: {reason}", hint="it was changed meanwhile; read it again"
+        )
     busy = Busy(
         f"cannot {action}: {status} {reason}",
         hint="the API server is overloaded or broken; try again",
@@ -173,18 +180,23 @@ class Raw:
 
         action: as in "list pods", for messages. right: what a Role must allow, when it differs.
         """
-        status, body, headers = self.fetch(path, action, {}, **query)
-        if status != 200:
-            raise refusal(status, message(body), action, right, headers)
-        try:
-            document: dict[str, Any] = json.loads(body)
-        except ValueError as error:
-            raise Busy(f"cannot {action}: the answer is not JSON") from error
-        return document
+        return _document(self.fetch(path, action, {}, **query), action, right)
 
     def objects(self, path: str, plural: str, **query: str) -> list[dict[str, Any]]:
         """The objects of a collection, which one page holds. Raises as `get`."""
         return list(self.get(path, f"list {plural}", f"list {plural}", **query)["items"])
+
+    def pages(
+        self, path: str, action: str, right: str = "", **query: str
+    ) -> Iterator[dict[str, Any]]:
+        """The pages of a long collection. Raises as `get`; Busy when they expire meanwhile."""
+        query["limit"] = str(PAGE)
+        while True:
+            page = self.get(path, action, right, **query)
+            yield page
+            query["continue"] = page["metadata"].get("continue", "")
+            if not query["continue"]:
+                return
 
     def write(self, method: str, path: str, body: Any, action: str, right: str) -> dict[str, Any]:
         """The JSON that answers a document, or a list of changes (JSON patch).
@@ -194,22 +206,9 @@ class Raw:
         form = "application/json"
         if method == "PATCH":
             form = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
-        status, answer, _ = self.send(
-            method,
-            path,
-            action,
-            {"Content-Type": form, "Accept": "application/json"},
-            json.dumps(body).encode(),
-        )
-        if status == 409:
-            raise Conflict(
-                f"cannot {action}: {message(answer)}",
-                hint="it was changed meanwhile; read it again",
-            )
-        if not 200 <= status < 300:
-            raise refusal(status, message(answer), action, right)
-        document: dict[str, Any] = json.loads(answer)
-        return document
+        headers = {"Content-Type": form, "Accept": "application/json"}
+        answer = self.send(method, path, action, headers, json.dumps(body).encode())
+        return _document(answer, action, right)
 
     def fetch(
         self, path: str, action: str, headers: Mapping[str, str], **query: str
@@ -275,6 +274,20 @@ class Raw:
         )
 
 
+def _document(
+    answer: tuple[int, bytes, Mapping[str, str]], action: str, right: str
+) -> dict[str, Any]:
+    """The JSON of an answer; the error that stands for any other one."""
+    status, body, headers = answer
+    if not 200 <= status < 300:
+        raise refusal(status, message(body), action, right, headers)
+    try:
+        document: dict[str, Any] = json.loads(body)
+    except ValueError as error:
+        raise Busy(f"cannot {action}: the answer is not JSON") from error
+    return document
+
+
 def credentials(settings: Any) -> dict[str, str]:
     """The headers with our credentials, by the client library's settings."""
     return {
@@ -308,7 +321,8 @@ METRICS = {
 }
 
 
-class MetricsApi(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MetricsApi:
     """An API group that another server than the API server serves.
 
     state: available, silent (registered, but it does not answer) or absent. why: what needs it.

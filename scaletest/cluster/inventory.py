@@ -1,26 +1,32 @@
-"""What a cluster allows a validation, and what it has for one: rights, metrics, quotas, devices and
-kinds of node. Reads only.
+"""What a cluster allows a validation, and what it has for one: rights, metrics, quotas, devices,
+kinds of node, and what workers can observe on them. Reads only.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import takewhile
+from typing import Annotated, Any, NamedTuple
 
 from scaletest.analysis.sizing import NodeSize
-from scaletest.cluster import capacity, connection, rights, views
-from scaletest.cluster.connection import Cluster
+from scaletest.cluster import capacity, connection, rights
+from scaletest.cluster.connection import Cluster, Raw
 from scaletest.cluster.deployment import Deployment, templates
-from scaletest.cluster.objects import Documents
-from scaletest.cluster.rights import Right
-from scaletest.model.visibility import visibility_gaps
+from scaletest.cluster.objects import PODS, Documents, read_log
+from scaletest.model.declared import Written, called
+from scaletest.model.visibility import Visibility, visibility_gaps
 
 GIB = 2.0**30
+MOST_NODES = 50
+# Logs that are read for each node, since the beginning of a log may be rotated away.
+MOST_PODS = 3
+LOG_BYTES = 65536
 
 
-class NodeRow(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NodeRow:
     """What the workers of a node can read to name causes. known: whether a worker's log says it."""
 
     node: str
@@ -29,16 +35,18 @@ class NodeRow(NamedTuple):
     gaps: list[dict[str, str]]
 
 
-class RightRow(NamedTuple):
-    """A right, whether we have it, and whether a validation needs it."""
+@dataclass(frozen=True, slots=True)
+class RightRow:
+    """A right, whether we have it, whether a validation needs it, and what for."""
 
-    right: Right
+    right: str
     allowed: bool
     needed: bool
+    why: Annotated[str, called("for")]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterAllowance:
+class ClusterAllowance(Written):
     """What a validation may do, and what stands in its way; None for what we may not know."""
 
     namespace: str
@@ -52,31 +60,9 @@ class ClusterAllowance:
     warnings: list[str]
 
     @property
-    def lacking(self) -> list[Right]:
+    def lacking(self) -> list[str]:
         """Rights that are needed and missing."""
         return [row.right for row in self.rights if row.needed and not row.allowed]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "namespace": self.namespace,
-            "version": self.version,
-            "rights": [
-                {
-                    "right": str(row.right),
-                    "allowed": row.allowed,
-                    "needed": row.needed,
-                    "for": row.right.why,
-                }
-                for row in self.rights
-            ],
-            "apis": [api._asdict() for api in self.apis],
-            "keda": self.keda,
-            "dynamic_resource_allocation": self.dynamic_resource_allocation,
-            "quotas": self.quotas,
-            "causes": _plain(self.causes),
-            "warnings": self.warnings,
-        }
 
 
 def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
@@ -90,7 +76,7 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     return ClusterAllowance(
         cluster.namespace,
         Documents(cluster).version(),
-        [RightRow(right, right not in lacking, right in needed) for right in asked],
+        [RightRow(str(right), right not in lacking, right in needed, right.why) for right in asked],
         connection.metrics(cluster, served),
         keda,
         served.get(connection.ALLOCATION, ""),
@@ -114,14 +100,56 @@ def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
 
 
 def causes(cluster: Cluster) -> list[NodeRow] | None:
-    """What the workers of each node can read for causes, and what is missing; None if unknown."""
+    """What workers of the namespace can read on each node for causes, as each logged it at its
+    start, sorted by node; None when we may not know. Nothing is started in the cluster.
+    """
     if rights.missing(cluster, rights.VIEWS):
         return None
-    rows = []
-    for node in views.views(cluster):
-        gaps = visibility_gaps(node.view) if node.view else []
-        rows.append(NodeRow(node.node, node.pod, node.view is not None, gaps))
-    return rows
+    raw = Raw(cluster)
+    pods = raw.objects(
+        PODS.path(cluster.namespace), PODS.plural, fieldSelector="status.phase=Running"
+    )
+    workers: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for pod in pods:
+        container = worker_container(pod["spec"])
+        if container and pod["spec"].get("nodeName"):
+            workers[pod["spec"]["nodeName"]].append((pod["metadata"]["name"], container["name"]))
+    return [
+        _node_row(raw, cluster.namespace, node, workers[node])
+        for node in sorted(workers)[:MOST_NODES]
+    ]
+
+
+def _node_row(raw: Raw, namespace: str, node: str, workers: Sequence[tuple[str, str]]) -> NodeRow:
+    for pod, container in workers[:MOST_PODS]:
+        status, text = read_log(raw, namespace, pod, container=container, limitBytes=str(LOG_BYTES))
+        for line in text.splitlines() if status == 200 else ():
+            if (view := Visibility.from_line(line)) is not None:
+                return NodeRow(node, pod, True, visibility_gaps(view))
+    return NodeRow(node, workers[0][0], False, [])
+
+
+def worker_container(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The container that runs a worker, empty when none does."""
+    return next(
+        (
+            container
+            for container in spec.get("containers", [])
+            if "worker" in _command_line(container)[:4]
+        ),
+        {},
+    )
+
+
+def without_causes(spec: Mapping[str, Any]) -> bool:
+    """Whether the workers of a pod have the option not to sample causes."""
+    # what follows a -- is the workload's command line
+    own_words = takewhile(lambda word: word != "--", _command_line(worker_container(spec)))
+    return "--no-causes" in own_words
+
+
+def _command_line(container: Mapping[str, Any]) -> list[str]:
+    return [*(container.get("command") or []), *(container.get("args") or [])]
 
 
 def _warnings(cluster: Cluster, name: str) -> list[str]:
@@ -138,27 +166,18 @@ def _warnings(cluster: Cluster, name: str) -> list[str]:
     return warnings + [
         f"deployment {deployment}: its workers have --no-causes, so no run names a cause"
         for deployment, template in asked.items()
-        if views.without_causes(template["spec"])
+        if without_causes(template["spec"])
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Written):
     """Devices by node, slices and classes; None where it is unknown, with the reason."""
 
     nodes: list[capacity.Devices] | None
     slices: list[capacity.Slice] | None
-    classes: list[capacity.DeviceClass] | None
+    classes: Annotated[list[capacity.DeviceClass] | None, called("device_classes")]
     unknown: list[str]
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values."""
-        return {
-            "nodes": _plain(self.nodes),
-            "slices": _plain(self.slices),
-            "device_classes": _plain(self.classes),
-            "unknown": self.unknown,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,14 +240,6 @@ def room(cluster: Cluster, wanted: Mapping[str, str], deployment: str, limit: in
     }
     doubts = list(free.doubts)
     return Room(requests, placed, free.room, limited_by, limit or None, fits, doubts)
-
-
-def _plain(
-    rows: Sequence[capacity.Devices | capacity.Slice | capacity.DeviceClass | NodeRow] | None,
-) -> list[dict[str, object]] | None:
-    if rows is None:
-        return None
-    return [row._asdict() for row in rows]
 
 
 class LiveSize(NamedTuple):

@@ -188,26 +188,14 @@ class Objects:
         else:
             self._sleep(seconds)
 
-    def get(self, resource: Resource, namespace: str, name: str) -> dict[str, Any]:
-        """The object. Raises Missing, Busy, Unreachable."""
-        return self._raw.get(resource.path(namespace, name), f"read {resource.kind} {name}", "get")
-
     def names(self, resource: Resource, namespace: str, selector: str) -> list[str]:
         """Names of all objects with these labels that are not being deleted, listed in pages."""
         names: list[str] = []
-        query = {"labelSelector": selector, "limit": "500"}
-        while True:
-            page = self._raw.get(
-                resource.path(namespace),
-                f"list {resource.plural}",
-                f"list {resource.plural}",
-                **query,
-            )
+        path, action = resource.path(namespace), f"list {resource.plural}"
+        for page in self._raw.pages(path, action, action, labelSelector=selector):
             metas = [listed["metadata"] for listed in page["items"]]
             names += [meta["name"] for meta in metas if "deletionTimestamp" not in meta]
-            query["continue"] = page["metadata"].get("continue", "")
-            if not query["continue"]:
-                return names
+        return names
 
     def delete(self, resource: Resource, namespace: str, names: Sequence[str]) -> None:
         """Delete objects and what they own, many at once; a missing one is no error.
@@ -398,13 +386,13 @@ class Documents:
         """Version of the API server, as in v1.37.1; every authenticated user may read it."""
         return str(self._raw.get("/version", "read the version", "get /version")["gitVersion"])
 
-    def log(self, namespace: str, pod: str) -> str | None:
-        """The end of a pod's log; None without a log, as before its start."""
+    def log(self, namespace: str, pod: str) -> str:
+        """The end of a pod's log; "" without a log, as before its start."""
         status, text = read_log(
             self._raw, namespace, pod, tailLines="2000", limitBytes=str(LOG_BYTES)
         )
         if status in (400, 404):
-            return None
+            return ""
         if status != 200:
             raise refusal(status, text[:200], f"read the log of {pod}", "get pods/log")
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from scaletest.cluster.connection import Cluster, Raw
@@ -73,8 +74,8 @@ CLASSES = (
 )
 
 
-def refusal(lacking: list[Right], namespace: str) -> Unreachable:
-    """The error of who may not do what must be done."""
+def refusal(lacking: Iterable[object], namespace: str) -> Unreachable:
+    """The error of who may not do what must be done. lacking: rights, or their texts."""
     return Unreachable(
         f"we may not {', '.join(map(str, lacking))} in namespace {namespace}",
         hint=(

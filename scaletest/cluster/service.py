@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from scaletest.cluster import connection
 from scaletest.cluster.connection import (
@@ -21,12 +23,12 @@ from scaletest.cluster.connection import (
 )
 from scaletest.cluster.deployment import HELD, Autoscaler, Deployment, templates
 from scaletest.cluster.objects import ENDPOINT_SLICES, HPAS, SERVICES
+from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import (
     InvalidValue,
     ScaletestError,
     Unreachable,
-    UsageError,
     WaitTimeout,
 )
 
@@ -74,6 +76,12 @@ class Direct:
                 f"client {self.name} does not answer: {cut(str(error), 200)}", hint="is it running?"
             ) from error
         return answer.status, answer.data, answer.headers
+
+
+# The limits of an HPA, by their names in its spec.
+class ReplicaLimits(TypedDict):
+    minReplicas: int | None
+    maxReplicas: int
 
 
 RELEASE_S, INTERVAL_S = 60.0, 0.5
@@ -158,14 +166,14 @@ class Service:
         """
         settings: Any = self._cluster.client.configuration
         headers = credentials(settings)
-        if settings.cert_file and not headers:
-            raise UsageError(
+        checks.refuse(
+            (
+                settings.cert_file and not headers,
                 "the kubeconfig has a client certificate, which a load test does not support",
-                hint=(
-                    "use a kubeconfig with a token, run it in the cluster, or kubectl port-forward"
-                    " and --url"
-                ),
+                "use a kubeconfig with a token, run it in the cluster, or kubectl port-forward"
+                " and --url",
             )
+        )
         path = service_path(self.namespace, self.reference.name, self.port)
         return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
 
@@ -189,7 +197,7 @@ class AutoscalerHold:
     ) -> None:
         self._cluster, self._deployment = cluster, deployment
         self._clock, self._sleep = clock, sleep
-        self._limits_before: dict[str, tuple[int | None, int]] = {}
+        self._limits_before: dict[str, ReplicaLimits] = {}
         self._paused: list[str] = []
 
     def active(self) -> list[Autoscaler]:
@@ -217,8 +225,8 @@ class AutoscalerHold:
                 self._limits_before[scaler.name] = limits_in_annotation(scaler) or self._limits(
                     scaler.name
                 )
-            before = json.dumps(_fields(*self._limits_before[scaler.name]))
-            self._write(scaler.name, _fields(now, now), before)
+            before = json.dumps(self._limits_before[scaler.name])
+            self._write(scaler.name, {"minReplicas": now, "maxReplicas": now}, before)
 
     def _pause(self, scaled_object: str) -> None:
         if scaled_object in self._paused:
@@ -248,15 +256,14 @@ class AutoscalerHold:
     def release(self) -> list[str]:
         """Restore all autoscalers; for each one that failed, a text that says what to do."""
         failures = []
-        for name, (fewest, most) in list(self._limits_before.items()):
+        for name, limits in list(self._limits_before.items()):
             try:
                 with suppress(Missing):  # it was deleted, so there is nothing to restore
-                    self._write(name, _fields(fewest, most), None)
+                    self._write(name, limits, None)
                 del self._limits_before[name]
             except ScaletestError as error:
-                failures.append(
-                    f"put HPA {name} back to {fewest} to {most} replicas yourself: {error.message}"
-                )
+                replicas = "{minReplicas} to {maxReplicas} replicas".format_map(limits)
+                failures.append(f"put HPA {name} back to {replicas} yourself: {error.message}")
         for name in list(self._paused):
             try:
                 with suppress(Missing):
@@ -266,22 +273,18 @@ class AutoscalerHold:
                 failures.append(f"resume ScaledObject {name} yourself: {error.message}")
         return failures
 
-    def _limits(self, name: str) -> tuple[int | None, int]:
+    def _limits(self, name: str) -> ReplicaLimits:
         path = HPAS.path(self._cluster.namespace, name)
         spec = Raw(self._cluster).get(path, f"read HPA {name}", f"get {HPAS.plural}")["spec"]
-        return spec.get("minReplicas"), int(spec["maxReplicas"])
+        return {"minReplicas": spec.get("minReplicas"), "maxReplicas": int(spec["maxReplicas"])}
 
-    def _write(self, name: str, limits: Mapping[str, int | None], annotation: str | None) -> None:
+    def _write(self, name: str, limits: ReplicaLimits, annotation: str | None) -> None:
         body = {"metadata": {"annotations": {HELD: annotation}}, "spec": limits}
         path = HPAS.path(self._cluster.namespace, name)
         Raw(self._cluster).write("PATCH", path, body, f"change HPA {name}", f"patch {HPAS.plural}")
 
 
-def _fields(fewest: int | None, most: int) -> dict[str, int | None]:
-    return {"minReplicas": fewest, "maxReplicas": most}
-
-
-def limits_in_annotation(scaler: Autoscaler) -> tuple[int | None, int] | None:
+def limits_in_annotation(scaler: Autoscaler) -> ReplicaLimits | None:
     """Original limits of an HPA that is held, else None.
 
     InvalidValue when the annotation is not ours.
@@ -289,31 +292,31 @@ def limits_in_annotation(scaler: Autoscaler) -> tuple[int | None, int] | None:
     if not scaler.held:
         return None
     try:
-        limits = json.loads(scaler.held)
-        fewest, most = limits["minReplicas"], limits["maxReplicas"]
-        if not isinstance(most, int) or not isinstance(fewest, int | None):
-            raise TypeError
-    except (ValueError, TypeError, KeyError) as error:
+        return msgspec.json.decode(scaler.held, type=ReplicaLimits)
+    except (msgspec.MsgspecError, ValueError) as error:
         raise InvalidValue(
             f"the annotation {HELD} of HPA {scaler.name} was not written by scaletest",
             hint="check the HPA, and remove the annotation",
         ) from error
-    return fewest, most
 
 
 def _port(ports: list[dict[str, Any]], wanted: Reference) -> str:
     known = [str(port["port"]) for port in ports]
     if not wanted.port:
-        if len(ports) != 1:
-            raise UsageError(
+        checks.refuse(
+            (
+                len(ports) != 1,
                 f"service {wanted.name} has {len(ports)} ports",
-                hint=f"choose one: svc/{wanted.name}:{'|'.join(known)}",
+                f"choose one: svc/{wanted.name}:{'|'.join(known)}",
             )
+        )
         return known[0]
     matching = [port for port in ports if wanted.port in (str(port["port"]), port.get("name"))]
-    if not matching:
-        raise UsageError(
+    checks.refuse(
+        (
+            not matching,
             f"service {wanted.name} has no port {wanted.port}",
-            hint=f"it has {', '.join(known) or 'none'}",
+            f"it has {', '.join(known) or 'none'}",
         )
+    )
     return str(matching[0]["port"])

@@ -16,6 +16,7 @@ import copy
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +26,7 @@ from scaletest.cluster.capacity import container_requests, quantity
 from scaletest.cluster.connection import Busy, Cluster, Raw, Refused
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.objects import DEPLOYMENTS, Conflict, Documents, Resource
+from scaletest.model import checks, declared
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError, WaitTimeout
 
 POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", True)
@@ -74,22 +76,14 @@ class TuningBackup:
     @classmethod
     def read(cls, text: str) -> TuningBackup:
         """Parse what `text` returned. InvalidValue for anything else."""
-        try:
-            backup = cls(**json.loads(text))
-        except (ValueError, TypeError) as error:
-            raise _foreign() from error
-        types: tuple[tuple[Any, type | tuple[type, ...]], ...] = (
-            (backup.at, str),
-            (backup.container, str),
-            (backup.replicas, int),
-            (backup.resources, (dict, type(None))),
-            (backup.args, (list, type(None))),
-            (backup.variable, str),
-            (backup.entry, (dict, type(None))),
+        with suppress(InvalidValue):
+            backup = declared.read_json(cls, text, ANNOTATION)
+            if backup.text() == text:
+                return backup
+        raise InvalidValue(
+            f"the annotation {ANNOTATION} was not written by scaletest",
+            hint="check the Deployment, and remove the annotation",
         )
-        if not all(isinstance(setting, expected) for setting, expected in types):
-            raise _foreign()
-        return backup
 
     def restored(self, container: Mapping[str, Any]) -> dict[str, Any]:
         """The current container with the settings of the backup."""
@@ -224,13 +218,6 @@ def with_variable(
     return changed + [entry for entry in own if entry not in changed]
 
 
-def _foreign() -> InvalidValue:
-    return InvalidValue(
-        f"the annotation {ANNOTATION} was not written by scaletest",
-        hint="check the Deployment, and remove the annotation",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Usage of a pod: cores, None when only its memory is known, and bytes."""
@@ -264,10 +251,13 @@ class Tuning:
         self._clock, self._sleep = clock, sleep
         containers = deployment.template["spec"]["containers"]
         names = [known["name"] for known in containers]
-        if container and container not in names:
-            raise UsageError(
-                f"{deployment.name} has no container {container}", hint=f"it has {', '.join(names)}"
+        checks.refuse(
+            (
+                container and container not in names,
+                f"{deployment.name} has no container {container}",
+                f"it has {', '.join(names)}",
             )
+        )
         self._original = copy.deepcopy(containers[names.index(container) if container else 0])
         self.replicas = deployment.replicas()
         self._backup: TuningBackup | None = None

@@ -24,7 +24,6 @@ from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
 
-PAGE = 500
 # The API server ends a watch after this long, and sends a bookmark every minute.
 WATCH_S, SILENCE_S = 290, 100.0
 # Lines that may wait to be processed.
@@ -102,26 +101,16 @@ class _Feed:
                 return
 
     def _list(self) -> None:
-        """List all pages. When a continuation has expired, Busy begins the list anew."""
-        action, asked_s = f"list {self.collection.path}", self._feeds.clock()
+        """List all pages. When they have expired meanwhile, Busy begins the list anew."""
+        path, asked_s = self.collection.path, self._feeds.clock()
         self._unwatched_since, self.sees_from = asked_s, None
         uids = set()
-        query = {**self.collection.query, "limit": str(PAGE)}
-        while True:
-            status, body, headers = self._feeds.raw.fetch(self.collection.path, action, {}, **query)
-            if status == GONE:
-                raise Busy(f"cannot {action}: its pages expired")
-            if status != 200:
-                raise refusal(
-                    status, message(body), action, f"list and watch {self.collection.path}", headers
-                )
-            page = json.loads(body)
+        for page in self._feeds.raw.pages(
+            path, f"list {path}", f"list and watch {path}", **self.collection.query
+        ):
             for listed in page["items"]:
                 uids.add(listed["metadata"]["uid"])
                 self._feeds.put(WatchEvent(self.collection.role, "LISTED", listed, None))
-            query["continue"] = page["metadata"].get("continue", "")
-            if not query["continue"]:
-                break
         self.version = page["metadata"]["resourceVersion"]
         self._feeds.put(WatchEvent(self.collection.role, "SYNCED", {"uids": uids}, asked_s))
 

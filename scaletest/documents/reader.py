@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
 
@@ -65,8 +66,7 @@ def text_of(path: str | Path, name: str, hint: str) -> str:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}", hint=hint) from error
-    if len(data) > MOST_BYTES:
-        raise InvalidValue(f"{name} is longer than {MOST_BYTES} bytes", hint=hint)
+    checks.refuse((len(data) > MOST_BYTES, f"{name} is longer than {MOST_BYTES} bytes", hint))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -81,9 +81,10 @@ def read_file(path: str | Path, name: str, hint: str) -> Any:
 def read(text: str, name: str, hint: str = "correct it") -> Any:
     """The value of a text with one document at most; None when it is empty. Raises InvalidValue."""
     documents = read_all(text, name, hint)
-    if len(documents) > 1:
-        raise InvalidValue(f"{name} holds {len(documents)} documents", hint="give one alone")
-    return documents[0] if documents else None
+    checks.refuse(
+        (len(documents) > 1, f"{name} holds {len(documents)} documents", "give one alone")
+    )
+    return next(iter(documents), None)
 
 
 def read_all(text: str, name: str, hint: str = "correct it", *, quoted: bool = False) -> list[Any]:

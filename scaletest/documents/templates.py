@@ -13,6 +13,7 @@ from jinja2 import StrictUndefined, Template, TemplateError, UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from scaletest.documents import reader
+from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, suggestion
 
@@ -92,8 +93,11 @@ def fill_text(template: str, values: Mapping[str, Any]) -> str:
     except _MISTAKES as error:
         hint = "write {{ NAME }}, and {% raw %} around braces of your own"
         raise InvalidValue(f"{title} cannot be filled in: {error}", hint=hint) from error
-    if len(text) > MOST_CHARACTERS:
-        raise InvalidValue(
-            f"{title} makes more than {MOST_CHARACTERS} characters", hint="shorten it"
+    checks.refuse(
+        (
+            len(text) > MOST_CHARACTERS,
+            f"{title} makes more than {MOST_CHARACTERS} characters",
+            "shorten it",
         )
+    )
     return text

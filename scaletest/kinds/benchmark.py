@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -16,9 +16,9 @@ from scaletest.compat import kube_perftest
 from scaletest.kinds import fields
 from scaletest.kinds.kind import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
-from scaletest.model import Activity, declared, wire
+from scaletest.model import Activity, checks, declared, wire
 from scaletest.model.declared import Document
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import InvalidValue, ScaletestError
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
@@ -84,35 +84,29 @@ class Benchmark:
             "spec": fields.written(self.spec, defaults=False),
         }
 
-    def failed(
+    def failed_by(
         self,
-        failure: Failure,
-        message: str,
-        lines: Sequence[str] = (),
-        remedy: str = "",
+        error: BenchmarkFailed | ScaletestError | OSError,
         *,
         started_s: float = 0.0,
         finished_s: float = 0.0,
     ) -> BenchmarkResult:
-        """Its result when it has failed."""
+        """Its result after an error."""
+        if isinstance(error, ScaletestError):
+            error = BenchmarkFailed(Failure.REFUSED, error.message, remedy=error.hint)
+        elif isinstance(error, OSError):
+            reason = f"{error.filename or 'a file'}: {error.strerror or error}"
+            error = BenchmarkFailed(Failure.EXIT, reason)
         return BenchmarkResult(
             self.name,
             BenchmarkPhase.FAILED,
-            failure=failure,
-            message=message,
-            lines=tuple(lines),
-            remedy=remedy,
+            failure=error.failure,
+            message=error.message,
+            lines=error.lines,
+            remedy=error.remedy,
             started_s=started_s,
             finished_s=finished_s,
         )
-
-    def failed_by(self, error: BenchmarkFailed | UsageError | OSError) -> BenchmarkResult:
-        """Its result after an error."""
-        if isinstance(error, BenchmarkFailed):
-            return self.failed(error.failure, error.message, error.lines, error.remedy)
-        if isinstance(error, UsageError):
-            return self.failed(Failure.REFUSED, error.message, remedy=error.hint)
-        return self.failed(Failure.EXIT, f"{error.filename or 'a file'}: {error.strerror or error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +174,19 @@ def envelope(document: Any) -> dict[str, Any]:
             "the document has no kind", hint="see an example with: scaletest bench explain KIND"
         )
     group = str(document.get("apiVersion", API_VERSION)).partition("/")[0]
-    if group not in (GROUP, *kube_perftest.GROUPS):
-        raise InvalidValue(f"apiVersion {group[:60]!r} is unknown", hint=f"write {API_VERSION}")
     unknown = set(document) - {"apiVersion", "kind", "metadata", "spec", "status"}
-    if unknown:
-        raise InvalidValue(
-            f"the document has an unknown key {sorted(map(str, unknown))[0]!r}",
-            hint="put it under spec",
-        )
+    checks.refuse(
+        (
+            group not in (GROUP, *kube_perftest.GROUPS),
+            f"apiVersion {group[:60]!r} is unknown",
+            f"write {API_VERSION}",
+        ),
+        (
+            unknown,
+            f"the document has an unknown key {min(map(str, unknown), default='')!r}",
+            "put it under spec",
+        ),
+    )
     return {"apiVersion": API_VERSION, **document}
 
 

@@ -21,7 +21,7 @@ from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.fields import as_yaml, spec_field
 from scaletest.kinds.kind import Headline
-from scaletest.model import wire
+from scaletest.model import checks, wire
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.verdict import ANY, Measurable, MeasureTable, Threshold, parse
@@ -94,10 +94,13 @@ class SetSpec:
     paused: bool = spec_field(False, "Do not start any benchmark until this is false.")
 
     def __post_init__(self) -> None:
-        if self.varied(self.permutations) and self.varied(self.matrix):
-            raise InvalidValue(
-                "permutations and matrix exclude each other", hint="leave one of them out"
+        checks.refuse(
+            (
+                self.varied(self.permutations) and self.varied(self.matrix),
+                "permutations and matrix exclude each other",
+                "leave one of them out",
             )
+        )
 
     @staticmethod
     def varied(values: Values) -> bool:
@@ -172,14 +175,14 @@ class BenchmarkPlan:
                 values = self.permutations[planned.permutation]
                 name = threshold.measure
                 why = planned.kind.absent(planned.spec).get(name)
-                if why and threshold.about(place_of(values)):
-                    raise InvalidValue(
+                checks.refuse(
+                    (
+                        why and threshold.about(place_of(values)),
                         f"threshold '{threshold}' is about a number that cannot be measured: {why}",
-                        hint=(
-                            "leave it out, or restrict it to permutations with the number:"
-                            f" {name}(KEY=VALUE)"
-                        ),
+                        "leave it out, or restrict it to permutations with the number:"
+                        f" {name}(KEY=VALUE)",
                     )
+                )
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -237,8 +240,13 @@ class BenchmarkPlan:
 
 def _benchmark(stored: Mapping[str, Any]) -> Benchmark:
     places = {"permutation": stored["permutation"], "repetition": stored["repetition"]}
-    if not all(isinstance(index, int) for index in places.values()):
-        raise InvalidValue("a benchmark of the plan has no number")
+    checks.refuse(
+        (
+            not all(isinstance(index, int) for index in places.values()),
+            "a benchmark of the plan has no number",
+            "",
+        )
+    )
     return replace(
         benchmark.read({name: part for name, part in stored.items() if name not in places}),
         **places,

@@ -11,16 +11,21 @@ import itertools
 import json
 import math
 import re
+import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Meta
+
 from scaletest.kinds.workload_options import WorkloadOptions
 from scaletest.model import checks
+from scaletest.model.declared import Count, Document, Positive, Seconds
 from scaletest.model.errors import InvalidValue
 
 # Largest drift of speed in a second: no real device warms up faster.
 MOST_DRIFT = 0.1
+Share = typing.Annotated[float, Meta(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class ActivityPhase:
 
 
 @dataclass(frozen=True, slots=True)
-class FakeWork:
+class FakeWork(Document):
     """One simulated run.
 
     seconds: on the device alone. jitter: standard deviation, relative to seconds. failure_rate:
@@ -60,28 +65,14 @@ class FakeWork:
     since the first run.
     """
 
-    seconds: float = 1.0
-    jitter: float = 0.0
-    failure_rate: float = 0.0
-    memory_mib: int = 0
-    device_memory_mib: int = 16384
+    seconds: Seconds = 1.0
+    jitter: Share = 0.0
+    failure_rate: typing.Annotated[Share, Meta(title="failure rate")] = 0.0
+    memory_mib: typing.Annotated[Count, Meta(title="memory")] = 0
+    device_memory_mib: typing.Annotated[Positive, Meta(title="device memory")] = 16384
     law: SharingLaw = SharingLaw()
-    drift: float = 0.0
+    drift: typing.Annotated[float, Meta(ge=-MOST_DRIFT, le=MOST_DRIFT)] = 0.0
     phases: tuple[ActivityPhase, ...] = (ActivityPhase(),)
-
-    def __post_init__(self) -> None:
-        checks.seconds(self.seconds, "seconds")
-        checks.count(self.memory_mib, "memory")
-        checks.count(self.device_memory_mib, "device memory", minimum=1)
-        if not 0 <= self.jitter <= 1 or not 0 <= self.failure_rate <= 1:
-            raise InvalidValue(
-                "jitter and failure rate must be from 0 to 1", hint="give numbers from 0 to 1"
-            )
-        if not -MOST_DRIFT <= self.drift <= MOST_DRIFT:
-            raise InvalidValue(
-                f"the drift is {self.drift!r} a second",
-                hint=f"give at most {MOST_DRIFT:g}, as in -0.001",
-            )
 
     def speed(self, runs: int, at_s: float) -> float:
         """Speed of each of `runs`, at_s seconds after the first run; 1: alone and at the start."""
@@ -115,16 +106,20 @@ def from_words(arguments: Sequence[str]) -> FakeWork:
     return FakeWork(**WorkloadOptions("fakedev", "docs/how-to/fakedev.md", options).read(arguments))
 
 
+# The parameters of each law, in their order.
+_LAWS = {
+    "linear": (),
+    "amdahl": ("contention",),
+    "usl": ("contention", "coherency"),
+    "capped": ("ceiling",),
+}
+
+
 def _law(text: str) -> SharingLaw:
     name, *numbers = text.split(":")
     try:
-        values = [checks.seconds(float(number), "law") for number in numbers]
-        if name == "capped":
-            (ceiling,) = values
-            return SharingLaw(ceiling=checks.seconds(ceiling, "ceiling", zero=False))
-        if len(values) != {"linear": 0, "amdahl": 1, "usl": 2}[name]:
-            raise ValueError(text)
-        return SharingLaw(*values)
+        values = [checks.seconds(float(part), "law", zero=name != "capped") for part in numbers]
+        return SharingLaw(**dict(zip(_LAWS[name], values, strict=True)))
     except (KeyError, TypeError, ValueError, InvalidValue) as error:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a law: use linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or"

@@ -135,13 +135,6 @@ def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
     return spec(**values)
 
 
-def refuse(*mistakes: tuple[object, str, str]) -> None:
-    """Raises InvalidValue for the first mistake that is there: whether it is, message and hint."""
-    for is_there, message, hint in mistakes:
-        if is_there:
-            raise InvalidValue(message, hint=hint)
-
-
 def written(spec: Any, *, defaults: bool = True) -> dict[str, Any]:
     """The document of a spec; without `defaults` only fields that differ from them."""
     values = [(field, getattr(spec, field.attribute)) for field in fields_of(type(spec))]

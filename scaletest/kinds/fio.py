@@ -15,7 +15,7 @@ from operator import mul
 from typing import Any
 
 from scaletest.kinds import parsing
-from scaletest.kinds.fields import refuse, spec_field
+from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     BenchmarkFailed,
     CrowdSpec,
@@ -29,6 +29,7 @@ from scaletest.kinds.kind import (
     bound,
     master_and_workers,
 )
+from scaletest.model.checks import refuse
 
 JOB, FILES = "job.fio", "data"
 SECTION = "scaletest"
@@ -191,9 +192,12 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
 
 def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
     """Results by worker or job, and their sums. Raises BenchmarkFailed without any."""
-    rows = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise parsing.bad("fio's report has neither client_stats nor jobs", list(map(str, report)))
+    rows: list[dict[str, Any]] = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
+    parsing.fail_if(
+        not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows),
+        "fio's report has neither client_stats nor jobs",
+        list(map(str, report)),
+    )
     return rows
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from scaletest.kinds import parsing
-from scaletest.kinds.fields import refuse, spec_field
+from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
-    BenchmarkFailed,
     ExecutionSite,
     Failure,
     Headline,
@@ -26,6 +25,7 @@ from scaletest.kinds.kind import (
     bound,
     server_and_client,
 )
+from scaletest.model.checks import refuse
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
 # Intervals in a result; those of a longer run are thinned out evenly.
@@ -127,13 +127,12 @@ def _json(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     if not output.stdout.strip():
         parsing.ended_well(output, "iperf3")
     report = parsing.json_object(output.stdout, "iperf3")
-    error = report.get("error")
-    if error:
-        raise BenchmarkFailed(Failure.EXIT, "iperf3 reports an error", [str(error)])
+    error = str(report.get("error") or "")
+    parsing.fail_if(error, "iperf3 reports an error", [error], failure=Failure.EXIT)
     parsing.ended_well(output, "iperf3")
     streams = parsing.at(report, "end", "streams")
     count = len(streams) if isinstance(streams, list) else 0
-    wanted = spec.streams * (2 if spec.direction == "both" else 1)
+    wanted = spec.streams * len(_ways(spec, "sum"))
     parsing.fail_if(
         count != wanted,
         f"iperf3 reports {count} streams instead of {wanted}",

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from scaletest.kinds.fields import refuse, spec_field
+from scaletest.kinds.fields import spec_field
+from scaletest.model.checks import refuse
 
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
 PLACEMENTS = (SPREAD, SAME_NODE, DIFFERENT_NODES)
@@ -398,10 +399,6 @@ class Kind:
     memory_bytes: Callable[[Any], float] = lambda spec: 0.0
     image: str = "benchmarks"
     trusted: bool = False
-
-    def headline(self, name: str) -> Headline:
-        """The headline of that name."""
-        return next(headline for headline in self.headlines if headline.name == name)
 
 
 def server_and_client(spec: CommonSpec) -> tuple[Part, ...]:

@@ -60,7 +60,7 @@ def container(head: bytes) -> str:
 
 def codec_of_head(head: bytes) -> str:
     """The codec of an IVF header; "" for anything else."""
-    return {b"VP90": "vp9", b"AV01": "av1"}.get(head[8:12], "") if head.startswith(b"DKIF") else ""
+    return {b"DKIFVP90": "vp9", b"DKIFAV01": "av1"}.get(head[:4] + head[8:12], "")
 
 
 def refusal(name: str, head: bytes, codec: str) -> str:
@@ -84,10 +84,9 @@ def make_arguments(
     checks.count(rate, "rate", minimum=1, maximum=1000)
     for name, pixels in (("width", width), ("height", height)):
         checks.count(pixels, name, minimum=64, maximum=16384)
-        if pixels % 2:
-            raise InvalidValue(
-                f"{name} is {pixels}", hint="give even numbers, which 4:2:0 video needs"
-            )
+        checks.refuse(
+            (pixels % 2, f"{name} is {pixels}", "give even numbers, which 4:2:0 video needs")
+        )
     encoder, form, suffix = _MAKERS[codec]
     path = str(PurePath(folder) / f"test-{codec}-{width}x{height}-{frames}{suffix}")
     source = f"testsrc2=size={width}x{height}:rate={rate}:duration={math.ceil(frames / rate) + 1}"

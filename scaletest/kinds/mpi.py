@@ -21,7 +21,6 @@ from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     RDMA,
     TCP,
-    BenchmarkFailed,
     ExecutionSite,
     Failure,
     Headline,
@@ -109,12 +108,12 @@ class MPIPingPongSpec(MpiSpec):
 
 def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
     """mpirun on the master, with one process on each of the two workers."""
-    if spec.ip_family == "IPv6" and one_host(site):
-        raise BenchmarkFailed(
-            Failure.REFUSED,
-            "Open MPI does not use the IPv6 loopback address",
-            remedy="use two nodes, or IPv4",
-        )
+    parsing.fail_if(
+        spec.ip_family == "IPv6" and one_host(site),
+        "Open MPI does not use the IPv6 loopback address",
+        failure=Failure.REFUSED,
+        remedy="use two nodes, or IPv4",
+    )
     program = (site.programs.get("pingpong", OURS), "-msglog", str(spec.maxlog), "pingpong")
     line = bound(spec, [*mpirun(spec, site, 2, "ppr:1:node"), *program])
     return (Task("master", 0, line, files={HOSTFILE: hostfile(site, 1)}),)
@@ -172,11 +171,12 @@ def _header(output: ToolOutput) -> str:
         f"{PROGRAM} wrote no table that begins with #bytes",
         parsing.last_lines(output),
     )
-    if titles != [("PingPong", "2")]:
-        measured = ", ".join(f"{name} of {count} processes" for name, count in titles)
-        raise BenchmarkFailed(
-            Failure.MISMATCH, f"IMB measured {measured} instead of PingPong of 2 processes"
-        )
+    measured = ", ".join(f"{name} of {count} processes" for name, count in titles)
+    parsing.fail_if(
+        titles != [("PingPong", "2")],
+        f"IMB measured {measured} instead of PingPong of 2 processes",
+        failure=Failure.MISMATCH,
+    )
     return headers[0]
 
 

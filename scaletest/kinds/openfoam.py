@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scaletest.kinds import mpi, parsing
-from scaletest.kinds.fields import refuse, spec_field
+from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     ExecutionSite,
     Headline,
@@ -25,6 +25,7 @@ from scaletest.kinds.kind import (
     bound,
     master_and_workers,
 )
+from scaletest.model.checks import refuse
 
 EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50
 # Cells along an edge; docs/how-to/benchmarks.md has the memory of each.
@@ -158,8 +159,11 @@ def _check_log(spec: OpenFOAMSpec, text: str) -> list[tuple[str, str]]:
     Raises BenchmarkFailed unless it ran once to its end.
     """
     steps, processes = _CLOCK.findall(text), _PROCESSES.findall(text)
-    if not re.search(r"^End\s*$", text, re.MULTILINE) or not steps:
-        raise parsing.bad("icoFoam's log is incomplete", text.splitlines()[-4:])
+    parsing.fail_if(
+        not re.search(r"^End\s*$", text, re.MULTILINE) or not steps,
+        "icoFoam's log is incomplete",
+        text.splitlines()[-4:],
+    )
     parsing.fail_if(
         processes != [str(spec.num_procs)],
         f"icoFoam ran on {', '.join(processes) or 'an unknown number of'} processes instead of"

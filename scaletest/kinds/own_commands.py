@@ -14,7 +14,6 @@ from scaletest.kinds import parsing
 from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     ActingSpec,
-    BenchmarkFailed,
     ExecutionSite,
     Failure,
     Headline,
@@ -26,7 +25,7 @@ from scaletest.kinds.kind import (
     ToolOutput,
     bound,
 )
-from scaletest.model.errors import InvalidValue
+from scaletest.model import checks
 
 VERDICTS = {0: "PASS", 3: "FAIL", 4: "INVALID"}
 _MEDIAN = ("seconds", "p50", "value")
@@ -75,11 +74,13 @@ class ValidationSpec(ActingSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.deployment and (self.command or self.device_glob):
-            raise InvalidValue(
+        checks.refuse(
+            (
+                self.deployment and (self.command or self.device_glob),
                 "deployment, and command or deviceGlob, exclude each other",
-                hint="workers of the chart have their own command and devices",
+                "workers of the chart have their own command and devices",
             )
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,17 +147,20 @@ def lifecycle_tasks(spec: LifecycleSpec, site: ExecutionSite) -> Sequence[Task]:
 def parse_validation(spec: ValidationSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse the result: the throughput of the last step."""
     report = _result(output, "validation")
-    steps = report.get("steps")
-    if not isinstance(steps, list) or not steps:
-        raise parsing.bad("the validation has no steps", list(map(str, report)))
+    steps: Any = report.get("steps")
+    parsing.fail_if(
+        not isinstance(steps, list) or not steps,
+        "the validation has no steps",
+        list(map(str, report)),
+    )
     last = parsing.at(steps[-1], "workers")
-    if last != spec.limit:
-        failure = Failure.EXIT if report["verdict"]["kind"] == "FAIL" else Failure.INTERRUPTED
-        raise BenchmarkFailed(
-            failure,
-            f"the validation ended at {last} workers instead of {spec.limit}",
-            [str(report["verdict"].get("reason", ""))],
-        )
+    failures = {"FAIL": Failure.EXIT, "PASS": Failure.INTERRUPTED}
+    parsing.fail_if(
+        last != spec.limit,
+        f"the validation ended at {last} workers instead of {spec.limit}",
+        [str(report["verdict"].get("reason", ""))],
+        failure=failures[report["verdict"]["kind"]],
+    )
     headlines = {"throughput": parsing.number(steps[-1], "throughput_per_s")}
     if parsing.at(steps[-1], "efficiency") is not None:
         headlines["efficiency"] = parsing.number(steps[-1], "efficiency")
@@ -212,11 +216,13 @@ def _result(output: ToolOutput, kind: str) -> dict[str, Any]:
         verdict != VERDICTS[output.exit_code],
         f"the verdict of scaletest {kind} is {verdict}, but its exit code {output.exit_code}",
     )
-    if verdict == "INVALID":
-        reason, remedy = (report["verdict"].get(name) or "" for name in ("reason", "remedy"))
-        raise BenchmarkFailed(
-            Failure.INVALID, f"the {kind} is INVALID: {reason}", remedy=str(remedy)
-        )
+    reason, remedy = (str(report["verdict"].get(name) or "") for name in ("reason", "remedy"))
+    parsing.fail_if(
+        verdict == "INVALID",
+        f"the {kind} is INVALID: {reason}",
+        failure=Failure.INVALID,
+        remedy=remedy,
+    )
     return report
 
 

@@ -51,12 +51,12 @@ def ended_well(output: ToolOutput, program: str) -> None:
             Failure.NO_DEVICE, f"{program} found no device that it can use", missing
         )
     absent = lines_with(output.text, NO_PROGRAM)
-    if output.exit_code == NOT_FOUND or absent:
-        raise BenchmarkFailed(
-            Failure.NO_BINARY,
-            f"{program}, or a program that it starts, is not installed on every node",
-            absent or last_lines(output),
-        )
+    fail_if(
+        output.exit_code == NOT_FOUND or absent,
+        f"{program}, or a program that it starts, is not installed on every node",
+        absent or last_lines(output),
+        failure=Failure.NO_BINARY,
+    )
     raise BenchmarkFailed(
         Failure.EXIT, f"{program} ended with exit code {output.exit_code}", last_lines(output)
     )
@@ -81,11 +81,15 @@ def bad(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
 
 
 def fail_if(
-    wrong: object, message: str, lines: Sequence[str] = (), failure: Failure = Failure.BAD_OUTPUT
+    wrong: object,
+    message: str,
+    lines: Sequence[str] = (),
+    failure: Failure = Failure.BAD_OUTPUT,
+    remedy: str = "",
 ) -> None:
     """Raises BenchmarkFailed where something is wrong: output contradicts itself, or the spec."""
     if wrong:
-        raise BenchmarkFailed(failure, message, lines)
+        raise BenchmarkFailed(failure, message, lines, remedy)
 
 
 def json_object(text: str, program: str) -> dict[str, Any]:
@@ -98,8 +102,7 @@ def json_object(text: str, program: str) -> dict[str, Any]:
     # preferably at the beginning of a line, since text before it may contain braces
     first = re.search(r"^\s*\{", text, re.MULTILINE)
     start = first.end() - 1 if first else text.find("{")
-    if start < 0:
-        raise bad(f"{program} wrote no JSON", text.splitlines())
+    fail_if(start < 0, f"{program} wrote no JSON", text.splitlines())
     try:
         parsed, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError) as error:
@@ -109,9 +112,8 @@ def json_object(text: str, program: str) -> dict[str, Any]:
             f"{program} wrote incomplete or invalid JSON: {cut(str(error), 120)}", near
         ) from error
     assert isinstance(parsed, dict)
-    second = re.search(r"^\s*\{.*", text[end:], re.MULTILINE)
-    if second:
-        raise bad(f"{program} wrote more than one JSON object", [second[0]])
+    others = re.findall(r"^\s*\{.*", text[end:], re.MULTILINE)
+    fail_if(others, f"{program} wrote more than one JSON object", others[:1])
     return parsed
 
 

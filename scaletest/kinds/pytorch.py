@@ -30,7 +30,7 @@ from scaletest.kinds.kind import (
     bound,
 )
 from scaletest.kinds.torch import UNAVAILABLE
-from scaletest.model.errors import InvalidValue
+from scaletest.model import checks
 
 _INSTALL = (
     "pip install --upgrade 'scaletest[torch]' wherever the benchmark runs, or name an image that"
@@ -78,11 +78,13 @@ class PyTorchSpec(CommonSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.benchmark_type == "train" and self.model in ("llama", "matmul"):
-            raise InvalidValue(
+        checks.refuse(
+            (
+                self.benchmark_type == "train" and self.model in ("llama", "matmul"),
                 f"{self.model} is for inference only",
-                hint="use benchmarkType eval, or another model",
+                "use benchmarkType eval, or another model",
             )
+        )
 
 
 def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
@@ -98,10 +100,14 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse the workload's answer, or TorchBench's text."""
-    if output.exit_code == UNAVAILABLE or (output.exit_code and "No module named" in output.stderr):
-        raise BenchmarkFailed(
-            Failure.NO_BINARY, "PyTorch cannot be used here", parsing.last_lines(output), _INSTALL
-        )
+    parsing.fail_if(
+        output.exit_code == UNAVAILABLE
+        or (output.exit_code and "No module named" in output.stderr),
+        "PyTorch cannot be used here",
+        parsing.last_lines(output),
+        failure=Failure.NO_BINARY,
+        remedy=_INSTALL,
+    )
     parsing.ended_well(output, "PyTorch")
     if "CPU Peak Memory" in output.text or "Wall Time" in output.text:
         return _torchbench(spec, output)
@@ -145,13 +151,13 @@ def _figures(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises BenchmarkFailed for a missing package or device, or a failure of the computation.
     """
     if error := answer.get("error"):
-        if answer.get("unavailable"):
-            raise BenchmarkFailed(
-                Failure.NO_BINARY,
-                "the installed PyTorch cannot compute this",
-                [str(error)],
-                _INSTALL,
-            )
+        parsing.fail_if(
+            answer.get("unavailable"),
+            "the installed PyTorch cannot compute this",
+            [str(error)],
+            failure=Failure.NO_BINARY,
+            remedy=_INSTALL,
+        )
         failure = Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT
         raise BenchmarkFailed(failure, "PyTorch reports an error", [str(error)])
     figures = answer.get("figures")

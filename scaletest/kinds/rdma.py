@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.kinds import parsing
-from scaletest.kinds.fields import refuse, spec_field
+from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import (
     ExecutionSite,
     Failure,
@@ -24,6 +24,7 @@ from scaletest.kinds.kind import (
     bound,
     server_and_client,
 )
+from scaletest.model.checks import refuse
 
 READY = "Waiting for client to connect"
 # perftest's -a measures 2, 4, ... 2^23 bytes

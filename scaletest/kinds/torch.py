@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from scaletest.kinds.fields import refuse
+from msgspec import Meta
+
 from scaletest.kinds.workload_options import WorkloadOptions, member
-from scaletest.model import checks
+from scaletest.model import declared
+from scaletest.model.checks import refuse
 
 
 class Model(StrEnum):
@@ -59,16 +61,14 @@ class TorchWork:
     model: Model = Model.MATMUL
     train: bool = False
     device: str = "auto"
-    batch: int = 64
-    batches: int = 10
+    batch: Annotated[int, Meta(ge=1, le=1_000_000)] = 64
+    batches: Annotated[int, Meta(ge=1, le=1_000_000)] = 10
     size: int = 0
     dtype: str = "float32"
-    threads: int = 0
+    threads: Annotated[int, Meta(ge=0, le=4096)] = 0
 
     def __post_init__(self) -> None:
-        checks.count(self.batch, "batch", minimum=1, maximum=1_000_000)
-        checks.count(self.batches, "batches", minimum=1, maximum=1_000_000)
-        checks.count(self.threads, "threads", maximum=4096)
+        declared.check(self)
         least = SIZES[self.model][1]
         refuse(
             (

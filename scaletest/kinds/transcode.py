@@ -11,13 +11,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from scaletest.kinds.fields import refuse
+from msgspec import Meta
+
 from scaletest.kinds.media import CODECS, codec_of_name
 from scaletest.kinds.workload_options import WorkloadOptions, member
-from scaletest.model import checks
-from scaletest.model.errors import InvalidValue
+from scaletest.model import declared
+from scaletest.model.checks import refuse
 
 NULL = "null"
 _SIZE = re.compile(r"(\d{2,5})x(\d{2,5})")
@@ -84,25 +85,23 @@ class Transcode:
     codec: str = ""
     outputs: tuple[EncodedOutput, ...] = (EncodedOutput("h264"),)
     output: str = ""
-    frames: int = 0
+    frames: Annotated[int, Meta(ge=0, le=10**9)] = 0
     quality: Quality = Quality.BALANCED
-    bitrate_kbps: int = 0
-    depth: int = 0
-    threads: int = 0
-    sessions: int = 1
-    parallel: int = 1
+    bitrate_kbps: Annotated[int, Meta(ge=0, le=10**6)] = 0
+    depth: Annotated[int, Meta(ge=0, le=64)] = 0
+    threads: Annotated[int, Meta(ge=0, le=1024)] = 0
+    sessions: Annotated[int, Meta(ge=1, le=64)] = 1
+    parallel: Annotated[int, Meta(ge=1, le=16)] = 1
     engine: TranscodeEngine = TranscodeEngine.FFMPEG
     acceleration: Acceleration = Acceleration.SOFTWARE
     program: str = ""
 
     def __post_init__(self) -> None:
-        if not self.input:
-            raise InvalidValue("transcode has no input", hint="set it with --input FILE")
-        for name, low, high in _RANGES:
-            checks.count(getattr(self, name), name, minimum=low, maximum=high)
+        declared.check(self)
         is_onevpl = self.engine is TranscodeEngine.ONEVPL
         outputs = len(self.outputs) * self.sessions
         refuse(
+            (not self.input, "transcode has no input", "set it with --input FILE"),
             (
                 self.parallel > 1 and not (is_onevpl and outputs == 1),
                 "parallel encoding requires oneVPL, one session and one output",
@@ -126,16 +125,6 @@ class Transcode:
         return self.program or self.engine.program
 
 
-_RANGES = (
-    ("frames", 0, 10**9),
-    ("bitrate_kbps", 0, 10**6),
-    ("depth", 0, 64),
-    ("threads", 0, 1024),
-    ("sessions", 1, 64),
-    ("parallel", 1, 16),
-)
-
-
 def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
     """Parse the worker's options and those of a request, which override them.
 
@@ -144,11 +133,13 @@ def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
     parser = WorkloadOptions("transcode", "docs/how-to/media.md", _OPTIONS)
     options, changes = parser.read(own), parser.read(requested)
     forbidden = sorted(_WORKER_ONLY & changes.keys())
-    if forbidden:
-        raise InvalidValue(
+    refuse(
+        (
+            forbidden,
             f"a request may not set {', '.join(f'--{name}' for name in forbidden)} of a transcode",
-            hint="set it for the worker: scaletest worker -- transcode ...",
+            "set it for the worker: scaletest worker -- transcode ...",
         )
+    )
     options = {"input": "", "codec": "", **options, **changes}
     options["codec"] = options["codec"] or codec_of_name(options["input"])
     first = EncodedOutput(options.pop("output_codec", "h264"), *options.pop("size", (0, 0)))

@@ -27,7 +27,7 @@ from scaletest.kinds.transcode import (
     Transcode,
     TranscodeEngine,
 )
-from scaletest.model.errors import InvalidValue
+from scaletest.model import checks
 from scaletest.model.record import Figures
 
 _SOFTWARE = {
@@ -85,10 +85,13 @@ def par(transcode: Transcode, device: str) -> str:
     else:
         return ""
     for argument in chain.from_iterable(lines):
-        if not argument or re.search(r"\s", argument):
-            raise InvalidValue(
-                f"{argument!r} cannot be written to a par file", hint="use a path without spaces"
+        checks.refuse(
+            (
+                not argument or re.search(r"\s", argument),
+                f"{argument!r} cannot be written to a par file",
+                "use a path without spaces",
             )
+        )
     return "".join(" ".join(line) + "\n" for line in lines)
 
 
@@ -105,8 +108,9 @@ def _session(transcode: Transcode, device: str, output: EncodedOutput) -> list[s
 
 
 def _source(transcode: Transcode, device: str) -> list[str]:
-    if not transcode.codec:
-        raise InvalidValue(f"the codec of {transcode.input} is unknown", hint="set it with --codec")
+    checks.refuse(
+        (not transcode.codec, f"the codec of {transcode.input} is unknown", "set it with --codec")
+    )
     return [
         "-sw" if transcode.acceleration is Acceleration.SOFTWARE else "-hw",
         *_option("-async", transcode.depth),
@@ -191,15 +195,18 @@ def _decoder(transcode: Transcode, device: str) -> list[str]:
         return []
     if transcode.acceleration is Acceleration.NVENC:
         return ["-hwaccel", "cuda", "-hwaccel_output_format", "cuda"]
-    if not device:
-        raise InvalidValue(
+    checks.refuse(
+        (
+            not device,
             f"{transcode.acceleration} needs a device",
-            hint="set --preset or --device-glob for the worker",
+            "set --preset or --device-glob for the worker",
         )
+    )
     if transcode.acceleration is Acceleration.VAAPI:
         return ["-hwaccel", "vaapi", "-hwaccel_device", device, "-hwaccel_output_format", "vaapi"]
-    if not transcode.codec:
-        raise InvalidValue(f"the codec of {transcode.input} is unknown", hint="set it with --codec")
+    checks.refuse(
+        (not transcode.codec, f"the codec of {transcode.input} is unknown", "set it with --codec")
+    )
     return [
         *("-hwaccel", "qsv", "-qsv_device", device, "-hwaccel_output_format", "qsv"),
         *("-c:v", f"{FFMPEG_CODECS[transcode.codec].removesuffix('video')}_qsv"),
@@ -242,10 +249,13 @@ def _encoder_name(acceleration: Acceleration, codec: str) -> str:
     if acceleration is Acceleration.SOFTWARE:
         return _SOFTWARE[codec]
     if acceleration is Acceleration.NVENC:
-        if codec not in _NVENC:
-            raise InvalidValue(
-                f"NVENC does not encode {codec}", hint=f"use one of: {', '.join(_NVENC)}"
+        checks.refuse(
+            (
+                codec not in _NVENC,
+                f"NVENC does not encode {codec}",
+                f"use one of: {', '.join(_NVENC)}",
             )
+        )
         return _NVENC[codec]
     return f"{FFMPEG_CODECS[codec].removesuffix('video')}_{acceleration}"
 
@@ -343,8 +353,8 @@ def _last_count(progress: Mapping[str, str], errors: str) -> tuple[str, str]:
     """Texts of the number of frames and of frames/s; "" if unknown."""
     if progress:
         return progress.get("frame", ""), progress.get("fps", "")
-    status = _STATS.findall(errors)
-    return status[-1] if status else ("", "")
+    status: list[tuple[str, str]] = [("", ""), *_STATS.findall(errors)]
+    return status[-1]
 
 
 Reader = Callable[[str, str], TranscodeReading]

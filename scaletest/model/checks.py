@@ -178,6 +178,13 @@ def one_of(name: str, known: Iterable[str], kind: str) -> str:
     return name
 
 
+def refuse(*mistakes: tuple[object, str, str]) -> None:
+    """Raises InvalidValue for the first mistake that is there: whether it is, message and hint."""
+    for is_there, message, hint in mistakes:
+        if is_there:
+            raise InvalidValue(message, hint=hint)
+
+
 def printable(text: str, keep: str = "") -> str:
     """Text that cannot control a terminal: control characters and the like are written as escapes.
 

@@ -14,6 +14,7 @@ from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.kind import ActingSpec
 from scaletest.kinds.own_commands import LifecycleSpec, ValidationSpec
 from scaletest.lifecycle.kinds import ALIASES
+from scaletest.model import checks
 from scaletest.model.errors import Unreachable, UsageError
 
 # Verbs that `lifecycle run` needs for objects that it creates, and for those it only watches.
@@ -62,16 +63,21 @@ def check(benchmark: Benchmark, objects: Documents, namespace: str) -> None:
     name = getattr(benchmark.spec, "service_account_name", "")
     target = getattr(benchmark.spec, "namespace", "") or namespace
     hint = "docs/how-to/operator.md lists the rights that it needs"
-    if not name:
-        raise UsageError(
+    checks.refuse(
+        (
+            not name,
             f"{benchmark.kind.name} uses the Kubernetes API, but names no service account",
-            hint="set serviceAccountName",
+            "set serviceAccountName",
         )
+    )
     try:
-        if objects.find(ACCOUNTS, namespace, name) is None:
-            raise UsageError(
-                f"there is no service account {name} in namespace {namespace}", hint=hint
+        checks.refuse(
+            (
+                objects.find(ACCOUNTS, namespace, name) is None,
+                f"there is no service account {name} in namespace {namespace}",
+                hint,
             )
+        )
         lacking = [right for right in wanted if not objects.may(target, namespace, name, right)]
     except Busy:
         raise
@@ -81,9 +87,6 @@ def check(benchmark: Benchmark, objects: Documents, namespace: str) -> None:
             f" {error.message}",
             hint=error.hint,
         ) from error
-    if lacking:
-        names = ", ".join(map(str, lacking))
-        raise UsageError(
-            f"the service account {name} may not {names} in namespace {target}",
-            hint=hint,
-        )
+    names = ", ".join(map(str, lacking))
+    message = f"the service account {name} may not {names} in namespace {target}"
+    checks.refuse((lacking, message, hint))

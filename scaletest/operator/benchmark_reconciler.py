@@ -14,9 +14,9 @@ from datetime import datetime
 
 from scaletest.benchmarks import gang_scheduling
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
-from scaletest.benchmarks.observation import BenchmarkContext, Observation
 from scaletest.benchmarks.owned_objects import Damaged, agreed, forget, owned
 from scaletest.benchmarks.pod_status import NAME, refuse
+from scaletest.benchmarks.reconcile import BenchmarkContext, Observation
 from scaletest.benchmarks.reconcile import reconcile as reconcile_objects
 from scaletest.cluster.objects import (
     CONFIG_MAPS,
@@ -30,7 +30,7 @@ from scaletest.cluster.objects import (
 from scaletest.kinds import benchmark as benchmark_documents
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase
 from scaletest.kinds.benchmark_set import BenchmarkPlan
-from scaletest.kinds.kind import Failure, Kind
+from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.operator import accounts, status
@@ -85,15 +85,11 @@ class Lock:
 
     def _is_measuring(self, holder: str) -> bool:
         plural, name, uid = (*holder.split("/"), "", "", "")[:3]
-        if plural not in [kind.plural for kind in KINDS.values()]:
+        kinds = {kind.plural: kind for kind in KINDS.values()}
+        if plural not in kinds:
             return False
-        benchmark = self._objects.find(
-            Resource(plural, f"/apis/{API_VERSION}", plural, True), self._namespace, name
-        )
-        if benchmark is None or benchmark["metadata"]["uid"] != uid:
-            return False
-        phase = (benchmark.get("status") or {}).get("phase")
-        return not (phase and BenchmarkPhase(phase).ended)
+        document = self._objects.find(resource(kinds[plural]), self._namespace, name)
+        return document is not None and document["metadata"]["uid"] == uid and not ended(document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +135,46 @@ def ended(document: Document) -> bool:
 
 def reconcile(
     kind: Kind, objects: Documents, namespace: str, name: str, settings: ReconcileSettings
-) -> BenchmarkPhase | None:
-    """Bring a benchmark forward; its phase if that has changed, else None."""
+) -> str:
+    """Bring a benchmark forward; its phase if that has changed, else ""."""
     document = objects.find(resource(kind), namespace, name)
     if document is None or document["metadata"].get("deletionTimestamp"):
-        return None
+        return ""
+    lock = Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
+    benchmark_pass = _Pass(kind, document, objects, namespace, settings, lock)
+    phase = report(resource(kind), objects, namespace, document, settings, benchmark_pass.act)
+    if phase and BenchmarkPhase(phase).ended:
+        lock.give_back()
+    return phase
+
+
+def report(
+    resource: Resource,
+    objects: Documents,
+    namespace: str,
+    document: Document,
+    settings: ReconcileSettings,
+    act: Callable[[], tuple[Document, str]],
+) -> str:
+    """Act for an object that has not ended, write its status, and send an event for a new phase.
+
+    act: gives the new status, and the message of the event. Returns the phase if it has changed,
+    else "".
+    """
+    before = document.get("status") or {}
     if ended(document):
         if status.changed(document):
-            write_status(
-                resource(kind),
-                objects,
-                namespace,
-                document,
-                status.after_late_edit(document, settings.clock()),
-                settings,
-            )
-        return None
-    lock = Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
-    return _Pass(kind, document, objects, namespace, settings, lock).run()
+            late = status.after_late_edit(document, settings.clock())
+            write_status(resource, objects, namespace, document, late, settings)
+        return ""
+    now, message = act()
+    is_written = write_status(resource, objects, namespace, document, now, settings)
+    phase = str(now["phase"])
+    if not is_written or phase == before.get("phase"):
+        return ""
+    event_type = "Warning" if phase == BenchmarkPhase.FAILED else "Normal"
+    settings.send_event(document, event_type, phase, message or phase)
+    return phase
 
 
 def write_status(
@@ -219,31 +237,17 @@ class _Pass:
     settings: ReconcileSettings
     lock: Lock
 
-    def run(self) -> BenchmarkPhase | None:
-        """Act, and report it: status, lock, and an event for a new phase, which is returned."""
+    def act(self) -> tuple[Document, str]:
+        """Act once; the status then, and what an event says of it."""
         benchmark, observation = self._act()
-        before = self.document.get("status") or {}
         now = status.of(
             benchmark,
             observation,
-            before,
+            self._status,
             self.settings.clock(),
             int(self.document["metadata"].get("generation", 0)),
         )
-        if not write_status(
-            resource(self.kind), self.objects, self.namespace, self.document, now, self.settings
-        ):
-            return None
-        if observation.phase.ended:
-            self.lock.give_back()
-        phase = now["phase"]
-        if phase == before.get("phase"):
-            return None
-        event_type = "Warning" if observation.phase is BenchmarkPhase.FAILED else "Normal"
-        self.settings.send_event(
-            self.document, event_type, phase, now.get("summary") or now["message"] or phase
-        )
-        return BenchmarkPhase(phase)
+        return now, now.get("summary") or now["message"]
 
     def _act(self) -> tuple[Benchmark, Observation]:
         """The benchmark as it is measured, and how far it is."""
@@ -342,8 +346,5 @@ class _Pass:
         return Observation(BenchmarkPhase.PREPARING, f"{error.message}; {error.hint}")
 
     def _refused(self, benchmark: Benchmark, error: ScaletestError) -> Observation:
-        now = self.settings.clock()
-        result = benchmark.failed(
-            Failure.REFUSED, error.message, remedy=error.hint, started_s=now, finished_s=now
-        )
-        return Observation(BenchmarkPhase.FAILED, error.message, (), result)
+        ended = benchmark.failed_by(error)
+        return Observation(ended.phase, ended.message, (), ended)

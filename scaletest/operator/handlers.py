@@ -126,19 +126,17 @@ def handlers(
         _add_benchmark(registry, kind, objects, settings, metrics, turns)
 
     @kopf.timer(
-        GROUP, VERSION, "benchmarksets", interval=INTERVAL_S, registry=registry, when=_set_continues
+        GROUP, VERSION, "benchmarksets", interval=INTERVAL_S, registry=registry, when=_continues
     )
     def reconcile_set(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
         if paused(body):
             return
         children = partial(_indexed, indices["children"])
-        phase = _attempt(
+        _attempt(
             "BenchmarkSet",
             metrics,
             lambda: set_reconciler.reconcile(objects, namespace or "", name, settings, children),
         )
-        if phase:
-            metrics.phases.labels("BenchmarkSet", phase).inc()
 
     return registry
 
@@ -178,13 +176,11 @@ def _add_benchmark(
             return
         if turns.waits(body, lambda: _indexed(indices["line"], namespace or "")):
             return
-        phase = _attempt(
+        _attempt(
             kind.name,
             metrics,
             lambda: benchmark_reconciler.reconcile(kind, objects, namespace or "", name, settings),
         )
-        if phase:
-            metrics.phases.labels(kind.name, str(phase)).inc()
 
     @kopf.on.delete(GROUP, VERSION, kind.plural, registry=registry)
     def before_deletion(body: kopf.Body, namespace: str | None, **_: Any) -> None:
@@ -198,18 +194,14 @@ def _continues(body: kopf.Body, **_: Any) -> bool:
     return not benchmark_reconciler.ended(dict(body)) or status.changed(body)
 
 
-def _set_continues(body: kopf.Body, **_: Any) -> bool:
-    return not (body.get("status") or {}).get("finishedAt") or status.changed(body)
-
-
-def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], Any]) -> Any:
-    """The pass's phase; None when it failed, as the next pass repeats it."""
+def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], str]) -> None:
+    """Count the phase that a pass reaches, or its failure: the next pass repeats it."""
     try:
-        return reconcile()
+        if phase := reconcile():
+            metrics.phases.labels(kind, phase).inc()
     except ScaletestError as error:
         metrics.errors.labels(kind).inc()
         logger.warning("%s; trying again", error)
-        return None
     except Exception:
         # a bug of ours, which the metrics must show too
         metrics.errors.labels(kind).inc()

@@ -9,12 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation, evaluate_benchmarks
 from scaletest.benchmarks.manifests import START_S
-from scaletest.benchmarks.observation import NameConflict, nodes_of
-from scaletest.benchmarks.owned_objects import MOST_UNPACKED, owned, packed, zipped
+from scaletest.benchmarks.operator_executor import nodes_of
+from scaletest.benchmarks.owned_objects import (
+    MOST_UNPACKED,
+    Damaged,
+    NameConflict,
+    owned,
+    packed,
+    zipped,
+)
 from scaletest.benchmarks.pod_status import NAME, seconds
 from scaletest.benchmarks.runner import startable
 from scaletest.benchmarks.sweep import plan_of
@@ -25,7 +33,7 @@ from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.benchmark_set import BenchmarkPlan, SetSpec
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import API_VERSION
-from scaletest.model import VerdictKind, wire
+from scaletest.model import VerdictKind, checks, wire
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.operator import status
 from scaletest.operator.benchmark_reconciler import (
@@ -33,8 +41,8 @@ from scaletest.operator.benchmark_reconciler import (
     ReconcileSettings,
     ended,
     owner_reference,
+    report,
     resource,
-    write_status,
 )
 from scaletest.operator.status import Document
 from scaletest.render.numbers import quantity, quantity_measured
@@ -83,27 +91,8 @@ def reconcile(
     document = objects.find(SETS, namespace, name)
     if document is None or document["metadata"].get("deletionTimestamp"):
         return ""
-    before, now_s = document.get("status") or {}, settings.clock()
-    if before.get("finishedAt"):
-        if status.changed(document):
-            write_status(
-                SETS,
-                objects,
-                namespace,
-                document,
-                status.after_late_edit(document, now_s),
-                settings,
-            )
-        return ""
-    now = _attempt(objects, namespace, document, settings, children)
-    if not write_status(SETS, objects, namespace, document, now, settings):
-        return ""
-    phase = str(now["phase"])
-    if phase == before.get("phase"):
-        return ""
-    event_type = "Warning" if phase == "Failed" else "Normal"
-    settings.send_event(document, event_type, phase, now["conditions"][0]["message"] or phase)
-    return phase
+    act = partial(_attempt, objects, namespace, document, settings, children)
+    return report(SETS, objects, namespace, document, settings, act)
 
 
 def _attempt(
@@ -112,19 +101,22 @@ def _attempt(
     document: Document,
     settings: ReconcileSettings,
     children: Children,
-) -> Document:
-    """The new status, whether the pass succeeded or not. Raises Busy."""
+) -> tuple[Document, str]:
+    """The new status, whether the pass succeeded or not, and what an event says. Raises Busy."""
     before, now_s = document.get("status") or {}, settings.clock()
     try:
-        return _reconciled(objects, namespace, document, settings, children)
+        now = _reconciled(objects, namespace, document, settings, children)
     except Busy:
         raise
+    except Damaged as error:
+        now = _refused(before, f"{error.message}; {error.remedy}", now_s)
     except (UsageError, Refused) as error:
-        return _refused(before, f"{error.message}; {error.hint}", now_s)
+        now = _refused(before, f"{error.message}; {error.hint}", now_s)
     except (Unreachable, Missing) as error:
-        return _hindered(before, f"{error.message}; {error.hint}", now_s)
+        now = _hindered(before, f"{error.message}; {error.hint}", now_s)
     except NameConflict as error:
-        return _hindered(before, str(error), now_s)
+        now = _hindered(before, str(error), now_s)
+    return now, now["conditions"][0]["message"]
 
 
 def _reconciled(
@@ -215,11 +207,13 @@ def _plan_object(objects: Documents, document: Document, name: str) -> Document:
     _check_names(plan)
     text = wire.dump(plan.to_dict())
     data = packed(text)
-    if len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED:
-        raise InvalidValue(
+    checks.refuse(
+        (
+            len(data) > MOST_BYTES or len(text.encode()) > MOST_UNPACKED,
             f"the plan has {len(text.encode())} bytes, which is too large to store",
-            hint="split the set into smaller ones",
+            "split the set into smaller ones",
         )
+    )
     return {
         "metadata": {
             "name": name,
@@ -232,12 +226,14 @@ def _plan_object(objects: Documents, document: Document, name: str) -> Document:
 
 def _check_names(plan: BenchmarkPlan) -> None:
     for benchmark in plan.benchmarks:
-        if not NAME.fullmatch(benchmark.name):
-            raise InvalidValue(
+        checks.refuse(
+            (
+                not NAME.fullmatch(benchmark.name),
                 f"its benchmarks would be named {benchmark.name}, which is not a valid name of a"
                 " Service",
-                hint="use a-z, 0-9 and '-' in the set's name, a letter first",
+                "use a-z, 0-9 and '-' in the set's name, a letter first",
             )
+        )
 
 
 def _start(

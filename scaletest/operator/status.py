@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.observation import Observation
+from scaletest.benchmarks.reconcile import Observation
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.document_schemas import MOST_MESSAGE
 from scaletest.kinds.kind import Failure

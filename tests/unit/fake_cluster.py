@@ -152,9 +152,9 @@ class FakeCluster:
         self._count()
         return str(right) not in self.forbidden
 
-    def log(self, namespace: str, pod: str) -> str | None:
+    def log(self, namespace: str, pod: str) -> str:
         self._count()
-        return self.logs.get(pod)
+        return self.logs.get(pod, "")
 
     def _pods(self, job: Document) -> None:
         template, name = job["spec"]["template"], job["metadata"]["name"]
@@ -242,7 +242,6 @@ def requests_of_a_whole_run() -> int:
 
 
 def pod_of(planned: benchmark.Benchmark, role: str) -> Document:
-    parts = [part for part in planned.kind.layout(planned.spec) if part.role == role]
-    job = manifests.job(planned, parts, {"uid": "u"}, "image")
+    job = manifests.job(planned, role, {"uid": "u"}, "image")
     pod: Document = job["spec"]["template"]["spec"]
     return pod

@@ -8,8 +8,8 @@ import pytest
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.observation import Observation
 from scaletest.benchmarks.owned_objects import stored
+from scaletest.benchmarks.reconcile import Observation
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
 from scaletest.kinds import benchmark

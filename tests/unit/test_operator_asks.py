@@ -416,6 +416,6 @@ def test_20_only_core_kubernetes_objects_are_created_and_no_priority_is_set() ->
     kinds = {change.partition("/")[0] for change in cluster.made}
     assert kinds == {"iperfs", "configmaps", "services", "jobs", "leases"}
     iperf = benchmark.read({"kind": "IPerf"})
-    job = manifests.job(iperf, manifests.servers(iperf), {"uid": "u"}, "image")
+    job = manifests.job(iperf, "server", {"uid": "u"}, "image")
     text = json.dumps(job)
     assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text

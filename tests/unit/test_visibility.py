@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.cli.cluster import cause_lines
-from scaletest.cluster import inventory, rights, views
+from scaletest.cluster import inventory, rights
 from scaletest.cluster.rights import Right
 from scaletest.model.visibility import MARK, Visibility, visibility_gaps
 from scaletest.system.visibility import visibility
@@ -133,6 +133,7 @@ def answering(pods: list[dict[str, Any]], logs: dict[str, str]) -> Any:
     return act
 
 
+@pytest.mark.usefixtures("lacking")
 def test_visibility_is_read_from_one_worker_of_each_node() -> None:
     pods = [
         pod("c", "node-2", "client", "--queue", "q"),
@@ -143,9 +144,9 @@ def test_visibility_is_read_from_one_worker_of_each_node() -> None:
     # the beginning of one log is gone
     logs = {"a": "a request\n", "b": f"hello\n{ALL.to_line()}\nmore\n", "d": ""}
     with api(answering(pods, logs)) as (cluster, asked):
-        assert views.views(cluster) == [
-            views.NodeView("node-1", "b", ALL),
-            views.NodeView("node-2", "d", None),
+        assert inventory.causes(cluster) == [
+            inventory.NodeRow("node-1", "b", True, []),
+            inventory.NodeRow("node-2", "d", False, []),
         ]
     assert not any("/pods/c/log" in path for _, path in asked)
 
@@ -178,5 +179,5 @@ def test_the_cluster_check_names_what_it_cannot_know(lacking: list[Right]) -> No
 
 
 def test_an_option_of_the_workload_named_like_ours_does_not_count() -> None:
-    assert views.without_causes(pod("a", "n", "worker", "--no-causes", "--", "run")["spec"])
-    assert not views.without_causes(pod("a", "n", "worker", "--", "run", "--no-causes")["spec"])
+    assert inventory.without_causes(pod("a", "n", "worker", "--no-causes", "--", "run")["spec"])
+    assert not inventory.without_causes(pod("a", "n", "worker", "--", "run", "--no-causes")["spec"])
