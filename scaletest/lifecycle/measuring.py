@@ -12,15 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from scaletest.archive.environment import environment
 from scaletest.cluster.connection import Cluster, Raw, connect
 from scaletest.cluster.objects import Objects
 from scaletest.lifecycle import kinds, submitting, templating
-from scaletest.lifecycle.folder import LifecycleFolder, LifecyclePlan, new_run
+from scaletest.lifecycle.folder import PLAN, SAMPLER, SUBMITTER, LifecycleFolder, new_run
 from scaletest.lifecycle.sampling import ProgressReport, Sampler, steady
 from scaletest.lifecycle.submitting import Submitter, Tool
 from scaletest.lifecycle.templating import Extras, Workloads
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import Labels
+from scaletest.model.lifecycle import LifecyclePlan
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import stopping
 
@@ -145,7 +147,7 @@ def submit(
     plan: LifecyclePlan, store: LifecycleFolder, cluster: Cluster, context: str, labels: Labels
 ) -> tuple[Counter[bool], bool]:
     """Carry the plan out; how many were accepted, and not, and whether that was interrupted."""
-    with _submitter(plan, store, cluster, context, labels, "submitter") as (submitter, stop):
+    with _submitter(plan, store, cluster, context, labels, SUBMITTER) as (submitter, stop):
         submitter.run()
     return submitter.done, stop.is_set()
 
@@ -165,9 +167,9 @@ def sample(
 
     once: list, and do not watch. new: the labels of a run that begins with it.
     """
-    with store.locked("sampler"), _stop_event() as stop:
+    with store.locked(SAMPLER), _stop_event() as stop:
         if new is not None:
-            store.begin(plan, sys.argv, new)
+            store.begin(plan, environment(sys.argv), new)
         raw = Raw(connect(plan.namespace, context), CONNECTIONS)
         sampler = Sampler(plan, store, raw, steady(), stop, backend)
         with attentive():
@@ -190,9 +192,9 @@ def measure(
     Nothing is submitted that nobody watches: when the time is up, submitting ends too.
     """
     failure: list[BaseException] = []
-    roles = ("submitter", "sampler")
-    with _submitter(plan, store, cluster, context, labels, *roles) as (submitter, stop):
-        store.replan(plan)
+    locks = SUBMITTER, SAMPLER
+    with _submitter(plan, store, cluster, context, labels, *locks) as (submitter, stop):
+        store.write(PLAN, plan.to_dict())
         sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady(), stop)
 
         def work() -> None:
@@ -231,16 +233,16 @@ def _submitter(
     cluster: Cluster,
     context: str,
     labels: Labels,
-    *roles: str,
+    *locks: str,
 ) -> Iterator[tuple[Submitter, threading.Event]]:
-    """Who submits the plan, and what ends that, while we hold the folder in these roles."""
+    """Who submits the plan, and what ends that, while we hold these locks of the folder."""
     with _stop_event() as stop:
         tool = _tool(plan, Raw(cluster, CONNECTIONS), context, stop)
-        fresh = not store.planned
+        fresh = not store.exists
         store.make()
-        with store.locked(*roles):
+        with store.locked(*locks):
             if fresh:
-                store.begin(plan, sys.argv, labels)
+                store.begin(plan, environment(sys.argv), labels)
             yield Submitter(plan, store, tool, steady(), fresh=fresh, stop=stop), stop
 
 

@@ -29,10 +29,10 @@ from scaletest.cluster.connection import Missing, Raw
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.folder import SUBMISSIONS, LifecycleFolder, LifecyclePlan
+from scaletest.lifecycle.folder import SAMPLING, SUBMISSIONS, LifecycleFolder
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.errors import UsageError
-from scaletest.model.lifecycle import LifecycleObject, Stamp, Submission
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
 from scaletest.runs.progress import Progress
 
 NAME, TIME = "jobName", "time_created"
@@ -139,7 +139,7 @@ class Sampler:
         self._fates: dict[str, Fate] = {}
         self._running: set[str] = set()
         self._touched: set[str] = set(self.tracker.workloads)
-        self._before = store.sampling()
+        self._before = store.read(SAMPLING)
         self._course: list[tuple[float, int]] = []
         self._began_s = clock()
         self._written_s = 0.0

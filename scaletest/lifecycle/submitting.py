@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scaletest.cluster.objects import Objects
-from scaletest.lifecycle.folder import LifecycleFolder, LifecyclePlan
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.templating import Workloads
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.model.lifecycle import Submission
+from scaletest.model.lifecycle import LifecyclePlan, Submission
 
 # Open load keeps at most so many under way: what is beyond is submitted late, and its stamp says
 # when.
