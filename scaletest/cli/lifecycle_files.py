@@ -87,7 +87,7 @@ def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str 
             _draw(store, run, figure)
         except UsageError as error:
             echo(f"warning: no picture: {error.message}", err=True)
-    stored.deliver(shown, output)
+    stored.deliver_ended(shown, output)
     return run.verdict.kind.exit_code
 
 

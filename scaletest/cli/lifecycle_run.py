@@ -17,9 +17,10 @@ from scaletest.cli.output import Output, as_text, confirm, echo
 from scaletest.cluster.connection import connect
 from scaletest.lifecycle import measuring
 from scaletest.lifecycle.folder import LifecycleFolder, new_run
-from scaletest.lifecycle.measuring import LifecycleWorkloadOptions, delete_all, workloads_of
+from scaletest.lifecycle.measuring import LifecycleWorkloadOptions, delete_all
 from scaletest.lifecycle.run_type import Conditions, conditioned, read
 from scaletest.lifecycle.sampling import read as read_times
+from scaletest.lifecycle.templating import Workloads
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.model.labels import Labels
 from scaletest.model.lifecycle import KIND, LifecyclePlan
@@ -48,7 +49,7 @@ def submit(
     store = LifecycleFolder(output_dir)
     if dry_run:
         plan = _plan(store, workload, "default")
-        echo(as_text(workloads_of(plan).make(next(plan.names())), "yaml"), nl=False)
+        echo(as_text(Workloads(plan).make(next(plan.names())), "yaml"), nl=False)
         return 0
     cluster = connect(workload.namespace, workload.context)
     plan = _plan(store, workload, cluster.namespace)

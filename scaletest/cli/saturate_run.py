@@ -33,7 +33,7 @@ def run(plan: SaturationPlan, options: SaturationOptions, output: Output, *, pla
     judged = RUN_TYPE.judge(folder)
     extra = {"extra": judged.extra} if judged.extra else {}
     data = {**judged.result.to_dict(), "folder": judged.folder, **extra}
-    stored.deliver(saturation_report(judged), output, data)
+    stored.deliver_ended(saturation_report(judged), output, data)
     return code
 
 

@@ -19,7 +19,7 @@ from scaletest.lifecycle import kinds, submitting, templating
 from scaletest.lifecycle.folder import PLAN, SAMPLER, SUBMITTER, LifecycleFolder, new_run
 from scaletest.lifecycle.sampling import ProgressReport, Sampler, steady
 from scaletest.lifecycle.submitting import Submitter, Tool
-from scaletest.lifecycle.templating import Extras, Workloads
+from scaletest.lifecycle.templating import Workloads
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.lifecycle import LifecyclePlan
@@ -65,12 +65,11 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
     """The plan of a new run. namespace: the kubeconfig's."""
     if options.num_workloads is None:
         raise UsageError("how many workloads is not said", hint="give --num-workloads N")
-    name = kinds.ALIASES.get(options.workload_type, options.workload_type)
-    kind = kinds.find(name)
+    kind = kinds.find(options.workload_type)
     project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
     plan = LifecyclePlan(
         run=new_run(),
-        kind="custom" if options.template else name,
+        kind="custom" if options.template else kind.name,
         count=options.num_workloads,
         namespace=options.namespace or (f"runai-{project}" if project else namespace),
         project=project,
@@ -89,11 +88,11 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
         tool=options.tool,
         tool_path=options.tool_path,
         event_times=options.event_times,
-        template=templating.text_of(kind.template, options.template),
+        template=templating.text_of(kind.name, options.template),
         template_file=str(options.template or ""),
     )
     # the template says what kind its objects are
-    workloads = workloads_of(plan)
+    workloads = Workloads(plan)
     return replace(plan, api_version=workloads.api_version, object_kind=workloads.kind)
 
 
@@ -102,10 +101,16 @@ def continued(
 ) -> LifecyclePlan:
     """The stored plan with the pace that was typed. typed: names of options on the command line.
 
-    UsageError when another typed option differs from it.
+    UsageError when another typed option differs from it, or would name the run anew.
     """
     plan = store.plan()
-    kind = kinds.ALIASES.get(options.workload_type, options.workload_type)
+    if labels := {"name", "tags", "note"} & typed:
+        raise UsageError(
+            f"{store.path} holds run {plan.run} already, and --{min(labels).rstrip('s')} is for a"
+            " new one",
+            hint="leave it out, or say what the run is called: scaletest runs name|tag|note",
+        )
+    kind = kinds.find(options.workload_type).name
     for name, value, stored in (
         ("claim_template", options.claim_template, plan.claim_template),
         ("image", options.image, plan.image),
@@ -135,12 +140,6 @@ def continued(
         interval_s=options.interval if "interval" in typed else plan.interval_s,
         tool_path=options.tool_path if "tool_path" in typed else plan.tool_path,
     )
-
-
-def workloads_of(plan: LifecyclePlan) -> Workloads:
-    """Makes the plan's objects."""
-    extras = Extras(plan.pvc, plan.storage_class, plan.claim_template)
-    return Workloads(plan.template, plan.values(), plan.run, extras)
 
 
 def submit(
@@ -252,11 +251,11 @@ def _tool(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) ->
     objects.namespace(plan.namespace)
     if plan.tool == "runai":
         return submitting.runai(plan)
-    workloads = workloads_of(plan)
+    workloads = Workloads(plan)
     objects.resource(workloads.api_version, workloads.kind)
     if plan.tool == "kubectl":
         return submitting.kubectl(plan, workloads, context)
-    return submitting.Api(plan, objects, workloads)
+    return lambda name: objects.apply(workloads.make(name), plan.namespace)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def resume(
     """Go on with a run. The plan is the stored one: a step measured under another plan would not
     compare with the others.
     """
-    folder = ValidationFolder(files.path)
+    folder = ValidationFolder(files.path, files.layout)
     with folder.locked():
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))

@@ -95,7 +95,7 @@ def test_an_exported_lifecycle_run_is_imported_unchanged(
     assert (back.plan(), back.workloads()) == (stored.plan(), stored.workloads())
     assert back.submissions() == stored.submissions()
     # and LAST is what began last, whatever an older one is called here
-    stored.write(
+    stored.put(
         "environment.json",
         json.dumps({**stored.read("environment.json"), "began": "2099-01-01T00:00:00+00:00"}),
     )

@@ -148,3 +148,6 @@ def test_options_that_would_be_ignored_are_refused(
     assert run([*command, "--num-workers", "3", "-t", "training", "-p", "2"]) == 0
     assert run([*command, "--num-workers", "4"]) == 2
     assert "num workers 3, not 4" in capsys.readouterr().err
+    for option in ("--name", "--tag", "--note"):
+        assert run([*command, option, "nightly"]) == 2
+        assert f"{option} is for a new one" in capsys.readouterr().err
