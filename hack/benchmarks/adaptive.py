@@ -29,7 +29,6 @@ from pathlib import Path
 from hack.benchmarks.verdicts import SimulatedRun
 from scaletest.analysis.steps import measured_step
 from scaletest.model import Plan
-from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import ValidationFolder
 
 LIMIT = 16
@@ -197,7 +196,7 @@ def real(seconds: float, rounds: int) -> dict[str, object]:
                 subprocess.run(
                     line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
                 )
-                stored = ValidationFolder(RunFolder(Path(folder) / "run")).load()
+                stored = ValidationFolder(Path(folder) / "run").load()
             used[method].append(float(stored.result["elapsed_s"]))
             for measurement in stored.measurements:
                 records = stored.records[measurement.key]

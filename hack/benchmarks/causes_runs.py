@@ -27,7 +27,6 @@ from scaletest.analysis.request_time import repeats_of
 from scaletest.analysis.steps import Step, summarise
 from scaletest.analysis.throughput import ends_of, progress, span
 from scaletest.model import Reply
-from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 
 WORKERS = 4
@@ -68,7 +67,7 @@ def run(case: InjectedRun) -> Row:
     try:
         with INJECTORS[case.injector](folder, scale) as injected, _load(case.loaded):
             result = _validate(injected, folder)
-            stored = ValidationFolder(RunFolder(folder / "run")).load()
+            stored = ValidationFolder(folder / "run").load()
         return {
             "injector": case.injector,
             "seed": case.seed,

@@ -17,7 +17,6 @@ from typing import Any
 
 from scaletest.analysis.estimate import Estimate, t95
 from scaletest.model.saturation import Attempt, SaturationStep
-from scaletest.runs.folder import RunFolder
 from scaletest.saturation.folder import SaturationFolder
 
 BATCHES = 20
@@ -62,7 +61,7 @@ def saturate(*arguments: str) -> dict[str, Any]:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
         if done.returncode not in (0, 3, 4):
             sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
-        stored = SaturationFolder(RunFolder(Path(folder) / "run")).load()
+        stored = SaturationFolder(Path(folder) / "run").load()
     last = stored.steps[-1]
     return {
         **json.loads(done.stdout),

@@ -49,11 +49,11 @@ def plot(output_dir: Path, figure: str, view: WorkloadSelection) -> None:
 
 def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     """The table, and the picture; UsageError when it cannot be drawn."""
-    written = [store.write("times.csv", formats.render(lifecycle_report(run), "csv"))]
+    written = [store.put("times.csv", formats.render(lifecycle_report(run), "csv"))]
     names = figures.GENERAL if figure == "general" else figures.DETAILED
     charts = figures.drawings(run.result, names)
     picture = png.picture(charts, plural(len(run.result.courses), "workload"))
-    return [*written, store.write(f"{figure}.png", picture)]
+    return [*written, store.put(f"{figure}.png", picture)]
 
 
 @click.command()
@@ -69,7 +69,7 @@ def report(output_dir: Path, output: Output, view: WorkloadSelection, judged: Co
     """
     store = LifecycleFolder(output_dir)
     # looked at first: who ends while we read has written more than we read
-    running = store.files.in_use
+    running = store.in_use
     run = read(store, view, judged)
     if running:
         run = run.while_running()
@@ -80,14 +80,14 @@ def report(output_dir: Path, output: Output, view: WorkloadSelection, judged: Co
 def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str = "") -> int:
     """After a run: write its table, picture and page, print the result; the exit code."""
     shown = lifecycle_report(run)
-    store.write("result.json", formats.render(shown, "json"))
-    store.write("report.html", formats.render(shown, "html"))
+    store.put("result.json", formats.render(shown, "json"))
+    store.put("report.html", formats.render(shown, "html"))
     if figure:
         try:
             _draw(store, run, figure)
         except UsageError as error:
             echo(f"warning: no picture: {error.message}", err=True)
-    stored.deliver(shown, output)
+    stored.deliver_ended(shown, output)
     return run.verdict.kind.exit_code
 
 
@@ -100,5 +100,5 @@ def compare(base: Path, candidate: Path, tolerance: float, force: bool, output: 
 
     Exit code 0 PASS, 3 FAIL: a phase is slower, 4 INVALID.
     """
-    folders = [LifecycleFolder(path).files for path in (base, candidate)]
+    folders = [LifecycleFolder(path) for path in (base, candidate)]
     return compared(folders, tolerance, force, output)

@@ -16,13 +16,14 @@ from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, confirm, echo
 from scaletest.cluster.connection import connect
 from scaletest.lifecycle import measuring
-from scaletest.lifecycle.folder import LifecycleFolder, LifecyclePlan, new_run
-from scaletest.lifecycle.measuring import LifecycleWorkloadOptions, delete_all, workloads_of
+from scaletest.lifecycle.folder import LifecycleFolder, new_run
+from scaletest.lifecycle.measuring import LifecycleWorkloadOptions, delete_all
 from scaletest.lifecycle.run_type import Conditions, conditioned, read
 from scaletest.lifecycle.sampling import read as read_times
+from scaletest.lifecycle.templating import Workloads
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.model.labels import Labels
-from scaletest.model.lifecycle import KIND
+from scaletest.model.lifecycle import KIND, LifecyclePlan
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import TYPES
@@ -48,7 +49,7 @@ def submit(
     store = LifecycleFolder(output_dir)
     if dry_run:
         plan = _plan(store, workload, "default")
-        echo(as_text(workloads_of(plan).make(next(plan.names())), "yaml"), nl=False)
+        echo(as_text(Workloads(plan).make(next(plan.names())), "yaml"), nl=False)
         return 0
     cluster = connect(workload.namespace, workload.context)
     plan = _plan(store, workload, cluster.namespace)
@@ -227,7 +228,7 @@ def observe(
         raise UsageError(f"--object is {kind!r}", hint="give VERSION/KIND, as in batch/v1/Job")
     store = LifecycleFolder(output_dir)
     store.make()
-    if store.planned and not store.plan().selector:
+    if store.exists and not store.plan().selector:
         raise UsageError(f"{store.path} holds a run that submits", hint="give another --output-dir")
     plan = LifecyclePlan(
         new_run(),
@@ -276,7 +277,7 @@ def _plan(
     """The plan of a new folder, or the stored one with the pace that was typed. namespace: the
     kubeconfig's.
     """
-    if store.planned:
+    if store.exists:
         names = [parameter.name for parameter in click.get_current_context().command.params]
         plan = measuring.continued(
             store, options, {name for name in names if name and shared.is_typed(name)}

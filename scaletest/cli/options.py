@@ -53,7 +53,7 @@ class Quantity(click.ParamType[float]):
             return float(value)
         text, name = str(value).strip(), param.opts[-1] if param else self.name
         measured = in_base_units(text, self._units)
-        if measured is None:
+        if measured is None or math.isinf(measured):
             raise UsageError(
                 f"{name}: {cut(repr(value), 60)} is no {self.name}",
                 hint=f"write it as in {self._example}",

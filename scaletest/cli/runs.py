@@ -205,7 +205,7 @@ def sql(run: str, where: str) -> None:
     """
     from scaletest.saturation.folder import SaturationFolder, filled, public
 
-    folder = SaturationFolder(stored.find(run))
+    folder = SaturationFolder(stored.find(run).path)
     count = filled(folder, where)
     echo(f"{folder.name}: {plural(count, 'step')} written to {public(where)}")
 

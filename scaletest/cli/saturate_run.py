@@ -30,10 +30,10 @@ def run(plan: SaturationPlan, options: SaturationOptions, output: Output, *, pla
     """Measure, and print the run in that form; its exit code."""
     with Progress(plain=plain) as progress:
         folder, code = saturate(plan, options, progress)
-    judged = RUN_TYPE.judge(folder.files)
+    judged = RUN_TYPE.judge(folder)
     extra = {"extra": judged.extra} if judged.extra else {}
     data = {**judged.result.to_dict(), "folder": judged.folder, **extra}
-    stored.deliver(saturation_report(judged), output, data)
+    stored.deliver_ended(saturation_report(judged), output, data)
     return code
 
 

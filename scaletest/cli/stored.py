@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from scaletest.cli import options as shared
-from scaletest.cli.output import Output, write_bytes
+from scaletest.cli.output import Output, echo, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import LATEST
 from scaletest.report import formats
@@ -80,6 +80,15 @@ def deliver(report: Report, output: Output, data: Mapping[str, object] | None = 
         raise UsageError("a terminal shows no PNG", hint="add -o FILE.png")
     else:
         write_bytes(formats.content(report, output.form), output.path)
+
+
+def deliver_ended(report: Report, output: Output, data: Mapping[str, object] | None = None) -> None:
+    """Write the report of a run that has just ended. Who has it in a file still sees the
+    verdict.
+    """
+    deliver(report, output, data)
+    if str(output.path) != "-":
+        echo(formats.render(report, "brief").rstrip(), err=True)
 
 
 def known() -> list[RunFolder]:

@@ -50,7 +50,7 @@ def resumed(run: str, place: ValidationPlace, output: Output, *, plain: bool) ->
 
 def _show(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
     data = {**result.to_dict(), "folder": str(folder.path)}
-    stored.deliver(report(folder.files), output, data)
+    stored.deliver_ended(report(folder), output, data)
     return result.verdict.kind.exit_code
 
 

@@ -70,23 +70,17 @@ def selectors(labels: str, fields: str) -> dict[str, str]:
 class Applied:
     """Outcome of applying an object.
 
-    status: the last HTTP status, 0 without an answer. throttled: number of answers 429.
+    accepted: whether the object exists now. created: whether it did not exist before. status: the
+    last HTTP status, 0 without an answer; of a program its exit code. throttled: number of answers
+    429.
     """
 
+    accepted: bool
+    created: bool
     status: int
-    reason: str
-    tries: int
-    throttled: int
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the object exists now."""
-        return self.status in (200, 201)
-
-    @property
-    def created(self) -> bool:
-        """Whether the object did not exist before."""
-        return self.status == 201
+    reason: str = ""
+    tries: int = 1
+    throttled: int = 0
 
 
 class Objects:
@@ -154,7 +148,9 @@ class Objects:
                 or self._clock() + after_s > began_s + most_s
                 or self._stop.is_set()
             ):
-                return Applied(status, reason, tries, throttled)
+                return Applied(
+                    status in (200, 201), status == 201, status, reason, tries, throttled
+                )
             self._hold(after_s, everyone=status == 429)
 
     def _try(self, path: str, encoded: bytes, tries: int) -> tuple[int, str, float, float]:

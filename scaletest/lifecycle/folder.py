@@ -17,88 +17,48 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from scaletest.analysis.lifecycle.phases import timeline
-from scaletest.archive.environment import environment, make_folder, open_private
+from scaletest.archive.environment import open_private
 from scaletest.compat import runai
-from scaletest.model.errors import UsageError
-from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.model.lifecycle import KIND, LifecycleObject, LifecyclePlan, Submission, read_line
-from scaletest.runs.folder import ENVIRONMENT, LABELS, RECORDS, RESULT, Layout, RunFolder
+from scaletest.runs.folder import ENVIRONMENT, LABELS, RECORDS, RESULT, Layout, TypedFolder
 
 PLAN, SUBMISSIONS, SAMPLING = "lifecycle.json", "submissions.jsonl", "sampling.json"
 SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
+SUBMITTER, SAMPLER = ".submitter.lock", ".sampler.lock"
 LAYOUT = Layout(
     plan=PLAN,
     files=(PLAN, ENVIRONMENT, SUBMISSIONS, RECORDS, SAMPLING, RESULT, LABELS),
-    locks=(".submitter.lock", ".sampler.lock"),
+    locks=(SUBMITTER, SAMPLER),
     made=(SUBMITTED, SAMPLED, "times.csv", "report.html", "general.png", "detailed.png"),
     kind=KIND,
 )
 
 
-class LifecycleFolder:
+class LifecycleFolder(TypedFolder[LifecyclePlan]):
     """The submissions and the sampled workloads of one lifecycle on disk."""
 
-    def __init__(self, path: Path) -> None:
-        self.files = RunFolder(path, LAYOUT)
-        self.path = path
+    option = "--output-dir"
+    run_type = KIND
+    plan_type = LifecyclePlan
+    readers: ClassVar = {SUBMISSIONS: Submission.from_json}
+    remedy = "give the --output-dir of: scaletest lifecycle submit"
 
-    def make(self) -> None:
-        """Make the folder, and those above it. UsageError when that cannot be."""
-        try:
-            make_folder(self.path)
-        except OSError as error:
-            raise UsageError(
-                f"the output folder {self.path} cannot be made: {error.strerror}",
-                hint="give another --output-dir",
-            ) from error
-
-    @contextmanager
-    def locked(self, *roles: str) -> Iterator[None]:
-        """Be the only submitter, or sampler, of this folder."""
-        with self.files.locked(*(f".{role}.lock" for role in roles)):
-            yield
-
-    @property
-    def planned(self) -> bool:
-        """Whether the folder has a plan."""
-        return self.files.exists
-
-    def plan(self) -> LifecyclePlan:
-        """UsageError when the folder holds no run."""
-        if not self.planned:
-            raise UsageError(
-                f"{self.path} holds no lifecycle run",
-                hint="give the --output-dir of: scaletest lifecycle submit",
-            )
-        return LifecyclePlan.from_dict(self.files.read(PLAN))
-
-    def begin(
-        self, plan: LifecyclePlan, command_line: Sequence[str], labels: Labels = UNLABELLED
-    ) -> None:
-        """Write plan, environment and labels."""
-        self.files.begin(plan, environment(command_line), labels)
-
-    def replan(self, plan: LifecyclePlan) -> None:
-        """Write the plan anew, when a run goes on at another pace or under other conditions."""
-        self.files.write(PLAN, plan.to_dict())
-
-    def environment(self) -> dict[str, Any]:
-        """Where the run was made; {} when that is unknown."""
-        return self.files.read(ENVIRONMENT)
+    def __init__(self, path: Path, layout: Layout = LAYOUT) -> None:
+        super().__init__(path, layout)
 
     @contextmanager
     def submitting(self) -> Iterator[IO[str]]:
         """submissions.jsonl, to append to, on disk at the end; a last line that was cut off is
         taken away first.
         """
-        with self.files.trouble("written"):
+        with self.trouble("written"):
             path = self.path / SUBMISSIONS
             if path.exists():
                 whole = path.read_bytes().rpartition(b"\n")
@@ -117,8 +77,7 @@ class LifecycleFolder:
         """
         if not (self.path / SUBMISSIONS).exists() and (self.path / SUBMITTED).exists():
             return runai.read_submitted(self._text(SUBMITTED))
-        submissions = map(Submission.from_json, self.files.lines(SUBMISSIONS))
-        return list({submission.name: submission for submission in submissions}.values())
+        return list({row.name: row for row in self.rows(SUBMISSIONS)}.values())
 
     def workloads(self) -> dict[str, LifecycleObject]:
         """The workloads that were sampled so far, by name. From sampled.json where there is no
@@ -128,44 +87,36 @@ class LifecycleFolder:
             sampled = runai.read_sampled(self._text(SAMPLED))
             return {workload.name: workload for workload in sampled}
         workloads: dict[str, LifecycleObject] = {}
-        for line in self.files.lines(RECORDS):
+        for line in self.lines(RECORDS):
             read_line(line, workloads)
         return workloads
-
-    def sampling(self) -> dict[str, Any]:
-        """How the run was sampled; {} when that is unknown."""
-        return self.files.read(SAMPLING)
 
     def keep(
         self, workloads: Mapping[str, LifecycleObject], sampling: Mapping[str, Any], *, project: str
     ) -> None:
         """Write what was sampled, in our form and in the original tool's."""
         records = chain.from_iterable(workload.lines() for workload in workloads.values())
-        self.files.replace(RECORDS, records)
-        self.write(SAMPLED, runai.sampled(map(timeline, workloads.values()), project))
-        self.files.write(SAMPLING, sampling)
+        self.replace(RECORDS, records)
+        self.put(SAMPLED, runai.sampled(map(timeline, workloads.values()), project))
+        self.write(SAMPLING, sampling)
 
     def keep_submitted(self) -> None:
         """Write submitted.json anew."""
-        self.write(SUBMITTED, runai.submitted(self.submissions()))
+        self.put(SUBMITTED, runai.submitted(self.submissions()))
 
-    def write(self, name: str, content: str | bytes) -> Path:
+    def put(self, name: str, content: str | bytes) -> Path:
         """Write a file that is made of the others, whole or not at all."""
         whole = content.encode() if isinstance(content, str) else content
-        self.files.replace_whole(name, [whole])
+        self.replace_whole(name, [whole])
         return self.path / name
 
     def check(self) -> None:
         """UsageError or InvalidValue unless the whole run can be read. Never holds more than a
         workload of it.
         """
-        self.plan()
-        for name in (ENVIRONMENT, SAMPLING, RESULT):
-            self.files.read(name)
-        for line in self.files.lines(SUBMISSIONS):
-            Submission.from_json(line)
+        super().check()
         workloads: dict[str, LifecycleObject] = {}
-        for line in self.files.lines(RECORDS):
+        for line in self.lines(RECORDS):
             read_line(line, workloads)
             # a workload's pods follow its own line
             name, workload = workloads.popitem()
@@ -173,11 +124,8 @@ class LifecycleFolder:
             workloads = {name: workload}
 
     def _text(self, name: str) -> str:
-        with self.files.trouble("read"):
+        with self.trouble("read"):
             return (self.path / name).read_text("utf-8", errors="replace")
-
-
-__all__ = ["LifecyclePlan", "new_run"]
 
 
 def new_run() -> str:

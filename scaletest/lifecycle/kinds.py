@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError, suggestion
@@ -18,13 +18,13 @@ RUNAI_GROUP = "run.ai/"
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """until: the milestone at which a workload of this kind counts as measured. child: objects
-    between it and its pods.
+    """name: also of its template. until: the milestone at which a workload of this kind counts as
+    measured. child: objects between it and its pods.
 
     labelled: whether its pods carry the labels that we put into its pod templates.
     """
 
-    template: str
+    name: str
     until: str = "finished"
     child: tuple[str, str] | None = None
     labelled: bool = True
@@ -32,26 +32,23 @@ class WorkloadKind:
     @property
     def runai(self) -> bool:
         """Whether its namespace is that of a Run:ai project."""
-        return self.template.startswith("runai-")
+        return self.name.startswith("runai-")
 
 
-KINDS: Mapping[str, WorkloadKind] = {
-    "job": WorkloadKind("job"),
-    "indexed-job": WorkloadKind("indexed-job"),
-    "jobset": WorkloadKind("jobset", child=("batch/v1", "Job")),
-    "deployment": WorkloadKind("deployment", until="ready"),
-    "statefulset": WorkloadKind("statefulset", until="ready"),
-    "pod": WorkloadKind("pod"),
-    "scaledjob": WorkloadKind("scaledjob", until="ready", child=("batch/v1", "Job")),
-    "pytorchjob": WorkloadKind("pytorchjob"),
-    "runai-training": WorkloadKind("runai-training", "scheduled", ("run.ai/v1", "RunaiJob"), False),
-    "runai-distributed": WorkloadKind(
-        "runai-distributed", "scheduled", ("kubeflow.org/v1", "PyTorchJob"), False
-    ),
-    "runai-interactive": WorkloadKind(
-        "runai-interactive", "scheduled", ("run.ai/v1", "RunaiJob"), False
-    ),
-}
+_KINDS = (
+    WorkloadKind("job"),
+    WorkloadKind("indexed-job"),
+    WorkloadKind("jobset", child=("batch/v1", "Job")),
+    WorkloadKind("deployment", until="ready"),
+    WorkloadKind("statefulset", until="ready"),
+    WorkloadKind("pod"),
+    WorkloadKind("scaledjob", until="ready", child=("batch/v1", "Job")),
+    WorkloadKind("pytorchjob"),
+    WorkloadKind("runai-training", "scheduled", ("run.ai/v1", "RunaiJob"), False),
+    WorkloadKind("runai-distributed", "scheduled", ("kubeflow.org/v1", "PyTorchJob"), False),
+    WorkloadKind("runai-interactive", "scheduled", ("run.ai/v1", "RunaiJob"), False),
+)
+KINDS: Mapping[str, WorkloadKind] = {kind.name: kind for kind in _KINDS}
 # The names of the Run:ai scale test tool, as plain Kubernetes has them.
 ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "deployment"}
 # Where Run:ai's workloads go, unless another project is named.
@@ -113,26 +110,25 @@ _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
 }
 
 
-def ended(body: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Tell "finished" or "failed" of an object that has ended, and when its own status says so, or
-    "" when it does not.
-
-    None while it goes on.
+class Ending(NamedTuple):
+    """How an object ended. at: when its own status says so, "" when it does not. reason: what it
+    says about its failure.
     """
+
+    failed: bool
+    at: str
+    reason: str
+
+
+def ended(body: Mapping[str, Any]) -> Ending | None:
+    """How an object ended; None while it goes on."""
     status = body.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in (*DONE, *FAILED):
-            word = "failed" if condition["type"] in FAILED else "finished"
-            return word, status.get("completionTime") or condition.get("lastTransitionTime") or ""
+            at = status.get("completionTime") or condition.get("lastTransitionTime") or ""
+            reason = cut(f"{condition.get('reason', '')}: {condition.get('message', '')}", 200)
+            return Ending(condition["type"] in FAILED, at, reason)
     if status.get("phase") in (*DONE, *FAILED):
-        return ("failed" if status["phase"] in FAILED else "finished"), ""
+        reason = cut(str(status.get("reason") or status.get("message") or ""), 200)
+        return Ending(status["phase"] in FAILED, "", reason)
     return None
-
-
-def why_failed(body: Mapping[str, Any]) -> str:
-    """What the object says about its failure."""
-    status = body.get("status") or {}
-    for condition in status.get("conditions") or ():
-        if condition.get("type") in FAILED and condition.get("status") == "True":
-            return cut(f"{condition.get('reason', '')}: {condition.get('message', '')}", 200)
-    return cut(str(status.get("reason") or status.get("message") or ""), 200)

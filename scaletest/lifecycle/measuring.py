@@ -12,15 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from scaletest.archive.environment import environment
 from scaletest.cluster.connection import Cluster, Raw, connect
 from scaletest.cluster.objects import Objects
 from scaletest.lifecycle import kinds, submitting, templating
-from scaletest.lifecycle.folder import LifecycleFolder, LifecyclePlan, new_run
+from scaletest.lifecycle.folder import PLAN, SAMPLER, SUBMITTER, LifecycleFolder, new_run
 from scaletest.lifecycle.sampling import ProgressReport, Sampler, steady
 from scaletest.lifecycle.submitting import Submitter, Tool
-from scaletest.lifecycle.templating import Extras, Workloads
+from scaletest.lifecycle.templating import Workloads
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import Labels
+from scaletest.model.lifecycle import LifecyclePlan
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import stopping
 
@@ -63,12 +65,11 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
     """The plan of a new run. namespace: the kubeconfig's."""
     if options.num_workloads is None:
         raise UsageError("how many workloads is not said", hint="give --num-workloads N")
-    name = kinds.ALIASES.get(options.workload_type, options.workload_type)
-    kind = kinds.find(name)
+    kind = kinds.find(options.workload_type)
     project = options.project or (kinds.DEFAULT_PROJECT if kind.runai else "")
     plan = LifecyclePlan(
         run=new_run(),
-        kind="custom" if options.template else name,
+        kind="custom" if options.template else kind.name,
         count=options.num_workloads,
         namespace=options.namespace or (f"runai-{project}" if project else namespace),
         project=project,
@@ -87,11 +88,11 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
         tool=options.tool,
         tool_path=options.tool_path,
         event_times=options.event_times,
-        template=templating.text_of(kind.template, options.template),
+        template=templating.text_of(kind.name, options.template),
         template_file=str(options.template or ""),
     )
     # the template says what kind its objects are
-    workloads = workloads_of(plan)
+    workloads = Workloads(plan)
     return replace(plan, api_version=workloads.api_version, object_kind=workloads.kind)
 
 
@@ -100,10 +101,16 @@ def continued(
 ) -> LifecyclePlan:
     """The stored plan with the pace that was typed. typed: names of options on the command line.
 
-    UsageError when another typed option differs from it.
+    UsageError when another typed option differs from it, or would name the run anew.
     """
     plan = store.plan()
-    kind = kinds.ALIASES.get(options.workload_type, options.workload_type)
+    if labels := {"name", "tags", "note"} & typed:
+        raise UsageError(
+            f"{store.path} holds run {plan.run} already, and --{min(labels).rstrip('s')} is for a"
+            " new one",
+            hint="leave it out, or say what the run is called: scaletest runs name|tag|note",
+        )
+    kind = kinds.find(options.workload_type).name
     for name, value, stored in (
         ("claim_template", options.claim_template, plan.claim_template),
         ("image", options.image, plan.image),
@@ -135,17 +142,11 @@ def continued(
     )
 
 
-def workloads_of(plan: LifecyclePlan) -> Workloads:
-    """Makes the plan's objects."""
-    extras = Extras(plan.pvc, plan.storage_class, plan.claim_template)
-    return Workloads(plan.template, plan.values(), plan.run, extras)
-
-
 def submit(
     plan: LifecyclePlan, store: LifecycleFolder, cluster: Cluster, context: str, labels: Labels
 ) -> tuple[Counter[bool], bool]:
     """Carry the plan out; how many were accepted, and not, and whether that was interrupted."""
-    with _submitter(plan, store, cluster, context, labels, "submitter") as (submitter, stop):
+    with _submitter(plan, store, cluster, context, labels, SUBMITTER) as (submitter, stop):
         submitter.run()
     return submitter.done, stop.is_set()
 
@@ -165,9 +166,9 @@ def sample(
 
     once: list, and do not watch. new: the labels of a run that begins with it.
     """
-    with store.locked("sampler"), _stop_event() as stop:
+    with store.locked(SAMPLER), _stop_event() as stop:
         if new is not None:
-            store.begin(plan, sys.argv, new)
+            store.begin(plan, environment(sys.argv), new)
         raw = Raw(connect(plan.namespace, context), CONNECTIONS)
         sampler = Sampler(plan, store, raw, steady(), stop, backend)
         with attentive():
@@ -190,9 +191,9 @@ def measure(
     Nothing is submitted that nobody watches: when the time is up, submitting ends too.
     """
     failure: list[BaseException] = []
-    roles = ("submitter", "sampler")
-    with _submitter(plan, store, cluster, context, labels, *roles) as (submitter, stop):
-        store.replan(plan)
+    locks = SUBMITTER, SAMPLER
+    with _submitter(plan, store, cluster, context, labels, *locks) as (submitter, stop):
+        store.write(PLAN, plan.to_dict())
         sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady(), stop)
 
         def work() -> None:
@@ -231,16 +232,16 @@ def _submitter(
     cluster: Cluster,
     context: str,
     labels: Labels,
-    *roles: str,
+    *locks: str,
 ) -> Iterator[tuple[Submitter, threading.Event]]:
-    """Who submits the plan, and what ends that, while we hold the folder in these roles."""
+    """Who submits the plan, and what ends that, while we hold these locks of the folder."""
     with _stop_event() as stop:
         tool = _tool(plan, Raw(cluster, CONNECTIONS), context, stop)
-        fresh = not store.planned
+        fresh = not store.exists
         store.make()
-        with store.locked(*roles):
+        with store.locked(*locks):
             if fresh:
-                store.begin(plan, sys.argv, labels)
+                store.begin(plan, environment(sys.argv), labels)
             yield Submitter(plan, store, tool, steady(), fresh=fresh, stop=stop), stop
 
 
@@ -250,11 +251,11 @@ def _tool(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) ->
     objects.namespace(plan.namespace)
     if plan.tool == "runai":
         return submitting.runai(plan)
-    workloads = workloads_of(plan)
+    workloads = Workloads(plan)
     objects.resource(workloads.api_version, workloads.kind)
     if plan.tool == "kubectl":
         return submitting.kubectl(plan, workloads, context)
-    return submitting.Api(plan, objects, workloads)
+    return lambda name: objects.apply(workloads.make(name), plan.namespace)
 
 
 @contextmanager

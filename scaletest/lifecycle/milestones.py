@@ -54,13 +54,9 @@ def _candidates(body: Mapping[str, Any], trusted: Sequence[str]) -> Iterator[str
         yield name
         # a pod's ephemeral claim, a JobSet's Job, a ScaledJob's Job: the workload's name is the
         # beginning
-        yield from _claims(name)
+        yield from _CLAIM.findall(name)
     yield str(metadata["name"])
-    yield from _claims(str(metadata["name"]))
-
-
-def _claims(name: str) -> list[str]:
-    return list(map(str, _CLAIM.findall(name)))
+    yield from _CLAIM.findall(str(metadata["name"]))
 
 
 def of_event(
@@ -71,9 +67,9 @@ def of_event(
     uid, named = str(regarding.get("uid", "")), str(regarding.get("name", ""))
     if uid in owners:
         return owners[uid]
-    for name in (named, *_claims(named)):
+    for name in (named, *_CLAIM.findall(named)):
         if name and known is not None and name in known:
-            return name
+            return str(name)
     return ""
 
 
@@ -118,10 +114,10 @@ def _of_containers(status: Mapping[str, Any], containers: int) -> dict[str, floa
         filter(None, (state.get("running") or state.get("terminated") for state in states))
     )
     if len(begun) == len(states) >= max(1, containers):
-        passed["started"] = _latest([epoch(run.get("startedAt")) for run in begun])
+        passed["started"] = latest([epoch(run.get("startedAt")) for run in begun])
     if status.get("phase") in ("Succeeded", "Failed"):
         terminated = filter(None, (state.get("terminated") for state in states))
-        passed["finished"] = _latest([epoch(end.get("finishedAt")) for end in terminated])
+        passed["finished"] = latest([epoch(end.get("finishedAt")) for end in terminated])
     return passed
 
 
@@ -145,7 +141,8 @@ def claims(body: Mapping[str, Any]) -> int:
     return sum("resourceClaimTemplateName" in row for row in rows)
 
 
-def _latest(times: list[float | None]) -> float | None:
+def latest(times: Sequence[float | None]) -> float | None:
+    """The last of these times; None where one of them is not known, or there is none."""
     known = [time for time in times if time is not None]
     return max(known) if len(known) == len(times) and known else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from scaletest.analysis.comparison import Contrast, differences
 from scaletest.analysis.lifecycle.result import (
@@ -18,11 +18,11 @@ from scaletest.analysis.lifecycle.result import (
 )
 from scaletest.analysis.measure import NOWHERE, Measure, exactly, percentiles
 from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
-from scaletest.model import Verdict
 from scaletest.model.errors import UsageError
-from scaletest.model.lifecycle import KIND, LifecycleObject, LifecyclePlan, Stamp, Submission
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
 from scaletest.model.verdict import parse
-from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.folder import ENVIRONMENT, RESULT, RunFolder
+from scaletest.runs.run_type import FolderType, ResultOfRun
 
 WHOLE = WorkloadSelection()
 # What clocks can tell apart, in s: the arrival of events here, and the fields of the API.
@@ -66,8 +66,8 @@ def conditioned(plan: LifecyclePlan, conditions: Conditions) -> LifecyclePlan:
     )
 
 
-@dataclass(frozen=True)
-class LifecycleRun:
+@dataclass(frozen=True, slots=True)
+class LifecycleRun(ResultOfRun):
     """A stored lifecycle run, judged anew.
 
     project: of Run:ai; "" for the one that the namespace names. times: which clock's times the
@@ -75,39 +75,17 @@ class LifecycleRun:
     """
 
     result: LifecycleResult
-    title: str
-    folder: str
-    name: str = ""
+    title: str = ""
     project: str = ""
     times: str = "watch"
     plan: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict."""
-        return self.result.verdict
-
-    def while_running(self) -> Self:
-        """A copy without a verdict, since more is still coming."""
-        return replace(
-            self, result=replace(self.result, verdict=self.result.verdict.while_running())
-        )
 
 
-class LifecycleType:
+class LifecycleType(FolderType):
     """What the rest of the product asks about them."""
 
-    name = KIND
+    folder = LifecycleFolder
     layout = LAYOUT
-
-    def plan(self, document: dict[str, Any]) -> LifecyclePlan:
-        """Read and check a plan; InvalidValue names the field."""
-        return LifecyclePlan.from_dict(document)
-
-    def check(self, folder: RunFolder) -> None:
-        """UsageError or InvalidValue unless the whole run can be read."""
-        LifecycleFolder(folder.path).check()
 
     def judge(self, folder: RunFolder) -> LifecycleRun:
         """The run in a folder; UsageError when it cannot be read."""
@@ -166,13 +144,13 @@ def read(
 
     conditions: what must hold; without any it is what had to hold when it was measured.
     """
-    if not store.planned and (store.path / "plan.json").is_file():
+    if not store.exists and (store.path / "plan.json").is_file():
         raise UsageError(
             f"{store.path} is a run of another kind",
             hint="see: scaletest report, scaletest bench show",
         )
     workloads, submissions = store.workloads(), store.submissions()
-    plan = store.plan() if store.planned else None
+    plan = store.plan() if store.exists else None
     if plan is None and not workloads:
         raise UsageError(
             f"{store.path} holds no lifecycle run",
@@ -196,13 +174,14 @@ def read(
         interrupted=interrupted,
     )
     return LifecycleRun(
+        "",
+        str(store.path),
         judged,
         title=heading(store.path, plan),
-        folder=str(store.path),
         project=project,
         times=view.times,
         plan=plan.to_dict() if plan else {},
-        environment=store.environment(),
+        environment=store.read(ENVIRONMENT),
     )
 
 
@@ -218,7 +197,7 @@ def _mark_submitted(
 
 def _of_version_0_1(store: LifecycleFolder) -> tuple[str, ...]:
     """The thresholds of a run whose plan does not have them, from the result that it printed."""
-    rows = store.files.read(RESULT).get("thresholds")
+    rows = store.read(RESULT).get("thresholds")
     texts = [row.get("text") for row in rows or () if isinstance(row, dict)]
     return tuple(text for text in texts if isinstance(text, str))
 

@@ -29,10 +29,10 @@ from scaletest.cluster.connection import Missing, Raw
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.folder import SUBMISSIONS, LifecycleFolder, LifecyclePlan
+from scaletest.lifecycle.folder import SAMPLING, SUBMISSIONS, LifecycleFolder
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.errors import UsageError
-from scaletest.model.lifecycle import LifecycleObject, Stamp, Submission
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
 from scaletest.runs.progress import Progress
 
 NAME, TIME = "jobName", "time_created"
@@ -134,12 +134,11 @@ class Sampler:
         self._known = None if plan.selector else set(plan.names())
         self.tracker = Tracker(self._known, store.workloads(), bare=plan.object_kind == "Pod")
         self._submissions = _NewSubmissions(store)
-        self._accepted: set[str] = set()
-        self._rejected: set[str] = set()
+        # whether the workload of that name was accepted
+        self._answered: dict[str, bool] = {}
         self._fates: dict[str, Fate] = {}
         self._running: set[str] = set()
-        self._touched: set[str] = set(self.tracker.workloads)
-        self._before = store.sampling()
+        self._before = store.read(SAMPLING)
         self._course: list[tuple[float, int]] = []
         self._began_s = clock()
         self._written_s = 0.0
@@ -206,25 +205,21 @@ class Sampler:
     def _look(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
         for row in self._submissions.rows():
-            into, out_of = self._rejected, self._accepted
+            self._answered[row.name] = row.accepted
             if row.accepted:
-                into, out_of = self._accepted, self._rejected
                 self.tracker.submitted(row.name, row.namespace, row.submitted_s, row.accepted_s)
-                self._touched.add(row.name)
-            into.add(row.name)
-            out_of.discard(row.name)
-        for name in self._touched | self.tracker.touched:
+        for name in self.tracker.touched:
             workload = self.tracker.workloads.get(name)
             if workload and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
                 self._judge(workload)
-        self._touched.clear()
         self.tracker.touched.clear()
-        fates = Counter(self._fates.get(name, Fate.PENDING) for name in self._counted)
+        counted = list(filter(self._counts, self.tracker.workloads))
+        fates = Counter(self._fates.get(name, Fate.PENDING) for name in counted)
         pods = sum(len(workload.pods) for workload in self.tracker.workloads.values())
         return LifecycleProgress(
             self._plan.count,
-            len(self._counted),
-            len(self._rejected),
+            len(counted),
+            list(self._answered.values()).count(False),
             dict(fates),
             pods,
             len(self._running),
@@ -238,19 +233,19 @@ class Sampler:
         far = timeline(workload)
         self._fates[name] = fate(far, until)
         self._running.discard(name)
-        if self._fates[name] is Fate.PENDING and name in self._counted and runs(far, until):
+        if self._fates[name] is Fate.PENDING and self._counts(name) and runs(far, until):
             self._running.add(name)
 
-    @property
-    def _counted(self) -> set[str]:
-        return set(self.tracker.workloads) if self._plan.selector else self._accepted
+    def _counts(self, name: str) -> bool:
+        """Whether a workload is one of the run's: accepted, or observed."""
+        return bool(self._plan.selector) or self._answered.get(name, False)
 
     def _all_done(self, submitting: bool) -> bool:
-        settled = len(self._accepted) + len(self._rejected)
-        if self._plan.selector or (submitting and settled < self._plan.count):
+        if self._plan.selector or (submitting and len(self._answered) < self._plan.count):
             return False
         return all(
-            self._fates.get(name, Fate.PENDING) is not Fate.PENDING for name in self._accepted
+            self._fates.get(name, Fate.PENDING) is not Fate.PENDING
+            for name in filter(self._counts, self._answered)
         )
 
     def keep(self, feeds: Feeds) -> None:

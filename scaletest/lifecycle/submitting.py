@@ -22,15 +22,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from typing import Protocol
 
-from scaletest.cluster.objects import Objects
-from scaletest.lifecycle.folder import LifecycleFolder, LifecyclePlan
+from scaletest.cluster.objects import Applied, Objects
+from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.templating import Workloads
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.model.lifecycle import Submission
+from scaletest.model.lifecycle import LifecyclePlan, Submission
 
 # Open load keeps at most so many under way: what is beyond is submitted late, and its stamp says
 # when.
@@ -44,23 +42,8 @@ KEEP_SHARE = 0.05
 FINAL = (400, 404, 405, 409, 413, 415, 422)
 
 
-@dataclass(frozen=True, slots=True)
-class SubmissionOutcome:
-    """What became of one submission. created: False when the object was there already."""
-
-    accepted: bool
-    created: bool
-    status: int
-    reason: str
-    tries: int = 1
-    throttled: int = 0
-
-
-class Tool(Protocol):
-    """Submits one workload; called by many threads."""
-
-    def submit(self, name: str) -> SubmissionOutcome:
-        """What became of it."""
+# Submits the workload of that name, in whatever thread; what became of it.
+Tool = Callable[[str], Applied]
 
 
 class Submitter:
@@ -151,7 +134,7 @@ class Submitter:
     def _submit(self, name: str, note: Callable[[Submission], None]) -> Submission:
         plan = self._plan
         submitted_s = self._clock()
-        answer = self._tool.submit(name)
+        answer = self._tool(name)
         # what was there already was sent before, at a time that is not on record; unless an answer
         # to us was lost
         known = answer.created or not answer.accepted or (self._fresh and answer.tries > 1)
@@ -191,67 +174,40 @@ def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
 LIMIT_S = 60.0
 
 
-class Api:
-    """Server-side apply."""
-
-    def __init__(self, plan: LifecyclePlan, objects: Objects, workloads: Workloads) -> None:
-        self._plan, self._objects, self._workloads = plan, objects, workloads
-
-    def submit(self, name: str) -> SubmissionOutcome:
-        """Apply it."""
-        body = self._workloads.make(name)
-        answer = self._objects.apply(body, self._plan.namespace)
-        return SubmissionOutcome(
-            answer.accepted,
-            answer.created,
-            answer.status,
-            answer.reason,
-            answer.tries,
-            answer.throttled,
+def _program(
+    name: str, line: Callable[[str], list[str]], stdin: Callable[[str], str] = lambda workload: ""
+) -> Tool:
+    """A program that is given one workload. line: its arguments; stdin: what it reads."""
+    path = shutil.which(name)
+    if path is None:
+        raise UsageError(
+            f"{cut(name, 80)} is not installed", hint="install it, or submit with --tool api"
         )
 
-
-class SubmitProgram:
-    """A program that is given one workload. line: its arguments; stdin: what it reads."""
-
-    def __init__(
-        self,
-        program: str,
-        line: Callable[[str], list[str]],
-        stdin: Callable[[str], str] = lambda name: "",
-    ) -> None:
-        path = shutil.which(program)
-        if path is None:
-            raise UsageError(
-                f"{cut(program, 80)} is not installed", hint="install it, or submit with --tool api"
-            )
-        self._program, self._line, self._stdin = path, line, stdin
-
-    def submit(self, name: str) -> SubmissionOutcome:
-        """Run it to its end."""
+    def submit(workload: str) -> Applied:
         try:
             done = subprocess.run(
-                [self._program, *self._line(name)],
-                input=self._stdin(name),
+                [path, *line(workload)],
+                input=stdin(workload),
                 capture_output=True,
                 text=True,
                 timeout=LIMIT_S,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return SubmissionOutcome(False, False, 124, f"it took longer than {LIMIT_S:.0f} s")
+            return Applied(False, False, 124, f"it took longer than {LIMIT_S:.0f} s")
         except OSError as error:
-            return SubmissionOutcome(False, False, 126, cut(str(error), 200))
+            return Applied(False, False, 126, cut(str(error), 200))
         if done.returncode:
-            return SubmissionOutcome(
+            return Applied(
                 False, False, done.returncode, cut((done.stderr or done.stdout).strip(), 200)
             )
-        return SubmissionOutcome(
-            True, "unchanged" not in done.stdout and "configured" not in done.stdout, 0, ""
-        )
+        return Applied(True, "unchanged" not in done.stdout and "configured" not in done.stdout, 0)
+
+    return submit
 
 
-def kubectl(plan: LifecyclePlan, workloads: Workloads, context: str) -> SubmitProgram:
+def kubectl(plan: LifecyclePlan, workloads: Workloads, context: str) -> Tool:
     """kubectl apply, as the original does."""
     line = [
         "--namespace",
@@ -261,14 +217,14 @@ def kubectl(plan: LifecyclePlan, workloads: Workloads, context: str) -> SubmitPr
         "-f",
         "-",
     ]
-    return SubmitProgram(
+    return _program(
         plan.tool_path or "kubectl",
         lambda name: line,
         lambda name: json.dumps(workloads.make(name)),
     )
 
 
-def runai(plan: LifecyclePlan) -> SubmitProgram:
+def runai(plan: LifecyclePlan) -> Tool:
     """The Run:ai command line, version 2: training, distributed training, workspace."""
     verbs = {
         "runai-training": ["training", "standard", "submit"],
@@ -310,7 +266,7 @@ def runai(plan: LifecyclePlan) -> SubmitProgram:
             arguments += ["--new-pvc", claim]
         return [*arguments, "--command", "--", "sleep", plan.seconds]
 
-    return SubmitProgram(plan.tool_path or "runai", line)
+    return _program(plan.tool_path or "runai", line)
 
 
 def _devices(gpus: str) -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -21,29 +20,13 @@ from scaletest.documents.templates import changed, fill
 from scaletest.lifecycle.kinds import RUNAI_GROUP, WORKLOAD_LABEL
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.lifecycle import RUN_LABEL
+from scaletest.model.lifecycle import RUN_LABEL, LifecyclePlan
 
 FOLDER = Path(__file__).parent / "templates"
 MOUNT_PATH, VOLUME = "/path-new", "scaletest-pvc"
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,8}")
 _ALONE = re.compile(r"\$\{([a-z_]+)\}")
 _BRACES = re.compile(r"\{[{%#]")
-
-
-@dataclass(frozen=True, slots=True)
-class Extras:
-    """What options add to every pod. pvc: an ephemeral claim; storage_class: "" for the default
-    one.
-
-    claim_template: a ResourceClaimTemplate of the namespace, for devices by DRA.
-    """
-
-    pvc: bool = False
-    storage_class: str = ""
-    claim_template: str = ""
-
-
-NO_EXTRAS = Extras()
 
 
 def text_of(name: str, file: Path | None) -> str:
@@ -55,64 +38,60 @@ def text_of(name: str, file: Path | None) -> str:
 
 
 class Workloads:
-    """Makes the object of each workload. values: what placeholders stand for, `name` excepted."""
+    """Makes the object of each workload of a plan."""
 
-    def __init__(
-        self, text: str, values: Mapping[str, str], run: str, extras: Extras = NO_EXTRAS
-    ) -> None:
-        self._values = {name: _number_or_text(value) for name, value in values.items()}
-        self._run, self._extras = run, extras
-        self._parsed = changed(_parse(text), _translated, _jinja)
-        self.sample = self.make("j-000000")
-
-    @property
-    def api_version(self) -> str:
-        """The version of the objects."""
-        return str(self.sample["apiVersion"])
-
-    @property
-    def kind(self) -> str:
-        """The kind of the objects."""
-        return str(self.sample["kind"])
+    def __init__(self, plan: LifecyclePlan) -> None:
+        self._plan = plan
+        self._values = {name: _number_or_text(value) for name, value in plan.values().items()}
+        self._parsed = changed(_parse(plan.template), _translated, _jinja)
+        sample = self.make("j-000000")
+        self.api_version = str(sample["apiVersion"])
+        self.kind = str(sample["kind"])
 
     def make(self, name: str) -> dict[str, Any]:
         """The object of that name. Raises InvalidValue for a placeholder that nothing fills."""
         body: dict[str, Any] = fill(self._parsed, {**self._values, "name": name})
-        labels = {RUN_LABEL: self._run, WORKLOAD_LABEL: name}
+        labels = {RUN_LABEL: self._plan.run, WORKLOAD_LABEL: name}
         _label(body, labels)
         body["metadata"]["name"] = name
         body["metadata"].pop("generateName", None)
         if body["kind"] == "Pod":
             self._extend(body["spec"], labels)
-        for template in pod_templates(body.get("spec")):
-            _label(template, labels)
-            self._extend(template["spec"], labels)
-        if self._extras.pvc and str(body["apiVersion"]).startswith(RUNAI_GROUP):
+        for table in _tables(body.get("spec")):
+            template = table.get("template")
+            if isinstance(template, dict) and (template.get("spec") or {}).get("containers"):
+                _label(template, labels)
+                self._extend(template["spec"], labels)
+        if self._plan.pvc and str(body["apiVersion"]).startswith(RUNAI_GROUP):
             body["spec"]["pvcs"] = {"items": {"pvc": {"value": self._runai_pvc()}}}
-        _drop_zero(body)
+        for table in _tables(body):
+            if isinstance(limits := table.get("limits"), dict):
+                # a resource of 0 would ask for a kind that may not exist
+                zeros = [name for name in limits if "/" in name and str(limits[name]) == "0"]
+                table["limits"] = {name: limits[name] for name in limits if name not in zeros}
         return body
 
     def _extend(self, spec: dict[str, Any], labels: Mapping[str, str]) -> None:
         main = spec["containers"][0]
-        if self._extras.pvc:
+        if self._plan.pvc:
             claim: dict[str, Any] = {
                 "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Mi"}},
             }
-            if self._extras.storage_class:
-                claim["storageClassName"] = self._extras.storage_class
+            if self._plan.storage_class:
+                claim["storageClassName"] = self._plan.storage_class
             volume = {"volumeClaimTemplate": {"metadata": {"labels": dict(labels)}, "spec": claim}}
             spec.setdefault("volumes", []).append({"name": VOLUME, "ephemeral": volume})
             main.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": MOUNT_PATH})
-        if self._extras.claim_template:
-            claim = {"name": "device", "resourceClaimTemplateName": self._extras.claim_template}
+        if self._plan.claim_template:
+            claim = {"name": "device", "resourceClaimTemplateName": self._plan.claim_template}
             spec.setdefault("resourceClaims", []).append(claim)
             main.setdefault("resources", {}).setdefault("claims", []).append({"name": "device"})
 
     def _runai_pvc(self) -> dict[str, Any]:
         claim = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
-        if self._extras.storage_class:
-            claim["storageClass"] = self._extras.storage_class
+        if self._plan.storage_class:
+            claim["storageClass"] = self._plan.storage_class
         return claim
 
 
@@ -120,21 +99,13 @@ def _number_or_text(value: str) -> int | str:
     return int(value) if _NUMBER.fullmatch(value) else value
 
 
-def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
-    """Every pod template below a value: what stands under `template` and has containers."""
+def _tables(value: Any) -> Iterator[dict[str, Any]]:
+    """Every table within a value, and the value if it is one."""
     if isinstance(value, dict):
-        for key, inner in value.items():
-            if (
-                key == "template"
-                and isinstance(inner, dict)
-                and (inner.get("spec") or {}).get("containers")
-            ):
-                yield inner
-            else:
-                yield from pod_templates(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from pod_templates(inner)
+        yield value
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _tables(inner)
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -183,21 +154,3 @@ def _placeholder(match: re.Match[str]) -> str:
 def _label(body: dict[str, Any], labels: Mapping[str, str]) -> None:
     metadata = body.setdefault("metadata", {})
     metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
-
-
-def _drop_zero(value: Any) -> None:
-    """Take limits of no device out of every container: a resource of 0 would ask for a kind that
-    may not exist.
-    """
-    if isinstance(value, dict):
-        limits = value.get("limits")
-        if isinstance(limits, dict):
-            for name in [
-                name for name, amount in limits.items() if "/" in name and str(amount) == "0"
-            ]:
-                del limits[name]
-        for inner in value.values():
-            _drop_zero(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _drop_zero(inner)

@@ -58,7 +58,7 @@ class Tracker:
         ] = {}  # those that have their devices, by uid of the pod and theirs
         self.foreign: Counter[str] = Counter()
         self.events = 0
-        self.touched: set[str] = set()
+        self.touched: set[str] = set(self.workloads)
         self._act: dict[str, Callable[[WatchEvent, str], None]] = {
             "workload": self._workload,
             "job": self._job,
@@ -106,23 +106,17 @@ class Tracker:
         _passed(workload.stamps, "created", milestones.created(body), _arrival(event))
         self._ended(workload, event)
         if event.kind == "DELETED":
-            self._gone(workload, event)
+            workload.gone = True
+            workload.mark("deleted", Stamp(watch_s=event.at_s))
 
     def _ended(self, workload: LifecycleObject, event: WatchEvent) -> None:
         end = kinds.ended(event.object)
         if end is None:
             return
-        word, when = end
-        _passed(workload.stamps, "finished", epoch(when), event.at_s)
-        if word == "failed":
-            workload.failed, workload.reason = (
-                True,
-                workload.reason or kinds.why_failed(event.object),
-            )
-
-    def _gone(self, workload: LifecycleObject, event: WatchEvent) -> None:
-        workload.gone = True
-        workload.mark("deleted", Stamp(watch_s=event.at_s))
+        _passed(workload.stamps, "finished", epoch(end.at), event.at_s)
+        if end.failed:
+            workload.failed = True
+            workload.reason = workload.reason or end.reason
 
     def _job(self, event: WatchEvent, name: str) -> None:
         """The child between a workload and its pods: the first one counts."""
@@ -184,7 +178,7 @@ class Tracker:
     def _all_allocated(self, pod: LifecyclePod) -> None:
         stamps = self._allocated.get(pod.uid, {}).values()
         if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
-            last = map(_last, zip(*stamps, strict=True))
+            last = map(milestones.latest, zip(*stamps, strict=True))
             pod.mark("claim_allocated", Stamp(*last))
 
     def _podgroup(self, event: WatchEvent, name: str) -> None:
@@ -266,12 +260,6 @@ def _is_expected(workload: LifecycleObject, asked_s: float) -> bool:
     """Whether a list that was asked for then holds the workload, if it is still there."""
     accepted = workload.stamps.get("accepted")
     return workload.seen or (accepted is not None and (accepted.watch_s or asked_s) < asked_s)
-
-
-def _last(times: tuple[float | None, ...]) -> float | None:
-    """The last of these times; None where one of them is not known."""
-    known = [time_s for time_s in times if time_s is not None]
-    return max(known) if len(known) == len(times) else None
 
 
 def _arrival(event: WatchEvent) -> float | None:

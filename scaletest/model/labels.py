@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scaletest.model.checks import cut, printable
@@ -58,6 +58,10 @@ class Labels:
         """Name and tags in words."""
         called = [f"called {self.name}"] if self.name else []
         return [*called, *([f"tags {', '.join(self.tags)}"] if self.tags else [])]
+
+    def numbered(self, number: int) -> Labels:
+        """The labels of one of several runs, whose name tells it from the others."""
+        return replace(self, name=f"{self.name}-{number}") if self.name else self
 
     @classmethod
     def salvaged(cls, document: Mapping[str, Any]) -> Labels:

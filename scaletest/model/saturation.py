@@ -179,6 +179,11 @@ class SaturationStep(Document):
     ] = None
     throttled_periods: Annotated[_FIGURE, "part of the limit's periods in which it did."] = 0.0
 
+    @property
+    def key(self) -> int:
+        """What tells it from other steps of its run."""
+        return self.number
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; without the use of the machine where it was not read."""
         document = Document.to_dict(self)

@@ -12,14 +12,16 @@ import fcntl
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from scaletest.archive.environment import make_folder, open_private
 from scaletest.model import wire
+from scaletest.model.declared import Document
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.labels import UNLABELLED, Labels
 
@@ -75,7 +77,9 @@ class AnyPlan(Protocol):
 
 
 class RunFolder:
-    """The folder of one run."""
+    """The folder of one run. option: of the command line, which chooses it."""
+
+    option: ClassVar[str] = "--run-dir"
 
     def __init__(self, path: Path, layout: Layout = COMMON) -> None:
         self.path, self.layout = path, layout
@@ -85,18 +89,25 @@ class RunFolder:
         """A new, empty folder that only its owner may enter; UsageError when there is something in
         it.
         """
+        folder = cls(path, layout)
+        folder.make(empty=True)
+        return folder
+
+    def make(self, *, empty: bool = False) -> None:
+        """Make the folder, and those above it. UsageError when that cannot be. empty: or when there
+        is something in it.
+        """
         try:
-            make_folder(path)
-            if any(path.iterdir()):
+            make_folder(self.path)
+            if empty and any(self.path.iterdir()):
                 raise UsageError(
-                    f"the run folder {path} is not empty", hint="give another --run-dir"
+                    f"the run folder {self.path} is not empty", hint=f"give another {self.option}"
                 )
         except OSError as error:
             raise UsageError(
-                f"the run folder {path} cannot be made: {error.strerror}",
-                hint="give another --run-dir",
+                f"the run folder {self.path} cannot be made: {error.strerror}",
+                hint=f"give another {self.option}",
             ) from error
-        return cls(path, layout)
 
     @property
     def name(self) -> str:
@@ -289,3 +300,62 @@ class RunFolder:
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(self.path / name)
+
+
+PlanT = TypeVar("PlanT", bound=Document)
+
+
+class TypedFolder(RunFolder, Generic[PlanT]):
+    """The folder of a run of one type.
+
+    run_type: its name. plan_type: the class of its plan. readers: of the lines of each file that
+    has lines. remedy: where there is a run, when there is none here.
+    """
+
+    run_type: ClassVar[str]
+    plan_type: type[PlanT]
+    readers: ClassVar[Mapping[str, Callable[[str], Any]]]
+    remedy: ClassVar[str] = "see: scaletest runs list"
+
+    def plan(self) -> PlanT:
+        """The plan; UsageError when there is no run, or one of another type."""
+        if not self.exists:
+            raise UsageError(f"{self.path} holds no run", hint=self.remedy)
+        if self.kind != self.run_type:
+            raise UsageError(
+                f"run {self.name} is no {self.run_type}: it is a {self.kind} run",
+                hint=f"see: scaletest report {self.name}",
+            )
+        return self.plan_type.from_dict(self.read(self.layout.plan))
+
+    def rows(self, name: str) -> Iterator[Any]:
+        """What the whole lines of a file say, each read when it is asked for."""
+        yield from map(self.readers[name], self.lines(name))
+
+    def steps(self) -> list[Any]:
+        """The steps that are complete; InvalidValue when one is listed twice."""
+        steps = list(self.rows(STEPS))
+        if len({step.key for step in steps}) < len(steps):
+            raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
+        return steps
+
+    def check(self) -> None:
+        """UsageError or InvalidValue unless the whole run can be read. Never holds more than its
+        steps and a line of it.
+        """
+        self.plan()
+        for name in self.layout.files:
+            if name in self.readers:
+                rows = self.steps() if name == STEPS else self.rows(name)
+                for _ in rows:
+                    pass
+            elif name.endswith(".json") and name != LABELS:
+                self.read(name)
+
+
+def elapsed_s(result: Mapping[str, Any]) -> float:
+    """How long a run took, by its result; 0 where that is unknown."""
+    recorded = result.get("elapsed_s")
+    if isinstance(recorded, int | float) and 0 <= recorded <= sys.float_info.max:
+        return float(recorded)
+    return 0.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self, cast
 
 from scaletest.analysis.comparison import Contrast
 from scaletest.analysis.measure import Measure
 from scaletest.model.verdict import Verdict
-from scaletest.runs.folder import AnyPlan, Layout, RunFolder
+from scaletest.runs.folder import COMMON, AnyPlan, Layout, RunFolder, TypedFolder
 
 
 class JudgedRun(Protocol):
@@ -32,6 +33,29 @@ class JudgedRun(Protocol):
 
     def while_running(self) -> Self:
         """A copy without a verdict, since more is still coming."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOfRun:
+    """A stored run, judged anew, with all that its judge found, the verdict among it.
+
+    name: by which commands find the run. folder: where it is. environment: whatever
+    environment.json holds.
+    """
+
+    name: str
+    folder: str
+    result: Any
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict."""
+        return cast(Verdict, self.result.verdict)
+
+    def while_running(self) -> Self:
+        """A copy without a verdict, since more is still coming."""
+        return replace(self, result=replace(self.result, verdict=self.verdict.while_running()))
 
 
 class RunType(Protocol):
@@ -63,3 +87,23 @@ class RunType(Protocol):
 
     def contrast(self, base: Any, candidate: Any) -> Contrast:
         """In what the plans of two such runs differ, and what one of them has not measured."""
+
+
+class FolderType:
+    """What follows for a run type from the folder of its runs."""
+
+    layout = COMMON
+    folder: type[TypedFolder[Any]]
+
+    @property
+    def name(self) -> str:
+        """As plan.json names it."""
+        return self.folder.run_type
+
+    def plan(self, document: dict[str, Any]) -> AnyPlan:
+        """Read and check a plan; InvalidValue names the field."""
+        return cast(AnyPlan, self.folder.plan_type.from_dict(document))
+
+    def check(self, folder: RunFolder) -> None:
+        """UsageError or InvalidValue unless the whole run can be read, in bounded memory."""
+        self.folder(folder.path, self.layout).check()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from scaletest.archive.sql import SqlSink
-from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable, UsageError
+from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 from scaletest.model.saturation import (
     KIND,
     Attempt,
@@ -27,7 +27,7 @@ from scaletest.model.saturation import (
 )
 from scaletest.model.texts import masked
 from scaletest.render.numbers import plural
-from scaletest.runs.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, STEPS, RunFolder
+from scaletest.runs.folder import ENVIRONMENT, RECORDS, RESULT, STEPS, TypedFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,18 @@ class StoredSaturation:
     result: dict[str, Any]
 
 
-class SaturationFolder:
+class SaturationFolder(TypedFolder[SaturationPlan]):
     """The steps and samples of one saturation run on disk."""
 
-    def __init__(self, files: RunFolder) -> None:
-        self.files = files
-        self.path, self.name = files.path, files.name
+    run_type = KIND
+    plan_type = SaturationPlan
+    readers: ClassVar = {STEPS: SaturationStep.from_json, RECORDS: from_json}
 
     def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
         """Append a complete step and its samples, on disk in this order."""
         try:
-            self.files.append(RECORDS, (to_json(sample, step.number) for sample in samples))
-            self.files.append(STEPS, [step.to_json()])
+            self.append(RECORDS, (to_json(sample, step.number) for sample in samples))
+            self.append(STEPS, [step.to_json()])
         except UsageError as error:
             raise UsageError(
                 error.message,
@@ -63,45 +63,20 @@ class SaturationFolder:
         """Delete a run of which nothing is known: its first call failed, or no agent came."""
         if not (self.path / STEPS).exists() and not (self.path / RESULT).exists():
             with suppress(UsageError):
-                self.files.remove()
+                self.remove()
 
     def load(self) -> StoredSaturation:
         """Read everything; UsageError when this is no saturation run, or cannot be read."""
-        if not self.files.exists or self.files.kind != KIND:
-            raise UsageError(
-                f"{self.path} holds no saturation run", hint="see: scaletest runs list"
-            )
-        with self.files.readable():
-            plan, steps = self._plan(), self._steps()
+        with self.readable():
+            plan, steps = self.plan(), self.steps()
             complete = {step.number for step in steps}
             samples: dict[int, list[Attempt]] = defaultdict(list)
-            for number, sample in self._samples():
+            for number, sample in self.rows(RECORDS):
                 if number in complete:
                     samples[number].append(sample)
-            environment, result = self.files.read(ENVIRONMENT), self.files.read(RESULT)
-            return StoredSaturation(plan, environment, steps, dict(samples), result)
-
-    def check(self) -> None:
-        """UsageError unless the whole run can be read. Never holds more than a sample of it."""
-        with self.files.readable():
-            self._plan()
-            self._steps()
-            for name in (ENVIRONMENT, RESULT):
-                self.files.read(name)
-            for _ in self._samples():
-                pass
-
-    def _plan(self) -> SaturationPlan:
-        return SaturationPlan.from_dict(self.files.read(PLAN))
-
-    def _steps(self) -> list[SaturationStep]:
-        steps = [SaturationStep.from_json(line) for line in self.files.lines(STEPS)]
-        if len({step.number for step in steps}) < len(steps):
-            raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
-        return steps
-
-    def _samples(self) -> Iterator[tuple[int, Attempt]]:
-        yield from map(from_json, self.files.lines(RECORDS))
+            return StoredSaturation(
+                plan, self.read(ENVIRONMENT), steps, dict(samples), self.read(RESULT)
+            )
 
 
 class Database:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from scaletest.analysis.comparison import Contrast, differences
 from scaletest.analysis.measure import NOWHERE, Measure, Place, exactly, percentiles
 from scaletest.analysis.saturation.evaluation import SaturationResult, evaluate
 from scaletest.analysis.saturation.step import Assessed
-from scaletest.model import Verdict, wire
-from scaletest.model.saturation import KIND, Attempt, LoadKind, Phase, SaturationPlan
-from scaletest.runs.folder import COMMON, RunFolder
+from scaletest.model import wire
+from scaletest.model.saturation import Attempt, LoadKind, Phase
+from scaletest.runs.folder import RunFolder, elapsed_s
 from scaletest.runs.places import default_root, reference
+from scaletest.runs.run_type import FolderType, ResultOfRun
 from scaletest.saturation.folder import SaturationFolder
 
 # What the saturation point is one of, and what does not change what is measured.
@@ -26,47 +25,43 @@ NO_MATTER = {"wanted", "seed", "client_name"}
 
 
 @dataclass(frozen=True, slots=True)
-class SaturationRun:
-    """name: by which commands find it. extra: what was on record beside the steps (tuning, agents,
-    service).
+class SaturationRun(ResultOfRun):
+    """A stored saturation run, judged anew. extra: what was on record beside the steps (tuning,
+    agents, service).
     """
 
-    name: str
-    folder: str
     result: SaturationResult
-    environment: dict[str, Any] = field(default_factory=dict)
     samples: Mapping[int, Sequence[Attempt]] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict."""
-        return self.result.verdict
 
-    def while_running(self) -> Self:
-        """A copy without a verdict, since more is still coming."""
-        return replace(
-            self, result=replace(self.result, verdict=self.result.verdict.while_running())
-        )
-
-
-class SaturationType:
+class SaturationType(FolderType):
     """What the rest of the product asks about them."""
 
-    name = KIND
-    layout = COMMON
-
-    def plan(self, document: dict[str, Any]) -> SaturationPlan:
-        """Read and check a plan; InvalidValue names the field."""
-        return SaturationPlan.from_dict(document)
-
-    def check(self, folder: RunFolder) -> None:
-        """UsageError or InvalidValue unless the whole run can be read."""
-        SaturationFolder(folder).check()
+    folder = SaturationFolder
 
     def judge(self, folder: RunFolder) -> SaturationRun:
         """The run in a folder; UsageError when it cannot be read."""
-        return read(SaturationFolder(folder), default_root(os.environ))
+        stored = SaturationFolder(folder.path).load()
+        recorded = stored.result
+        result = evaluate(
+            stored.plan,
+            stored.steps,
+            stored.samples,
+            interrupted=str(recorded.get("interrupted") or ""),
+            lost=str(recorded.get("lost") or ""),
+            elapsed_s=elapsed_s(recorded),
+        )
+        extra, noticed = recorded.get("extra"), wire.texts(recorded.get("noticed"))
+        return SaturationRun(
+            reference(folder.path, default_root(os.environ)),
+            str(folder.path),
+            # the warnings from before the run come first
+            replace(result, warnings=(*noticed, *result.warnings)),
+            stored.environment,
+            stored.samples,
+            extra if isinstance(extra, dict) else {},
+        )
 
     def measures(self, judged: SaturationRun) -> Sequence[Measure]:
         """The capacity, and the numbers of each level; of a level that was measured again the last
@@ -105,38 +100,6 @@ class SaturationType:
 
 
 RUN_TYPE = SaturationType()
-
-
-def read(folder: SaturationFolder, root: Path) -> SaturationRun:
-    """The run in a folder; UsageError when it cannot be read. root: where runs are found by
-    name.
-    """
-    stored = folder.load()
-    recorded, elapsed_s = stored.result, stored.result.get("elapsed_s")
-    result = evaluate(
-        stored.plan,
-        stored.steps,
-        stored.samples,
-        interrupted=str(recorded.get("interrupted") or ""),
-        lost=str(recorded.get("lost") or ""),
-        elapsed_s=float(elapsed_s)
-        if isinstance(elapsed_s, int | float) and 0 <= elapsed_s <= sys.float_info.max
-        else 0.0,
-    )
-    extra = recorded.get("extra")
-    return SaturationRun(
-        reference(folder.path, root),
-        str(folder.path),
-        with_noticed(result, wire.texts(recorded.get("noticed"))),
-        stored.environment,
-        stored.samples,
-        extra if isinstance(extra, dict) else {},
-    )
-
-
-def with_noticed(result: SaturationResult, noticed: Sequence[str]) -> SaturationResult:
-    """The result with the warnings from before the run in front."""
-    return replace(result, warnings=(*noticed, *result.warnings))
 
 
 def _of_step(where: Place, step: Assessed) -> Iterator[Measure]:

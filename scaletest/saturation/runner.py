@@ -34,7 +34,7 @@ from scaletest.model.saturation import (
     rounded,
 )
 from scaletest.model.texts import HIDDEN, masked
-from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.folder import RESULT
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.stopping import StopRequest, stopping
@@ -219,10 +219,10 @@ def saturate(
 
 def begun(path: Path, plan: SaturationPlan, labels: Labels, stack: ExitStack) -> SaturationFolder:
     """A new run's folder, held by us until the stack is unwound; without a step it goes then."""
-    folder = SaturationFolder(RunFolder.create(path))
+    folder = SaturationFolder.create(path)
     stack.callback(folder.forget_empty)
-    stack.enter_context(folder.files.locked())
-    folder.files.begin(plan, environment(public(sys.argv)), labels)
+    stack.enter_context(folder.locked())
+    folder.begin(plan, environment(public(sys.argv)), labels)
     return folder
 
 
@@ -265,7 +265,7 @@ def measure(
         result = conclude(SaturationSequence(plan), lost=error.message)  # before the first step
     warned = replace(result, warnings=(*noticed, *result.warnings))
     extra = {"lines": lines, **({"replicas": target.replicas} if target.replicas else {})}
-    stores[0].files.write(
+    stores[0].write(
         RESULT,
         {**warned.to_dict(), "noticed": noticed, **({"extra": extra} if lines else {})},
     )

@@ -14,6 +14,7 @@ from scaletest.cluster.connection import connect
 from scaletest.cluster.service import AutoscalerHold
 from scaletest.cluster.tuning import BackupAnnotation, Tuning, Usage, changed, refuse
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
+from scaletest.model.labels import Labels
 from scaletest.model.saturation import SaturationPlan
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
@@ -61,6 +62,7 @@ def tune(
 ) -> tuple[list[TriedSetting], int]:
     """Measure every setting; and the exit code, 0 when at least one was measured."""
     wanted = settings(options.tuning.tune)
+    called = [options.labels.numbered(number) for number in range(1, len(wanted) + 1)]
     cluster = connect(options.agents.namespace, options.agents.context)
     deployment = tuned_deployment(cluster, options.cluster.service, "--tune needs one")
     refuse(deployment.name, deployment.annotations)
@@ -79,7 +81,11 @@ def tune(
     with stopping(trial.stop, unwind=True) as stack:
         enter(stack, hold)
         stack.callback(trial.restore)
-        tried = [trial.measured(setting) for setting in wanted if not trial.stop.asked()]
+        tried = [
+            trial.measured(setting, labels)
+            for setting, labels in zip(wanted, called, strict=True)
+            if not trial.stop.asked()
+        ]
     is_measured = any(row.per_s is not None for row in tried)
     return tried, trial.lacking or (0 if is_measured and not trial.stop.asked() else 4)
 
@@ -141,8 +147,10 @@ class _Trial:
         self.stop = StopRequest()
         self.lacking = 0
 
-    def measured(self, setting: dict[str, str]) -> TriedSetting:
-        """Apply a setting, and measure it; `trouble` says why there are no figures."""
+    def measured(self, setting: dict[str, str], labels: Labels) -> TriedSetting:
+        """Apply a setting, and measure it; `trouble` says why there are no figures. labels: what
+        the run is called.
+        """
         tuning = self._tuning
         name = ", ".join(f"{key} {value}" for key, value in setting.items())
         self._progress.step(f"setting {name}")
@@ -161,7 +169,7 @@ class _Trial:
                 return replace(base, trouble=f"interrupted by {self.stop.reason}")
             with _Sampler(tuning) as sampler, ExitStack() as stack:
                 target = replace(find_target(self._options, self._plan), enter=lambda stack: None)
-                folder = begun(new_path(os.environ), self._plan, self._options.labels, stack)
+                folder = begun(new_path(os.environ), self._plan, labels, stack)
                 database = Database(self._options.sql, self._plan, folder.name, self._progress.step)
                 stack.callback(database.close)
                 result, _ = measure(

@@ -43,9 +43,9 @@ def start(
     target = _target(place, plan.limit)
     if target:
         plan = replace(plan, queue=target.queue)
-    folder = ValidationFolder(RunFolder.create(new_path(os.environ, run_dir)))
-    with folder.files.locked():
-        folder.begin(plan, sys.argv, labels)
+    folder = ValidationFolder.create(new_path(os.environ, run_dir))
+    with folder.locked():
+        folder.begin(plan, environment(sys.argv, plan.device_glob), labels)
         return folder, _validate(plan, folder, place, target, devices, progress)
 
 
@@ -55,8 +55,8 @@ def resume(
     """Go on with a run. The plan is the stored one: a step measured under another plan would not
     compare with the others.
     """
-    folder = ValidationFolder(files)
-    with files.locked():
+    folder = ValidationFolder(files.path, files.layout)
+    with folder.locked():
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))
         plan = stored.plan
@@ -151,7 +151,7 @@ def _validate(
             )
             progress.warn(doubts(plan, devices))
             result = _run_here(plan, runner, site)
-        folder.files.write(RESULT, result.to_dict())
+        folder.write(RESULT, result.to_dict())
     return result
 
 

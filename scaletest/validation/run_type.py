@@ -6,11 +6,8 @@ import itertools
 import math
 import os
 import random
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import dataclass, field
 
 from scaletest.analysis.comparison import Contrast, differences
 from scaletest.analysis.doubling import Ratio
@@ -20,10 +17,10 @@ from scaletest.analysis.growth import SEED
 from scaletest.analysis.measure import NOWHERE, Measure, exactly, percentiles
 from scaletest.analysis.steps import Rows, Step
 from scaletest.analysis.throughput import Throughput
-from scaletest.model import Plan, Verdict, wire
-from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.runs.folder import COMMON, VALIDATION, RunFolder
+from scaletest.model import wire
+from scaletest.runs.folder import RunFolder, elapsed_s
 from scaletest.runs.places import default_root, reference
+from scaletest.runs.run_type import FolderType, ResultOfRun
 from scaletest.validation.folder import ValidationFolder
 
 # Queue names are made up for each run, and requirements do not change what was measured.
@@ -34,48 +31,36 @@ WIDER = 1.1915
 
 
 @dataclass(frozen=True, slots=True)
-class ValidationRun:
-    """A stored validation, judged anew.
+class ValidationRun(ResultOfRun):
+    """A stored validation, judged anew."""
 
-    name: by which commands find the run. folder: where it is. environment: whatever
-    environment.json holds.
-    """
-
-    name: str
-    folder: str
     result: Evaluation
-    environment: dict[str, Any] = field(default_factory=dict)
     records: Rows = field(default_factory=dict)
 
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict."""
-        return self.result.verdict
 
-    def while_running(self) -> Self:
-        """A copy without a verdict, since more is still coming."""
-        return replace(
-            self, result=replace(self.result, verdict=self.result.verdict.while_running())
-        )
-
-
-class ValidationType:
+class ValidationType(FolderType):
     """What the rest of the product asks about them."""
 
-    name = VALIDATION
-    layout = COMMON
-
-    def plan(self, document: dict[str, Any]) -> Plan:
-        """Read and check a plan; InvalidValue names the field."""
-        return Plan.from_dict(document)
-
-    def check(self, folder: RunFolder) -> None:
-        """UsageError or InvalidValue unless the whole run can be read."""
-        ValidationFolder(folder).check()
+    folder = ValidationFolder
 
     def judge(self, folder: RunFolder) -> ValidationRun:
         """The run in a folder; UsageError when it cannot be read."""
-        return read(ValidationFolder(folder), default_root(os.environ))
+        with folder.readable():
+            stored = ValidationFolder(folder.path).load()
+            result = evaluate(
+                stored.plan,
+                stored.measurements,
+                stored.records,
+                random.Random(SEED),
+                stored.background,
+                interrupted=str(stored.result.get("interrupted") or ""),
+                elapsed_s=elapsed_s(stored.result),
+                samples=stored.samples,
+                noticed=wire.texts(stored.result.get("noticed")),
+                damaged=stored.damaged,
+            )
+        name = reference(folder.path, default_root(os.environ))
+        return ValidationRun(name, str(folder.path), result, stored.environment, stored.records)
 
     def measures(self, judged: ValidationRun) -> Sequence[Measure]:
         """The numbers of each step, and the coefficients of the law."""
@@ -113,45 +98,8 @@ class ValidationType:
 RUN_TYPE = ValidationType()
 
 
-def read(folder: ValidationFolder, root: Path) -> ValidationRun:
-    """The run in a folder; UsageError when it cannot be read. root: where runs are found by
-    name.
-    """
-    try:
-        stored = folder.load()
-        result = evaluate(
-            stored.plan,
-            stored.measurements,
-            stored.records,
-            random.Random(SEED),
-            stored.background,
-            interrupted=_text(stored.result.get("interrupted")),
-            elapsed_s=_seconds(stored.result.get("elapsed_s")),
-            samples=stored.samples,
-            noticed=wire.texts(stored.result.get("noticed")),
-            damaged=stored.damaged,
-        )
-    except InvalidValue as error:
-        raise UsageError(
-            f"run {folder.name} cannot be read: {error.message}", hint=f"look into {folder.path}"
-        ) from error
-    return ValidationRun(
-        reference(folder.path, root), str(folder.path), result, stored.environment, stored.records
-    )
-
-
 def _measured(run: ValidationRun) -> set[int]:
     return {step.workers for step in run.result.steps}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _seconds(value: object) -> float:
-    return (
-        float(value) if isinstance(value, int | float) and 0 <= value <= sys.float_info.max else 0.0
-    )
 
 
 def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:

@@ -26,7 +26,7 @@ from scaletest.analysis.throughput import Throughput
 from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind, wire
 from scaletest.model.errors import WaitTimeout
 from scaletest.render.numbers import percent, plural, significant
-from scaletest.runs.folder import RESULT
+from scaletest.runs.folder import RESULT, elapsed_s
 from scaletest.runs.progress import Progress
 from scaletest.system.children import Wake
 from scaletest.validation.folder import StoredValidation, ValidationFolder
@@ -112,7 +112,7 @@ class ValidationRunner:
         self._clock = clock
         self._began = clock()
         earlier = stored or StoredValidation(plan, {}, [], {}, [], {})
-        self._spent_s = float(earlier.result.get("elapsed_s", 0.0))
+        self._spent_s = elapsed_s(earlier.result)
         self._measurements = list(earlier.measurements)
         self._records = defaultdict(list, earlier.records)
         self._background = list(earlier.background)
@@ -204,7 +204,6 @@ class ValidationRunner:
 
     def result(self) -> Evaluation:
         """The result so far."""
-        elapsed_s = self._spent_s + self._clock() - self._began
         return evaluate(
             self._plan,
             self._measurements,
@@ -212,7 +211,7 @@ class ValidationRunner:
             random.Random(SEED),
             self._background,
             interrupted=self._stopped_by,
-            elapsed_s=elapsed_s,
+            elapsed_s=self._spent_s + self._clock() - self._began,
             samples=self._samples.rows,
             noticed=self._noticed,
         )
@@ -263,7 +262,7 @@ class ValidationRunner:
             self._folder.add(measurement, [*rows, *others])
         self._collector.collect()
         result = self.result()
-        self._folder.files.write(RESULT, result.to_dict())
+        self._folder.write(RESULT, result.to_dict())
         for step in result.steps:
             if step.workers == measurement.workers and rows:
                 self._progress.step(_line(self._plan, step, measurement))
@@ -357,14 +356,14 @@ class ValidationRunner:
 def progress_line(
     workers: int,
     tally: StepTally,
-    elapsed_s: float,
+    passed_s: float,
     longest_s: float,
     rate: Throughput | None,
 ) -> str:
     """The state of a step. rate: throughput at its last evaluation, if there is one."""
     seen = f", {significant(rate.per_s, 4)}/s ± {percent(rate.relative)}" if rate else ""
     failed = f", {tally.failures} failed" if tally.failures else ""
-    time_used = f"{elapsed_s:.0f} s of {longest_s:.0f} s at most"
+    time_used = f"{passed_s:.0f} s of {longest_s:.0f} s at most"
     done = f"{tally.completions} done{seen}{failed}"
     return f"{plural(workers, 'worker')}: measuring, {done}, {time_used}"
 

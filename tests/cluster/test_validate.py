@@ -14,7 +14,6 @@ import pytest
 
 from hack.kubernetes import ControlPlane
 from scaletest.broker import Queues
-from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import ValidationFolder
 from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
@@ -126,9 +125,7 @@ def test_a_validation_passes_with_the_rights_of_the_chart_and_restores_the_repli
     assert nodes <= {"plain-0", "plain-1", "intel-0", "intel-1"}
     # and what they did meanwhile, as the client told: the last step may be too short for a first
     # sample of its nodes
-    sampled = {
-        sample.node for sample in ValidationFolder(RunFolder(tmp_path / "run")).load().samples
-    }
+    sampled = {sample.node for sample in ValidationFolder(tmp_path / "run").load().samples}
     assert {row["node"] for row in rows if row.get("step") == 1} <= sampled <= nodes
     assert replicas(plane, released) == 0
 

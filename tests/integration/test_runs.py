@@ -107,10 +107,10 @@ def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[s
     folder = home.make("2026-01-03-half", {1: 0.1, 2: 0.1}, "2026-01-03T10:00:00+00:00")
     steps = folder.path / "steps.jsonl"
     steps.write_text(steps.read_text().splitlines(keepends=True)[0])
-    folder.files.write(
+    folder.write(
         RESULT, {**json.loads((folder.path / "result.json").read_text()), "interrupted": "Ctrl-C"}
     )
-    with folder.files.locked():
+    with folder.locked():
         code, out, _ = home(*command, "half")
     # expect nobody to be told that it is a failure, or to run it again
     assert code == 0

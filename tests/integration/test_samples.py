@@ -17,7 +17,6 @@ from scaletest.broker.samples import SampleReader, latest
 from scaletest.cluster.service import Direct
 from scaletest.exporter.view import ViewReader
 from scaletest.model import NodeSample, Request
-from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.remote import RemoteSamples
 from tests.conftest import Gate, call, eventually, program, wait_for
@@ -148,7 +147,7 @@ def validated(folder: Path, *options: str) -> ValidationFolder:
     ]
     done = call("validate", *line, "--", sys.executable, "-c", "sum(range(2_000_000))")
     assert done.returncode in (0, 3, 4), done.stderr
-    return ValidationFolder(RunFolder(folder))
+    return ValidationFolder(folder)
 
 
 def test_a_local_run_keeps_samples_of_its_time(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from scaletest.archive.sql import QUERIES, SqlSink
-from scaletest.runs.folder import RunFolder
 from scaletest.saturation.folder import SaturationFolder
 from tests.conftest import call, call_here, eventually, program
 from tests.integration.services import check_verdict, running
@@ -71,7 +70,7 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     assert any(
         step["around"]["activities"] and step["around"]["tester"] > 0 for step in result["steps"]
     )
-    folder = SaturationFolder(RunFolder(Path(result["folder"])))
+    folder = SaturationFolder(Path(result["folder"]))
     assert "secret" not in (folder.path / "environment.json").read_text()
     assert sum(step.requests for step in folder.load().steps) == len(
         (folder.path / "records.jsonl").read_text().splitlines()
@@ -217,7 +216,7 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
         )
         done = call(*line)
     assert done.returncode in (0, 4), done.stderr
-    steps = SaturationFolder(RunFolder(tmp_path / "run")).load().steps
+    steps = SaturationFolder(tmp_path / "run").load().steps
     assert {step.level for step in steps} == {1.0, 2.0, 3.0}
     assert {step.requests for step in steps} == {6}
     history, timing = (

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from scaletest.runs.folder import RunFolder
 from scaletest.saturation.folder import SaturationFolder
 from tests.conftest import call, eventually, program
 from tests.integration.services import check_verdict, running
@@ -167,7 +166,7 @@ def test_agents_divide_a_load_and_their_samples_are_merged(url: str, tmp_path: P
         )
     result = json.loads(done.stdout)
     check_verdict(done.returncode, result)
-    stored = SaturationFolder(RunFolder(tmp_path / "run")).load()
+    stored = SaturationFolder(tmp_path / "run").load()
     last = stored.samples[stored.steps[-1].number]
     # together they followed the very pace that one would have followed, each a third of it
     assert sorted(sample.due_s for sample in last) == pytest.approx(
@@ -246,7 +245,7 @@ def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_p
         ),
     )
     check_verdict(done.returncode, json.loads(done.stdout))
-    stored = SaturationFolder(RunFolder(tmp_path / "run")).load()
+    stored = SaturationFolder(tmp_path / "run").load()
     last = stored.samples[stored.steps[-1].number]
     # expect the very pace that one would have followed, each a third of it, and every reply
     assert sorted(sample.due_s for sample in last) == pytest.approx(

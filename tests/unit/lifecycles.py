@@ -7,8 +7,13 @@ from typing import Any
 
 from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection, result
 from scaletest.cluster.watch import WatchEvent
-from scaletest.lifecycle.folder import LifecyclePlan
-from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Submission
+from scaletest.model.lifecycle import (
+    LifecycleObject,
+    LifecyclePlan,
+    LifecyclePod,
+    Stamp,
+    Submission,
+)
 
 BEGAN = 1_790_000_000.0
 

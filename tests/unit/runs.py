@@ -23,9 +23,9 @@ from scaletest.model import (
     State,
     Wait,
 )
-from scaletest.runs.folder import RESULT, RunFolder
+from scaletest.runs.folder import RESULT
 from scaletest.validation.folder import ValidationFolder
-from scaletest.validation.run_type import ValidationRun, read
+from scaletest.validation.run_type import RUN_TYPE, ValidationRun
 from tests.unit.node_samples import Resources, cpu, samples_of
 
 BEGAN_S = 1_790_000_000.0
@@ -111,8 +111,8 @@ def stored(
     **result: Any,
 ) -> ValidationFolder:
     """A run's folder; `result` is what result.json holds beside what is read from the records."""
-    folder = ValidationFolder(RunFolder.create(path))
-    folder.begin(plan, [])
+    folder = ValidationFolder.create(path)
+    folder.begin(plan, {})
     (path / "environment.json").write_text(
         json.dumps(ENVIRONMENT if environment is None else environment)
     )
@@ -122,15 +122,13 @@ def stored(
         )
         stop = "as long as before" if plan.mirrored and records[0].repeat % 2 else "precise"
         folder.add(Measurement(records[0].step, records[0].repeat, 0.2, last, stop), records)
-    folder.files.write(RESULT, {"elapsed_s": 25.4, **result})
+    folder.write(RESULT, {"elapsed_s": 25.4, **result})
     return folder
 
 
 def loaded(folder: ValidationFolder) -> ValidationRun:
     """The run as reports see it, with a place that is the same everywhere."""
-    return replace(
-        read(folder, folder.path.parent), name="2026-09-21T141320Z-a7c3", folder="/runs/a7c3"
-    )
+    return replace(RUN_TYPE.judge(folder), name="2026-09-21T141320Z-a7c3", folder="/runs/a7c3")
 
 
 # two devices that serve two runs each at full speed, and whose memory is too small for eight

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from scaletest.analysis.evaluation import evaluate
 from scaletest.analysis.steps import summarise
+from scaletest.archive.environment import environment
 from scaletest.model import NodeSample, Plan, Record
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.labels import Labels
@@ -42,13 +43,13 @@ def make(path: Path, cycles: dict[int, float] | None = None, **measuring: Any) -
     plan = Plan(
         limit=max(cycles), seconds=cycles[1], queue="q", repeats=measuring.get("repeats", 1)
     )
-    folder = ValidationFolder(RunFolder.create(path))
-    folder.begin(plan, ["scaletest", "validate"], Labels(tags=("example",)))
+    folder = ValidationFolder.create(path)
+    folder.begin(plan, environment(["scaletest", "validate"]), Labels(tags=("example",)))
     measurements, records = measured(cycles, **measuring)
     for measurement in measurements:
         folder.add(measurement, records[measurement.key])
     folder.add_samples([sample(at_s) for at_s in (1.0, 2.0)])
-    folder.files.write(
+    folder.write(
         RESULT, evaluate(plan, measurements, records, random.Random(1), elapsed_s=3.5).to_dict()
     )
     return folder
@@ -69,7 +70,7 @@ def sample(at_s: float) -> NodeSample:
 def packed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A run as a file."""
     place = tmp_path_factory.mktemp("packed")
-    export(make(place / "first", count=5).files, place / "run.tar.gz")
+    export(make(place / "first", count=5), place / "run.tar.gz")
     return (place / "run.tar.gz").read_bytes()
 
 
@@ -93,7 +94,7 @@ class Watched(Record):
 
 
 def loaded(folder: RunFolder) -> StoredValidation:
-    return ValidationFolder(folder).load()
+    return ValidationFolder(folder.path).load()
 
 
 def taken(data: bytes, root: Path, name: str = "", **limits: int) -> RunFolder:
@@ -108,7 +109,7 @@ def left(root: Path) -> list[str]:
 
 def test_a_run_comes_back_whole(tmp_path: Path) -> None:
     folder = make(tmp_path / "2026-a", count=5, repeats=2)
-    export(folder.files, tmp_path / "x.tar.gz")
+    export(folder, tmp_path / "x.tar.gz")
     again = import_run(tmp_path / "x.tar.gz", tmp_path / "runs")
     assert again.name == "2026-a"
     assert loaded(again) == folder.load()
@@ -144,14 +145,14 @@ def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path)
 
 def test_the_same_run_gives_the_same_bytes_without_logs(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=5)
-    export(folder.files, tmp_path / "a.tar.gz")
+    export(folder, tmp_path / "a.tar.gz")
     # given other times, modes and files that are not the run's
     folder.log.write_text("a password")
     (folder.path / "notes").write_text("mine")
     for path in folder.path.iterdir():
         os.utime(path, (1, 1))
         path.chmod(0o600)
-    export(folder.files, tmp_path / "b.tar.gz")
+    export(folder, tmp_path / "b.tar.gz")
     assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
     names = [member.name for member, _ in members((tmp_path / "a.tar.gz").read_bytes())]
     assert names == [f"run/{name}" for name in COMMON.files]
@@ -274,7 +275,7 @@ def test_many_short_lines_are_not_refused_as_one_long_line(
 
 def test_an_import_keeps_at_most_one_record_in_memory(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=50)
-    export(folder.files, tmp_path / "x.tar.gz")
+    export(folder, tmp_path / "x.tar.gz")
     alive, most, read = 0, 0, Record.from_json
 
     def gone() -> None:
@@ -290,7 +291,7 @@ def test_an_import_keeps_at_most_one_record_in_memory(tmp_path: Path) -> None:
         return watched
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Record, "from_json", counted)
+        patch.setitem(ValidationFolder.readers, "records.jsonl", counted)
         import_run(tmp_path / "x.tar.gz", tmp_path / "runs")
         assert most == 2  # the last one, while the next is read
         most = 0
@@ -399,13 +400,13 @@ def test_a_run_is_found_by_name_end_of_name_path_and_as_last(tmp_path: Path) -> 
 
 def test_a_run_in_use_is_not_deleted(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=3)
-    assert not folder.files.in_use
-    with folder.files.locked():
-        assert folder.files.in_use
+    assert not folder.in_use
+    with folder.locked():
+        assert folder.in_use
         with pytest.raises(UsageError, match="in use"):
             RunFolder(folder.path).remove()
     assert len(folder.load().measurements) == 2
-    assert folder.files.remove()
+    assert folder.remove()
     assert not folder.path.exists()
 
 
@@ -413,7 +414,7 @@ def test_deleting_leaves_what_is_not_the_runs(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", count=3)
     folder.log.write_text("x")
     (folder.path / "notes").write_text("mine")
-    assert not folder.files.remove()
+    assert not folder.remove()
     assert [path.name for path in folder.path.iterdir()] == ["notes"]
 
 
@@ -440,10 +441,10 @@ def test_a_run_whose_folder_is_gone_cannot_be_written(tmp_path: Path) -> None:
     measurements, records = measured({1: 0.1}, count=5)
     shutil.rmtree(folder.path)
     for write in (
-        lambda: folder.files.write(RESULT, {}),
+        lambda: folder.write(RESULT, {}),
         lambda: folder.add(measurements[0], records[1, 0]),
     ):
         with pytest.raises(UsageError, match="run run cannot be written: No such file"):
             write()
-    with pytest.raises(UsageError, match="run run cannot be locked"), folder.files.locked():
+    with pytest.raises(UsageError, match="run run cannot be locked"), folder.locked():
         pass

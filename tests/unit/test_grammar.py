@@ -126,6 +126,8 @@ def test_quantities_are_read_in_base_units(
         (DURATION, "soon"),
         (DURATION, ""),
         (DURATION, "3/s"),
+        (DURATION, "1e400"),
+        (DURATION, "inf"),
         (RATE, "20s"),
         (RATE_WITH_UNIT, "60"),
         (SIZE, "2Gi"),

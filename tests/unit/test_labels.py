@@ -106,6 +106,17 @@ def test_the_list_filters_and_sorts(say: Say) -> None:
     assert "none of the 4 runs fits" in say("runs", "list", "--tag", "other").stderr
 
 
+def test_runs_that_one_command_begins_have_names_of_their_own() -> None:
+    labels = Labels("tuned", ("cpu",), "two settings")
+    assert [labels.numbered(number) for number in (1, 2)] == [
+        Labels("tuned-1", ("cpu",), "two settings"),
+        Labels("tuned-2", ("cpu",), "two settings"),
+    ]
+    assert UNLABELLED.numbered(1) == UNLABELLED
+    with pytest.raises(InvalidValue):
+        Labels("x" * 127).numbered(1)
+
+
 @pytest.mark.parametrize("run", ["validation-lock", "lifecycle-burst", "benchmark-fail"])
 def test_headings_show_labels(say: Say, run: str) -> None:
     titles = [

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from scaletest.archive.environment import environment
 from scaletest.cli.main import run
-from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder, LifecyclePlan
+from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
+from scaletest.model.lifecycle import LifecyclePlan
 from scaletest.runs.places import default_root, find, place_of
 from tests.unit.lifecycles import submission, workload
 from tests.unit.valid import FILES, fits
@@ -27,14 +29,14 @@ def stored(
     store = LifecycleFolder(place_of(runs, "lifecycles") / "2026-11-21T100000Z-aaaa")
     store.make()
     plan = LifecyclePlan("0a1b2c", "job", "n", COUNT, api_version="batch/v1", object_kind="Job")
-    store.begin(plan, ["scaletest", "lifecycle", "run"])
+    store.begin(plan, environment(["scaletest", "lifecycle", "run"]))
     names = list(plan.names())
     with store.submitting() as file:
         file.writelines(submission(name).to_json() + "\n" for name in names)
     store.keep({name: workload(name) for name in names}, {}, project="")
     capsys.readouterr()
     assert run(["lifecycle", "report", "--output-dir", str(store.path), "-t", "json"]) == 0
-    store.write("result.json", capsys.readouterr().out)
+    store.put("result.json", capsys.readouterr().out)
     return store
 
 
@@ -93,9 +95,9 @@ def test_an_exported_lifecycle_run_is_imported_unchanged(
     assert (back.plan(), back.workloads()) == (stored.plan(), stored.workloads())
     assert back.submissions() == stored.submissions()
     # and LAST is what began last, whatever an older one is called here
-    stored.write(
+    stored.put(
         "environment.json",
-        json.dumps({**stored.environment(), "began": "2099-01-01T00:00:00+00:00"}),
+        json.dumps({**stored.read("environment.json"), "began": "2099-01-01T00:00:00+00:00"}),
     )
     capsys.readouterr()
     assert run(["lifecycle", "report", "--output-dir", "LAST", "-t", "json"]) == 0

@@ -76,7 +76,7 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(
     (tmp_path / "submitted.json").write_text(runai.submitted([submission("j-000001")]))
     (tmp_path / "sampled.json").write_text(runai.sampled([timeline(workload("j-000001"))], "p"))
     store, sampling = LifecycleFolder(tmp_path), ExitStack()
-    sampling.enter_context(store.locked("sampler"))
+    sampling.enter_context(store.locked(".sampler.lock"))
 
     def read_slowly(folder: RunFolder) -> LifecycleRun:
         partial = read(LifecycleFolder(folder.path))
@@ -85,8 +85,8 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(
 
     # when that ends after the files were read, expect no verdict, and one when they are read again
     monkeypatch.setattr(RUN_TYPE, "judge", read_slowly)
-    assert judge(store.files).verdict.kind is VerdictKind.RUNNING
-    assert judge(store.files).verdict.kind is VerdictKind.PASS
+    assert judge(store).verdict.kind is VerdictKind.RUNNING
+    assert judge(store).verdict.kind is VerdictKind.PASS
 
 
 def test_a_folder_without_a_lifecycle_run_is_refused(
@@ -142,9 +142,12 @@ def test_options_that_would_be_ignored_are_refused(
             object_kind="Job",
             template=text_of("job", None),
         ),
-        [],
+        {},
     )
     command = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
     assert run([*command, "--num-workers", "3", "-t", "training", "-p", "2"]) == 0
     assert run([*command, "--num-workers", "4"]) == 2
     assert "num workers 3, not 4" in capsys.readouterr().err
+    for option in ("--name", "--tag", "--note"):
+        assert run([*command, option, "nightly"]) == 2
+        assert f"{option} is for a new one" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from tests.unit.lifecycles import of, workload
 
 def compared(base: LifecycleResult, candidate: LifecycleResult) -> Comparison:
     """The comparison of two lifecycles at a tolerance of 10 %."""
-    runs = [LifecycleRun(result, title="", folder="") for result in (base, candidate)]
+    runs = [LifecycleRun("", "", result) for result in (base, candidate)]
     sides = [Side(str(number), "", RUN_TYPE.measures(run)) for number, run in enumerate(runs)]
     return compare("lifecycle", sides[0], [(sides[1], RUN_TYPE.contrast(*runs))], 0.1)
 

@@ -19,7 +19,10 @@ def test_defect_01_every_heading_stands_over_its_own_values() -> None:
         csv.DictReader(
             io.StringIO(
                 formats.render(
-                    lifecycle_report(LifecycleRun(lifecycle, "l", "/runs/l", project="p")), "csv"
+                    lifecycle_report(
+                        LifecycleRun("", "/runs/l", lifecycle, title="l", project="p")
+                    ),
+                    "csv",
                 )
             )
         )

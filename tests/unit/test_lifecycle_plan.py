@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.lifecycle.folder import LifecyclePlan, new_run
+from scaletest.lifecycle.folder import new_run
 from scaletest.model.errors import InvalidValue
+from scaletest.model.lifecycle import LifecyclePlan
 from tests.unit.lifecycles import plan
 
 

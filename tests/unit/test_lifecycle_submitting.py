@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from scaletest.cli.main import run
+from scaletest.cluster.objects import Applied
 from scaletest.lifecycle.folder import LifecycleFolder
-from scaletest.lifecycle.submitting import SubmissionOutcome, Submitter, delete_all
+from scaletest.lifecycle.submitting import Submitter, delete_all
 from scaletest.lifecycle.templating import text_of
 from tests.unit.lifecycles import BEGAN, plan
 
@@ -27,7 +28,7 @@ def test_defect_14_a_second_run_in_the_folder_deletes_no_object(
         template=text_of("job", None),
     )
     store, tool = LifecycleFolder(tmp_path), Stopping(2)
-    store.begin(job_plan, [])
+    store.begin(job_plan, {})
     Submitter(job_plan, store, tool, lambda: BEGAN, fresh=True, stop=tool.stop).run()
     assert [
         row["jobName"] for row in json.loads((tmp_path / "submitted.json").read_text())
@@ -57,12 +58,12 @@ class Stopping:
         self.stop, self._most = threading.Event(), most
         self._lock = threading.Lock()
 
-    def submit(self, name: str) -> SubmissionOutcome:
+    def __call__(self, name: str) -> Applied:
         with self._lock:
             self.names.append(name)
             if len(self.names) == self._most:
                 self.stop.set()
-        return SubmissionOutcome(True, True, 201, "")
+        return Applied(True, True, 201)
 
 
 class Gone:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.lifecycle import kinds
-from scaletest.lifecycle.templating import Extras, Workloads, text_of
+from scaletest.lifecycle.templating import Workloads, text_of
 from scaletest.model.errors import InvalidValue
 from tests.unit.lifecycles import plan
 
@@ -17,8 +17,8 @@ from tests.unit.lifecycles import plan
 @pytest.mark.parametrize("name", [*kinds.KINDS, *kinds.ALIASES])
 def test_defect_02_every_type_has_a_template_that_works(name: str) -> None:
     kind = kinds.find(name)
-    typed_plan = plan(kind=name, workers=3, template=text_of(kind.template, None))
-    body = Workloads(typed_plan.template, typed_plan.values(), typed_plan.run).make("j-1")
+    typed_plan = plan(kind=name, workers=3, template=text_of(kind.name, None))
+    body = Workloads(typed_plan).make("j-1")
     assert body["metadata"]["name"] == "j-1"
     assert body["metadata"]["labels"]["scaletest/workload"] == "j-1"
     assert "${" not in json.dumps(body)
@@ -29,9 +29,7 @@ def test_defect_15_a_claim_changes_only_the_pods_of_a_template() -> None:
         "backoffLimit: 0", "backoffLimit: 0\n  # status:\n  suspend: false"
     )
     text = text.replace("  name: ${name}", '  name: ${name}\n  annotations: {note: "status: here"}')
-    workloads = Workloads(
-        text, plan().values(), "r", Extras(pvc=True, storage_class="fast", claim_template="gpu")
-    )
+    workloads = Workloads(plan(template=text, pvc=True, storage_class="fast", claim_template="gpu"))
     body = workloads.make("j-1")
     assert body["metadata"]["annotations"] == {"note": "status: here"}
     assert body["spec"]["suspend"] is False
@@ -56,16 +54,16 @@ spec:
       note: "${workers}"
       template: {spec: {containers: [{name: c, command: ["echo", "$${HOME} ${gpus}"]}]}}
 """
-    body = Workloads(text, plan(workers=4).values(), "r").make("j-1")
+    body = Workloads(plan(template=text, workers=4)).make("j-1")
     assert body["metadata"]["labels"] == {
         "team": "a",
-        "scaletest/run": "r",
+        "scaletest/run": "0a1b2c",
         "scaletest/workload": "j-1",
     }
     task = body["spec"]["tasks"][0]
     assert (body["spec"]["queue"], task["replicas"], task["note"]) == ("gold", 4, "4")
     assert task["template"]["spec"]["containers"][0]["command"] == ["echo", "${HOME} 1"]
-    assert task["template"]["metadata"]["labels"]["scaletest/run"] == "r"
+    assert task["template"]["metadata"]["labels"]["scaletest/run"] == "0a1b2c"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +81,7 @@ spec:
 )
 def test_bad_templates_are_explained(text: str, problem: str) -> None:
     with pytest.raises(InvalidValue, match=problem):
-        Workloads(text, plan().values(), "r")
+        Workloads(plan(template=text))
 
 
 def test_jinja_and_dollar_signs_fill_in_the_same() -> None:
@@ -102,7 +100,7 @@ spec:
   half: ${gpus}
   containers: [{name: c}]
 """
-    made = Workloads(text, plan(workers=4, gpus="0.5", resource="x/y").values(), "r")
+    made = Workloads(plan(template=text, workers=4, gpus="0.5", resource="x/y"))
     assert made.make("j-1")["spec"] == {
         "numbers": [4],
         "number": 4,
@@ -119,12 +117,12 @@ spec:
 def test_the_nearest_name_is_suggested() -> None:
     text = "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '${nmae}'}]}"
     with pytest.raises(InvalidValue) as caught:
-        Workloads(text, plan().values(), "r")
+        Workloads(plan(template=text))
     assert caught.value.hint == "did you mean name?"
 
 
 def test_no_devices_asks_for_no_kind_of_device() -> None:
-    body = Workloads(text_of("job", None), plan(gpus="0").values(), "r").make("j-1")
+    body = Workloads(plan(template=text_of("job", None), gpus="0")).make("j-1")
     assert body["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == {}
 
 
@@ -139,8 +137,7 @@ def test_no_devices_asks_for_no_kind_of_device() -> None:
     ],
 )
 def test_the_pods_of_a_gang_are_known(kind: str, workers: int, pods: int) -> None:
-    gang_plan = plan(workers=workers)
-    body = Workloads(text_of(kinds.KINDS[kind].template, None), gang_plan.values(), "r").make("j")
+    body = Workloads(plan(template=text_of(kind, None), workers=workers)).make("j")
     assert kinds.expected(body) == pods
 
 

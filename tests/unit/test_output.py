@@ -13,11 +13,13 @@ import yaml
 from scaletest.broker.queues import read_entry, shown, sorted_out
 from scaletest.cli.main import run
 from scaletest.cli.output import Output, as_text, echo, set_up, write
-from scaletest.cli.stored import deliver
+from scaletest.cli.stored import deliver, deliver_ended
 from scaletest.model.checks import cut, printable
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.render.contents import Report
 from scaletest.render.text import clean
+from scaletest.report.validation.report import validation_report
+from tests.unit import runs
 
 EVIL = "a\x1b]0;T\x07\x9b2J\u202e\rb"
 HARMLESS = r"a\x1b]0;T\x07\x9b2J\u202e\rb"
@@ -122,6 +124,19 @@ def test_an_output_that_cannot_be_written_is_refused_before_measuring(
     error = capsys.readouterr().err
     assert "cannot be written: " in error and "give another -o FILE" in error
     assert not (tmp_path / "run").exists()
+
+
+def test_the_verdict_of_a_run_is_also_shown_when_its_report_goes_into_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = validation_report(runs.make("pass", tmp_path))
+    deliver_ended(report, Output(tmp_path / "report.md", "md"))
+    shown = capsys.readouterr()
+    written, verdict = shown.err.splitlines()
+    assert shown.out == "" and written.endswith("report.md written")
+    assert verdict.startswith("PASS  ")
+    deliver_ended(report, Output(Path("-"), "md"))
+    assert capsys.readouterr().err == ""
 
 
 def test_a_terminal_gets_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:

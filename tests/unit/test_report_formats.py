@@ -42,7 +42,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
     return {
         "validation": validation_report(runs.make("fail", tmp_path_factory.mktemp("runs"))),
         "saturation": saturation_report(test_saturation_report.example_run()),
-        "lifecycle": lifecycle_report(LifecycleRun(lifecycle, "lifecycle of 2 Jobs", "/runs/l")),
+        "lifecycle": lifecycle_report(
+            LifecycleRun("", "/runs/l", lifecycle, title="lifecycle of 2 Jobs")
+        ),
         "benchmark": benchmark_report(test_benchmark_report.a_run()),
         "toy": TOY,
     }

@@ -14,9 +14,8 @@ from scaletest.model import Plan, VerdictKind
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.report import formats
 from scaletest.report.validation.report import validation_report
-from scaletest.runs.folder import RunFolder
 from scaletest.validation.folder import ValidationFolder
-from scaletest.validation.run_type import read
+from scaletest.validation.run_type import RUN_TYPE
 from tests.unit import runs
 
 
@@ -62,7 +61,7 @@ def test_a_broken_file_is_an_error_that_names_the_run(
         "jsonl"
     ):  # a line that was being written when the run was killed
         lost = name != "samples.jsonl"  # without the last sample a run is judged all the same
-        assert read(folder, tmp_path).result.verdict.kind is (
+        assert RUN_TYPE.judge(folder).result.verdict.kind is (
             VerdictKind.INVALID if lost else VerdictKind.PASS
         )
         return
@@ -70,13 +69,13 @@ def test_a_broken_file_is_an_error_that_names_the_run(
         _expect_missing_samples(folder)
         return
     with pytest.raises(UsageError, match=r"run run (cannot be read|holds bytes)") as caught:
-        read(folder, tmp_path)
+        RUN_TYPE.judge(folder)
     assert str(folder.path) in caught.value.hint
 
 
 def _expect_missing_samples(folder: ValidationFolder) -> None:
     """The run is judged, and says so."""
-    result = read(folder, folder.path.parent).result
+    result = RUN_TYPE.judge(folder).result
     assert result.verdict.kind is VerdictKind.PASS
     (line,) = [
         line for line in result.warnings if line.startswith("samples of the nodes are missing: ")
@@ -121,7 +120,7 @@ def test_any_environment_and_result_can_be_shown(
     for name in ("environment.json", "result.json"):
         (path / name).write_text(json.dumps(data))
     try:
-        run = read(folder, path.parent)
+        run = RUN_TYPE.judge(folder)
     except ScaletestError:
         return
     for form in formats.texts():
@@ -130,4 +129,4 @@ def test_any_environment_and_result_can_be_shown(
 
 def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no run"):
-        read(ValidationFolder(RunFolder(tmp_path)), tmp_path)
+        RUN_TYPE.judge(ValidationFolder(tmp_path))

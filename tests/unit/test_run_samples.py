@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from scaletest.model import NodeSample, Plan
 from scaletest.model.errors import UsageError
-from scaletest.runs.folder import RunFolder
 from scaletest.validation import samples
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.runner import ValidationRunner
@@ -34,7 +33,7 @@ def run(folder: ValidationFolder, read: samples.ReadSamples) -> ValidationRunner
     site = Site(shared(0.0))
     stored = folder.load() if (folder.path / "plan.json").exists() else None
     if stored is None:
-        folder.begin(PLAN, [])
+        folder.begin(PLAN, {})
     site.runner = ValidationRunner(
         PLAN, folder, Nobody(), clock=site.clock, stored=stored, wake=site
     )
@@ -50,7 +49,7 @@ def run(folder: ValidationFolder, read: samples.ReadSamples) -> ValidationRunner
 def test_stored_samples_are_bounded_and_thinned_evenly_over_nodes(
     tmp_path_factory: pytest.TempPathFactory, parts: list[list[str]], most: int
 ) -> None:
-    folder = ValidationFolder(RunFolder.create(tmp_path_factory.mktemp("runs") / "run"))
+    folder = ValidationFolder.create(tmp_path_factory.mktemp("runs") / "run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samples, "MOST_SAMPLES", most)
         store = SampleStore(folder)
@@ -69,14 +68,14 @@ def test_stored_samples_are_bounded_and_thinned_evenly_over_nodes(
         [count // every for count in sent]
         for every in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
     ]
-    assert list(folder._node_samples()) == store.rows
+    assert list(folder.rows("samples.jsonl")) == store.rows
 
 
 def test_long_samples_are_bounded_by_their_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samples, "MOST_BYTES", 2000)
-    folder = ValidationFolder(RunFolder.create(tmp_path / "run"))
+    folder = ValidationFolder.create(tmp_path / "run")
     store = SampleStore(folder)
     for number in range(100):
         store.add([sample(float(number))])
@@ -85,7 +84,7 @@ def test_long_samples_are_bounded_by_their_size(
 
 
 def test_a_run_keeps_what_is_read_and_goes_on_with_what_was_kept(tmp_path: Path) -> None:
-    folder = ValidationFolder(RunFolder.create(tmp_path / "run"))
+    folder = ValidationFolder.create(tmp_path / "run")
     numbers = itertools.count()
     runner = run(folder, lambda: [sample(float(next(numbers)))])
     first = folder.load().samples
@@ -96,7 +95,7 @@ def test_a_run_keeps_what_is_read_and_goes_on_with_what_was_kept(tmp_path: Path)
 
 
 def test_a_run_without_samples_leaves_no_file(tmp_path: Path) -> None:
-    folder = ValidationFolder(RunFolder.create(tmp_path / "run"))
+    folder = ValidationFolder.create(tmp_path / "run")
     run(folder, list)
     assert not (folder.path / "samples.jsonl").exists()
 
@@ -149,7 +148,7 @@ def test_a_reader_without_a_source_is_not_asked_again(
 
 
 def test_a_full_disk_does_not_end_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = ValidationFolder(RunFolder.create(tmp_path / "run"))
+    folder = ValidationFolder.create(tmp_path / "run")
     (folder.path / "samples.jsonl").mkdir()
     collector = Collector(lambda: [sample(1.0)], SampleStore(folder).add)
     collector.close()

@@ -16,12 +16,12 @@ import pytest
 from rich.console import Console
 
 from scaletest.analysis.stopping import Stop
+from scaletest.archive.environment import environment
 from scaletest.model import Outcome, Plan, Record, Reply
-from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.system.children import Wake
 from scaletest.validation.folder import StoredValidation, ValidationFolder
-from scaletest.validation.run_type import read
+from scaletest.validation.run_type import RUN_TYPE
 from scaletest.validation.runner import ValidationRunner, complete
 from tests.unit.valid import checked
 
@@ -135,7 +135,7 @@ def validated(
 ) -> dict[str, Any]:
     """The result of a run, in the form that is promised."""
     if stored is None:
-        folder.begin(plan, ["scaletest", "validate"])
+        folder.begin(plan, environment(["scaletest", "validate"]))
     site.runner = ValidationRunner(
         plan, folder, Nobody(), clock=site.clock, stored=stored, wake=site
     )
@@ -167,7 +167,7 @@ def measured(folder: ValidationFolder) -> list[tuple[int, int]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> ValidationFolder:
-    return ValidationFolder(RunFolder.create(tmp_path / "run"))
+    return ValidationFolder.create(tmp_path / "run")
 
 
 def test_workers_without_shared_resources_pass(folder: ValidationFolder) -> None:
@@ -245,7 +245,7 @@ def test_a_warning_from_before_the_first_load_is_stored_and_kept_on_resume(
         looks.append(site.now)
         return ["before the run, other programs used 1.3 of 2 cores"]
 
-    folder.begin(plan, ["scaletest", "validate"])
+    folder.begin(plan, environment(["scaletest", "validate"]))
     site.runner = ValidationRunner(plan, folder, progress, clock=site.clock, wake=site, look=look)
     result = checked(site.runner.run(site, site).to_dict(), "result")
     assert len(looks) == 1 and looks[0] < 1.0
@@ -259,7 +259,7 @@ def test_a_warning_from_before_the_first_load_is_stored_and_kept_on_resume(
         plan, folder, Nobody(), clock=site.clock, stored=folder.load(), wake=site, look=look
     )
     assert again.result().warnings[0] == result["noticed"][0]
-    assert read(folder, folder.path.parent).result.warnings[0] == result["noticed"][0]
+    assert RUN_TYPE.judge(folder).result.warnings[0] == result["noticed"][0]
 
 
 def test_an_interrupted_step_is_measured_again(folder: ValidationFolder) -> None:

@@ -23,7 +23,6 @@ from scaletest.model.saturation import Attempt, SaturationPlan, SaturationStep
 from scaletest.report import formats
 from scaletest.report.saturation.report import COLUMNS, saturation_report
 from scaletest.runs import registry
-from scaletest.runs.folder import RunFolder
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.run_type import SaturationRun
 from tests.unit.golden_files import golden
@@ -58,14 +57,14 @@ def example_run(
 def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) -> None:
     plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
     steps, samples = stored(plan, Simulated(), 1)
-    folder = SaturationFolder(RunFolder(tmp_path / "gone"))
+    folder = SaturationFolder(tmp_path / "gone")
     with pytest.raises(UsageError, match="cannot be written") as caught:
         folder.store(steps[0], samples[0])
     assert "the steps before are kept" in caught.value.hint
     # and a run of which nothing is known goes, one with a step stays
     for name, count in (("empty", 0), ("begun", 1)):
-        folder = SaturationFolder(RunFolder.create(tmp_path / name))
-        folder.files.begin(plan, {})
+        folder = SaturationFolder.create(tmp_path / name)
+        folder.begin(plan, {})
         for step in steps[:count]:
             folder.store(step, samples[step.number])
         folder.forget_empty()
@@ -75,16 +74,16 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
 def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
     plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
     steps, samples = stored(plan, Simulated(), 1)
-    folder = SaturationFolder(RunFolder.create(tmp_path / "half"))
-    folder.files.begin(plan, {})
+    folder = SaturationFolder.create(tmp_path / "half")
+    folder.begin(plan, {})
     for step in steps[:2]:
         folder.store(step, samples[step.number])
-    with folder.files.locked():
-        report = registry.report(folder.files)
+    with folder.locked():
+        report = registry.report(folder)
     assert report.head.verdict.kind is VerdictKind.RUNNING
     for form in formats.texts():
         assert "INVALID" not in formats.render(report, form), form
-    assert registry.judge(folder.files).verdict.kind is VerdictKind.INVALID
+    assert registry.judge(folder).verdict.kind is VerdictKind.INVALID
 
 
 @pytest.mark.parametrize("form", sorted(set(formats.texts()) - {"json"}))
@@ -187,11 +186,11 @@ def test_sizes_from_an_invalid_run_say_so(
     # given a run that met no limit
     plan = SaturationPlan("http://h/", step_s=4.0, warm_s=0.5, start=20.0, maximum=40.0)
     steps, samples = stored(plan, Simulated(), 1)
-    folder = SaturationFolder(RunFolder.create(tmp_path / "run"))
-    folder.files.begin(plan, environment(["scaletest", "saturate"]))
+    folder = SaturationFolder.create(tmp_path / "run")
+    folder.begin(plan, environment(["scaletest", "saturate"]))
     for step in steps:
         folder.store(step, samples[step.number])
-    folder.files.write("result.json", {})
+    folder.write("result.json", {})
     assert main.run(["size", "--run", str(folder.path), "--replicas", "1", "--format", "json"]) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert any("that run is INVALID" in line and "no limit was reached" in line for line in notes)

@@ -142,9 +142,9 @@ def test_a_run_is_for_its_owner_only(layout: Layout, tmp_path: Path) -> None:
 def test_a_lifecycle_is_for_its_owner_only(tmp_path: Path) -> None:
     store = LifecycleFolder(tmp_path / "lifecycles" / "r")
     store.make()
-    with store.locked("submitter"), store.submitting() as lines:
+    with store.locked(".submitter.lock"), store.submitting() as lines:
         lines.write("{}\n")
-        store.write("environment.json", "{}")
+        store.put("environment.json", "{}")
     assert modes(store.path) == {("folder", 0o700), ("file", 0o600)}
 
 

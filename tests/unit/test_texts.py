@@ -231,7 +231,7 @@ def test_a_lifecycle_that_is_sampled_is_shown_as_running(
     )
     (tmp_path / "sampled.json").write_text(runai.sampled([timeline(workload("j-1"))], "p"))
     report = ["lifecycle", "report", "--output-dir", str(tmp_path)]
-    with LifecycleFolder(tmp_path).locked("sampler"):
+    with LifecycleFolder(tmp_path).locked(".sampler.lock"):
         assert scaletest(report) == 4
     assert "RUNNING  it is still being measured" in capsys.readouterr().out
     assert scaletest(report) == 4
@@ -252,7 +252,7 @@ def test_a_validation_that_is_resumed_gets_no_advice_to_resume_it(tmp_path: Path
         tmp_path / "r", Plan(limit=2, seconds=0.5, queue="q"), [], interrupted="Ctrl-C"
     )
     out = io.StringIO()
-    with folder.files.locked():
-        text.show(registry.report(folder.files), Console(file=out, width=100))
+    with folder.locked():
+        text.show(registry.report(folder), Console(file=out, width=100))
     assert "RUNNING" in out.getvalue()
     assert "--resume" not in out.getvalue()

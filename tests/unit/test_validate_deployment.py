@@ -22,7 +22,6 @@ from scaletest.cluster.deployment import Autoscaler, PodState
 from scaletest.cluster.rights import Right
 from scaletest.model import NodeSample, Outcome, Plan, Record, Reply
 from scaletest.model.errors import WaitTimeout
-from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.runner import ValidationRunner
@@ -172,7 +171,7 @@ def test_a_remote_client_is_steered_and_everything_is_restored(
         for line in (tmp_path / "run" / "records.jsonl").read_text("utf-8").splitlines()
     ]
     assert {row["step"] for row in rows} == {1, 2}
-    samples = ValidationFolder(RunFolder(tmp_path / "run")).load().samples
+    samples = ValidationFolder(tmp_path / "run").load().samples
     assert (
         [sample.at_s for sample in samples]
         == [float(number) for number in range(1, len(samples) + 1)]
@@ -295,8 +294,8 @@ def test_pods_may_take_as_long_as_the_backend_says(tmp_path: Path) -> None:
     plan = Plan(limit=1, queue="q", seconds=1.0)
 
     def runner(name: str, **options: Any) -> ValidationRunner:
-        folder = ValidationFolder(RunFolder.create(tmp_path / name))
-        folder.begin(plan, [])
+        folder = ValidationFolder.create(tmp_path / name)
+        folder.begin(plan, {})
         return ValidationRunner(plan, folder, progress, clock=lambda: now[0], **options)
 
     class Began(Exception):
