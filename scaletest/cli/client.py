@@ -154,7 +154,7 @@ def command(options: ClientOptions) -> int:
         checked(options.prefix, options.allow_host)
         bound = None if options.listen == "none" else bind(options.listen)
         steering = load.begin(client, statistics, starts)
-        stack.callback(steering.close)
+        stack.callback(steering.loop.close, patient=False)
         if bound is not None:
             server = Server(
                 _page(stack, steering, counts, options),
@@ -172,13 +172,13 @@ def command(options: ClientOptions) -> int:
             _show(statistics, counts, options.output)
         if not drained:
             echo(
-                f"{steering.in_flight} requests had no reply after {options.grace_s:g} s; dropped",
+                f"{steering.loop.in_flight} requests had no reply after {options.grace_s:g} s;"
+                " dropped",
                 err=True,
             )
-        if steering.overdue:
+        if overdue := steering.loop.overdue:
             echo(
-                f"{steering.overdue} requests were due and never submitted: the load was too high",
-                err=True,
+                f"{overdue} requests were due and never submitted: the load was too high", err=True
             )
         whole = drained and not statistics.snapshot().failed
         return 0 if whole or not load.is_finite or stopped.is_set() else 5

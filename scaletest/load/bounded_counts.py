@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from scaletest.model import Reply, histogram
@@ -53,17 +54,15 @@ class DurationSummary:
         }
 
 
+@dataclass(slots=True)
 class DurationHistogram:
     """Counts of durations by bucket."""
 
-    __slots__ = ("count", "counts", "high", "low", "total")
-
-    def __init__(self) -> None:
-        self.counts: dict[int, int] = {}
-        self.count = 0
-        self.total = 0.0
-        self.low = math.inf
-        self.high = 0.0
+    counts: Counter[int] = field(default_factory=Counter)
+    count: int = 0
+    total: float = 0.0
+    low: float = math.inf
+    high: float = 0.0
 
     def add(self, seconds: float) -> None:
         """Count one duration."""
@@ -79,8 +78,7 @@ class DurationHistogram:
 
     def merge(self, other: DurationHistogram) -> None:
         """Count everything that `other` counted."""
-        for index, count in other.counts.items():
-            self.counts[index] = self.counts.get(index, 0) + count
+        self.counts.update(other.counts)
         self.count += other.count
         self.total += other.total
         self.low = min(self.low, other.low)
@@ -88,26 +86,21 @@ class DurationHistogram:
 
     def copy(self) -> DurationHistogram:
         """An independent copy."""
-        copy = DurationHistogram()
-        copy.counts = self.counts.copy()
-        copy.count, copy.total, copy.low, copy.high = self.count, self.total, self.low, self.high
-        return copy
+        return replace(self, counts=self.counts.copy())
 
     def quantile(self, share: float) -> float | None:
         """The duration in seconds below which `share` (0 to 1) of the durations lie."""
         seconds = histogram.quantile(self.counts, share)
-        if seconds is None:
-            return None
-        return min(self.high, max(self.low, seconds))
+        return None if seconds is None else min(self.high, max(self.low, seconds))
 
     def summary(self) -> DurationSummary:
         """Count, extremes, mean and the quantiles for which there are enough durations."""
         if not self.count:
             return DurationSummary(0, None, None, None, dict.fromkeys(QUANTILES))
-        quantiles: dict[str, float | None] = dict.fromkeys(QUANTILES)
-        for name, share in QUANTILES.items():
-            if self.count >= NEEDED[name]:
-                quantiles[name] = self.quantile(share)
+        quantiles = {
+            name: self.quantile(share) if self.count >= NEEDED[name] else None
+            for name, share in QUANTILES.items()
+        }
         return DurationSummary(self.count, self.low, self.total / self.count, self.high, quantiles)
 
 
@@ -156,32 +149,26 @@ class Packed:
     @classmethod
     def of(cls, times: DurationHistogram) -> Packed:
         """Coarse counts of a histogram."""
-        coarse: dict[int, int] = {}
+        coarse: Counter[int] = Counter()
         for index, count in times.counts.items():
-            coarse[index // COARSE] = coarse.get(index // COARSE, 0) + count
+            coarse[index // COARSE] += count
         return cls(coarse, times.high)
+
+    def _table(self) -> Counter[int]:
+        """Counts by bucket."""
+        return Counter(dict(zip(self.indexes, self.counts, strict=True)))
 
     def joined(self, other: Packed) -> Packed:
         """The sum of both."""
-        counts = dict(zip(self.indexes, self.counts, strict=True))
-        for index, count in zip(other.indexes, other.counts, strict=True):
-            counts[index] = counts.get(index, 0) + count
-        return Packed(counts, max(self.high, other.high))
+        return Packed(self._table() + other._table(), max(self.high, other.high))
 
     def spread(self) -> Spread:
         """Median, 95th percentile and longest."""
         if not self.indexes:
             return Spread(None, None, None)
-        return Spread(self._quantile(0.5), self._quantile(0.95), self.high)
-
-    def _quantile(self, share: float) -> float:
-        wanted = max(1, math.ceil(share * sum(self.counts)))
-        counted = 0
-        for index, count in zip(self.indexes, self.counts, strict=True):
-            counted += count
-            if counted >= wanted:
-                return min(self.high, _middle(index))
-        return self.high
+        counts = self._table()
+        p50_s, p95_s = (_middle(histogram.bucket_at(counts, share)) for share in (0.5, 0.95))
+        return Spread(min(self.high, p50_s), min(self.high, p95_s), self.high)
 
 
 def _middle(index: int) -> float:
@@ -189,34 +176,26 @@ def _middle(index: int) -> float:
     return float(histogram.GROWTH ** (COARSE * (index + 0.5))) / 1e6
 
 
+@dataclass(slots=True)
 class Bin:
     """Some seconds of a load: numbers `first` to `last` since it began. `spreads` as MEASURES."""
 
-    __slots__ = ("_point", "failed", "first", "in_flight", "last", "rates", "spreads", "succeeded")
-
-    def __init__(
-        self,
-        first: int,
-        last: int,
-        ended: tuple[int, int],
-        rates: tuple[int, int],
-        in_flight: tuple[int, int],
-        spreads: tuple[Packed, ...],
-    ) -> None:
-        self.first = first
-        self.last = last
-        self.succeeded, self.failed = ended
-        self.rates = rates
-        self.in_flight = in_flight
-        self.spreads = spreads
-        self._point: SeriesPoint | None = None
+    first: int
+    last: int
+    succeeded: int
+    failed: int
+    rates: tuple[int, int]
+    in_flight: tuple[int, int]
+    spreads: tuple[Packed, ...]
+    _point: SeriesPoint | None = None
 
     def joined(self, later: Bin) -> Bin:
         """This bin and its later neighbour as one."""
         return Bin(
             self.first,
             later.last,
-            (self.succeeded + later.succeeded, self.failed + later.failed),
+            self.succeeded + later.succeeded,
+            self.failed + later.failed,
             _outer(self.rates, later.rates),
             _outer(self.in_flight, later.in_flight),
             tuple(mine.joined(its) for mine, its in zip(self.spreads, later.spreads, strict=True)),
@@ -278,14 +257,20 @@ class RequestPlace(NamedTuple):
     device: str
 
 
-class PlaceCount(NamedTuple):
+@dataclass(slots=True)
+class PlaceCount:
     """Requests that ended at one place; run times of those that succeeded, in seconds."""
 
     place: RequestPlace
-    succeeded: int
-    failed: int
-    run_mean_s: float | None
-    run_high_s: float | None
+    succeeded: int = 0
+    failed: int = 0
+    run_total_s: float = 0.0
+    run_high_s: float | None = None
+
+    @property
+    def run_mean_s(self) -> float | None:
+        """Mean run time; None where none succeeded."""
+        return self.run_total_s / self.succeeded if self.succeeded else None
 
 
 class FailureKind(NamedTuple):
@@ -308,19 +293,11 @@ class FailureCount(NamedTuple):
     last_s: float
 
 
-class _PlaceCounts:
-    __slots__ = ("failed", "run_high", "run_total", "succeeded")
-
-    def __init__(self) -> None:
-        self.succeeded = self.failed = 0
-        self.run_total = self.run_high = 0.0
-
-
 class LoadTally:
     """Both tables. Not safe for several threads at once."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, str, str], _PlaceCounts] = {}
+        self._places: dict[tuple[str, str, str], PlaceCount] = {}
         self._failures: dict[FailureKind, tuple[int, float, float]] = {}
         self.other_succeeded = self.other_failed = self.other_failures = 0
 
@@ -328,8 +305,8 @@ class LoadTally:
         """Count a request that succeeded."""
         counts = self._row(reply)
         counts.succeeded += 1
-        counts.run_total += reply.run_s
-        counts.run_high = max(counts.run_high, reply.run_s)
+        counts.run_total_s += reply.run_s
+        counts.run_high_s = max(counts.run_high_s or 0.0, reply.run_s)
 
     def failed(self, reply: Reply, now_s: float) -> None:
         """Count a request that failed. now_s: seconds since the epoch."""
@@ -346,14 +323,7 @@ class LoadTally:
 
     def places(self) -> tuple[PlaceCount, ...]:
         """Counts by place, sorted by name."""
-        places = []
-        for key, counts in sorted(self._places.items()):
-            mean = counts.run_total / counts.succeeded if counts.succeeded else None
-            high = counts.run_high if counts.succeeded else None
-            places.append(
-                PlaceCount(RequestPlace(*key), counts.succeeded, counts.failed, mean, high)
-            )
-        return tuple(places)
+        return tuple(replace(self._places[key]) for key in sorted(self._places))
 
     def failures(self) -> tuple[FailureCount, ...]:
         """Kinds of failure, the most frequent first."""
@@ -361,11 +331,11 @@ class LoadTally:
         failures.sort(key=lambda failure: (-failure.seen, failure.kind.node, failure.kind.error))
         return tuple(failures)
 
-    def _row(self, reply: Reply) -> _PlaceCounts:
+    def _row(self, reply: Reply) -> PlaceCount:
         key = (reply.node, reply.pod, reply.device)
         counts = self._places.pop(key, None)
         if counts is None:
-            counts = _PlaceCounts()
+            counts = PlaceCount(RequestPlace(*key))
             if len(self._places) >= PLACES:
                 # sorted by their last change, oldest first
                 oldest = self._places.pop(next(iter(self._places)))

@@ -18,8 +18,7 @@ import select
 import selectors
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator
 
 from scaletest.load.http_call import HttpCall, Sender, sender
 from scaletest.load.level_load import LoadOrder, LoadResult
@@ -51,7 +50,6 @@ class _Exact(getattr(selectors, "EpollSelector", selectors.DefaultSelector)):  #
         return ready
 
 
-T = TypeVar("T")
 LOOK_S = 0.25
 RETRY_S = 0.010
 # At most this many starts before replies are read again.
@@ -69,31 +67,19 @@ class HttpLoad:
         self._payloads = payloads
         self._agent = agent
         self._runner = asyncio.Runner(loop_factory=new_loop)
-        self._sender: Sender = self._run(self._make())
-
-    async def _make(self) -> Sender:
-        return sender(self._call)
+        self._sender = self._runner.run(sender(call))
 
     def measure(
         self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> LoadResult:
         """Measure one step; see `LevelLoad.measure`."""
-        return self._run(
-            _HttpStep(self._call, self._payloads, self._sender, order, self._agent).run(
-                stopping, tell
-            )
-        )
+        step = _HttpStep(self._call, self._payloads, self._sender, order, self._agent)
+        return self._runner.run(step.run(stopping, tell))
 
     def close(self) -> None:
         """Close the connections."""
-        self._run(self._sender.close())
+        self._runner.run(self._sender.close())
         self._runner.close()
-
-    def _run(self, work: Awaitable[T]) -> T:
-        async def main() -> T:
-            return await work
-
-        return self._runner.run(main())
 
 
 class _HttpStep:
@@ -115,7 +101,6 @@ class _HttpStep:
         self._number = self._ended = self._failed = self._flying = 0
         self._over = False
         self._failure: BaseException | None = None
-        self._idle = asyncio.Event()
         self._wake = asyncio.Event()
         self._beats: list[float] = []
 
@@ -135,7 +120,8 @@ class _HttpStep:
         while not pacing.done():
             await asyncio.wait((pacing,), timeout=LOOK_S)
             tell(self._ended, self._failed)
-            if stopping() or self._behind() > self._order.most_behind:
+            is_behind = self._number - self._ended > self._order.most_behind
+            if stopping() or (is_behind and self._order.pace is not None):
                 self._over = True
                 self._wake.set()
         pacing.result()
@@ -157,11 +143,6 @@ class _HttpStep:
             unsent,
             throttled_periods=periods,
         )
-
-    def _behind(self) -> int:
-        if self._order.pace is not None:
-            return self._number - self._ended
-        return 0
 
     async def _open(self) -> None:
         assert self._order.pace is not None
@@ -250,8 +231,6 @@ class _HttpStep:
         elif self._order.pace is None:
             self._next_closed()
         self._pump()
-        if not self._tasks and not self._waiting:
-            self._idle.set()
 
     async def _request(self, number: int, due: float, noticed: float) -> None:
         body = self._payloads.get(number)
@@ -286,13 +265,10 @@ class _HttpStep:
         self._over = True
         left, self._waiting = list(self._waiting), deque()
         if self._tasks:
-            self._idle.clear()
-            try:
-                await asyncio.wait_for(self._idle.wait(), self._order.patience_s + 1.0)
-            except TimeoutError:
-                for task in list(self._tasks):
-                    task.cancel()
-                await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.wait(self._tasks, timeout=self._order.patience_s + 1.0)
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         now = self._now()
         for number, due, noticed in left:
             self._samples.append(

@@ -138,8 +138,8 @@ _BY_NUMBER: Mapping[int | None, str] = {
 }
 
 
-def sender(call: HttpCall) -> Sender:
-    """The sender for this call, in a running event loop. UsageError without its library."""
+async def sender(call: HttpCall) -> Sender:
+    """The sender for this call, in the running event loop. UsageError without its library."""
     return _Http2(call) if call.http2 else _Http1(call)
 
 

@@ -19,6 +19,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from scaletest.broker import Client
@@ -91,7 +92,8 @@ class LoadLoop(ABC):
         self._backoff_s = 0.0
         self._resume_at = 0.0
         self._turn_began: float | None = None
-        self._read_at = 0.0
+        # when the replies of the current records were read, on the loop's clock
+        self.read_at = 0.0
         self._changed = threading.Event()
         self.duplicates = 0
         self.resubmitted = 0
@@ -108,11 +110,6 @@ class LoadLoop(ABC):
     def waiting_since(self) -> list[float]:
         """When each request in flight started, or should have, on the loop's clock."""
         return [pending.began for pending in list(self._pending.values())]
-
-    @property
-    def read_at(self) -> float:
-        """When the replies of the current records were read, on the loop's clock."""
-        return self._read_at
 
     @property
     def alive(self) -> bool:
@@ -261,7 +258,7 @@ class LoadLoop(ABC):
             max(self._resume_at - now, 0.0) if now < self._resume_at else self._patience_s(now)
         )
         finished = self._client.replies(min(patience_s, READ_TIMEOUT_S))
-        now = self._turn_began = self._read_at = self._clock()
+        now = self._turn_began = self.read_at = self._clock()
         for _, reply in finished:
             pending = self._pending.pop(reply.id, None)
             if pending is None:
@@ -455,26 +452,20 @@ class OpenLoop(LoadLoop):
 
         They can be read once.
         """
-        times: list[float] = []
-        while (
-            self._stopped
-            and self._next is not None
-            and self._next < self._ends
-            and len(times) < MOST_OVERDUE
-        ):
-            times.append(self._next)
-            self._advance()
-        return times
+        return list(islice(self._missed(), MOST_OVERDUE))
 
     @property
     def overdue(self) -> int:
         """Requests due when the load stopped and not submitted, up to MOST_OVERDUE."""
-        if not self._stopped:
-            return 0
-        while self._next is not None and self._next < self._ends and self._overdue < MOST_OVERDUE:
-            self._overdue += 1
-            self._advance()
+        self._overdue += sum(1 for _ in islice(self._missed(), MOST_OVERDUE - self._overdue))
         return self._overdue
+
+    def _missed(self) -> Iterator[float]:
+        """Due times that the load did not reach before it stopped."""
+        while self._stopped and self._next is not None and self._next < self._ends:
+            due = self._next
+            self._advance()
+            yield due
 
     def _due(self, now: float) -> Sequence[float]:
         if self._stopped:

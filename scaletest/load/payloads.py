@@ -29,15 +29,11 @@ class Payloads:
             raise UsageError(
                 "there is no payload", hint="give a file or a provider with at least one"
             )
-        self._bodies = list(bodies)
+        self.bodies = list(bodies)
 
     def get(self, number: int) -> bytes | None:
         """The body of request `number`."""
-        return self._bodies[number % len(self._bodies)]
-
-    def all(self) -> list[bytes | None]:
-        """All bodies in order."""
-        return list(self._bodies)
+        return self.bodies[number % len(self.bodies)]
 
 
 def file(path: str) -> list[bytes]:

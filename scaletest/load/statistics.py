@@ -106,10 +106,10 @@ class LoadSnapshot:
 
 
 def _place(counted: PlaceCount) -> dict[str, Any]:
-    counts = {"succeeded": counted.succeeded, "failed": counted.failed}
     return {
         **counted.place._asdict(),
-        **counts,
+        "succeeded": counted.succeeded,
+        "failed": counted.failed,
         "run_mean_s": counted.run_mean_s,
         "run_max_s": counted.run_high_s,
     }
@@ -331,9 +331,16 @@ class Statistics:
         in_flight = (self._in_flight_low, self._in_flight_high)
         if in_flight == NO_TURN:
             in_flight = (self._gauges().in_flight,) * 2
-        ended = (self._bin_succeeded, self._bin_failed)
         self._series.append(
-            Bin(self._bin_first, self._second - 1, ended, (low, high), in_flight, packed)
+            Bin(
+                self._bin_first,
+                self._second - 1,
+                self._bin_succeeded,
+                self._bin_failed,
+                (low, high),
+                in_flight,
+                packed,
+            )
         )
         self._add_up()
         self._begin_bin()

@@ -128,31 +128,29 @@ class OfferedLoad:
         self, client: Client, statistics: Statistics, starts: Iterator[float] | None
     ) -> Steering:
         """Begin the load. starts: its pace."""
-        loop: LoadLoop
         settings: dict[str, Any] = {
             "arguments": self.arguments,
             "time_limit_s": self.time_limit_s,
             "log_messages": self.log_messages,
             "observer": statistics,
         }
-        if starts is not None:
-            ends_s = self.duration_s or math.inf
+        if starts is None:
+            loop: LoadLoop = ClosedLoop(
+                client,
+                self.queue,
+                statistics.add,
+                total=self.batch,
+                delay_s=self.delay_s,
+                **settings,
+            )
+        else:
             loop = OpenLoop(
                 client,
                 self.queue,
                 statistics.add,
                 starts,
                 maximum=self.maximum,
-                ends_s=ends_s,
-                **settings,
-            )
-        else:
-            loop = ClosedLoop(
-                client,
-                self.queue,
-                statistics.add,
-                total=self.batch,
-                delay_s=self.delay_s,
+                ends_s=self.duration_s or math.inf,
                 **settings,
             )
         return Steering(
@@ -173,13 +171,13 @@ class OfferedLoad:
             steering.set_parallel(self.maximum if self.batch else self.kept)
         while not stop.is_set() and time.monotonic() < ends:
             if self.batch or self.is_open:
-                if steering.wait_idle(LOOK_EVERY_S):
+                if steering.loop.wait_idle(LOOK_EVERY_S):
                     return True
             else:
                 stop.wait(min(LOOK_EVERY_S, max(0.0, ends - time.monotonic())))
-                steering.check()
-        steering.stop()
-        return steering.wait_idle(grace_s)
+                steering.loop.check()
+        steering.loop.stop()
+        return steering.loop.wait_idle(grace_s)
 
 
 class NotSteerable(UsageError):
@@ -189,7 +187,8 @@ class NotSteerable(UsageError):
 class Steering:
     """A loop with its statistics. Methods return at once, even when Redis is away, from any thread.
 
-    load: name of the kind of load, for people. maximum: the highest possible number in flight.
+    loop: makes the load. load: name of the kind of load, for people. maximum: the highest possible
+    number in flight.
     ready: whether Redis answers.
     """
 
@@ -202,7 +201,7 @@ class Steering:
         maximum: int,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._loop = loop
+        self.loop = loop
         self._lock = threading.Lock()
         self.statistics = statistics
         self.load = load
@@ -213,27 +212,25 @@ class Steering:
     @property
     def steerable(self) -> bool:
         """Whether the parallelism can be set."""
-        return isinstance(self._loop, ClosedLoop)
+        return isinstance(self.loop, ClosedLoop)
 
     @property
     def parallel(self) -> int:
         """Requests that are kept in flight, at most."""
-        if isinstance(self._loop, ClosedLoop):
-            return self._loop.parallel
-        return self.maximum
+        return self.loop.parallel if isinstance(self.loop, ClosedLoop) else self.maximum
 
     def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
         """Keep this many requests in flight, at most the maximum; the number that applies now.
 
         reset: reset the statistics first.
         """
-        if not isinstance(self._loop, ClosedLoop):
+        if not isinstance(self.loop, ClosedLoop):
             raise NotSteerable
         wanted = min(parallel, self.maximum)
         with self._lock:
             if reset:
                 self._reset()
-            self._loop.set_parallel(wanted)
+            self.loop.set_parallel(wanted)
         return wanted
 
     def reset(self) -> None:
@@ -251,46 +248,20 @@ class Steering:
             old.elapsed_s,
         )
 
-    def stop(self) -> None:
-        """Submit nothing more; requests in flight may still end."""
-        self._loop.stop()
-
-    @property
-    def overdue(self) -> int:
-        """Requests due when an open load stopped and never submitted; in no statistic."""
-        return self._loop.overdue
-
-    @property
-    def in_flight(self) -> int:
-        """Requests that were submitted and have no reply yet."""
-        return self._loop.in_flight
-
-    def close(self) -> None:
-        """End the loop at once."""
-        self._loop.close(patient=False)
-
-    def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight and nothing is due; false when the time is over first."""
-        return self._loop.wait_idle(timeout_s)
-
-    def check(self) -> None:
-        """Raise what ended the loop, if anything did."""
-        self._loop.check()
-
-    def alive(self) -> bool:
-        """Whether the loop still runs."""
-        return self._loop.alive
-
     def ready(self) -> bool:
         """Whether requests can be submitted now."""
-        return self.alive() and self._ready()
+        return self.loop.alive and self._ready()
 
     def snapshot(self) -> LoadSnapshot:
         """All statistics at this moment."""
         return self.statistics.snapshot()
 
     def _gauges(self) -> Gauges:
-        loop = self._loop
         return Gauges(
-            self.load, self.parallel, self.maximum, loop.in_flight, loop.refused, loop.resubmitted
+            self.load,
+            self.parallel,
+            self.maximum,
+            self.loop.in_flight,
+            self.loop.refused,
+            self.loop.resubmitted,
         )

@@ -249,19 +249,21 @@ def read(kind: type[T], data: Any, label: str) -> T:
         raise InvalidValue(f"{label} is nested too deeply") from error
 
 
-def read_json(kind: type[T], text: str | bytes, label: str) -> T:
-    """The instance that a JSON object stands for; InvalidValue names the field that is wrong."""
-    try:
-        instance: T = _decoder(cast("Any", kind)).decode(text)
-        return instance
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        # halves of surrogate pairs are read here; and the message needs the values
-        return read(kind, wire.load(text, label), label)
+def read_row(kind: type[T], data: Any, label: str) -> T:
+    """The named tuple whose fields are the members of an object; InvalidValue as `read` does."""
+    document_class, values = _row_class(cast("Any", kind))
+    return kind(*values(read(document_class, data, label)))
 
 
 @cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+def _row_class(kind: Any) -> tuple[type, Callable[[Any], Any]]:
+    """A class with the fields of a named tuple, which stands in JSON as an object and not as an
+    array, and a function that gets their values.
+    """
+    hints, defaults = get_type_hints(kind, include_extras=True), kind._field_defaults
+    optional = {name: dataclasses.field(default=default) for name, default in defaults.items()}
+    fields = [(name, hints[name], optional.get(name, dataclasses.field())) for name in kind._fields]
+    return dataclasses.make_dataclass(kind.__name__, fields), attrgetter(*kind._fields)
 
 
 def _explained(message: str, kind: type, data: Mapping[str, Any], label: str) -> InvalidValue:

@@ -9,7 +9,9 @@ histograms add up.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import accumulate
 
 GROWTH = 1.02
 # 30 days, the longest time limit, in microseconds
@@ -33,15 +35,13 @@ def middle(index: int) -> float:
     return float(GROWTH ** (index + 0.5)) / 1e6
 
 
+def bucket_at(counts: Mapping[int, int], share: float) -> int:
+    """The bucket up to which `share` (0 to 1) of the counts lie, which must not all be 0."""
+    indexes = sorted(counts)
+    sums = list(accumulate(map(counts.__getitem__, indexes)))
+    return indexes[bisect_left(sums, max(1, math.ceil(share * sums[-1])))]
+
+
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
     """The duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
-    total = sum(counts.values())
-    if total == 0:
-        return None
-    wanted = max(1, math.ceil(share * total))
-    counted = 0
-    for index in sorted(counts):
-        counted += counts[index]
-        if counted >= wanted:
-            return middle(index)
-    return None
+    return middle(bucket_at(counts, share)) if any(counts.values()) else None

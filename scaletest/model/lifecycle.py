@@ -29,11 +29,12 @@ from scaletest.model.declared import (
     choice,
     plain,
     read,
+    read_row,
 )
 from scaletest.model.errors import InvalidValue
 
 # The end of the year 9999, in seconds since the epoch: no date is later.
-LATEST_S = 253402300799
+_EpochSeconds = Annotated[float, Meta(ge=0, le=253402300799, extra={"unit": "s"})]
 # A pod's milestones in the order in which a pod passes them.
 POD_MILESTONES = (
     "created",
@@ -80,9 +81,9 @@ class TimeSource(StrEnum):
 class Stamp(NamedTuple):
     """One milestone in seconds since the epoch, by source; None where the source did not see it."""
 
-    api_s: float | None = None
-    watch_s: float | None = None
-    event_s: float | None = None
+    api_s: Annotated[_EpochSeconds | None, Meta(title="api_s of a stamp")] = None
+    watch_s: Annotated[_EpochSeconds | None, Meta(title="watch_s of a stamp")] = None
+    event_s: Annotated[_EpochSeconds | None, Meta(title="event_s of a stamp")] = None
 
     def merged(self, later: Stamp) -> Stamp:
         """Times of this stamp, and of the later one where this one lacks the source."""
@@ -94,22 +95,12 @@ class Stamp(NamedTuple):
 
     def to_dict(self) -> dict[str, float]:
         """Times by source, without the sources that did not see it."""
-        return {
-            name: time_s
-            for name, time_s in zip(self._fields, self, strict=True)
-            if time_s is not None
-        }
+        return {name: time_s for name, time_s in self._asdict().items() if time_s is not None}
 
     @classmethod
     def from_dict(cls, data: Any) -> Stamp:
         """Read what `to_dict` wrote; raises InvalidValue."""
-        if not isinstance(data, dict):
-            raise InvalidValue("a stamp is not a JSON object")
-        times = wire.take(data, "a stamp", dict.fromkeys(cls._fields, (int, float)))
-        for name, time_s in times.items():
-            if not 0 <= time_s <= LATEST_S:
-                raise InvalidValue(f"{name} of a stamp is no time: {time_s!r:.40}")
-        return cls(**{name: float(time_s) for name, time_s in times.items()})
+        return read_row(cls, data, "a stamp")
 
 
 Stamps = dict[str, Stamp]
@@ -174,18 +165,18 @@ def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
     The line of an object comes before the lines of its pods.
     """
     data = wire.load(line, "a record of the lifecycle")
-    stored = wire.take(data, "a record of the lifecycle", {"stamps": dict}).get("stamps", {})
-    stamps = {key: Stamp.from_dict(stamp) for key, stamp in stored.items()}
-    fields = {**data, "stamps": stamps}
+    stamps = data.get("stamps", {})
+    if isinstance(stamps, dict):
+        data["stamps"] = {name: Stamp.from_dict(stamp) for name, stamp in stamps.items()}
     if data.get("record") == "workload":
-        workload = read(LifecycleObject, fields, "a workload")
+        workload = read(LifecycleObject, data, "a workload")
         workloads[workload.name] = workload
         return
     try:
         pods = workloads[str(data["workload"])].pods
     except KeyError as error:
         raise InvalidValue(f"a record of the lifecycle lacks something: {error}") from error
-    pod = read(LifecyclePod, fields, "a pod")
+    pod = read(LifecyclePod, data, "a pod")
     pods[pod.uid] = pod
 
 
@@ -234,6 +225,8 @@ class LifecyclePlan(Document):
 
     document_name = "the plan"
     constants: ClassVar = {**VERSIONED, "kind_of_run": KIND}
+    # it has none
+    steps: ClassVar[tuple[int, ...]] = ()
 
     run: Annotated[str, "six hex digits, from which names follow"]
     kind: Annotated[str, "the name of a template"]
@@ -299,11 +292,6 @@ class LifecyclePlan(Document):
     def label(self) -> str:
         """The label selector of everything that belongs to the run."""
         return self.selector or f"{RUN_LABEL}={self.run}"
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """An empty tuple, because a lifecycle run has no steps."""
-        return ()
 
     @property
     def workload(self) -> str:

@@ -7,7 +7,6 @@ clock; all agents begin a step together, so their times are comparable.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
@@ -15,9 +14,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 from msgspec import Meta
 
 from scaletest.model import checks, wire
-from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice, read
+from scaletest.model.declared import VERSIONED, Document, Fraction, check, choice, read, read_row
 from scaletest.model.errors import InvalidValue
 from scaletest.model.measurement import MachineUse
+from scaletest.model.verdict import Measurable, parse
 
 KIND = "saturation"
 MOST_RATE = 100_000.0
@@ -27,8 +27,11 @@ _RATE = Annotated[float, Meta(ge=0, le=MOST_RATE)]
 _DAY = Annotated[float, Meta(ge=0, le=86400, extra={"unit": "s"})]
 _SOME_OF_DAY = Annotated[float, Meta(gt=0, le=86400, extra={"unit": "s"})]
 _FIGURE = Annotated[float, Meta(ge=0, le=1e12, extra={"unit": "s"})]
-_LIMIT = re.compile(r"(p50|p90|p95|p99)\s*<=?\s*(\d+(?:\.\d+)?)\s*(us|ms|s)")
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_LATENCIES = dict.fromkeys(QUANTILES, Measurable("s"))
+# Times that dates can tell, and numbers that databases take.
+_MOST_S, _MOST = 1e11, 2**63 - 1
+_StepSeconds = Annotated[float, Meta(ge=-_MOST_S, le=_MOST_S)]
+_StoredCount = Annotated[int, Meta(ge=-_MOST, le=_MOST)]
 
 
 class LoadKind(StrEnum):
@@ -64,6 +67,8 @@ class SaturationPlan(Document):
 
     document_name = "the plan"
     constants: ClassVar = {**VERSIONED, "kind": KIND}
+    # levels are chosen while the search runs
+    steps: ClassVar[tuple[int, ...]] = ()
 
     target: Annotated[str, "the service or queue, as people name it, without secrets."]
     load: Annotated[str, choice(LoadKind, "load")] = LoadKind.OPEN
@@ -136,11 +141,6 @@ class SaturationPlan(Document):
         return "requests/s" if self.open else "in flight"
 
     @property
-    def steps(self) -> tuple[int, ...]:
-        """An empty tuple, because levels are chosen while the search runs."""
-        return ()
-
-    @property
     def workload(self) -> str:
         """Description of the run, in one line."""
         return f"{self.load} load on {self.target}"
@@ -201,13 +201,13 @@ class SaturationStep(Document):
 
 def latency_limit(text: str) -> tuple[str, float]:
     """Percentile and seconds of "p95<200ms"; InvalidValue on anything else."""
-    match = _LIMIT.fullmatch(text.strip())
-    if not match:
+    limit = parse(text, _LATENCIES, "'p95<200ms'")
+    if not limit.operator.startswith("<") or not limit.unit:
         raise InvalidValue(
             f"the latency limit is {checks.cut(text, 40)!r}",
             hint="write a percentile and a time, as in p95<200ms",
         )
-    return match[1], float(match[2]) * _UNITS[match[3]]
+    return limit.measure, limit.bound
 
 
 OK = "ok"
@@ -234,19 +234,19 @@ class Attempt(NamedTuple):
     payload: bytes of the body that was sent; for a queue, bytes of the request's arguments.
     """
 
-    request: int
-    attempt: int
+    request: _StoredCount
+    attempt: _StoredCount
     final: bool
-    due_s: float
-    noticed_s: float
-    sent_s: float
-    ended_s: float
+    due_s: _StepSeconds
+    noticed_s: _StepSeconds
+    sent_s: _StepSeconds
+    ended_s: _StepSeconds
     outcome: str
-    size: int = 0
-    server_s: float | None = None
+    size: _StoredCount = 0
+    server_s: Annotated[float, Meta(ge=0, le=_MOST_S, extra={"unit": "s"})] | None = None
     pod: str = ""
     agent: str = ""
-    payload: int = 0
+    payload: _StoredCount = 0
 
     @property
     def ok(self) -> bool:
@@ -279,30 +279,9 @@ def to_json(attempt: Attempt, step: int) -> str:
 
 def from_json(text: str | bytes) -> tuple[int, Attempt]:
     """Step and attempt that `to_json` wrote; InvalidValue on anything else."""
-    fields = wire.take(wire.load(text, "the record"), "the record", _TYPES)
-    try:
-        step = fields.pop("step")
-        attempt = Attempt(**fields)
-    except (KeyError, TypeError) as error:
-        raise InvalidValue(f"the record cannot be read: {error}") from error
-    times = [getattr(attempt, name) for name in _TIMES]
-    is_negative = attempt.server_s is not None and not 0 <= attempt.server_s <= _MOST_S
-    if step < 0 or is_negative or not all(-_MOST_S <= time <= _MOST_S for time in times):
-        raise InvalidValue("the record contains an invalid time")
-    counts = step, attempt.request, attempt.attempt, attempt.size, attempt.payload
-    if not all(-_MOST <= count <= _MOST for count in counts):
-        raise InvalidValue("the record contains too large a number")
-    return step, attempt
-
-
-# Times that dates can tell, and numbers that databases take.
-_MOST_S, _MOST = 1e11, 2**63 - 1
+    fields = wire.load(text, "the record")
+    step = checks.count(fields.get("step", ""), "the step of the record", maximum=_MOST)
+    return step, read_row(Attempt, fields, "the record")
 
 
 _TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("step", "request", "attempt", "size", "payload"), int),
-    **dict.fromkeys((*_TIMES, "server_s"), (int, float)),
-    **dict.fromkeys(("outcome", "pod", "agent"), str),
-    "final": bool,
-}

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from scaletest.model import checks
 from scaletest.model.declared import Written
 from scaletest.model.errors import InvalidValue, suggestion
+from scaletest.model.texts import BYTES, DECIMAL_BYTES, PER_SECOND, SECONDS
 
 
 class VerdictKind(StrEnum):
@@ -60,15 +61,13 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": lambda value, bound: value <= bound,
     "<": lambda value, bound: value < bound,
 }
-_DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_BYTES = _DECIMAL | {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 # Units of bounds with their factors, by the unit of the measure, which a bound without one has.
 UNITS: Mapping[str, Mapping[str, float]] = {
-    "s": {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "ns": 1e-9, "m": 60.0, "h": 3600},
-    "1/s": {"": 1.0, "/s": 1.0, "/min": 1 / 60, "1/s": 1.0},
-    "bit/s": {"": 1.0, **{f"{prefix}bit/s": factor for prefix, factor in _DECIMAL.items()}},
-    "B/s": {"": 1.0, **{f"{prefix}B/s": factor for prefix, factor in _BYTES.items()}},
-    "B": {"": 1.0, **{f"{prefix}B": factor for prefix, factor in _BYTES.items()}},
+    "s": {"": 1.0, **SECONDS, "ns": 1e-9},
+    "1/s": {"": 1.0, **PER_SECOND, "1/s": 1.0},
+    "bit/s": {"": 1.0, **{f"{name[:-1]}bit/s": factor for name, factor in DECIMAL_BYTES.items()}},
+    "B/s": {"": 1.0, **{f"{name}/s": factor for name, factor in BYTES.items()}},
+    "B": {"": 1.0, **BYTES},
     "x": {"": 1.0, "x": 1.0},
     "requests": {"": 1.0, "%": 0.01},
     "workloads": {"": 1.0, "%": 0.01},
@@ -197,18 +196,15 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
             f"threshold {shown} has the unit {checks.cut(unit, 20) or 'none'}",
             hint=f"{measure} takes {names} or none",
         )
-    text_of_place = match["where"]
-    where: Pairs = ()
-    if text_of_place is not None:
-        where = _where(text_of_place.strip(), measure, measurable.keys, shown, example)
+    place = match["where"]
     threshold = Threshold(
         measure,
-        where,
+        () if place is None else _where(place.strip(), measure, measurable.keys, shown, example),
         match["operator"],
         float(match["value"]),
         unit,
         measurable.unit,
-        bare=text_of_place is not None and "=" not in text_of_place,
+        bare=place is not None and "=" not in place,
     )
     _check_bound(threshold, measurable.most, shown)
     return threshold
@@ -287,14 +283,13 @@ def parse_of_steps(text: str, steps: Sequence[int] = ()) -> Threshold:
     shown = checks.cut(repr(text), 80)
     for _, number in threshold.where:
         _check_step(number, steps, shown)
-    workers = threshold.workers
-    if threshold.measure == "ratio" and steps and workers == steps[0]:
+    if threshold.measure == "ratio" and steps and threshold.workers == steps[0]:
         raise InvalidValue(
             f"threshold {shown} names the first step",
             hint="a ratio compares with the step before: name a later step",
         )
-    counts = threshold.measure == "failures" and not threshold.share
-    if counts and not threshold.value.is_integer():
+    is_count = threshold.measure == "failures" and not threshold.share
+    if is_count and not threshold.value.is_integer():
         raise InvalidValue(
             f"threshold {shown} counts fractions of requests",
             hint="give a whole number, or a percentage",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
 from scaletest.model import checks, wire
+from scaletest.model.declared import read
 from scaletest.model.errors import InvalidValue
 
 # Beginning of the line in a worker's log that contains its visibility as JSON.
@@ -43,23 +44,12 @@ class Visibility:
         if not line.startswith(MARK):
             return None
         try:
-            fields = wire.take(wire.load(line.removeprefix(MARK), "the view"), "the view", _TYPES)
-            devices = islice(fields["devices"].items(), MOST_DEVICES)
-            fields["devices"] = {
-                checks.cut(str(path), 100): checks.cut(str(driver), 40) for path, driver in devices
-            }
-            fields["counters"] = tuple(map(str, fields["counters"]))
-            return cls(**fields)
-        except (InvalidValue, KeyError, TypeError):
+            stored = read(cls, wire.load(line.removeprefix(MARK), "the view"), "the view")
+        except InvalidValue:
             return None
-
-
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("times", "calls", "functions", "locks", "pressure"), bool),
-    "cgroup": int,
-    "devices": dict,
-    "counters": list,
-}
+        devices = islice(stored.devices.items(), MOST_DEVICES)
+        known = {checks.cut(path, 100): checks.cut(driver, 40) for path, driver in devices}
+        return replace(stored, devices=known)
 
 
 def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:

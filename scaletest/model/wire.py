@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -13,10 +12,6 @@ import msgspec
 from scaletest.model.errors import InvalidValue
 
 SCHEMA_VERSION = 1
-# Half of a surrogate pair, which a name that is not UTF-8 becomes in JSON. It can be read, but not
-# written as UTF-8.
-SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-SURROGATE_BYTES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 # json.dumps would make a new encoder for each call.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -173,7 +173,7 @@ def merged(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
 
 def described(call: HttpCall, payloads: Payloads) -> dict[str, Any]:
     """Call and payloads for the plan that agents share; that of a queue has QueueLoad's fields."""
-    bodies = list(map(_as_text, payloads.all()))
+    bodies = list(map(_as_text, payloads.bodies))
     return {"call": {**asdict(call), "headers": dict(call.headers)}, "bodies": bodies}
 
 

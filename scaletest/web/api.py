@@ -198,7 +198,7 @@ def prometheus() -> Response:
 
 def healthz() -> Response:
     """200 as long as the load runs."""
-    return _state(steering().alive(), "the load has ended")
+    return _state(steering().loop.alive, "the load has ended")
 
 
 def readyz() -> Response:

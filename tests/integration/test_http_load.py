@@ -167,7 +167,7 @@ def test_large_answers_over_http2_are_measured_and_not_stored() -> None:
         return httpx.Response(200, stream=Blocks(), extensions={"http_version": b"HTTP/2"})
 
     async def ask() -> HttpResponse:
-        asked: Any = sender(HttpCall("http://service/", http2=True))
+        asked: Any = await sender(HttpCall("http://service/", http2=True))
         await asked.close()
         asked._client = httpx.AsyncClient(transport=httpx.MockTransport(handle))
         try:

@@ -208,8 +208,8 @@ def test_an_open_load_cannot_be_steered() -> None:
     steering = Steering(loop, statistics, load="1 requests/s", maximum=5)
     with pytest.raises(NotSteerable):
         steering.set_parallel(1)
-    steering.stop()
-    assert steering.wait_idle(120)
+    loop.stop()
+    assert loop.wait_idle(120)
     loop.close()
 
 
