@@ -26,7 +26,7 @@ from scaletest.cluster.capacity import container_requests, quantity
 from scaletest.cluster.connection import Busy, Cluster, Raw, Refused
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.objects import DEPLOYMENTS, Conflict, Documents, Resource
-from scaletest.model import checks, declared
+from scaletest.model import checks, declared, wire
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError, WaitTimeout
 
 POD_METRICS = Resource("PodMetrics", "/apis/metrics.k8s.io/v1beta1", "pods", True)
@@ -77,7 +77,7 @@ class TuningBackup:
     def read(cls, text: str) -> TuningBackup:
         """Parse what `text` returned. InvalidValue for anything else."""
         with suppress(InvalidValue):
-            backup = declared.read_json(cls, text, ANNOTATION)
+            backup = declared.read(cls, wire.load(text, ANNOTATION), ANNOTATION)
             if backup.text() == text:
                 return backup
         raise InvalidValue(
