@@ -53,7 +53,7 @@ def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str,
         **machine(),
         clock_source=proc.text_of(CLOCK_SOURCE).strip(),
         packages={name: _version(name) for name in PACKAGES},
-        devices=sorted(glob.glob(device_glob)),  # noqa: PTH207 - patterns are absolute,
+        devices=sorted(glob.glob(device_glob)),  # noqa: PTH207 - Path.glob refuses absolute patterns
     ).to_dict()
 
 

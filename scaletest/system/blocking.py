@@ -358,8 +358,10 @@ class Blocking:
         peer = self._sockets.peer(pid, number, inode)
         if peer is None:
             return Doing(State.NETWORK)
-        if peer.listening or peer.unnamed:
-            return Doing(State.IDLE if peer.listening else State.PIPE)
+        if peer.listening:
+            return Doing(State.IDLE)
+        if peer.unnamed:
+            return Doing(State.PIPE)
         return Doing(State.NETWORK, peer.name)
 
 
