@@ -473,7 +473,7 @@ def _incomplete(compared: Sequence[CandidateComparison]) -> Verdict | None:
         return Verdict(
             VerdictKind.INVALID,
             "the runs have no measure in common that decides",
-            "give both runs the same steps",
+            "give both runs the same plan, and measure both to the end",
         )
     lacking = list(chain.from_iterable(each.contrast.lacking for each in compared))
     if not lacking:

@@ -18,6 +18,7 @@ each with a remedy of its own: so a validation says itself what was measured at 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -138,6 +139,9 @@ def _shown(threshold: Threshold, estimate: Estimate) -> str:
     apart = (row for row in rows if len(set(row)) == len(set(ends)))
     value, low, high = next(apart, rows[0])
     unit = f" {threshold.unit}" if threshold.unit and threshold.base not in PREFIXED else ""
+    if math.isinf(estimate.high):
+        known = f" [{low}, unknown]" if estimate.low > 0 else ", interval unknown"
+        return f"{value}{unit}{known}"
     return f"{value}{unit}" if low == high else f"{value}{unit} [{low}, {high}]"
 
 

@@ -18,7 +18,7 @@ from scaletest.kinds.benchmark import frame, read
 from scaletest.model import wire
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.report.benchmark.report import benchmark_report
+from scaletest.report.benchmark import benchmark_report
 from scaletest.runs.progress import Progress
 
 

@@ -20,7 +20,7 @@ from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.report.benchmark.report import benchmark_report
+from scaletest.report.benchmark import benchmark_report
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import judge, type_of

@@ -18,10 +18,8 @@ from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.run_type import Conditions, LifecycleRun, read
 from scaletest.model.errors import UsageError
 from scaletest.render.numbers import plural
-from scaletest.report import formats
+from scaletest.report import formats, lifecycle
 from scaletest.report.formats import png
-from scaletest.report.lifecycle import figures
-from scaletest.report.lifecycle.report import lifecycle_report
 
 
 @click.command()
@@ -49,9 +47,9 @@ def plot(output_dir: Path, figure: str, view: WorkloadSelection) -> None:
 
 def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     """The table, and the picture; UsageError when it cannot be drawn."""
-    written = [store.put("times.csv", formats.render(lifecycle_report(run), "csv"))]
-    names = figures.GENERAL if figure == "general" else figures.DETAILED
-    charts = figures.drawings(run.result, names)
+    written = [store.put("times.csv", formats.render(lifecycle.lifecycle_report(run), "csv"))]
+    names = lifecycle.GENERAL if figure == "general" else lifecycle.DETAILED
+    charts = lifecycle.drawings(run.result, names)
     picture = png.picture(charts, plural(len(run.result.courses), "workload"))
     return [*written, store.put(f"{figure}.png", picture)]
 
@@ -73,13 +71,13 @@ def report(output_dir: Path, output: Output, view: WorkloadSelection, judged: Co
     run = read(store, view, judged)
     if running:
         run = run.while_running()
-    stored.deliver(lifecycle_report(run), output)
+    stored.deliver(lifecycle.lifecycle_report(run), output)
     return run.verdict.kind.exit_code
 
 
 def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str = "") -> int:
     """After a run: write its table, picture and page, print the result; the exit code."""
-    shown = lifecycle_report(run)
+    shown = lifecycle.lifecycle_report(run)
     store.put("result.json", formats.render(shown, "json"))
     store.put("report.html", formats.render(shown, "html"))
     if figure:

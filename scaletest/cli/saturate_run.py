@@ -16,7 +16,7 @@ from scaletest.cli.output import Output
 from scaletest.model.saturation import Mode, SaturationPlan
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import NOTHING, percent, seconds, significant
-from scaletest.report.saturation.report import saturation_report
+from scaletest.report.saturation import saturation_report
 from scaletest.runs.progress import Progress
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.run_type import RUN_TYPE

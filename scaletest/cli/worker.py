@@ -18,7 +18,7 @@ from scaletest.cli.output import Output, echo, is_verbose, show_messages
 from scaletest.model import Outcome
 from scaletest.model.errors import UsageError
 from scaletest.render.numbers import seconds
-from scaletest.report import activity as report
+from scaletest.report import words
 from scaletest.system.devices.metrics import device_warnings
 from scaletest.system.visibility import visibility
 from workers.runtime import Serving, Settings, SingleRun, run_once
@@ -182,11 +182,11 @@ def _lines(run: SingleRun) -> Iterator[str]:
     for name, value in {"error": result.error, "device": result.device, **figures}.items():
         if name in figures or value:
             shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-            yield report.fact(name, shown)
+            yield words.fact(name, shown)
     if result.activity is None:
         yield "where the time went is not known: nothing was sampled"
     else:
-        yield from report.summary(result.activity, run.run_s, run.own_memory)
+        yield from words.summary(result.activity, run.run_s, run.own_memory)
 
 
 def _serve(options: WorkerCommandOptions) -> int:

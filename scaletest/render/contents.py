@@ -6,15 +6,21 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import math
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.labels import UNLABELLED, Labels
+from scaletest.render.numbers import plural
 from scaletest.render.svg import Chart
 
 Pairs = Sequence[tuple[str, str]]
+Value = float | int | str | None
+Row = TypeVar("Row")
 # Digits of durations and rates in a sheet; no clock gives more.
 CLOCK_DIGITS = 9
 
@@ -41,7 +47,7 @@ class Table:
     columns whose text is foreign as a whole, as paths and messages are. spare: titles of columns
     that a narrow terminal leaves out, the first ones first. layout: how a page fits it in: "causes"
     makes a card of each row on phones, "errors" keeps the lines of messages, "wrapped" wraps texts.
-    folded: the line under which a page folds it; "" where it is open.
+    folded: the line under which a page folds it; "" where it is open. note: explains it below.
     """
 
     titles: Sequence[str]
@@ -52,26 +58,65 @@ class Table:
     layout: str = ""
     title: str = ""
     folded: str = ""
+    note: str = ""
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: Sequence[Mapping[str, Cell]],
+        texts: Collection[str] = (),
+        foreign: Collection[str] = (),
+        blanks: Collection[str] = ("",),
+        **options: Any,
+    ) -> Self:
+        """A table of rows that have the same titles, without columns in which all cells are blank.
+
+        texts, foreign: titles. blanks: what a cell that says nothing holds.
+        """
+        if not rows:
+            return cls((), ())
+        cells = zip(*map(_values, rows), strict=True)
+        columns = {
+            title: column
+            for title, column in zip(rows[0], cells, strict=True)
+            if not set(map(str, column)) <= set(blanks)
+        }
+        return cls(
+            list(columns),
+            list(zip(*columns.values(), strict=True)),
+            [number for number, title in enumerate(columns) if title in texts],
+            [number for number, title in enumerate(columns) if title in foreign],
+            **options,
+        )
+
+
+def _values(row: Mapping[str, Cell]) -> Iterable[Cell]:
+    return row.values()
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart for wide pages and one for phones (the same when it is small anyway), and what it
-    says.
-    """
+    """A chart with what it says. narrow_size: width and height of the same chart on phones."""
 
     wide: Chart
-    narrow: Chart
     caption: str
+    narrow_size: tuple[float, float] = (360.0, 330.0)
+
+    @property
+    def narrow(self) -> Chart:
+        """The chart for phones."""
+        width, height = self.narrow_size
+        return replace(self.wide, id=f"{self.wide.id}-narrow", width=width, height=height)
 
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts side by side. columns: "" for as many as fit, "one" or "two"."""
+    """Charts side by side. columns: "" for as many as fit, "one" or "two"; note: explains them."""
 
     charts: Sequence[Chart]
     columns: str = ""
     title: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +137,17 @@ class Text:
     optional: bool = False
     title: str = ""
 
+    @property
+    def shown(self) -> list[str]:
+        """The lines of a summary behind their label, and how many more there are."""
+        label = f"{self.label}: " if self.label else ""
+        most = self.most or len(self.lines)
+        lines = [f"{label}{line}" for line in self.lines[:most]]
+        if len(self.lines) > most:
+            left_out = plural(len(self.lines) - most, f"more {self.rest}")
+            lines.append(f"{left_out} in the report")
+        return lines
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -104,12 +160,32 @@ class Facts:
 Block = Table | Figure | Charts | Text | Facts
 
 
+def laid_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
+    """The blocks that have anything to show; the note of a table or of charts follows as a text."""
+    for block in blocks:
+        match block:
+            case Table(titles=content, note=note) | Charts(charts=content, note=note) if content:
+                yield block
+                if note:
+                    yield Text([note], "soft", optional=True)
+            case Text(lines=content) | Facts(pairs=content) if content:
+                yield block
+            case Figure():
+                yield block
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A titled part of a page."""
 
     title: str
     blocks: Sequence[Block]
+
+
+def page(parts: Mapping[str, Iterable[Block | None]]) -> list[Section]:
+    """The sections that have anything to show. parts: blocks by title."""
+    sections = [Section(title, list(laid_out(blocks))) for title, blocks in parts.items()]
+    return [section for section in sections if section.blocks]
 
 
 class Case(NamedTuple):
@@ -121,7 +197,7 @@ class Case(NamedTuple):
     name: str
     kind: VerdictKind
     message: str
-    seconds: float
+    seconds: float = 0.0
     group: str = ""
     problem: str = ""
 
@@ -134,27 +210,61 @@ class Sheet:
     """
 
     titles: Sequence[str]
-    rows: Sequence[Sequence[float | int | str | None]]
+    rows: Sequence[Sequence[Value]]
     line_end: str = "\r\n"
     digits: int = 0
 
+    @classmethod
+    def of_columns(
+        cls, columns: Mapping[str, Callable[[Row], Value]], rows: Sequence[Row], **options: Any
+    ) -> Self:
+        """A sheet whose columns are functions of what a row is about."""
+        cells = [map(column, rows) for column in columns.values()]
+        return cls(list(columns), list(zip(*cells, strict=True)), **options)
 
-class ThresholdLine(NamedTuple):
+
+def at(path: str) -> Callable[[Any], Value]:
+    """A column of a sheet: attributes or keys one after the other, as in step.ratio.low.
+
+    None where one of them is None or missing in a mapping, and for what is not finite.
+    """
+    names = path.split(".")
+
+    def cell(row: Any) -> Value:
+        value = row
+        for name in names:
+            if value is None:
+                return None
+            value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
+        is_unknown = isinstance(value, float) and not math.isfinite(value)
+        return None if is_unknown else value
+
+    return cell
+
+
+class ThresholdLine(Protocol):
     """Whether a threshold holds, its text, and what was measured."""
 
-    kind: VerdictKind
-    text: str
-    measured: str
+    @property
+    def kind(self) -> VerdictKind:
+        """PASS, FAIL, or INVALID where it is undecided."""
+
+    @property
+    def text(self) -> str:
+        """The threshold."""
+
+    @property
+    def reason(self) -> str:
+        """What was measured, in its unit."""
 
 
 @dataclass(frozen=True)
 class Head:
     """What every report begins and ends with.
 
-    title: what was run. conditions: what was asked of it, in a few words each. machine, began:
-    where and when; "" where that is not on record. facts: the few numbers beside the verdict, as
-    (name, value). name: by which commands find the run. labels: what people call it. following: the
-    command to try next.
+    title: what was run. conditions: what was asked of it, in a few words each. facts: the few
+    numbers beside the verdict, as (name, value). name: by which commands find the run. labels: what
+    people call it. following: the command to try next. environment: where and how it was made.
     """
 
     title: str
@@ -163,16 +273,39 @@ class Head:
     name: str = ""
     labels: Labels = UNLABELLED
     conditions: Sequence[str] = ()
-    machine: str = ""
-    began: str = ""
     elapsed_s: float = 0.0
     facts: Pairs = ()
     warnings: Sequence[str] = ()
     thresholds: Sequence[ThresholdLine] = ()
-    command_line: str = ""
     following: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def began(self) -> str:
+        """When it was run; "" when that is not on record."""
+        return str(self.environment.get("began", ""))
+
+    @property
+    def machine(self) -> str:
+        """Where it was run, in a few words; "" when that is not on record."""
+        known = self.environment
+        parts = [str(known[key]) for key in ("host", "processor") if known.get(key)]
+        if known.get("cores"):
+            parts.append(f"{known['cores']} cores")
+        devices = known.get("devices")
+        if isinstance(devices, list) and devices:
+            parts.append(plural(len(devices), "device"))
+        return ", ".join(parts)
+
+    @property
+    def command_line(self) -> str:
+        """What was typed to make it, quoted for a shell; "" when that is not on record."""
+        typed = self.environment.get("command_line")
+        if not isinstance(typed, list) or not typed:
+            return ""
+        program, *arguments = map(str, typed)
+        return shlex.join([Path(program).name, *arguments])
 
 
 @dataclass(frozen=True)
@@ -181,14 +314,14 @@ class Report:
 
     summary: what a terminal shows between heading and verdict. comment: what a comment in CI shows
     below the verdict. sections: what a page shows. sheet: a row for each step, or for whatever the
-    run has many of. cases: the run as test cases. data: all of it for programs, as plain values for
-    JSON. picture: the main charts, for a file of their own; None for those of the first section
-    that has any.
+    run has many of. cases: its parts as test cases, beside its verdict and its thresholds. data:
+    all of it for programs, as plain values for JSON. picture: the main charts, for a file of their
+    own; None for those of the first section that has any.
     """
 
     head: Head
-    summary: Callable[[], Sequence[Block]]
-    comment: Callable[[], Sequence[Block]]
+    summary: Callable[[], Sequence[Block | None]]
+    comment: Callable[[], Sequence[Block | None]]
     sections: Callable[[], Sequence[Section]]
     sheet: Callable[[], Sheet]
     cases: Callable[[], Sequence[Case]]

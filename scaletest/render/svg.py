@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from scaletest.render.text import Markup, element
@@ -88,13 +89,9 @@ class Axis:
     @cached_property
     def labelled(self) -> list[tuple[float, str]]:
         """The marks with their labels."""
-        if self.marks is not None:
-            marks = list(self.marks)
-        else:
-            choose = powers if self.kind == "log2" else nice
-            marks = choose(self.low, self.high, self.most)
-        names = self.names if self.names is not None else labels(marks)
-        return list(zip(marks, names, strict=True))
+        choose = powers if self.kind == "log2" else nice
+        marks = self.marks or choose(self.low, self.high, self.most)
+        return list(zip(marks, self.names or labels(marks), strict=True))
 
     def part(self, number: float) -> float:
         """Position of a number, from 0 at the low end to 1 at the high end; at most 0.5 outside."""
@@ -108,8 +105,8 @@ class Axis:
 class Mark(NamedTuple):
     """Something that is drawn, as data.
 
-    shape: the method of Chart that draws it. points: in the units of the axes. text: of a note, or
-    shown when the pointer is on it. size: px; the radius of a dot, or how far a note lies above.
+    shape: line, band, bar, error, dot or note. points: in the units of the axes. text: of a note,
+    or shown when the pointer is on it. size: px; the radius of a dot, or how far a note lies above.
     anchor: of a note.
     """
 
@@ -168,13 +165,27 @@ class Chart:
     def _top(self) -> float:
         return 12.0 + LEGEND_LINE * len(self._rows)
 
+    @property
+    def x_marks(self) -> list[tuple[float, str]]:
+        """The marks of the axis across; fewer, with the last one, where their names would touch."""
+        marks = self.x.labelled
+        widest = CHARACTER * (2 + max((len(name) for _, name in marks), default=0))
+        every = math.ceil(len(marks) * widest / (self._right - self._left))
+        return marks[:: -max(1, every)][::-1]
+
     def legend(self, text: str, css: str, shape: str = "line") -> None:
         """Explain a class. shape: line, dot or area."""
         self.explained.append((text, css, shape))
 
-    def line(self, points: Sequence[Point], css: str) -> None:
+    def line(self, points: Sequence[Point], css: str, tip: str = "") -> None:
         """A line through points; it breaks where a value is not finite."""
-        self.marks.append(Mark("line", points, css))
+        self.marks.append(Mark("line", points, css, tip))
+
+    def stairs(self, edges: Sequence[float], values: Sequence[float], css: str) -> None:
+        """A line that stays at each value from one edge to the next."""
+        starts = zip(edges, values, strict=False)
+        ends = zip(edges[1:], values, strict=True)
+        self.line(list(chain.from_iterable(zip(starts, ends, strict=True))), css)
 
     def band(self, points: Sequence[tuple[float, float, float]], css: str) -> None:
         """An area between (x, low, high)."""
@@ -183,7 +194,7 @@ class Chart:
 
     def shade(self, low: float, high: float, css: str) -> None:
         """An area of the whole height from one x to another."""
-        self.marks.append(Mark("shade", [(low, self.y.low), (high, self.y.low)], css))
+        self.bar(low, high, self.y.high, css, bottom=self.y.low)
 
     def bar(
         self, low: float, high: float, top: float, css: str, tip: str = "", bottom: float = 0.0
@@ -201,15 +212,15 @@ class Chart:
 
     def across(self, y: float, css: str) -> None:
         """A horizontal line over the whole width."""
-        self.marks.append(Mark("across", [(self.x.low, y)], css))
+        self.stroke(self.x.low, self.x.high, y, css)
 
     def upright(self, x: float, css: str, tip: str = "") -> None:
         """A vertical line over the whole height."""
-        self.marks.append(Mark("upright", [(x, self.y.low)], css, tip))
+        self.line([(x, self.y.high), (x, self.y.low)], css, tip)
 
     def stroke(self, low: float, high: float, y: float, css: str) -> None:
         """A horizontal line from one x to another."""
-        self.marks.append(Mark("stroke", [(low, y), (high, y)], css))
+        self.line([(low, y), (high, y)], css)
 
     def note(
         self,
@@ -226,42 +237,24 @@ class Chart:
     def _drawn(self, mark: Mark) -> Markup:
         """A mark as SVG."""
         places = [(self._px(x), self._py(y)) for x, y in mark.points]
-        x, y = places[0] if places else (0.0, 0.0)
-        tip, css = _tip(mark.text), mark.css
-        match mark.shape:
-            case "shade":
-                width, height = max(0.0, places[1][0] - x), self._bottom - self._top
-                return element("rect", x=x, y=self._top, width=width, height=height, class_=css)
-            case "bar":
-                right, up = places[1]
+        tip = [element("title", mark.text)] if mark.text else []
+        match mark.shape, places:
+            case "bar", [(x, y), (right, up)]:
                 wide, tall = max(0.5, right - x), max(0.5, y - up)
-                return element("rect", *tip, x=x, y=up, width=wide, height=tall, class_=css)
-            case "dot":
-                return element("circle", *tip, cx=x, cy=y, r=mark.size, class_=css)
-            case "note":
-                up = y - mark.size
-                return element("text", mark.text, x=x, y=up, text_anchor=mark.anchor, class_=css)
-            case "upright":
-                return element("path", *tip, d=self._path(mark, places), class_=css)
-        return element("path", d=self._path(mark, places), class_=css)
-
-    def _path(self, mark: Mark, places: Sequence[Point]) -> str:
-        """The path of a mark that is made of lines."""
-        x, y = places[0] if places else (0.0, 0.0)
-        match mark.shape:
-            case "line":
-                return _line(mark.points, places)
-            case "band":
-                known = [point for point in mark.points if math.isfinite(point[1])]
-                return f"M{'L'.join(f'{self._px(x):.1f} {self._py(y):.1f}' for x, y in known)}Z"
-            case "error":
-                left, up = f"M{x - 5:.1f}", places[1][1]
-                return f"{left} {up:.1f}h10M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}h10"
-            case "across":
-                return f"M{self._left:.1f} {y:.1f}H{self._right:.1f}"
-            case "upright":
-                return f"M{x:.1f} {self._top:.1f}V{self._bottom:.1f}"
-        return f"M{x:.1f} {y:.1f}H{places[1][0]:.1f}"
+                return element("rect", *tip, x=x, y=up, width=wide, height=tall, class_=mark.css)
+            case "dot", [(x, y)]:
+                return element("circle", *tip, cx=x, cy=y, r=mark.size, class_=mark.css)
+            case "note", [(x, y)]:
+                anchor, up = mark.anchor, y - mark.size
+                return element("text", mark.text, x=x, y=up, text_anchor=anchor, class_=mark.css)
+            case "error", [(x, y), (_, up)]:
+                left = f"M{x - 5:.1f}"
+                path = f"{left} {up:.1f}h10M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}h10"
+            case "band", _:
+                path = f"{_line(mark.points, places)}Z"
+            case _:
+                path = _line(mark.points, places)
+        return element("path", *tip, d=path, class_=mark.css)
 
     def svg(self) -> Markup:
         """The whole chart."""
@@ -290,47 +283,29 @@ class Chart:
         )
 
     def _frame(self) -> Markup:
+        left, right, bottom = f"{self._left:.1f}", f"{self._right:.1f}", f"{self._bottom:.1f}"
         parts = []
         for mark, name in self.y.labelled:
             at = self._py(mark)
-            parts.append(
-                element("path", d=f"M{self._left:.1f} {at:.1f}H{self._right:.1f}", class_="c-grid")
-            )
-            parts.append(
-                element(
-                    "text", name, x=self._left - 7, y=at + 4, text_anchor="end", class_="c-tick"
-                )
-            )
-        for mark, name in self.x.labelled:
+            parts += [
+                element("path", d=f"M{left} {at:.1f}H{right}", class_="c-grid"),
+                _text(name, "c-tick", "end", x=self._left - 7, y=at + 4),
+            ]
+        for mark, name in self.x_marks:
             at = self._px(mark)
-            parts.append(element("path", d=f"M{at:.1f} {self._bottom:.1f}v5", class_="c-axis"))
-            parts.append(
-                element(
-                    "text", name, x=at, y=self._bottom + 19, text_anchor="middle", class_="c-tick"
-                )
-            )
-        parts.append(
-            element(
-                "path", d=f"M{self._left:.1f} {self._bottom:.1f}H{self._right:.1f}", class_="c-axis"
-            )
-        )
-        middle = (self._top + self._bottom) / 2
-        turn = f"translate(13 {middle:.1f}) rotate(-90)"
-        parts.append(
-            element("text", self.y.label, transform=turn, text_anchor="middle", class_="c-label")
-        )
+            parts += [
+                element("path", d=f"M{at:.1f} {bottom}v5", class_="c-axis"),
+                _text(name, "c-tick", x=at, y=self._bottom + 19),
+            ]
+        turn = f"translate(13 {(self._top + self._bottom) / 2:.1f}) rotate(-90)"
         centre = (self._left + self._right) / 2
-        parts.append(
-            element(
-                "text",
-                self.x.label,
-                x=centre,
-                y=self.height - 5,
-                text_anchor="middle",
-                class_="c-label",
-            )
+        return element(
+            "g",
+            *parts,
+            element("path", d=f"M{left} {bottom}H{right}", class_="c-axis"),
+            _text(self.y.label, "c-label", transform=turn),
+            _text(self.x.label, "c-label", x=centre, y=self.height - 5),
         )
-        return element("g", *parts)
 
     def _explained(self) -> list[Markup]:
         parts = []
@@ -353,18 +328,27 @@ def _rect(x: float, y: float, width: float, height: float, css: str | None = Non
     return element("rect", x=x, y=y, width=width, height=height, class_=css)
 
 
+def _text(text: str, css: str, anchor: str = "middle", **place: float | str) -> Markup:
+    return element("text", text, **place, text_anchor=anchor, class_=css)
+
+
 def _line(points: Sequence[Point], places: Sequence[Point]) -> str:
-    """A line through these places; it breaks where a value is not finite."""
-    parts, pen = [], "M"
-    for (_, value), (x, y) in zip(points, places, strict=True):
-        if math.isfinite(value):
-            parts.append(f"{pen}{x:.1f} {y:.1f}")
-        pen = "L" if math.isfinite(value) else "M"
-    return "".join(parts)
-
-
-def _tip(text: str) -> list[Markup]:
-    return [element("title", text)] if text else []
+    """A path through these places, which lie at these points; it breaks where a value is not
+    finite.
+    """
+    path = before_x = before_y = ""
+    for (_, value), place in zip(points, places, strict=True):
+        x, y = (f"{each:.1f}" for each in place)
+        if not math.isfinite(value):
+            x = y = ""
+        elif not before_x:
+            path += f"M{x} {y}"
+        elif y == before_y:
+            path += f"H{x}"
+        else:
+            path += f"V{y}" if x == before_x else f"L{x} {y}"
+        before_x, before_y = x, y
+    return path
 
 
 def _sample(x: float, y: float, css: str, shape: str) -> Markup:

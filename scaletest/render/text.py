@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from scaletest.model.checks import printable
 
-__all__ = ["Markup", "cell", "clean", "code", "element", "join"]
+__all__ = ["Markup", "cell", "clean", "code", "element", "join", "one_line"]
 
 
 def clean(text: object, limit: int | None = None) -> str:
@@ -21,6 +21,11 @@ def clean(text: object, limit: int | None = None) -> str:
     if limit is not None and len(raw) > limit:
         raw = f"{raw[: limit // 2]} ... {raw[-(limit // 2) :]}"
     return printable(raw, keep="\n")
+
+
+def one_line(text: object, limit: int | None = None) -> str:
+    """Printable text without line feeds; shortened as by `clean`."""
+    return clean(text, limit).replace("\n", " ")
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:
@@ -44,7 +49,7 @@ def _escaped(part: object) -> Markup:
 
 def code(text: object, limit: int = 200) -> str:
     """Foreign text as a code span of Markdown that also fits into a table's cell."""
-    plain = clean(text, limit).replace("\n", " ").replace("|", "\\|")
+    plain = one_line(text, limit).replace("|", "\\|")
     longest_run = max(map(len, re.findall("`+", plain)), default=0)
     fence = "`" * (1 + longest_run)
     needs_space = not plain or plain.startswith("`") or plain.endswith("`")
@@ -54,7 +59,7 @@ def code(text: object, limit: int = 200) -> str:
 
 def cell(text: object) -> str:
     """Foreign text for CSV; text that looks like a formula begins with an apostrophe."""
-    plain = clean(text).replace("\n", " ")
+    plain = one_line(text)
     return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain
 
 

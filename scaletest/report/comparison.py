@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
 
 from scaletest.analysis.comparison import (
     FLAGGED,
+    TOLERANCE,
     CandidateComparison,
     Change,
     Comparison,
     MeasureChange,
+    Side,
     ratio_text,
 )
-from scaletest.analysis.estimate import Estimate, finite
+from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.measure import Measure, place_text
 from scaletest.model import VerdictKind
+from scaletest.render import contents
 from scaletest.render.contents import (
-    Block,
     Case,
     Charts,
     Head,
@@ -31,9 +30,11 @@ from scaletest.render.contents import (
     Sheet,
     Table,
     Text,
+    Value,
+    at,
 )
 from scaletest.render.numbers import NOTHING, plural, quantity, scale
-from scaletest.render.svg import CHARACTER, Axis, Chart, ceiling
+from scaletest.render.svg import Axis, Chart, ceiling
 from scaletest.render.text import clean
 
 WIDTH, HEIGHT = 420.0, 280.0
@@ -56,19 +57,26 @@ KINDS = {
 def comparison_report(comparison: Comparison) -> Report:
     """What every format shows of a comparison."""
     names = [each.candidate.name for each in comparison.candidates]
-    head = Head(
-        title=f"compare {comparison.base.name} with {', '.join(names)}",
-        verdict=comparison.verdict,
-        folder="",
-        command_line=shlex.join(["scaletest", "compare", comparison.base.name, *names]),
-        conditions=(f"{comparison.run_type}s", f"tolerance {100 * comparison.tolerance:.3g} %"),
-        facts=_facts(comparison),
-        warnings=_notes(comparison),
-    )
+    tables = [_deciding(comparison), _others(comparison)]
+    reasons = _reasons(comparison)
+    notes = _notes(comparison)
+    rest = "undecided measure"
     return Report(
-        head=head,
-        summary=lambda: _summary(comparison),
-        comment=lambda: _comment(comparison),
+        head=Head(
+            title=f"compare {comparison.base.name} with {', '.join(names)}",
+            verdict=comparison.verdict,
+            folder="",
+            conditions=(f"{comparison.run_type}s", f"tolerance {100 * comparison.tolerance:.3g} %"),
+            facts=_facts(comparison),
+            warnings=notes,
+            environment={"command_line": _command(comparison)},
+        ),
+        summary=lambda: [
+            *tables,
+            Text(reasons, most=MOST_REASONS, rest=rest),
+            Text(notes, "soft", label="note", most=MOST_NOTES, rest="note"),
+        ],
+        comment=lambda: [*tables, Text(reasons, "list", most=MOST_REASONS, rest=rest)],
         sections=lambda: _sections(comparison),
         sheet=lambda: _sheet(comparison),
         cases=lambda: _cases(comparison),
@@ -76,9 +84,19 @@ def comparison_report(comparison: Comparison) -> Report:
     )
 
 
+def _command(comparison: Comparison) -> list[str]:
+    """The command that gives the same comparison."""
+    names = [comparison.base.name, *(each.candidate.name for each in comparison.candidates)]
+    options = []
+    if comparison.tolerance != TOLERANCE:
+        options += ["--tolerance", f"{100 * comparison.tolerance:g}%"]
+    if any(each.contrast.foreign and each.changes for each in comparison.candidates):
+        options.append("--force")
+    return ["scaletest", "compare", *names, *options]
+
+
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:
-    deciding = chain.from_iterable(each.deciding for each in comparison.candidates)
-    changes = [change.change for change in deciding]
+    changes = [change.change for change in _all_changes(comparison) if change.base.decides]
     labels = {
         "worse": Change.REGRESSION,
         "better": Change.IMPROVEMENT,
@@ -90,75 +108,57 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
 
 def _notes(comparison: Comparison) -> list[str]:
     """What a reader must know of the runs, each sentence once."""
-    notes: list[str] = []
+    base, notes = comparison.base.name, []
     for each in comparison.candidates:
         name = each.candidate.name
         notes += [
-            f"the plans of {comparison.base.name} and {name} differ in {difference.text}"
+            f"the plans of {base} and {name} differ in {difference.text}"
             for difference in each.contrast.differences
         ]
-        for label, alone in ((comparison.base.name, each.only_base), (name, each.only_candidate)):
-            notes += [f"only {label} has {', '.join(alone)}"] if alone else []
-    deciding = chain.from_iterable(each.deciding for each in comparison.candidates)
+        alone = {base: each.only_base, name: each.only_candidate}
+        notes += [f"only {run} has {', '.join(names)}" for run, names in alone.items() if names]
+    deciding = (change for change in _all_changes(comparison) if change.base.decides)
     if not all(change.repeated for change in deciding):
         notes.append("the intervals leave out what differs from run to run; repeats bring it in")
     return [clean(note, 300) for note in dict.fromkeys(notes)]
 
 
-def _summary(comparison: Comparison) -> list[Block]:
-    return [
-        *_deciding(comparison),
-        *_others(comparison),
-        Text(_reasons(comparison), most=MOST_REASONS, rest="undecided measure"),
-        Text(_notes(comparison), "soft", label="note", most=MOST_NOTES, rest="note"),
-    ]
+def _all_changes(comparison: Comparison) -> list[MeasureChange]:
+    return list(chain.from_iterable(each.changes for each in comparison.candidates))
 
 
-def _comment(comparison: Comparison) -> list[Block]:
-    return [
-        *_deciding(comparison),
-        *_others(comparison),
-        Text(_reasons(comparison), "list", most=MOST_REASONS, rest="undecided measure"),
-    ]
-
-
-def _deciding(comparison: Comparison) -> list[Block]:
+def _deciding(comparison: Comparison) -> Table:
     """A row for each measure that decides, with its change in each candidate."""
-    changes = list(chain.from_iterable(each.deciding for each in comparison.candidates))
-    return [_table(comparison, changes)] if changes else []
+    changes = [change for change in _all_changes(comparison) if change.base.decides]
+    return _table(comparison, changes)
 
 
-def _others(comparison: Comparison) -> list[Block]:
+def _others(comparison: Comparison) -> Table:
     """The other measures that changed, which decide nothing."""
     changes = [
         change
         for change in _all_changes(comparison)
         if not change.base.decides and change.change in FLAGGED
     ]
-    if not changes:
-        return []
     meaning = (
         "They decide nothing: requests that follow each other are not independent, so chance flags"
         " them more often."
     )
-    table = _table(comparison, changes, "What else changed")
-    return [table, Text([meaning], "soft", optional=True)]
+    return _table(comparison, changes, "What else changed", meaning)
 
 
-def _all_changes(comparison: Comparison) -> Iterable[MeasureChange]:
-    return chain.from_iterable(each.changes for each in comparison.candidates)
-
-
-def _table(comparison: Comparison, changes: Sequence[MeasureChange], title: str = "") -> Table:
+def _table(
+    comparison: Comparison, changes: Sequence[MeasureChange], title: str = "", note: str = ""
+) -> Table:
     """A row for each measure: the base, then every candidate with ratio and result."""
+    if not changes:
+        return Table((), ())
     names = [each.candidate.name for each in comparison.candidates]
     titles = ["measure", comparison.base.name]
     for name in names:
         titles += [name, "ratio (95 %)", "result"]
     wanted = {change.base.key: change.base for change in changes}
-    changes_by_key = [
-        {change.base.key: change for change in each.changes} for each in comparison.candidates
-    ]
+    changes_by_key = [_by_key(each) for each in comparison.candidates]
     rows = []
     for key, base in wanted.items():
         row = [clean(base.text, 80), _figure(base)]
@@ -166,7 +166,11 @@ def _table(comparison: Comparison, changes: Sequence[MeasureChange], title: str 
             row += _cells(by_key.get(key))
         rows.append(row)
     texts = (0, *(4 + 3 * number for number in range(len(names))))
-    return Table(titles, rows, texts=texts, layout="names", title=title)
+    return Table(titles, rows, texts=texts, layout="names", title=title, note=note)
+
+
+def _by_key(compared: CandidateComparison) -> dict[object, MeasureChange]:
+    return {change.base.key: change for change in compared.changes}
 
 
 def _cells(change: MeasureChange | None) -> list[str]:
@@ -198,57 +202,55 @@ def _reasons(comparison: Comparison) -> list[str]:
 
 
 def _sections(comparison: Comparison) -> list[Section]:
-    changes = list(_all_changes(comparison))
-    others = [change for change in changes if not change.base.decides]
+    others = [change for change in _all_changes(comparison) if not change.base.decides]
+    decisive = _deciding(comparison)
     meaning = (
         "Ratio: of a run over the first one, with its 95 % interval. A change is flagged when it is"
         " beyond chance, all measures of all runs considered, and larger than the tolerance."
     )
-    decisive: list[Block] = _deciding(comparison)
-    reasons = _reasons(comparison)
-    if decisive:
-        decisive += [Text(reasons, "list"), Text([meaning], "soft")]
-    charts = _charts(comparison)
-    curves: list[Block] = []
-    if charts:
-        legend = "Points with their 95 % intervals; the lines only lead the eye."
-        curves = [Charts(charts, "two"), Text([legend], "soft")]
-    runs = [comparison.base, *(each.candidate for each in comparison.candidates)]
-    folders = [(run.name, run.folder) for run in runs]
-    parts: dict[str, Sequence[Block]] = {
-        "What changed": decisive,
-        "All runs": curves,
-        "Other measures": [_table(comparison, others)] if others else [],
-        "Where the runs lie": [Table(("run", "folder"), folders, (0, 1), layout="wrapped")],
-    }
-    return [Section(title, blocks) for title, blocks in parts.items() if blocks]
+    legend = "Points with their 95 % intervals; the lines only lead the eye."
+    folders = [(run.name, run.folder) for run in _runs(comparison)]
+    return contents.page(
+        {
+            "What changed": [
+                decisive,
+                Text(_reasons(comparison), "list"),
+                Text([meaning] if decisive.rows else [], "soft"),
+            ],
+            "All runs": [Charts(_charts(comparison), "two", note=legend)],
+            "Other measures": [_table(comparison, others)],
+            "Where the runs lie": [Table(("run", "folder"), folders, (0, 1), layout="wrapped")],
+        }
+    )
+
+
+def _runs(comparison: Comparison) -> list[Side]:
+    """The base and its candidates."""
+    return [comparison.base, *(each.candidate for each in comparison.candidates)]
 
 
 Mark = str | int | float
 
 
-@dataclass(frozen=True, slots=True)
-class RunCurve:
-    """A measure of one run: its estimates by what is on the axis across."""
-
-    name: str
-    estimates: dict[Mark, Estimate]
+# What a run's measures have where they are shown across: mark -> estimate.
+Curve = dict[Mark, Estimate]
 
 
 def _charts(comparison: Comparison) -> list[Chart]:
     """A chart for every number that has several places, the curves of all runs in each."""
-    runs = [comparison.base, *(each.candidate for each in comparison.candidates)][:MOST_RUNS]
+    runs = _runs(comparison)[:MOST_RUNS]
+    names = [clean(run.name, 40) for run in runs]
     measures: dict[tuple[str, str], Measure] = {}
-    curves: dict[tuple[str, str], dict[int, RunCurve]] = {}
+    curves: dict[tuple[str, str], dict[int, Curve]] = {}
     for number, run in enumerate(runs):
         for measure in run.measures:
             title, label, mark = _place(measure)
             measures.setdefault((title, label), measure)
-            own = curves.setdefault((title, label), {}).setdefault(number, RunCurve(run.name, {}))
-            own.estimates[mark] = measure.estimate
+            own = curves.setdefault((title, label), {}).setdefault(number, {})
+            own[mark] = measure.estimate
     # those that decide come first
     titles = sorted(curves, key=lambda title: not measures[title].decides)
-    charts = [_chart(*title, measures[title], curves[title]) for title in titles]
+    charts = [_chart(*title, measures[title], names, curves[title]) for title in titles]
     return [chart for chart in charts if chart][:MOST_CHARTS]
 
 
@@ -266,30 +268,37 @@ def _place(measure: Measure) -> tuple[str, str, Mark]:
 
 
 def _chart(
-    title: str, label: str, measure: Measure, curves: Mapping[int, RunCurve]
+    title: str, label: str, measure: Measure, names: Sequence[str], curves: Mapping[int, Curve]
 ) -> Chart | None:
-    """None where there is nothing to lay over each other. curves: by the number of the run."""
-    marks = list(dict.fromkeys(chain.from_iterable(own.estimates for own in curves.values())))
-    points = list(chain.from_iterable(own.estimates.values() for own in curves.values()))
+    """None where there is nothing to lay over each other. names, curves: by the number of the
+    run.
+    """
+    marks = list(dict.fromkeys(chain.from_iterable(curves.values())))
+    points = list(chain.from_iterable(own.values() for own in curves.values()))
     top = max(point.value for point in points)
     if len(marks) < 2 or top <= 0:
         return None
     high = max(top, *(point.high for point in points if point.high < HIGHEST * top), 0.0)
     size, unit = scale(top, measure.unit)
+    counts = [f"{names[run]}: {plural(len(own), 'point')}" for run, own in curves.items()]
     chart = Chart(
         re.sub(r"[^A-Za-z0-9]+", "-", f"compare-{title}-{label}"),
         title,
-        "; ".join(f"{own.name}: {plural(len(own.estimates), 'point')}" for own in curves.values()),
+        "; ".join(counts),
         _across(label, marks),
         Axis(unit or title, 0.0, ceiling(high / size * 1.02)),
         WIDTH,
         HEIGHT,
     )
+    for run in curves:
+        chart.legend(names[run], f"c-run c-run-{run}")
     for run, own in curves.items():
-        chart.legend(clean(own.name, 40), f"c-run c-run-{run}")
-    for run, own in curves.items():
-        places = [(_position(mark, marks, run), mark) for mark in own.estimates]
-        _draw(chart, run, own, sorted(places, key=itemgetter(0)), size, measure.unit)
+        if not chart.x.names:
+            line = sorted((float(mark), own[mark].value / size) for mark in own)
+            chart.line(line, f"c-run c-run-{run}")
+        for mark, estimate in own.items():
+            tip = clean(f"{names[run]}, {mark}: {quantity(estimate.value, measure.unit)}", 200)
+            _point(chart, run, _position(mark, marks, run), estimate.scaled(1 / size), tip)
     return chart
 
 
@@ -300,45 +309,22 @@ def _position(mark: Mark, marks: Sequence[Mark], run: int) -> float:
     return float(mark)
 
 
-def _draw(
-    chart: Chart,
-    run: int,
-    curve: RunCurve,
-    places: Sequence[tuple[float, Mark]],
-    size: float,
-    unit: str,
-) -> None:
-    """One curve with its intervals. places: where each mark stands."""
-    if not any(isinstance(mark, str) for _, mark in places):
-        points = [(at, curve.estimates[mark].value / size) for at, mark in places]
-        chart.line(points, f"c-run c-run-{run}")
-    for at, mark in places:
-        estimate = curve.estimates[mark]
-        if math.isfinite(estimate.high) and estimate.high > estimate.low:
-            css = f"c-run-error c-run-{run}"
-            chart.error(at, estimate.low / size, estimate.high / size, css)
-        tip = clean(f"{curve.name}, {mark}: {quantity(estimate.value, unit)}", 200)
-        chart.dot(at, estimate.value / size, f"c-run-dot c-run-dot-{run}", tip)
+def _point(chart: Chart, run: int, place: float, estimate: Estimate, tip: str) -> None:
+    if math.isfinite(estimate.high) and estimate.high > estimate.low:
+        chart.error(place, estimate.low, estimate.high, f"c-run-error c-run-{run}")
+    chart.dot(place, estimate.value, f"c-run-dot c-run-dot-{run}", tip)
 
 
 def _across(label: str, marks: Sequence[Mark]) -> Axis:
     """Numbers where they stand, doublings equally long where they go far; texts side by side."""
     numbers = [mark for mark in marks if not isinstance(mark, str)]
-    if len(numbers) == len(marks):
-        low, high = min(numbers), max(numbers)
-        if low > 0 and high > FAR * low:
-            return Axis(label, low * 0.9, high * 1.1, "log2")
-        return Axis(label, 0.0, high * 1.05)
-    names = [clean(mark, 24) for mark in marks]
-    room = (WIDTH - 80) / (CHARACTER * (2 + max(map(len, names))))
-    shown = range(0, len(marks), max(1, math.ceil(len(marks) / max(1.0, room))))
-    return Axis(
-        label,
-        -0.5,
-        len(marks) - 0.5,
-        marks=list(map(float, shown)),
-        names=[names[at] for at in shown],
-    )
+    if len(numbers) < len(marks):
+        names = [clean(mark, 24) for mark in marks]
+        return Axis(label, -0.5, len(marks) - 0.5, marks=range(len(marks)), names=names)
+    low, high = min(numbers), max(numbers)
+    if low > 0 and high > FAR * low:
+        return Axis(label, low * 0.9, high * 1.1, "log2")
+    return Axis(label, 0.0, high * 1.05)
 
 
 def _sheet(comparison: Comparison) -> Sheet:
@@ -346,22 +332,18 @@ def _sheet(comparison: Comparison) -> Sheet:
     titles = ["run", "measure", "where", "unit", "decides", "change"]
     for name in ("base", "candidate", "ratio"):
         titles += [name, f"{name}_low", f"{name}_high"]
-    rows: list[Sequence[float | int | str | None]] = []
+    rows: list[list[Value]] = []
     for each in comparison.candidates:
-        rows += [_row(each, change) for change in each.changes]
+        rows += [[each.candidate.name, *_row(change)] for change in each.changes]
     return Sheet([*titles, "significant", "reason"], rows)
 
 
-def _row(each: CandidateComparison, change: MeasureChange) -> list[float | int | str | None]:
+def _row(change: MeasureChange) -> list[Value]:
     base = change.base
-    ends: list[float | None] = []
+    ends: list[Value] = []
     for estimate in (base.estimate, change.candidate.estimate, change.ratio):
-        if estimate is None:
-            ends += [None] * 3
-        else:
-            ends += map(finite, (estimate.value, estimate.low, estimate.high))
+        ends += [at(end)(estimate) for end in ("value", "low", "high")]
     return [
-        each.candidate.name,
         base.name,
         place_text(base.where),
         base.unit,
@@ -374,16 +356,14 @@ def _row(each: CandidateComparison, change: MeasureChange) -> list[float | int |
 
 
 def _cases(comparison: Comparison) -> list[Case]:
-    """The verdict, and each measure that decides in each candidate."""
-    verdict = comparison.verdict
-    cases = [Case("verdict", verdict.kind, f"{verdict.reason}\n{verdict.remedy}".strip(), 0.0)]
+    """Each measure that decides in each candidate."""
+    cases = []
     for each in comparison.candidates:
         cases += [
             Case(
                 change.base.text,
                 KINDS.get(change.change, VerdictKind.PASS),
                 f"{change.text}: {change.change}\n{change.reason}".strip(),
-                0.0,
                 group=each.candidate.name,
             )
             for change in each.deciding

@@ -43,14 +43,14 @@ TYPES: dict[str, Registered] = {
         "scaletest.validation.run_type", "scaletest.report.validation.report:validation_report"
     ),
     "saturation": Registered(
-        "scaletest.saturation.run_type", "scaletest.report.saturation.report:saturation_report"
+        "scaletest.saturation.run_type", "scaletest.report.saturation:saturation_report"
     ),
     "benchmark": Registered(
-        "scaletest.benchmarks.run_type", "scaletest.report.benchmark.report:benchmark_report"
+        "scaletest.benchmarks.run_type", "scaletest.report.benchmark:benchmark_report"
     ),
     "lifecycle": Registered(
         "scaletest.lifecycle.run_type",
-        "scaletest.report.lifecycle.report:lifecycle_report",
+        "scaletest.report.lifecycle:lifecycle_report",
         "lifecycle.json",
         "lifecycles",
     ),

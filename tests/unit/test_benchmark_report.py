@@ -27,8 +27,7 @@ from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.render.contents import aligned
 from scaletest.report import formats
-from scaletest.report.benchmark.report import benchmark_report
-from scaletest.report.benchmark.summary import table
+from scaletest.report.benchmark import benchmark_report, table
 from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import type_of

@@ -18,7 +18,7 @@ from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue
 from scaletest.model.verdict import UNITS, parse
 from scaletest.report import formats
-from scaletest.report.benchmark.report import benchmark_report
+from scaletest.report.benchmark import benchmark_report
 
 HEADLINES = [headline for kind in KINDS.values() for headline in kind.headlines]
 TABLE = table_of(HEADLINES)

@@ -28,8 +28,8 @@ from scaletest.model import (
     VerdictKind,
     Wait,
 )
-from scaletest.report import limits
-from scaletest.report.figures.time_spent import time_spent
+from scaletest.report.validation import words
+from scaletest.report.validation.figures import time_spent
 from tests.unit.activities import GAP, Injected, Phase, run, shares
 from tests.unit.made import Records
 from tests.unit.valid import checked
@@ -184,7 +184,7 @@ def test_growth_within_chance_is_not_reported_as_no_growth() -> None:
     """The chart beside the sentence shows bars that differ."""
     linear = Injected(lambda _, n: [Phase(State.SLEEP, 0.2)], noise=0.3)
     causes, _ = attributed(linear, of=plan(limit=2, scale=2.0), requests=30)
-    assert limits.note(causes) == "From 1 to 2 workers nothing grew by more than chance explains."
+    assert words.note(causes) == "From 1 to 2 workers nothing grew by more than chance explains."
 
 
 def test_threads_that_computed_side_by_side_are_no_growth_of_work() -> None:

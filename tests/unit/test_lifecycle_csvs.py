@@ -9,7 +9,7 @@ import pytest
 
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.report import formats
-from scaletest.report.lifecycle.report import lifecycle_report
+from scaletest.report.lifecycle import lifecycle_report
 from tests.unit.lifecycles import of, workload
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from scaletest.report.lifecycle.figures import DETAILED, GENERAL, charts, panels, thinned
+from scaletest.report.lifecycle import DETAILED, GENERAL, drawings, thinned
 from tests.unit.lifecycles import of, workload
 
 
@@ -14,15 +14,19 @@ def test_rows_are_steps_with_averages_and_percentiles() -> None:
         for index in range(30)
     ]
     lifecycle = of(*rows)
-    assert [panel.step.step.name for panel in panels(lifecycle, GENERAL)] == [
-        "total_decided",
-        "total_ready",
-        "total_finished",
+    # expect a course and a histogram for each phase
+    assert [chart.id for chart in drawings(lifecycle, GENERAL)] == [
+        "course-total_decided",
+        "histogram-total_decided",
+        "course-total_ready",
+        "histogram-total_ready",
+        "course-total_finished",
+        "histogram-total_finished",
     ]
-    first = panels(lifecycle, DETAILED)[0]
-    assert "time between submission and workload creation" in first.title
+    left, right, *_ = drawings(lifecycle, DETAILED)
+    assert "time between submission and workload creation" in left.title
     for part in ("average 1.1", "p50 1.1", "p95 n/a", "p99 n/a"):
-        assert part in first.shares
+        assert part in right.title and part in left.description
     # with values enough, all of them
     many = of(
         *(
@@ -30,12 +34,10 @@ def test_rows_are_steps_with_averages_and_percentiles() -> None:
             for index in range(300)
         )
     )
-    assert (
-        "p95 1.28" in panels(many, DETAILED)[0].shares
-        and "p99 1.3" in panels(many, DETAILED)[0].shares
-    )
-    assert sum(first.counts) == 30
-    left, right = charts(first)
+    right_of_many = drawings(many, DETAILED)[1]
+    assert "p95 1.28" in right_of_many.title and "p99 1.3" in right_of_many.title
+    counts = [mark.points[1][1] for mark in right.marks]
+    assert sum(counts) == 30
     assert "<path" in str(left.svg()) and str(right.svg()).count("<rect") > 20
 
 

@@ -22,7 +22,7 @@ from scaletest.model.activity import Wait
 from scaletest.model.errors import InvalidValue
 from scaletest.model.measurement import MachineUse
 from scaletest.model.saturation import OK, Attempt, SaturationPlan, SaturationStep
-from scaletest.report.saturation import words
+from scaletest.report.saturation import sentences, service_time
 from scaletest.saturation.loads import Watched, idle_between_requests
 from scaletest.system import sockets
 from scaletest.system.node_resources import machine_time, parse_machine, used_s
@@ -116,13 +116,13 @@ def test_the_report_says_what_limits_the_service() -> None:
     )
     result = evaluate(plan, [first, second], {0: steady, 1: late})
     assert result.steps[-1].saturated
-    ceiling = words.ceiling(result)
+    ceiling = service_time(result)
     assert (
         ceiling
         == "at 200/s the service's time: file lock 90% (/l), on a CPU 10%; of 4 cores it used 0.20,"
         " the tester 0.30, other programs 0.10"
     )
-    assert ceiling in words.sentences(result)
+    assert ceiling in sentences(result)
     # what others took of a busy machine is a warning
     busy = replace(OTHERS, activities=(lock,))
     result = evaluate(plan, [first, replace(second, around=busy)], {0: steady, 1: late})
@@ -145,7 +145,7 @@ def test_a_service_that_waits_for_its_clients_is_idle() -> None:
     )
     assert (
         "idle 65% (waiting for requests), on a CPU 20%, network 15% (127.0.0.1:6379)"
-        in words.ceiling(result)
+        in service_time(result)
     )
 
 
@@ -155,7 +155,7 @@ def test_the_report_names_no_limit_of_a_service_on_another_machine() -> None:
         [replace(step(QUIET), phase="sweep")],
         {0: LATE},
     )
-    assert words.ceiling(result) == ""
+    assert service_time(result) == ""
 
 
 def test_busy_cpu_time_of_the_machine_is_read_from_proc_stat() -> None:

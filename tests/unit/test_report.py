@@ -21,11 +21,12 @@ from scaletest.cli.output import write_bytes
 from scaletest.model import Activity, Plan, State, VerdictKind, Wait
 from scaletest.model.errors import UsageError
 from scaletest.render.contents import Table, aligned
-from scaletest.report import formats, words
+from scaletest.report import formats
 from scaletest.report.formats import png
 from scaletest.report.formats import text as text_format
+from scaletest.report.validation import words
 from scaletest.report.validation.report import validation_report
-from scaletest.report.validation.rows import COLUMNS
+from scaletest.report.validation.steps import COLUMNS
 from scaletest.runs.progress import Progress
 from scaletest.validation.run_type import ValidationRun
 from scaletest.validation.runner import StepTally, progress_line

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from scaletest.model import Activity, Plan, State
-from scaletest.report import formats, words
+from scaletest.report import formats
+from scaletest.report.validation import words
 from scaletest.report.validation.report import validation_report
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs

@@ -21,7 +21,7 @@ from scaletest.model import VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.model.saturation import Attempt, SaturationPlan, SaturationStep
 from scaletest.report import formats
-from scaletest.report.saturation.report import COLUMNS, saturation_report
+from scaletest.report.saturation import COLUMNS, saturation_report
 from scaletest.runs import registry
 from scaletest.saturation.folder import SaturationFolder
 from scaletest.saturation.run_type import SaturationRun

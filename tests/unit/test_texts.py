@@ -23,11 +23,11 @@ from scaletest.cli.main import run as scaletest
 from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
 from scaletest.model.texts import short
 from scaletest.render import numbers
+from scaletest.render.histogram import bins
 from scaletest.report import formats
-from scaletest.report.figures import course, growth
 from scaletest.report.formats import png, text
-from scaletest.report.lifecycle.figures import DETAILED, bins, drawings
-from scaletest.report.lifecycle.report import placed
+from scaletest.report.lifecycle import DETAILED, drawings, placed
+from scaletest.report.validation import figures
 from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.progress import Progress
@@ -69,7 +69,7 @@ def test_the_time_of_a_change_counts_from_the_begin_of_its_step_like_the_chart()
     told_s = int(re.findall(r"after (\d+) s", text)[0])
     # expect the time at which it really happened, and where the chart has its line
     assert told_s == pytest.approx(30.6, abs=3)
-    (chart,) = course.panels(result, {(1, 0): rows})
+    (chart,) = figures.panels(result, {(1, 0): rows})
     line = re.findall(r'd="M([\d.]+) [\d.]+V[\d.]+" class="c-mark"', str(chart.svg()))
     assert line == [f"{chart._px(sample.warmup_s + sample.drift.shift_at_s):.1f}"]
     assert told_s == round(sample.warmup_s + sample.drift.shift_at_s)
@@ -98,7 +98,7 @@ def test_a_caption_of_logarithmic_axes_says_what_is_true_of_any_steps(tmp_path: 
     # given steps that do not double
     steps = [runs.rows(count, 0.5, 30, noise=0.05) for count in (1, 2, 4, 8, 16, 20)]
     result = runs.loaded(runs.stored(tmp_path / "r", Plan(limit=20, queue="q"), steps)).result
-    figure = growth.throughput(result)
+    figure = figures.throughput(result)
     assert figure is not None
     assert "both axes are logarithmic" in figure.caption
     assert "from mark to mark" not in figure.caption
@@ -184,10 +184,10 @@ def test_progress_tells_pods_that_were_seen() -> None:
 
 
 def test_values_that_are_nearly_alike_stand_in_the_middle_of_a_readable_axis() -> None:
-    low, high, counts = bins([1.0, 1.0002, 1.0004])
+    low, high, counts = bins([1.0, 1.0002, 1.0004], 30, 0.01 * 1.0004)
     assert (low, high) == (pytest.approx(0.9952, abs=1e-4), pytest.approx(1.0052, abs=1e-4))
     assert sum(counts) == 3
-    assert bins([0.0, 0.0])[:2] == (0.0, 0.001)
+    assert bins([0.0, 0.0], 30, 0.001)[:2] == (0.0, 0.001)
 
 
 def test_a_pictures_axes_show_true_values() -> None:

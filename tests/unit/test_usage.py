@@ -14,8 +14,9 @@ import pytest
 
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.model import Plan, Record, State
-from scaletest.report import formats, usage
-from scaletest.report.figures import growth, time_spent
+from scaletest.report import formats
+from scaletest.report.validation import figures
+from scaletest.report.validation import resources as usage
 from scaletest.report.validation.report import validation_report
 from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs
@@ -49,10 +50,11 @@ def _spread(row: Record, nodes: Sequence[str], devices: int) -> Record:
 
 
 def test_columns_without_any_value_are_left_out() -> None:
-    titles, rows = usage.table(evaluated(cpu(1.0)))
+    table = usage.table(evaluated(cpu(1.0)))
+    titles, rows = table.titles, table.rows
     assert titles == ["workers", "cores busy", "requests' own"]
-    assert [row[:2] for row in rows] == [["1", "1.0 of 2"], ["2", "1.0 of 2"], ["4", "1.0 of 2"]]
-    assert usage.table(evaluated({}))[0] == []
+    assert [row[:2] for row in rows] == [("1", "1.0 of 2"), ("2", "1.0 of 2"), ("4", "1.0 of 2")]
+    assert not usage.table(evaluated({})).titles
 
 
 def test_the_line_tells_of_steps_with_samples_only_and_names_them() -> None:
@@ -67,7 +69,8 @@ def test_the_line_tells_of_steps_with_samples_only_and_names_them() -> None:
 
 
 def test_every_node_has_a_row_and_its_name() -> None:
-    titles, rows = usage.table(evaluated(cpu(1.0), ("node-a", "node-b")))
+    table = usage.table(evaluated(cpu(1.0), ("node-a", "node-b")))
+    titles, rows = table.titles, table.rows
     assert titles[:2] == ["workers", "node"]
     assert [" ".join(row[:2]) for row in rows] == [
         "1 node-a",
@@ -80,10 +83,9 @@ def test_every_node_has_a_row_and_its_name() -> None:
 
 def test_with_too_many_nodes_only_the_sums_of_each_step_are_shown() -> None:
     nodes = [f"node-{number}" for number in range(32)]
-    titles, rows = usage.table(
-        evaluated(cpu(1.0), nodes, Plan(limit=32, command=("work",), queue="q"))
-    )
-    assert [row[:2] for row in rows][-1] == ["32", "32 nodes"] and len(rows) == 6
+    table = usage.table(evaluated(cpu(1.0), nodes, Plan(limit=32, command=("work",), queue="q")))
+    titles, rows = table.titles, table.rows
+    assert [row[:2] for row in rows][-1] == ("32", "32 nodes") and len(rows) == 6
     assert rows[-1][titles.index("cores busy")] == "32.0 of 64"
 
 
@@ -97,7 +99,8 @@ def test_a_limit_a_throttled_device_and_the_busiest_disk_and_network_are_shown()
         "network:eth1": {"received": 1e3},
         "pressure": {"cpu_some": 0.0, "io_some": 0.4, "memory_some": 0.0},
     }
-    titles, rows = usage.table(evaluated(resources))
+    table = usage.table(evaluated(resources))
+    titles, rows = table.titles, table.rows
     row = dict(zip(titles, rows[-1], strict=True))
     assert row["CPU limit"] == "0.2, throttled 95%" and row["device"] == "renderD128 90% throttled"
     assert (
@@ -121,9 +124,9 @@ def test_the_number_of_cores_and_devices_is_a_line_in_the_scaling_chart(
 ) -> None:
     named = {f"device:/dev/dri/renderD{128 + number}": {"busy": 0.5} for number in range(devices)}
     result = evaluated({**cpu(1.0, cores), **named}, devices=devices)
-    curve = growth.curve_of(result)
+    curve = figures.curve_of(result)
     assert curve is not None and curve.limits == labels
-    figure = growth.throughput(result)
+    figure = figures.throughput(result)
     assert figure is not None
     drawn = re.findall(
         r'class="(c-limit(?:-next)?)" d=|d="[^"]*" class="(c-limit(?:-next)?)"',
@@ -147,7 +150,7 @@ def test_a_run_that_compares_workers_per_device_has_no_line_of_usage() -> None:
 def test_a_run_of_one_step_shows_where_its_requests_spend_the_time_and_names_no_cause() -> None:
     result = evaluated(cpu(1.0), plan=Plan(limit=1, command=("work",), queue="q"))
     assert result.causes is not None and result.causes.sentence == "" and result.causes.causes == ()
-    assert time_spent.time_spent(result) is not None
+    assert figures.time_spent(result) is not None
     page = formats.render(validation_report(ValidationRun("a7c3", "/runs/a7c3", result)), "html")
     assert (
         "One step does not tell what grows with the workers." in page and "From 1 to 1" not in page

@@ -49,6 +49,7 @@ from scaletest.model.verdict import (
     Verdict,
     parse,
 )
+from scaletest.render.numbers import plural
 
 # Remedy for pods that run and do not end.
 ENDLESS = "give the pods an end (--run-seconds, or one in the template), or ask for --until ready"
@@ -122,7 +123,7 @@ def judged(
     """The verdict of a run."""
     met = f"{books.measured} of {books.submitted} workloads reached {until}"
     if thresholds:
-        met += f", {len(thresholds)} thresholds met"
+        met += f", {plural(len(thresholds), 'threshold')} met"
     stopped = None
     if interrupted:
         remedy = "go on: run the same command again"

@@ -39,6 +39,7 @@ from scaletest.model.saturation import (
     SaturationPlan,
     SaturationStep,
 )
+from scaletest.render.numbers import plural
 
 SIZE = "see: scaletest size, for the pods and nodes that it takes"
 # A point whose interval reaches down by more than this part of it is too imprecise.
@@ -520,7 +521,8 @@ def _warnings(course: SaturationSequence) -> list[str]:
     lines += _disturbed(course)
     few = sum(step.few for step in searched(course))
     if few:
-        lines.append(f"{few} steps had fewer than {FEWEST} requests: raise --step-time, or --start")
+        steps = plural(few, "step")
+        lines.append(f"{steps} had fewer than {FEWEST} requests: raise --step-time, or --start")
     if operating and operating.saturated and not operating.tester:
         lines.append(f"even the operating point was saturated: {operating.saturated}")
     if course.warm and course.warm.errors:

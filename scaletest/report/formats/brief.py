@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from scaletest.render.contents import Report
-from scaletest.render.text import clean
+from scaletest.render.text import one_line
 
 
 def render(report: Report) -> str:
     """One line, ended by a line feed."""
     head = report.head
-    line = f"{head.verdict.kind}  {head.title}: {head.verdict.reason}"
-    return clean(line).replace("\n", " ") + "\n"
+    return one_line(f"{head.verdict.kind}  {head.title}: {head.verdict.reason}") + "\n"

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.render.contents import Charts, Facts, Figure, Report, Share, Table, Text
-from scaletest.render.numbers import NOTHING
+from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
 from scaletest.report import formats
@@ -28,11 +28,14 @@ BLOCKS = {Table: "table", Figure: "figure", Charts: "charts", Text: "text", Fact
 def render(report: Report) -> str:
     """The whole file."""
     head = report.head
+    thresholds = [(str(each.kind), each.text, each.reason) for each in head.thresholds]
+    titles = ("verdict", "threshold", "measured")
     return (
         environment()
         .get_template("report.html")
         .render(
             head=head,
+            thresholds=Table(titles, thresholds, texts=(0, 1, 2), layout="wrapped"),
             sections=report.sections(),
             style=Markup(PALETTE + CHART),
             environment=pairs(_conditions(head.environment)),
@@ -71,11 +74,15 @@ def _conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A plan or an environment as names and values."""
-    return [
-        (str(key).replace("_", " "), shown(setting))
-        for key, setting in settings.items()
-        if key not in UNSHOWN
-    ]
+    return [_pair(str(key), settings[key]) for key in settings if key not in UNSHOWN]
+
+
+def _pair(key: str, setting: object) -> tuple[str, str]:
+    """A setting with its name; a duration with its unit, which its key names."""
+    is_duration = key.endswith("_s") and not key.endswith("_per_s")
+    if is_duration and isinstance(setting, int | float):
+        return key.removesuffix("_s").replace("_", " "), seconds(setting)
+    return key.replace("_", " "), shown(setting)
 
 
 def shown(setting: object) -> str:

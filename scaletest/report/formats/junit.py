@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from scaletest.model import VerdictKind
 from scaletest.render.contents import Case, Report
-from scaletest.render.text import clean
+from scaletest.render.text import clean, one_line
 
 # What has no verdict yet is no success either.
 TAGS = {VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error", VerdictKind.RUNNING: "error"}
@@ -18,7 +18,14 @@ TAGS = {VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error", VerdictKind.R
 
 def render(report: Report) -> str:
     """The whole document."""
-    head, cases = report.head, report.cases()
+    head = report.head
+    verdict = head.verdict
+    message = f"{verdict.reason}\n{verdict.remedy}".strip()
+    cases = [
+        Case("verdict", verdict.kind, message, head.elapsed_s),
+        *report.cases(),
+        *(Case(line.text, line.kind, line.reason) for line in head.thresholds),
+    ]
     tags = [TAGS.get(case.kind) for case in cases]
     counts = {
         "tests": str(len(cases)),
@@ -26,9 +33,9 @@ def render(report: Report) -> str:
         "errors": str(tags.count("error")),
         "time": f"{head.elapsed_s:.3f}",
     }
-    title = _line(head.title)
+    title = one_line(head.title)
     root = ElementTree.Element("testsuites", {"name": "scaletest", **counts})
-    stamp = {"timestamp": _line(head.began)} if head.began else {}
+    stamp = {"timestamp": one_line(head.began)} if head.began else {}
     suite = ElementTree.SubElement(root, "testsuite", {"name": title, **counts, **stamp})
     for case in cases:
         _add(suite, title, case)
@@ -39,18 +46,13 @@ def render(report: Report) -> str:
 def _add(suite: ElementTree.Element, title: str, case: Case) -> None:
     attributes = {
         "classname": case.group or title,
-        "name": _line(case.name),
+        "name": one_line(case.name),
         "time": f"{case.seconds:.3f}",
     }
     element = ElementTree.SubElement(suite, "testcase", attributes)
     if case.kind in TAGS:
-        first = _line(case.message.partition("\n")[0])
+        first = clean(case.message.partition("\n")[0])
         problem = ElementTree.SubElement(
             element, TAGS[case.kind], {"message": first, "type": case.problem or str(case.kind)}
         )
         problem.text = clean(case.message)
-
-
-def _line(text: str) -> str:
-    """For attributes."""
-    return clean(text).replace("\n", " ")

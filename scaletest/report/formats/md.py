@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 
 from scaletest.model import VerdictKind
-from scaletest.render.contents import Block, Report, Table, Text
-from scaletest.render.numbers import duration, plural
-from scaletest.render.text import clean, code
+from scaletest.render.contents import Block, Report, Table, Text, laid_out
+from scaletest.render.numbers import duration
+from scaletest.render.text import clean, code, one_line
 
 SIGNS = {
     VerdictKind.PASS: "✅",
@@ -31,10 +31,10 @@ def render(report: Report) -> str:
     took = [duration(head.elapsed_s)] if head.elapsed_s else []
     lines += [" · ".join([code(head.title), *asked, *map(plain, head.labels.parts), *took]), ""]
     lines += [plain(head.labels.note), ""] if head.labels.note else []
-    for block in report.comment():
+    for block in laid_out(report.comment()):
         lines += _block(block)
     lines += [
-        f"* {threshold.kind}: {code(threshold.text)}, {plain(threshold.measured)}"
+        f"* {threshold.kind}: {code(threshold.text)}, {plain(threshold.reason)}"
         for threshold in head.thresholds
     ]
     lines += [f"* Warning: {plain(warning)}" for warning in head.warnings]
@@ -43,7 +43,7 @@ def render(report: Report) -> str:
 
 def plain(text: str) -> str:
     """Sentences that may hold foreign names: nothing in them is markup, a mention or a new line."""
-    escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", clean(text, 1000).replace("\n", " "))
+    escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", one_line(text, 1000))
     return escaped.replace("@", "`@`")
 
 
@@ -78,12 +78,8 @@ def _row(cells: list[str]) -> str:
 
 
 def _text(text: Text) -> Iterator[str]:
-    most = text.most or len(text.lines)
-    label = f"{text.label}: " if text.label else ""
     if text.style in ("list", "warning"):
-        yield from (f"* {label}{plain(line)}" for line in text.lines[:most])
-        if len(text.lines) > most:
-            yield f"* {plural(len(text.lines) - most, f'more {text.rest}')} in the report"
+        yield from (f"* {plain(line)}" for line in text.shown)
     else:
-        for line in text.lines[:most]:
-            yield from (f"{label}{plain(line)}", "")
+        for line in text.shown:
+            yield from (plain(line), "")

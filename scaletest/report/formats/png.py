@@ -80,8 +80,8 @@ def _first(report: Report) -> list[Chart]:
 
 
 def _draw(axes: Any, chart: Chart) -> None:
-    _frame(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x)
-    _frame(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y)
+    _frame(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x, chart.x_marks)
+    _frame(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, chart.y.labelled)
     axes.minorticks_off()
     axes.set_axisbelow(True)
     axes.grid(axis="y", color=properties("c-grid")["stroke"])
@@ -99,13 +99,13 @@ def _draw(axes: Any, chart: Chart) -> None:
         axes.legend(frameon=False, fontsize=8)
 
 
-def _frame(side: Any, set_scale: Any, set_limits: Any, axis: Axis) -> None:
+def _frame(
+    side: Any, set_scale: Any, set_limits: Any, axis: Axis, marks: Sequence[tuple[float, str]]
+) -> None:
     """One axis with its marks and its label."""
     if axis.kind == "log2":
         set_scale("log", base=2)
-    side.set_ticks(
-        [mark for mark, _ in axis.labelled], [name for _, name in axis.labelled], parse_math=False
-    )
+    side.set_ticks([at for at, _ in marks], [name for _, name in marks], parse_math=False)
     side.set_label_text(axis.label, parse_math=False)
     set_limits(axis.low, axis.high)
 
@@ -152,10 +152,6 @@ def _band(axes: Any, mark: Mark) -> None:
     axes.fill(*zip(*mark.points, strict=True), **_area(mark.css))
 
 
-def _shade(axes: Any, mark: Mark) -> None:
-    axes.axvspan(mark.points[0][0], mark.points[1][0], **_area(mark.css))
-
-
 def _bar(axes: Any, mark: Mark) -> None:
     (left, bottom), (right, top) = mark.points
     axes.bar(left, top - bottom, right - left, bottom, align="edge", **_area(mark.css))
@@ -170,14 +166,6 @@ def _error(axes: Any, mark: Mark) -> None:
 
 def _point(axes: Any, mark: Mark) -> None:
     axes.plot(*mark.points[0], **_dot(mark.css, mark.size))
-
-
-def _across(axes: Any, mark: Mark) -> None:
-    axes.axhline(mark.points[0][1], **_pen(mark.css))
-
-
-def _upright(axes: Any, mark: Mark) -> None:
-    axes.axvline(mark.points[0][0], **_pen(mark.css))
 
 
 def _note(axes: Any, mark: Mark) -> None:
@@ -196,12 +184,8 @@ def _note(axes: Any, mark: Mark) -> None:
 _DRAWN = {
     "line": _line,
     "band": _band,
-    "shade": _shade,
     "bar": _bar,
     "error": _error,
     "dot": _point,
-    "across": _across,
-    "upright": _upright,
-    "stroke": _line,
     "note": _note,
 }

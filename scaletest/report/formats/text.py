@@ -8,15 +8,15 @@ where the whole would be longer than a screen.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text as Styled
 
 from scaletest.model import Verdict, VerdictKind
-from scaletest.render.contents import Block, Head, Report, Table, Text, aligned
-from scaletest.render.numbers import duration, plural
-from scaletest.render.text import clean
+from scaletest.render.contents import Block, Head, Report, Table, Text, aligned, laid_out
+from scaletest.render.numbers import duration
+from scaletest.render.text import clean, one_line
 
 COLOURS = {
     VerdictKind.PASS: "green",
@@ -25,7 +25,14 @@ COLOURS = {
     VerdictKind.RUNNING: "cyan",
 }
 STYLES = {"soft": "dim", "warning": "yellow"}
+SIGNS = {
+    VerdictKind.PASS: "✓",
+    VerdictKind.FAIL: "✗",
+    VerdictKind.INVALID: "?",
+    VerdictKind.RUNNING: "…",
+}
 WIDTH = 160
+MOST_THRESHOLDS = 8
 MOST_LINES = 24
 # A longer heading cuts the title.
 LONGEST_HEADING, LONGEST_TITLE = 160, 64
@@ -41,7 +48,11 @@ def render(report: Report) -> str:
 def show(report: Report, console: Console) -> None:
     """Print the summary."""
     head = report.head
-    blocks = report.summary()
+    thresholds = [
+        f"threshold {SIGNS[each.kind]} {each.text}: {each.reason}" for each in head.thresholds
+    ]
+    bounds = Text(thresholds, most=MOST_THRESHOLDS, rest="threshold")
+    blocks = list(laid_out([*report.summary(), bounds]))
     foot = _foot(head)
     labels = filter(None, [" · ".join(head.labels.parts), head.labels.note])
     fixed = 2 + bool(head.verdict.remedy) + len(foot)
@@ -96,29 +107,17 @@ def heading(head: Head) -> str:
 def verdict_line(verdict: Verdict) -> Styled:
     """PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason."""
     line = Styled(verdict.kind.value, style=f"bold {COLOURS[verdict.kind]}")
-    line.append(f"  {_one_line(verdict.reason)}", style="none")
+    line.append(f"  {one_line(verdict.reason)}", style="none")
     return line
 
 
 def _say(console: Console, line: str, style: str = "") -> None:
-    console.print(Styled(_one_line(line), style=style), soft_wrap=True)
-
-
-def _one_line(text: str) -> str:
-    return clean(text).replace("\n", " ")
+    console.print(Styled(one_line(line), style=style), soft_wrap=True)
 
 
 def _lines(block: Block, width: int) -> list[str]:
     if isinstance(block, Table):
         return list(aligned(block, width))
     if isinstance(block, Text):
-        return list(_text(block))
+        return block.shown
     return []
-
-
-def _text(text: Text) -> Iterator[str]:
-    label = f"{text.label}: " if text.label else ""
-    most = text.most or len(text.lines)
-    yield from (f"{label}{line}" for line in text.lines[:most])
-    if len(text.lines) > most:
-        yield f"{plural(len(text.lines) - most, f'more {text.rest}')} in the report"

@@ -1,306 +1,60 @@
-"""A validation as a report, with what a terminal and a comment in CI show, and test cases.
+"""A validation as a report: what a terminal, a comment in CI and a page show, and test cases.
 
-A terminal shows under 25 lines for 8 steps, in 80 columns. Test cases are the run, every doubling,
-and every threshold.
+A terminal shows under 25 lines for 8 steps, in 80 columns. Test cases are every doubling.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from scaletest.analysis.causes import Causes
-from scaletest.analysis.evaluation import Evaluation
+from scaletest.analysis.causes import Cause, Causes
+from scaletest.analysis.evaluation import BackgroundStep, Evaluation, FailureGroup
 from scaletest.analysis.steps import Step
-from scaletest.model import VerdictKind
-from scaletest.render.contents import Block, Case, Head, Report, Table, Text, ThresholdLine
-from scaletest.render.numbers import NOTHING, between, percent, plural, seconds, significant
+from scaletest.model import Plan, VerdictKind
+from scaletest.render import contents
+from scaletest.render.contents import (
+    Block,
+    Case,
+    Charts,
+    Head,
+    Report,
+    Section,
+    Table,
+    Text,
+)
+from scaletest.render.numbers import (
+    NOTHING,
+    between,
+    duration,
+    instant,
+    measured,
+    percent,
+    plural,
+    seconds,
+    seconds_between,
+    significant,
+)
 from scaletest.render.svg import Chart
-from scaletest.render.text import clean
-from scaletest.report import limits, usage, words
-from scaletest.report.figures import growth
-from scaletest.report.validation.rows import Row, rows, sheet, works
-from scaletest.report.validation.sections import facts, sections
+from scaletest.render.text import clean, one_line
+from scaletest.report.validation import figures, resources, words
+from scaletest.report.validation.steps import members, rows_of, sheet, table, whole_table
+from scaletest.report.words import KNEES, knee, warnings
 from scaletest.validation.run_type import ValidationRun
 
-MOST_WARNINGS = 3
-MOST_ERRORS = 2
-MOST_THRESHOLDS = 4
-MOST_CAUSES = 3
+MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES = 3, 2, 3
+# In a page and in a comment.
+MOST_CAUSES_SHOWN, MOST_FAILURES = 6, 10
 WIDTH = 80
-
-
-def summary(run: ValidationRun) -> list[Block]:
-    """The table, its foot, and what is known of the run besides."""
-    result = run.result
-    laws = {"law": words.law(result), "shares": words.shares(result)}
-    resources = usage.line(result)
-    return [
-        *(_table(result) if result.steps else []),
-        *(Text([line], label=name) for name, line in laws.items() if line),
-        Text(
-            words.warnings(result.verdict, result.interrupted, result.warnings),
-            "warning",
-            label="warning",
-            most=MOST_WARNINGS,
-            rest="warning",
-        ),
-        Text(_errors(run), most=MOST_ERRORS, rest="kind of failure"),
-        Text(_thresholds(run), most=MOST_THRESHOLDS, rest="threshold"),
-        Text([resources] if resources else [], label="resources", optional=True),
-        Text(_limits(result), optional=True),
-    ]
-
-
-def _table(result: Evaluation) -> list[Block]:
-    steps, quantile = rows(result), words.common_quantile(result.steps)
-    columns = _shared(steps, quantile) if result.plan.compares else _columns(steps, quantile)
-    spare = ("speed-up", "effic.", f"wait {quantile}")
-    cells = list(zip(*columns.values(), strict=True))
-    return [Table(list(columns), cells, spare=spare), Text([_foot(result)], "soft")]
-
-
-def _columns(steps: Sequence[Row], quantile: str) -> dict[str, list[str]]:
-    """Cells by title, of a run that doubles its workers."""
-    return {
-        "N": [str(row.step.workers) for row in steps],
-        "requests/s": [words.rate(row.step) for row in steps],
-        **{f"{name}/s": [words.work(row.step, name) for row in steps] for name in works(steps)},
-        "ratio": [words.ratio(row.step.ratio) for row in steps],
-        "speed-up": [
-            significant(row.scaled.speedup.value) if row.scaled else NOTHING for row in steps
-        ],
-        "effic.": [
-            percent(row.scaled.efficiency.value, 0) if row.scaled else NOTHING for row in steps
-        ],
-        f"wait {quantile}": [_time(row, "wait", quantile) for row in steps],
-        f"run {quantile}": [_time(row, "run", quantile) for row in steps],
-        "failed": [str(row.step.failures) for row in steps],
-    }
-
-
-def _time(row: Row, name: str, quantile: str) -> str:
-    percentile = words.quantile(getattr(row.step, name), quantile)
-    return seconds(percentile.value) if percentile else NOTHING
-
-
-def _shared(steps: Sequence[Row], quantile: str) -> dict[str, list[str]]:
-    """Cells by title, of a run that compares numbers of workers per device."""
-    columns = _columns(steps, quantile)
-    for title in ("ratio", "effic.", f"wait {quantile}"):
-        del columns[title]
-    failed = columns.pop("failed")
-    fair = [[words.fair(row.step, group) for row in steps] for group in ("worker", "device")]
-    return {
-        "K": [str(row.step.per_device) for row in steps],
-        **columns,
-        "fair": ["/".join(filter(None, pair)) or NOTHING for pair in zip(*fair, strict=True)],
-        "memory": [str(row.step.memory_hits) for row in steps],
-        "failed": failed,
-    }
-
-
-def _foot(result: Evaluation) -> str:
-    steps = result.steps
-    quantile = words.common_quantile(steps)
-    few = f"; p95 needs {words.needs('p95')} requests a step" if quantile != "p95" else ""
-    if result.plan.compares:
-        return (
-            f"± {words.interval(steps)}; K: workers on each device; fair: most over least of"
-            f" workers/devices{few}"
-        )
-    return f"± {words.interval(steps)}, 90 % for the ratio{few}"
-
-
-def _errors(run: ValidationRun) -> list[str]:
-    return [
-        f"error, {plural(group.count, 'time')}: {clean(group.error or group.outcome, 300)}"
-        for group in run.result.failures
-    ]
-
-
-def _thresholds(run: ValidationRun) -> list[str]:
-    return [
-        f"threshold {words.SIGNS[threshold.kind]} {threshold.text}: {threshold.reason}"
-        for threshold in run.result.thresholds
-    ]
-
-
-def _limits(result: Evaluation) -> list[str]:
-    """What stops the run, the largest cause first; the verdict names the first anyway."""
-    causes = result.causes
-    if causes is None or not limits.grew(causes):
-        return []
-    title = f"what limits it, from {limits.doubling(causes)}:"
-    if causes.headline:
-        return [f"{title} {causes.headline}"]
-    shown = [
-        _cut(f"  {row.share:<14} {'+' + row.added:<8} {_named(row)}")
-        for row in limits.rows(causes)[:MOST_CAUSES]
-    ]
-    slow = []
-    if causes.slow and causes.slow.sentence not in result.verdict.reason:
-        slow = [f"  {causes.slow.sentence}"]
-    return [title, *shown, *slow]
-
-
-def _named(row: limits.CauseRow) -> str:
-    """A cause with its object, and whether the first of its evidence confirms it; how that was
-    before is left out.
-    """
-    named = clean(f"{row.label}, {row.object}" if row.object else row.label, 48)
-    evidence = [part.partition(" (")[0] for part in row.measured[:1]]
-    evidence_line = ": ".join(filter(None, [row.confirmed, *evidence]))
-    return f"{named}, {evidence_line}" if evidence_line else named
-
-
-def _cut(line: str) -> str:
-    """A line that fits into the width of the table."""
-    line = clean(line).replace("\n", " ")
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
-
-
-MOST_FAILURES = 10
-
-
-def comment(run: ValidationRun) -> list[Block]:
-    """The table of steps, what limits the run, what the nodes did, and failures."""
-    result = run.result
-    return [
-        *_steps(result),
-        *_limit_lines(result),
-        *_resources(result),
-        Text([f"{law}." for law in [words.law(result)] if law], label="Law"),
-        Text([f"{shares}." for shares in [words.shares(result)] if shares], label="Shares"),
-        Text(
-            [
-                f"{plural(group.count, 'request')} {group.outcome}: {group.error or NOTHING}"
-                for group in result.failures
-            ],
-            "list",
-            most=MOST_FAILURES,
-            rest="kind of failure",
-        ),
-    ]
-
-
-def _steps(result: Evaluation) -> list[Block]:
-    steps = rows(result)
-    if not steps:
-        return []
-    quantile = words.common_quantile(result.steps)
-    compares = result.plan.compares
-    cells = [_cells(row, quantile, works(steps), compares) for row in steps]
-    ratio = "" if compares else ", 90 % for the ratio"
-    return [
-        Table(list(cells[0]), [list(row.values()) for row in cells]),
-        Text([f"± {words.interval(result.steps)}{ratio}."]),
-    ]
-
-
-def _limit_lines(result: Evaluation) -> list[Block]:
-    """What stops the run, ranked; nothing where nothing grew."""
-    causes = result.causes
-    if causes is None or not limits.grew(causes):
-        return []
-    title = f"What limits it, from {limits.doubling(causes)}"
-    note = [line for line in [limits.note(causes)] if line]
-    if not causes.causes:
-        return [Text([f"{title}: {line}" for line in note])]
-    shown = limits.rows(causes)
-    measured = any(row.evidence for row in shown)
-    titles = ["cause", "share", "added", "object", *(["measured"] if measured else [])]
-    cells = [
-        [row.label, row.share, row.added, row.object, *([row.evidence] if measured else [])]
-        for row in shown
-    ]
-    return [
-        Table(
-            [*titles, "what to try"],
-            [[*texts, row.remedy] for texts, row in zip(cells, shown, strict=True)],
-            texts=(0, *range(3, len(titles) + 1)),
-            foreign=(3,),
-            title=title,
-        ),
-        Text(note),
-    ]
-
-
-def _resources(result: Evaluation) -> list[Block]:
-    """What the nodes did in each step; nothing without samples."""
-    titles, cells = usage.table(result)
-    if not titles:
-        return []
-    return [
-        Table(titles, cells, title="Resources of the nodes while each step was measured"),
-        Text([note for note in [usage.note(result)] if note]),
-    ]
-
-
-def _cells(row: Row, quantile: str, figures: Sequence[str], compares: bool) -> dict[str, str]:
-    """Title -> text. compares: of a run that compares numbers of workers per device."""
-    step, scaled = row.step, row.scaled
-    wait, run = words.quantile(step.wait, quantile), words.quantile(step.run, quantile)
-    cells = {"per device": str(step.per_device)} if compares else {}
-    cells |= {"workers": str(step.workers), "requests/s": words.rate(step)}
-    cells |= {f"{name}/s": words.work(step, name) for name in figures}
-    if not compares:
-        cells["ratio"] = words.ratio(step.ratio)
-    cells |= {
-        "speed-up": significant(scaled.speedup.value) if scaled else NOTHING,
-        "efficiency": percent(scaled.efficiency.value, 0) if scaled else NOTHING,
-        f"wait {quantile}": seconds(wait.value) if wait else NOTHING,
-        f"run {quantile}": seconds(run.value) if run else NOTHING,
-    }
-    if compares:
-        cells |= {f"fair {group}s": words.fair(step, group) for group in ("worker", "device")}
-        cells["memory limit"] = str(step.memory_hits)
-    return {**cells, "failed": str(step.failures)}
-
-
-def cases(run: ValidationRun) -> Iterator[Case]:
-    """The run, then its doublings, then its thresholds."""
-    verdict = run.result.verdict
-    message = f"{verdict.reason}\n{verdict.remedy}".strip()
-    yield Case("verdict", verdict.kind, message, run.result.elapsed_s)
-    measured = {step.workers: step for step in run.result.steps}
-    for before, after in () if run.result.plan.compares else pairwise(run.result.plan.steps):
-        doubling = _doubling(before, after, measured.get(before), measured.get(after), verdict.kind)
-        yield _with_cause(doubling, run.result.causes) if _caused(run, before, after) else doubling
-    for threshold in run.result.thresholds:
-        yield Case(threshold.text, threshold.kind, threshold.reason, 0.0)
-
-
-def _doubling(
-    fewer: int, more: int, before: Step | None, after: Step | None, run: VerdictKind
-) -> Case:
-    name = f"{fewer} -> {more} workers"
-    time = words.measured_s(after) if after else 0.0
-    ratio = after.ratio if after else None
-    if not (before and after and ratio):
-        if run is VerdictKind.RUNNING:
-            return Case(name, run, "it is not measured yet", time)
-        return Case(name, VerdictKind.INVALID, "it was not measured", time)
-    message = f"ratio {between(ratio.value, ratio.low, ratio.high)}, wanted {ratio.wanted:.2f}"
-    if not (before.sound and after.sound):
-        return Case(
-            name, VerdictKind.INVALID, f"{message}; one of the two steps may not be judged", time
-        )
-    return Case(name, ratio.kind, message, time)
-
-
-def _caused(run: ValidationRun, before: int, after: int) -> bool:
-    """Whether the run's causes are those of this doubling."""
-    causes = run.result.causes
-    return causes is not None and (causes.before, causes.after) == (before, after)
-
-
-def _with_cause(case: Case, causes: Causes | None) -> Case:
-    """The case with what stopped the doubling, and what to try."""
-    lines = [causes.sentence, causes.remedy] if causes else []
-    lines += [f"{row.label}, {row.evidence}" for row in limits.rows(causes) if row.evidence]
-    return case._replace(message="\n".join([case.message, *filter(None, lines)]))
+LONGEST_TEXT = 4000
+# Titles as a terminal shortens them.
+SHORT = {
+    "per device": "K",
+    "workers": "N",
+    "efficiency": "effic.",
+    "memory limit": "memory",
+}
 
 
 def validation_report(run: ValidationRun) -> Report:
@@ -310,7 +64,7 @@ def validation_report(run: ValidationRun) -> Report:
         summary=lambda: summary(run),
         comment=lambda: comment(run),
         sections=lambda: sections(run),
-        sheet=lambda: sheet(run),
+        sheet=lambda: sheet(run.result),
         cases=lambda: list(cases(run)),
         data=lambda: {**run.result.to_dict(), "folder": run.folder},
         picture=lambda: _picture(run),
@@ -319,36 +73,429 @@ def validation_report(run: ValidationRun) -> Report:
 
 def _picture(run: ValidationRun) -> list[Chart]:
     """The scaling chart."""
-    figure = growth.throughput(run.result)
+    figure = figures.throughput(run.result)
     return [figure.wide] if figure else []
 
 
 def _head(run: ValidationRun) -> Head:
-    result = run.result
+    result, name = run.result, shlex.quote(run.name)
+    following = f"scaletest report {name} -o report.html"
+    if result.interrupted and result.verdict.kind is not VerdictKind.RUNNING:
+        following = f"scaletest validate --local --resume {name}"
     return Head(
-        title=words.heading(result),
+        title=f"validate {result.plan.workload}",
         verdict=result.verdict,
         folder=run.folder,
         name=run.name,
         conditions=("closed load", words.wanted(result)),
-        machine=words.machine(run.environment),
-        began=str(run.environment.get("began", "")),
         elapsed_s=result.elapsed_s,
-        facts=facts(run),
-        warnings=words.warnings(result.verdict, result.interrupted, result.warnings),
-        thresholds=[
-            ThresholdLine(threshold.kind, threshold.text, threshold.reason)
-            for threshold in result.thresholds
-        ],
-        command_line=words.command_line(run.environment),
-        following=_following(run),
+        facts=_facts(result),
+        warnings=warnings(result.verdict, result.interrupted, result.warnings),
+        thresholds=result.thresholds,
+        following=following,
         environment=run.environment,
         plan=result.plan.to_dict(),
     )
 
 
-def _following(run: ValidationRun) -> str:
-    """The command to try next."""
-    if run.result.interrupted and run.result.verdict.kind is not VerdictKind.RUNNING:
-        return f"scaletest validate --local --resume {shlex.quote(run.name)}"
-    return f"scaletest report {shlex.quote(run.name)} -o report.html"
+def _facts(result: Evaluation) -> list[tuple[str, str]]:
+    """The few numbers that stand beside the verdict."""
+    rows = [row for row in rows_of(result) if row.scaled]
+    pairs = []
+    if rows:
+        best = max((row.step for row in rows), key=lambda step: step.throughput.per_s)
+        workers = plural(best.workers, "worker")
+        pairs.append((f"requests/s at most, with {workers}", words.rate(best)))
+        pairs += [(f"{name}/s there", words.rate(best, name)) for name in best.work]
+    last = rows[-1].scaled if len(rows) > 1 else None
+    if result.sharing and result.sharing.best:
+        pairs.append(("workers on each device are best", str(result.sharing.best)))
+    elif last:
+        workers = plural(last.workers, "worker")
+        pairs.append((f"speed-up with {workers}", f"{significant(last.speedup.value)}x"))
+        pairs.append(("efficiency there", percent(last.efficiency.value, 0)))
+    done = sum(step.run.count for step in result.steps)
+    failures = sum(step.failures for step in result.steps)
+    return [
+        *pairs,
+        ("requests done", str(done)),
+        ("failed", str(failures)),
+        ("duration", duration(result.elapsed_s)),
+    ]
+
+
+def summary(run: ValidationRun) -> list[Block]:
+    """The table, its foot, and what is known of the run besides."""
+    result = run.result
+    left_out = {"fair workers", "fair devices"}
+    if result.plan.compares:
+        left_out |= {"efficiency", f"wait {words.common_quantile(result.steps)}"}
+    errors = [
+        f"error, {plural(group.count, 'time')}: {clean(group.error or group.outcome, 300)}"
+        for group in result.failures
+    ]
+    return [
+        table(result, left_out, SHORT),
+        Text(_foot(result), "soft"),
+        Text(_known(words.law(result)), label="law"),
+        Text(_known(words.shares(result)), label="shares"),
+        Text(
+            warnings(result.verdict, result.interrupted, result.warnings),
+            "warning",
+            label="warning",
+            most=MOST_WARNINGS,
+            rest="warning",
+        ),
+        Text(errors, most=MOST_ERRORS, rest="kind of failure"),
+        Text(_known(resources.line(result)), label="resources", optional=True),
+        Text(_limits_in_short(result), optional=True),
+    ]
+
+
+def _known(text: str) -> list[str]:
+    """The text as a line, no line where it says nothing."""
+    return [text] if text else []
+
+
+def _foot(result: Evaluation) -> list[str]:
+    """What the numbers of the table mean."""
+    steps = result.steps
+    if not steps:
+        return []
+    few = ""
+    if words.common_quantile(steps) != "p95":
+        few = f"; p95 needs {words.needs('p95')} requests a step"
+    shared = ""
+    if result.plan.compares:
+        shared = "; K: workers on each device; fair: most over least of workers/devices"
+    return [f"{words.intervals(steps)}{shared}{few}"]
+
+
+def _limits_in_short(result: Evaluation) -> list[str]:
+    """What stops the run, the largest cause first; the verdict names the first anyway."""
+    causes = result.causes
+    if causes is None or not words.grew(causes):
+        return []
+    title = f"what limits it, from {words.doubling(causes)}:"
+    if causes.headline:
+        return [f"{title} {causes.headline}"]
+    lines = [title, *map(_cause_line, causes.causes[:MOST_CAUSES])]
+    if causes.slow and causes.slow.sentence not in result.verdict.reason:
+        lines.append(f"  {causes.slow.sentence}")
+    return lines
+
+
+def _cause_line(cause: Cause) -> str:
+    """A cause with its object, and whether the first of its evidence confirms it, in a line as wide
+    as the table; how that was before is left out.
+    """
+    named = clean(", ".join(filter(None, (cause.label, cause.object))), 48)
+    evidence = words.evidence(cause, 1).partition(" (")[0]
+    added = f"+{seconds(cause.grown_s.value)}"
+    parts = ", ".join(filter(None, (named, evidence)))
+    line = one_line(f"  {words.share(cause.share, 0):<14} {added:<8} {parts}")
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
+
+
+def comment(run: ValidationRun) -> list[Block]:
+    """The table of steps, what limits the run, what the nodes did, and failures."""
+    result = run.result
+    foot = f"{words.intervals(result.steps)}." if result.steps else ""
+    title = "Resources of the nodes while each step was measured"
+    failures = [
+        f"{plural(group.count, 'request')} {group.outcome}: {group.error or NOTHING}"
+        for group in result.failures
+    ]
+    return [
+        table(result, ("fair",)),
+        Text(_known(foot)),
+        *_limits_of_comment(result.causes),
+        resources.table(result, title=title, note=resources.note(result)),
+        Text([f"{law}." for law in _known(words.law(result))], label="Law"),
+        Text([f"{shares}." for shares in _known(words.shares(result))], label="Shares"),
+        Text(failures, "list", most=MOST_FAILURES, rest="kind of failure"),
+    ]
+
+
+def _limits_of_comment(causes: Causes | None) -> list[Block]:
+    """What stops the run, ranked; nothing where nothing grew."""
+    if causes is None or not words.grew(causes):
+        return []
+    title = f"What limits it, from {words.doubling(causes)}"
+    note = words.note(causes)
+    if not causes.causes:
+        return [Text([f"{title}: {line}" for line in _known(note)])]
+    return [_causes(causes, on_page=False, title=title, note=note)]
+
+
+def _causes(causes: Causes, *, on_page: bool, title: str = "", note: str = "") -> Table:
+    """A row for each cause, the largest first. A page has room for what was before and after."""
+    rows = []
+    for cause in causes.causes[:MOST_CAUSES_SHOWN]:
+        course = f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}" if on_page else ""
+        rows.append(
+            {
+                "cause": cause.label,
+                "share of the added time": words.share(cause.share, 0),
+                "added": seconds(cause.grown_s.value),
+                "per request": course,
+                "object": cause.object,
+                "measured": words.evidence(cause),
+                "what to try": cause.remedy,
+            }
+        )
+    texts = {"cause", "object", "measured", "what to try"}
+    return Table.of_rows(rows, texts, {"object"}, layout="causes", title=title, note=note)
+
+
+def sections(run: ValidationRun) -> list[Section]:
+    """All sections that have anything to show."""
+    result = run.result
+    return contents.page(
+        {
+            "How far it scales": _scaling(result),
+            "What limits it": _limits(result),
+            "Resources": _resources(result),
+            "How many share a device": _sharing(result),
+            "Steps": _steps(result),
+            "Throughput over time": [
+                Charts(figures.panels(result, run.records), note=figures.PANEL_NOTE)
+            ],
+            "Wait and run times": _times(run),
+            "Who did how much": _shares(run),
+            "Other queues": [_background(result)],
+            "Failures": [_failures(result)],
+        }
+    )
+
+
+def _scaling(result: Evaluation) -> list[Block | None]:
+    throughput = figures.throughput(result)
+    law = [f"Law: {law}." for law in _known(words.law(result)) if throughput]
+    return [Text(law, "strong"), throughput, figures.efficiency(result)]
+
+
+def _limits(result: Evaluation) -> list[Block | None]:
+    """What stops the run, where its requests say it."""
+    chart, causes = figures.time_spent(result), result.causes
+    if chart is None or causes is None:
+        return []
+    meaning = (
+        f"From {words.doubling(causes)}: what requests spend the time on by which they take"
+        " longer, with the 95 % interval; per request: before and after."
+    )
+    if any(cause.evidence for cause in causes.causes):
+        meaning += (
+            " Measured: what the resources of the nodes did meanwhile, and whether that"
+            " confirms or contradicts the cause."
+        )
+    return [_causes(causes, on_page=True, note=meaning), Text(_known(words.note(causes))), chart]
+
+
+def _resources(result: Evaluation) -> list[Block | None]:
+    """What the nodes did, where samples are there."""
+    note = resources.note(result)
+    meaning = (
+        "Means of the samples while each step was measured. Requests' own: cores that the requests"
+        " themselves used. Pressure: the part of the time in which some thread waited for it. Disk,"
+        f" device: the part of the time in which it was busy. {note}".rstrip()
+    )
+    known = resources.table(result, note=meaning)
+    disturbed = [
+        {
+            "from": instant(spell.begin_s),
+            "to": instant(spell.end_s),
+            "node": spell.node,
+            "what": spell.text,
+        }
+        for spell in result.disturbed
+    ]
+    title = "What disturbed the run"
+    return [
+        known,
+        Table.of_rows(disturbed if known.rows else [], {"from", "to", "node", "what"}, title=title),
+    ]
+
+
+def _sharing(result: Evaluation) -> list[Block | None]:
+    """How many workers share a device, in a run that compares that."""
+    if not result.plan.compares:
+        return []
+    quantile = words.common_quantile(result.steps)
+    shares = _known(words.shares(result))
+    meaning = (
+        "All devices are full in every step. Percent: 95 % intervals that hold together, against"
+        " the number that did most; the least number whose interval reaches 100% is called best."
+        " Fair: requests of the busiest over those of the idlest. Memory limit: requests that met"
+        " the limit of a device's memory."
+    )
+    known = table(result, ("fair", "efficiency", f"wait {quantile}", f"run {quantile}"))
+    return [
+        known,
+        Text([f"{line[0].upper()}{line[1:]}." for line in shares]),
+        Text([meaning] if known.rows else [], "soft"),
+    ]
+
+
+def _steps(result: Evaluation) -> list[Block | None]:
+    blocks: list[Block | None] = [whole_table(result)]
+    if len(result.steps) > 2 and not result.plan.compares:
+        trend = result.growth.serial.sentence
+        knees = [
+            {"knee": KNEES[each.method], "workers": knee(each)} for each in result.growth.knees
+        ]
+        blocks += [
+            Text([f"In this run {line}." for line in _known(trend)]),
+            Table.of_rows(
+                knees,
+                {"knee", "workers"},
+                title="Where more workers begin to pay less",
+                note="The three disagree by design: each asks another question.",
+            ),
+        ]
+    return blocks
+
+
+def _times(run: ValidationRun) -> list[Block | None]:
+    """How wait and run times spread."""
+    result = run.result
+    boxes = [figures.boxes(result, run.records, kind) for kind in ("run", "wait")]
+    charts = [chart for chart in boxes if chart]
+    if not charts:
+        return []
+    cells = []
+    for step in result.steps:
+        cells += [_percentiles(step, kind) for kind in ("run", "wait")]
+    meaning = (
+        "Wait: from the client's submission until a worker took the request. Run: the workload"
+        " itself. In brackets the 95 % interval; n/a: the step has fewer requests than the"
+        " percentile needs."
+    )
+    histograms = figures.histograms(result, run.records)
+    return [
+        Charts(charts, "two", note=figures.BOX_NOTE),
+        Table.of_rows(cells, {"time"}, layout="tight", note=meaning),
+        Charts(histograms, title="Run times of each step", note=figures.HISTOGRAM_NOTE),
+    ]
+
+
+def _percentiles(step: Step, kind: str) -> dict[str, str]:
+    times = getattr(step, kind)
+    cells = {
+        "workers": str(step.workers),
+        "time": kind,
+        "requests": str(times.count),
+        "mean": seconds(times.mean),
+    }
+    for name in words.QUANTILES:
+        percentile = getattr(times, name)
+        if percentile is None:
+            cells[name] = f"{NOTHING} (needs ≥ {words.needs(name)})"
+        elif percentile.low is None or percentile.high is None:
+            cells[name] = seconds(percentile.value)
+        else:
+            cells[name] = seconds_between(percentile.value, percentile.low, percentile.high)
+    return {**cells, "max": seconds(times.max)}
+
+
+def _shares(run: ValidationRun) -> list[Block | None]:
+    """Who did how much in the last step that did anything: there it shows best who held it up."""
+    steps = [step for step in run.result.steps if step.run.count]
+    tables = members(steps[-1], run.records) if steps else []
+    if not tables:
+        return []
+    plan, measuring = run.result.plan, ""
+    if plan.repeats > 1 or plan.mirrored:
+        first = "the way up" if plan.mirrored else "the first repeat"
+        measuring = f"Workers and pods are those of {first}. "
+    meaning = (
+        f"With {steps[-1].workers} workers. {measuring}Even shares are fair; one that lags"
+        " points at a slow device, node or pod."
+    )
+    fairness: list[Mapping[str, str]] = []
+    for step in run.result.steps:
+        fairness += [
+            {
+                "workers": str(step.workers),
+                "by": kind,
+                "most / least": significant(fair.ratio),
+                "Jain's index": f"{fair.jain:.3f}",
+            }
+            for kind, fair in step.fairness.items()
+        ]
+    explained = (
+        "Most / least: requests of the busiest over those of the idlest. Jain's index is 1 when all"
+        " did the same."
+    )
+    return [Text([meaning], "soft"), *tables, Table.of_rows(fairness, {"by"}, note=explained)]
+
+
+def _background(result: Evaluation) -> Table:
+    rows = [_background_step(result.plan, step) for step in result.background]
+    meaning = (
+        "What the load beside the validation did meanwhile. No verdict rests on it, but a change"
+        " tells how much the two share."
+    )
+    return Table.of_rows(rows, {"queue", "measuring"}, note=meaning)
+
+
+def _background_step(plan: Plan, row: BackgroundStep) -> dict[str, str]:
+    return {
+        "queue": row.name,
+        "workers of the step": str(row.workers),
+        "measuring": words.measuring(plan, row.repeat) or "the only one",
+        "requests/s": measured(row.throughput.per_s, row.throughput.half_width),
+        "mean wait": seconds(row.wait.mean),
+        "mean run": seconds(row.run.mean),
+        "failed": str(row.failures),
+    }
+
+
+def _failures(result: Evaluation) -> Table:
+    texts = {"outcome", "error", "node", "device"}
+    return Table.of_rows(list(map(_failure, result.failures)), texts, {"error"}, layout="errors")
+
+
+def _failure(group: FailureGroup) -> dict[str, str]:
+    return {
+        "count": str(group.count),
+        "outcome": ", ".join(filter(None, (group.outcome, group.reason))),
+        "exit code": NOTHING if group.exit_code is None else str(group.exit_code),
+        "error": clean(group.error or NOTHING, LONGEST_TEXT),
+        "node": group.node or NOTHING,
+        "device": group.device or NOTHING,
+        "first seen": instant(group.first_s),
+        "last seen": instant(group.last_s),
+    }
+
+
+def cases(run: ValidationRun) -> Iterator[Case]:
+    """The doublings; that of the run's causes tells them."""
+    result = run.result
+    levels: Sequence[int] = () if result.plan.compares else result.plan.steps
+    steps = {step.workers: step for step in result.steps}
+    causes = result.causes
+    for before, after in pairwise(levels):
+        case = _doubling(before, after, steps, result.verdict.kind)
+        if causes and (causes.before, causes.after) == (before, after):
+            evidence = [
+                f"{each.label}, {words.evidence(each)}" for each in causes.causes if each.evidence
+            ]
+            lines = [causes.sentence, causes.remedy, *evidence]
+            case = case._replace(message="\n".join([case.message, *filter(None, lines)]))
+        yield case
+
+
+def _doubling(fewer: int, more: int, steps: Mapping[int, Step], run: VerdictKind) -> Case:
+    name, before, after = f"{fewer} -> {more} workers", steps.get(fewer), steps.get(more)
+    time_s = words.measured_s(after) if after else 0.0
+    ratio = after.ratio if after else None
+    if not (before and after and ratio):
+        if run is VerdictKind.RUNNING:
+            return Case(name, run, "it is not measured yet", time_s)
+        return Case(name, VerdictKind.INVALID, "it was not measured", time_s)
+    message = f"ratio {between(ratio.value, ratio.low, ratio.high)}, wanted {ratio.wanted:.2f}"
+    if before.sound and after.sound:
+        return Case(name, ratio.kind, message, time_s)
+    message = f"{message}; one of the two steps may not be judged"
+    return Case(name, VerdictKind.INVALID, message, time_s)

@@ -1,0 +1,61 @@
+"""Histograms: how values spread, as bars of one width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scaletest.render.numbers import plural, seconds, unit_of
+from scaletest.render.svg import Axis, Chart, ceiling
+
+
+def bins(values: Sequence[float], number: int, least: float) -> tuple[float, float, list[int]]:
+    """Low end, high end, and how many values lie in each of `number` bins between.
+
+    least: how far the ends are apart at least. Values that are nearly alike stand in the middle of
+    that, because a narrower histogram shows the noise of the clock as if it mattered.
+    """
+    low, high = min(values), max(values)
+    if high - low < least:
+        middle = (low + high) / 2
+        low, high = max(0.0, middle - least / 2), max(least, middle + least / 2)
+    width = (high - low) / number
+    counts = [0] * number
+    for value in values:
+        counts[min(number - 1, max(0, int((value - low) / width)))] += 1
+    return low, high, counts
+
+
+def histogram(
+    chart_id: str,
+    title: str,
+    description: str,
+    durations_s: Sequence[float],
+    *,
+    number: int,
+    least_s: float,
+    names: tuple[str, str],
+    size: tuple[float, float],
+) -> Chart:
+    """A histogram of durations in seconds, drawn in the unit of the longest.
+
+    number, least_s: as for `bins`. names: of what lasts, and of what each duration is one of.
+    size: width and height.
+    """
+    low_s, high_s, counts = bins(durations_s, number, least_s)
+    measure, noun = names
+    length_s, unit = unit_of(high_s)
+    chart = Chart(
+        chart_id,
+        title,
+        description,
+        Axis(f"{measure} in {unit}", low_s / length_s, high_s / length_s, most=5),
+        Axis(f"{noun}s", 0.0, ceiling(max(counts) * 1.02, 4), most=4),
+        *size,
+    )
+    width_s = (high_s - low_s) / number
+    for index, count in enumerate(counts):
+        if count:
+            left_s, right_s = low_s + index * width_s, low_s + (index + 1) * width_s
+            tip = f"{plural(count, noun)} from {seconds(left_s)} to {seconds(right_s)}"
+            chart.bar(left_s / length_s, right_s / length_s, count, "c-bar", tip)
+    return chart

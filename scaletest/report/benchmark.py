@@ -1,0 +1,337 @@
+"""A run of benchmarks as a report: what a terminal, a comment in CI and a page show, its benchmarks
+for programs, and test cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
+from scaletest.kinds.fields import as_yaml
+from scaletest.kinds.kind import Headline
+from scaletest.model import Activity, VerdictKind
+from scaletest.render import contents, svg
+from scaletest.render.contents import (
+    Block,
+    Case,
+    Charts,
+    Facts,
+    Head,
+    Report,
+    Section,
+    Sheet,
+    Table,
+    Text,
+)
+from scaletest.render.numbers import NOTHING, duration, plural, quantity_measured, scale
+from scaletest.render.svg import Axis, Chart
+from scaletest.render.text import cell, clean, one_line
+from scaletest.report.words import sentence
+
+# So many parts of benchmarks are told where their time went, where a page would have a table.
+MOST_TIMES = 6
+# So many failures a terminal shows, and so many a page.
+MOST_FAILURES, MOST_FAILURES_SHOWN = 5, 20
+WIDTH, HEIGHT = 380.0, 250.0
+# So many permutations are drawn.
+MOST_DRAWN = 200
+TIMES_NOTE = (
+    "Each part from its start to its end, over all repetitions: a server waits for its client"
+    " before and after."
+)
+# An interval of two repetitions may be many times its mean; the axis does not follow it beyond
+# this.
+HIGHEST = 1.6
+
+
+def benchmark_report(run: BenchmarkRun) -> Report:
+    """What every format shows of a run of benchmarks."""
+    return Report(
+        head=_head(run),
+        summary=lambda: summary(run),
+        comment=lambda: comment(run),
+        sections=lambda: sections(run),
+        sheet=lambda: sheet(run),
+        cases=lambda: _cases(run),
+        data=run.to_dict,
+    )
+
+
+def _head(run: BenchmarkRun) -> Head:
+    took_s = sum(map(_took_s, (ended for _, ended in run.counted)))
+    return Head(
+        title=run.plan.name,
+        verdict=run.verdict,
+        folder=run.folder,
+        name=run.name,
+        elapsed_s=took_s,
+        facts=[
+            ("measured", str(len(run.counted) - len(run.failures))),
+            ("failed", str(len(run.failures))),
+            ("not measured", str(run.plan.counted - len(run.counted))),
+            ("measuring took", duration(took_s)),
+        ],
+        thresholds=run.thresholds,
+        environment=run.environment,
+    )
+
+
+def _took_s(ended: BenchmarkResult) -> float:
+    return max(0.0, ended.finished_s - ended.started_s)
+
+
+def summary(run: BenchmarkRun) -> list[Block]:
+    """The table of permutations, how they ran, failures and notes."""
+    failures = list(chain.from_iterable(map(failure_lines, run.failures[:MOST_FAILURES])))
+    left_out = len(run.failures) - MOST_FAILURES
+    if left_out > 0:
+        failures.append(f"{plural(left_out, 'more failed benchmark')} in the report")
+    return [
+        table(run),
+        Text(["± 95 % over repetitions"] if _is_repeated(run) else [], "soft"),
+        Text(_networks(run), label="network"),
+        Text(_time_lines(run), most=MOST_TIMES, rest="part's time"),
+        Text(failures),
+        Text(run.notes, label="note"),
+    ]
+
+
+def comment(run: BenchmarkRun) -> list[Block]:
+    """The same for a comment in CI, with all failures."""
+    failures = chain.from_iterable(map(failure_lines, run.failures))
+    return [
+        table(run),
+        Text([line.strip() for line in failures], "list"),
+        Text(_time_lines(run), "list", most=MOST_TIMES, rest="part's time"),
+        Text(run.notes, "list", label="Note"),
+    ]
+
+
+def sections(run: BenchmarkRun) -> list[Section]:
+    """All sections that have anything to show."""
+    plan = [("kinds", run.plan.workload), ("network", "; ".join(_networks(run)))]
+    meaning = "Large dots: means, with their 95 % intervals; small dots: single values."
+    times = Table.of_rows(
+        _times(run)[:MOST_DRAWN],
+        {"permutation", "part", "where its time went"},
+        layout="wrapped",
+        note=TIMES_NOTE,
+    )
+    return contents.page(
+        {
+            "Results": _results(run),
+            "Over the permutations": [Charts(_charts(run), "two", note=meaning)],
+            "Where the time went": [times],
+            "Failed": [_failures(run)],
+            "Run": [Facts([(name, text) for name, text in plan if text])],
+        }
+    )
+
+
+def _results(run: BenchmarkRun) -> list[Block]:
+    notes = [f"Note: {note}" for note in run.notes]
+    if _is_repeated(run):
+        notes.insert(0, "n: repetitions. Mean ± half of its 95 % interval over them.")
+    return [table(run), Text(notes, "soft")]
+
+
+def _is_repeated(run: BenchmarkRun) -> bool:
+    """Whether any number is a mean over repetitions."""
+    return any(row.good > 1 for row in run.rows)
+
+
+def table(run: BenchmarkRun) -> Table:
+    """A row for each permutation."""
+    rows = []
+    for row in run.rows:
+        cells = {"permutation": clean(row.name, 60), "n": str(row.good)}
+        for headline in run.headlines:
+            number = row.summaries.get(headline.name)
+            cells[headline.name] = NOTHING
+            if number:
+                cells[headline.name] = quantity_measured(
+                    number.mean, number.half_width, headline.unit
+                )
+        rows.append({**cells, "failed": str(row.failed) if run.failures else ""})
+    return Table.of_rows(rows, {"permutation"}, {"permutation"}, layout="names")
+
+
+def failure_lines(ended: BenchmarkResult) -> list[str]:
+    """Why a benchmark failed, with the lines that say so, and what to do where the failure itself
+    knows that.
+    """
+    first = f"{ended.name}: {ended.failure or 'failed'}: {clean(ended.message, 300)}"
+    advice = [f"  what to do: {clean(ended.remedy, 300)}"] if ended.remedy else []
+    return [one_line(first), *(f"  | {clean(line, 200)}" for line in ended.lines), *advice]
+
+
+def _failures(run: BenchmarkRun) -> Table:
+    rows = [
+        {
+            "benchmark": ended.name,
+            "why": str(ended.failure or "failed"),
+            "message": clean(ended.message, 300),
+            "what the tool said": "\n".join(map(clean, ended.lines)),
+            "what to do": clean(ended.advice, 300),
+        }
+        for ended in run.failures[:MOST_FAILURES_SHOWN]
+    ]
+    left_out = len(run.failures) - MOST_FAILURES_SHOWN
+    rest = f"{left_out} more: see the JSON." if left_out > 0 else ""
+    texts = ("benchmark", "why", "message", "what the tool said", "what to do")
+    return Table.of_rows(rows, texts, layout="errors", note=rest)
+
+
+def _networks(run: BenchmarkRun) -> list[str]:
+    """The networks that were really used."""
+    used = [ended.network for _, ended in run.counted if ended.network]
+    rows = [
+        clean(f"{network.get('interface')}, {network.get('family')}, MTU {network.get('mtu')}")
+        for network in used
+    ]
+    return list(dict.fromkeys(rows))[:4]
+
+
+def _times(run: BenchmarkRun) -> list[dict[str, str]]:
+    """Where the time of each part of each permutation went, over all repetitions."""
+    activities: dict[tuple[int, str], list[Activity]] = {}
+    for benchmark, ended in run.counted:
+        for part, row in ended.activities.items():
+            own = activities.setdefault((benchmark.permutation, part), [])
+            own.append(Activity.from_dict(row))
+    return [
+        {
+            "permutation": run.rows[number].name,
+            "part": part,
+            "CPU": f"{_cores(parts):.2g} cores",
+            "where its time went": sentence(parts),
+        }
+        for (number, part), parts in sorted(activities.items())
+    ]
+
+
+def _cores(activities: Sequence[Activity]) -> float:
+    """CPU time over the time that these ran."""
+    whole_s = sum(chain.from_iterable(activity.seconds.values() for activity in activities))
+    return sum(activity.cpu_s for activity in activities) / whole_s if whole_s else 0.0
+
+
+def _time_lines(run: BenchmarkRun) -> list[str]:
+    """The same as lines."""
+    rows = map(dict.values, _times(run))
+    return [clean(f"time of {part}, {name}: {cores}; {place}") for name, part, cores, place in rows]
+
+
+def _charts(run: BenchmarkRun) -> list[Chart]:
+    """One a number, over the permutations; none where there is nothing to compare."""
+    rows = run.rows[:MOST_DRAWN]
+    charts = []
+    for headline in run.headlines:
+        measured = [row for row in rows if headline.name in row.summaries]
+        if len(measured) > 1:
+            charts.append(_chart(run, headline, measured, _across(rows)))
+    return charts
+
+
+def _chart(
+    run: BenchmarkRun, headline: Headline, rows: Sequence[MeasuredPermutation], across: Axis
+) -> Chart:
+    name = headline.name
+    summaries = {row.number: row.summaries[name] for row in rows}
+    top = max(summary.most for summary in summaries.values()) or 1.0
+    ends = [each.mean + each.half_width for each in summaries.values() if each.count > 1]
+    size, unit = scale(top, headline.unit)
+    chart = Chart(
+        id=f"chart-{name}",
+        title=f"{name}, {unit}" if unit else name,
+        description=(
+            f"{headline.help} Mean, 95 % interval and single values at each permutation, in the"
+            " order of the table."
+        ),
+        x=across,
+        y=Axis(unit or name, 0.0, svg.ceiling(min(HIGHEST * top, max([top, *ends])) / size)),
+        width=WIDTH,
+        height=HEIGHT,
+    )
+    repeated = [number for number, summary in summaries.items() if summary.count > 1]
+    for number in repeated:
+        mean, half = summaries[number].mean, summaries[number].half_width
+        chart.error(number, max(0.0, mean - half) / size, (mean + half) / size, "c-error")
+    for benchmark, ended in run.counted:
+        number = benchmark.permutation
+        if number in repeated and ended.ok and name in ended.headlines:
+            chart.dot(number, ended.headlines[name] / size, "c-faint", radius=2.5)
+    for row in rows:
+        number, summary = row.number, row.summaries[name]
+        text = quantity_measured(summary.mean, summary.half_width, headline.unit)
+        chart.dot(number, summary.mean / size, "c-dot", clean(f"{row.name}: {text}", 200))
+    return chart
+
+
+def _across(rows: Sequence[MeasuredPermutation]) -> Axis:
+    """The permutations side by side: by their values when one key alone varies, else by their
+    numbers.
+    """
+    label = "permutation, in the table's order"
+    names = [str(row.number + 1) for row in rows]
+    keys = set(chain.from_iterable(row.values for row in rows))
+    values = list(chain.from_iterable(row.values.values() for row in rows))
+    is_plain = all(isinstance(value, str | int | float) for value in values)
+    if len(keys) == 1 and len(values) == len(rows) and is_plain:
+        (label,) = keys
+        names = [clean(as_yaml(value), 24) for value in values]
+    return Axis(label, -0.5, len(rows) - 0.5, marks=range(len(rows)), names=names)
+
+
+FIXED = ("name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s")
+NETWORK = ("interface", "family", "mtu")
+
+
+def sheet(run: BenchmarkRun) -> Sheet:
+    """One row a benchmark; new columns come at the end.
+
+    KEY is permutation.KEY where it is taken.
+    """
+    keys = list(dict.fromkeys(chain.from_iterable(row.values for row in run.rows)))
+    numbers = [headline.name for headline in run.headlines]
+    taken = {*FIXED, *NETWORK, *numbers}
+    titles = [f"permutation.{key}" if key in taken else cell(key) for key in keys]
+    rows = [_row(run, *pair, keys) for pair in run.counted]
+    return Sheet([*FIXED, *NETWORK, *titles, *numbers], rows, line_end="\n")
+
+
+def _row(
+    run: BenchmarkRun, benchmark: Benchmark, ended: BenchmarkResult, keys: Sequence[str]
+) -> list[Any]:
+    values = run.rows[benchmark.permutation].values
+    return [
+        benchmark.name,
+        benchmark.kind.name,
+        benchmark.permutation,
+        benchmark.repetition,
+        ended.phase,
+        ended.failure,
+        ended.started_s,
+        ended.finished_s,
+        *(ended.network.get(name, "") for name in NETWORK),
+        *(as_yaml(values.get(key, "")) for key in keys),
+        *(ended.headlines.get(headline.name, "") for headline in run.headlines),
+    ]
+
+
+def _cases(run: BenchmarkRun) -> list[Case]:
+    """Each benchmark."""
+    return [
+        Case(
+            ended.name,
+            VerdictKind.PASS if ended.ok else VerdictKind.FAIL,
+            "\n".join([ended.message, *failure_lines(ended)[1:]]),
+            _took_s(ended),
+            group=benchmark.kind.name,
+            problem=str(ended.failure),
+        )
+        for benchmark, ended in run.counted
+    ]

@@ -1,1 +1,0 @@
-"""Runs of benchmarks as reports: `report` makes one of a run."""

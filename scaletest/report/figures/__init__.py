@@ -1,3 +1,0 @@
-"""The charts of a validation: each file makes charts of one kind, and the sentence that stands
-under them.
-"""

@@ -1,1 +1,0 @@
-"""Lifecycle runs as reports: `report` makes one of a run."""

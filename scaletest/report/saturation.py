@@ -1,0 +1,501 @@
+"""A saturation run as a report: what a terminal, a comment in CI and a page show, and test cases.
+
+Its two charts show what succeeded against what was asked for, and latency against it. The sheet has
+one row a step for programs; new columns come at the end. Test cases are its steps.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from scaletest.analysis.saturation.evaluation import SaturationResult
+from scaletest.analysis.saturation.pod_times import PodTimes, from_headers
+from scaletest.analysis.saturation.step import Assessed, level_text
+from scaletest.archive.sql import Answer, answers
+from scaletest.model import VerdictKind
+from scaletest.model.measurement import MachineUse
+from scaletest.model.saturation import LoadKind, Phase
+from scaletest.model.texts import short
+from scaletest.render import contents, svg
+from scaletest.render.contents import (
+    CLOCK_DIGITS,
+    Block,
+    Case,
+    Facts,
+    Figure,
+    Head,
+    Report,
+    Section,
+    Sheet,
+    Table,
+    Text,
+    Value,
+    at,
+)
+from scaletest.render.numbers import between, duration, percent, seconds, significant, unit_of
+from scaletest.render.svg import Axis, Chart
+from scaletest.report.words import KNEES, knee, percentile, sentence, warnings
+from scaletest.saturation.run_type import SaturationRun
+
+WIDTH, HEIGHT = 760.0, 420.0
+QUANTILES = ("p50", "p90", "p95", "p99")
+# A terminal has no room for all.
+FEW_QUANTILES = ("p50", "p95", "p99")
+MOST_ERRORS, MOST_COMMENT_ERRORS, MOST_WARNINGS, MOST_LINES = 6, 10, 3, 20
+
+
+def saturation_report(run: SaturationRun) -> Report:
+    """What every format shows of a saturation run."""
+    return Report(
+        head=_head(run),
+        summary=lambda: summary(run),
+        comment=lambda: comment(run),
+        sections=lambda: sections(run),
+        sheet=lambda: Sheet.of_columns(COLUMNS, run.result.steps, digits=CLOCK_DIGITS),
+        cases=lambda: list(map(_case, run.result.steps)),
+        data=lambda: _data(run),
+    )
+
+
+def _case(assessed: Assessed) -> Case:
+    """A step: a saturated one is what was looked for, one that the tester spoilt is an error."""
+    step = assessed.step
+    kind = VerdictKind.INVALID if assessed.tester else VerdictKind.PASS
+    name = f"{step.number} {step.phase} {level_text(step)}"
+    return Case(name, kind, assessed.tester, step.seconds)
+
+
+def _data(run: SaturationRun) -> dict[str, Any]:
+    """The result, the original tool's queries, and what else was on record."""
+    extra = {"extra": run.extra} if run.extra else {}
+    return {
+        "queries": [answer.to_dict() for answer in _queries(run)],
+        **run.result.to_dict(),
+        "pods": [times.to_dict() for times in _pods(run)],
+        "folder": run.folder,
+        **extra,
+    }
+
+
+def _queries(run: SaturationRun) -> list[Answer]:
+    """The five result queries of the original tool, over all of the run's samples."""
+    steps = [assessed.step for assessed in run.result.steps]
+    return answers(run.result.plan.client_name, steps, run.samples)
+
+
+def _pods(run: SaturationRun) -> list[PodTimes]:
+    """What each pod said it took at the operating point, beside what its client saw."""
+    measured = run.result.operating
+    return from_headers(run.samples.get(measured.step.number, ())) if measured else []
+
+
+def _head(run: SaturationRun) -> Head:
+    result, plan = run.result, run.result.plan
+    name = shlex.quote(run.name)
+    following = f"scaletest report {name} -o report.html"
+    if result.point:
+        following = f"scaletest size --run {name}"
+    wanted = f"{plan.wanted:g}/s wanted" if plan.wanted else ""
+    asked = (f"{plan.load} load", f"at least {plan.success:.0%} succeed", plan.limit, wanted)
+    return Head(
+        title=f"saturate {plan.target}",
+        verdict=result.verdict,
+        folder=run.folder,
+        name=run.name,
+        conditions=(", ".join(filter(None, asked)),),
+        elapsed_s=result.elapsed_s,
+        facts=_facts(result),
+        warnings=warnings(result.verdict, result.interrupted, result.warnings),
+        following=following,
+        environment=run.environment,
+        plan=plan.to_dict(),
+    )
+
+
+def _facts(result: SaturationResult) -> list[tuple[str, str]]:
+    """The few numbers that stand beside the verdict."""
+    pairs = []
+    if result.point:
+        pairs.append(("requests/s is the saturation point", significant(result.point.value, 4)))
+    if result.parallel:
+        pairs.append(("in flight reach it", str(result.parallel)))
+    if result.operating:
+        pairs.append(("requests/s to operate at", significant(result.operating.step.level)))
+        pairs.append(("mean latency there", seconds(result.operating.latency.mean)))
+    after_probe = sum(assessed.step.phase != Phase.WARM for assessed in result.steps)
+    requests = sum(assessed.step.requests for assessed in result.steps)
+    return [
+        *pairs,
+        ("steps", str(after_probe)),
+        ("requests", str(requests)),
+        ("duration", duration(result.elapsed_s)),
+    ]
+
+
+def summary(run: SaturationRun) -> list[Block]:
+    """The steps, errors by kind, what the service can take, settings, and warnings."""
+    result = run.result
+    return [
+        _step_table(result.steps),
+        Text(_error_lines(result), label="errors", most=MOST_ERRORS, rest="step with errors"),
+        Text(sentences(result)),
+        Text(_settings(run), most=MOST_LINES),
+        Text(
+            warnings(result.verdict, result.interrupted, result.warnings),
+            "warning",
+            label="warning",
+            most=MOST_WARNINGS,
+            rest="warning",
+        ),
+    ]
+
+
+def comment(run: SaturationRun) -> list[Block]:
+    """The steps, what the service can take, and errors by kind."""
+    result = run.result
+    errors = _error_lines(result)
+    return [
+        _step_table(result.steps),
+        Text(sentences(result), "list"),
+        Text(errors, "list", "Errors", most=MOST_COMMENT_ERRORS, rest="step with errors"),
+    ]
+
+
+def sections(run: SaturationRun) -> list[Section]:
+    """All sections that have anything to show."""
+    result = run.result
+    unit = result.plan.unit
+    knees = [
+        (KNEES[each.method].replace("workers", unit), f"{knee(each)} {unit}")
+        for each in result.knees
+        if each.workers
+    ]
+    lines = sentences(result)
+    return contents.page(
+        {
+            "What it can take": [
+                Text(lines, "list"),
+                throughput(result) if lines else None,
+                latency(result) if lines else None,
+            ],
+            "Settings and target": [Text(_settings(run), "code")],
+            "Steps": _steps(result),
+            "Knees": [Facts(knees)],
+            "Result queries": map(_answer, _queries(run)),
+        }
+    )
+
+
+def _settings(run: SaturationRun) -> list[str]:
+    """The settings on record, and what each pod said."""
+    return [str(line) for line in (*run.extra.get("lines", []), *_pods(run))]
+
+
+def _answer(answer: Answer) -> Table:
+    """A query's rows: times to the microsecond, as they are stored, and nothing where nothing is
+    known.
+    """
+    rows = [list(map(_cell, row)) for row in answer.rows]
+    return Table(answer.columns, rows, folded=answer.title)
+
+
+def _cell(figure: object) -> str:
+    if figure is None:
+        return ""
+    return f"{figure:.6f}" if isinstance(figure, float) else str(figure)
+
+
+def sentences(result: SaturationResult) -> list[str]:
+    """The saturation point, the operating point, where the service's time goes and where knees lie,
+    as far as these are known.
+    """
+    knees = [f"{each.method} {knee(each)}" for each in result.knees if each.workers is not None]
+    known = f"knee, {result.plan.unit}: {', '.join(knees)}" if knees else ""
+    return list(filter(None, (_point(result), _operating(result), service_time(result), known)))
+
+
+def _point(result: SaturationResult) -> str:
+    """The saturation point in one sentence; "" when there is none."""
+    estimate = result.point
+    if estimate is None:
+        return ""
+    if not math.isfinite(estimate.high):
+        return f"{significant(estimate.value)}/s were served, and no limit was reached"
+    point = f"saturation point {between(estimate.value, estimate.low, estimate.high)} requests/s"
+    return f"{point}, reached with {result.parallel} in flight" if result.parallel else point
+
+
+def _operating(result: SaturationResult) -> str:
+    """The operating point in one sentence; "" when it was not measured."""
+    measured = result.operating
+    if measured is None:
+        return ""
+    latency = measured.latency
+    known = [name for name in FEW_QUANTILES if getattr(latency, name)]
+    times = ", ".join(f"{name} {percentile(latency, name)}" for name in known)
+    state = f"; {measured.saturated}" if measured.saturated else ""
+    return (
+        f"operate at {short(measured.step.level, 4)} requests/s, {percent(result.plan.share, 0)} of"
+        f" it: mean latency {seconds(latency.mean)},"
+        f" {times or 'too few for percentiles'}{state}"
+    )
+
+
+def service_time(result: SaturationResult) -> str:
+    """Where the service's time goes at the lowest level that is too much, else at the highest; ""
+    when not known.
+    """
+    known: list[tuple[Assessed, MachineUse]] = []
+    for assessed in result.steps:
+        around = assessed.step.around
+        fit = not assessed.tester and assessed.step.phase != Phase.WARM
+        if fit and around and around.activities:
+            known.insert(0, (assessed, around))
+    if not known:
+        return ""
+    # among repeated steps of one level the last
+    known = sorted(known, key=lambda pair: pair[0].step.level)
+    over = [pair for pair in known if pair[0].saturated]
+    limiting, around = over[0] if over else max(known, key=lambda pair: pair[0].step.level)
+    return (
+        f"at {level_text(limiting.step)} the service's time: {sentence(around.activities)}; of"
+        f" {around.cores:.0f} cores it used {around.service:.2f}, the tester {around.tester:.2f},"
+        f" other programs {around.others:.2f}"
+    )
+
+
+def _state(assessed: Assessed) -> str:
+    """What was decided about a step, in a word."""
+    states = {
+        "tester": assessed.tester,
+        "saturated": assessed.saturated,
+        "undecided": assessed.undecided,
+    }
+    return next((state for state, reason in states.items() if reason), "held")
+
+
+def _rate(assessed: Assessed) -> str:
+    """Successes a second with their interval."""
+    goodput = assessed.goodput
+    if not math.isfinite(goodput.high):
+        return significant(goodput.value)
+    return between(goodput.value, goodput.low, goodput.high)
+
+
+def _errors(assessed: Assessed) -> str:
+    """Errors by kind; "" when there are none."""
+    return ", ".join(f"{count} x {kind}" for kind, count in assessed.errors.items())
+
+
+def _error_lines(result: SaturationResult) -> list[str]:
+    """Errors by kind at every step that had any."""
+    return [
+        f"{assessed.step.phase} {level_text(assessed.step)}: {_errors(assessed)}"
+        for assessed in result.steps
+        if assessed.errors
+    ]
+
+
+def _place(assessed: Assessed) -> dict[str, str]:
+    """With which cells the row of a step begins."""
+    return {"phase": str(assessed.step.phase), "level": level_text(assessed.step)}
+
+
+def _step_table(steps: Sequence[Assessed]) -> Table:
+    """A row for each step, in short."""
+    queueing = any(assessed.server.count for assessed in steps)
+    rows = []
+    for assessed in steps:
+        rows.append(
+            {
+                **_place(assessed),
+                "succeeded/s": _rate(assessed),
+                **{name: percentile(assessed.latency, name) for name in FEW_QUANTILES},
+                "queueing": percent(assessed.queueing, 0) if queueing else "",
+                "ok": percent(assessed.success),
+                "state": _state(assessed),
+            }
+        )
+    return Table.of_rows(rows, spare=("p50", "queueing"))
+
+
+def _steps(result: SaturationResult) -> list[Block]:
+    meaning = (
+        "Open load is counted from the intended start of each request. Brackets are 95 % intervals."
+        " A step held when enough succeeded and the interval of the backlog's growth contains 0."
+    )
+    steps, times = [], []
+    for assessed in result.steps:
+        steps.append(_step(assessed))
+        times += _times(assessed)
+    return [
+        Table.of_rows(steps, {"phase", "errors", "state"}, layout="states", note=meaning),
+        Table.of_rows(times, {"phase", "what"}),
+    ]
+
+
+def _step(assessed: Assessed) -> dict[str, str]:
+    step, growth = assessed.step, assessed.growth
+    backlog = ""
+    if growth:
+        backlog = f"{short(growth.value)} [{short(growth.low)}, {short(growth.high)}]"
+    return {
+        **_place(assessed),
+        "offered/s": significant(assessed.offered) if step.load == LoadKind.OPEN else "",
+        "succeeded/s": _rate(assessed),
+        "backlog/s": backlog,
+        "ok": percent(assessed.success),
+        "errors": _errors(assessed),
+        "tester late p99": seconds(assessed.lag_s),
+        "CPU": percent(step.cpu, 0),
+        "state": assessed.tester or assessed.saturated or assessed.undecided or "held",
+    }
+
+
+def _times(assessed: Assessed) -> list[dict[str, str]]:
+    kinds = {"since sent": assessed.service, "in the service": assessed.server}
+    if assessed.step.load == LoadKind.OPEN or assessed.step.phase == Phase.WARM:
+        kinds = {"latency": assessed.latency, **kinds}
+    return [
+        {
+            **_place(assessed),
+            "what": kind,
+            "requests": str(times.count),
+            "mean": seconds(times.mean),
+            **{name: percentile(times, name) for name in QUANTILES},
+            "longest": seconds(times.max),
+        }
+        for kind, times in kinds.items()
+        if times.count
+    ]
+
+
+def throughput(result: SaturationResult) -> Figure | None:
+    """Successes a second at every level; None with fewer than two levels."""
+    rows = _measured(result)
+    if len(rows) < 2:
+        return None
+    caption = f"{_point(result) or 'No saturation point was found'}."
+    return Figure(_throughput(result, rows), caption)
+
+
+def _throughput(result: SaturationResult, rows: Sequence[Assessed]) -> Chart:
+    top = max(min(assessed.goodput.high, 1.5 * assessed.goodput.value) for assessed in rows)
+    rates = [f"{row.step.level:g}: {significant(row.goodput.value)}/s" for row in rows]
+    chart = Chart(
+        "goodput",
+        "What succeeded",
+        "; ".join(rates),
+        _levels(result, rows),
+        _up("requests/s", top),
+        WIDTH,
+        HEIGHT,
+    )
+    chart.legend("succeeded, 95 % interval", "c-dot", "dot")
+    chart.legend("saturated", "c-dot c-hollow", "dot")
+    if result.plan.open:
+        chart.legend("all that was offered", "c-ideal")
+        # a line that left the frame would lose its slope
+        end = min(chart.x.high, chart.y.high)
+        chart.line([(0.0, 0.0), (end, end)], "c-ideal")
+    if result.point:
+        chart.legend("saturation point", "c-wanted")
+        chart.across(result.point.value, "c-wanted")
+    for assessed in rows:
+        level, goodput = assessed.step.level, assessed.goodput
+        if math.isfinite(goodput.high):
+            chart.error(level, goodput.low, goodput.high, "c-error")
+        css = "c-dot" if _state(assessed) == "held" else "c-dot c-hollow"
+        chart.dot(level, goodput.value, css, f"{level:g}: {_rate(assessed)}/s")
+    return chart
+
+
+def latency(result: SaturationResult) -> Figure | None:
+    """Median and 95th percentile at every level that held; None with fewer than two."""
+    held = [row for row in _measured(result) if row.latency.p50 and _state(row) == "held"]
+    # of a level that was measured again the last counts, so that the line goes one way
+    rows = list({assessed.step.level: assessed for assessed in held}.values())
+    if len(rows) < 2:
+        return None
+    counted = "from the intended start" if result.plan.open else "from when it was sent"
+    return Figure(_latency(result, rows), f"Latency {counted}, of steps that held.")
+
+
+def _latency(result: SaturationResult, rows: Sequence[Assessed]) -> Chart:
+    courses = {name: _course(rows, name) for name in ("p50", "p95")}
+    highest_s = max(value_s for _, value_s in (*courses["p50"], *courses["p95"]))
+    size, unit = unit_of(highest_s)
+    chart = Chart(
+        "latency",
+        "Latency",
+        "median and 95th percentile at every level",
+        _levels(result, rows),
+        _up(f"latency, {unit}", highest_s / size),
+        WIDTH,
+        HEIGHT,
+    )
+    chart.legend("median", "c-data")
+    chart.legend("95 %", "c-wanted")
+    for points, css in zip(courses.values(), ("c-data", "c-wanted"), strict=True):
+        chart.line([(level, value_s / size) for level, value_s in points], css)
+    for level, value_s in courses["p50"]:
+        chart.dot(level, value_s / size, "c-dot", f"{level:g}")
+    return chart
+
+
+def _course(rows: Sequence[Assessed], name: str) -> list[svg.Point]:
+    """A percentile in s at the levels at which it is known."""
+    points = [(assessed.step.level, getattr(assessed.latency, name)) for assessed in rows]
+    return [(level, known.value) for level, known in points if known]
+
+
+def _measured(result: SaturationResult) -> list[Assessed]:
+    """The steps of the search, in the order of their levels."""
+    measured = [
+        assessed
+        for assessed in result.steps
+        if assessed.step.phase not in (Phase.WARM, Phase.OPERATE)
+    ]
+    return sorted(measured, key=lambda assessed: assessed.step.level)
+
+
+def _levels(result: SaturationResult, rows: Sequence[Assessed]) -> Axis:
+    label = "requests/s offered" if result.plan.open else "requests in flight"
+    return Axis(label, 0.0, 1.05 * max(assessed.step.level for assessed in rows))
+
+
+def _up(label: str, top: float) -> Axis:
+    return Axis(label, 0.0, svg.ceiling(top * 1.05))
+
+
+COLUMNS: dict[str, Callable[[Assessed], Value]] = {
+    "number": at("step.number"),
+    "phase": at("step.phase"),
+    "load": at("step.load"),
+    "level": at("step.level"),
+    "seconds": at("step.seconds"),
+    "requests": at("step.requests"),
+    "attempts": at("attempts"),
+    "offered_per_s": at("offered"),
+    "goodput_per_s": at("goodput.value"),
+    "goodput_low_per_s": at("goodput.low"),
+    "goodput_high_per_s": at("goodput.high"),
+    "backlog_growth_per_s": at("growth.value"),
+    "backlog_growth_low_per_s": at("growth.low"),
+    "backlog_growth_high_per_s": at("growth.high"),
+    "success": at("success"),
+    "latency_mean_s": at("latency.mean"),
+    **{f"latency_{name}_s": at(f"latency.{name}.value") for name in QUANTILES},
+    "latency_max_s": at("latency.max"),
+    "server_mean_s": at("server.mean"),
+    "queueing_share": at("queueing"),
+    "errors": _errors,
+    "lag_p99_s": at("lag_s"),
+    "cpu_cores": at("step.cpu"),
+    "saturated": at("saturated"),
+    "tester_bottleneck": at("tester"),
+    "undecided": at("undecided"),
+}

@@ -1,1 +1,0 @@
-"""Saturation runs as reports: `report` makes one of a run."""

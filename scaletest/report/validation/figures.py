@@ -1,0 +1,513 @@
+"""The charts of a validation, each with the sentence that stands under it.
+
+Throughput and efficiency against the number of workers answer the question of a run. Others show
+where the time of a request goes, how throughput went on in each measurement, and how the times of
+requests spread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from scaletest.analysis.cause_text import PLACE_TEXTS, PLACES
+from scaletest.analysis.causes import StepTime
+from scaletest.analysis.evaluation import Evaluation
+from scaletest.analysis.law import Law
+from scaletest.analysis.percentiles import quantile
+from scaletest.analysis.scaling import Scaled
+from scaletest.analysis.steps import MeasuredStep, Rows, Step
+from scaletest.analysis.throughput import ends_of, rates, span
+from scaletest.model import Plan, Record
+from scaletest.render import svg
+from scaletest.render.contents import Figure
+from scaletest.render.histogram import histogram
+from scaletest.render.numbers import measured, percent, plural, seconds, significant, unit_of
+from scaletest.render.svg import Axis, Chart
+from scaletest.report.validation import resources, words
+
+# Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each
+# other.
+MOST_LINEAR = 16
+# The law is drawn this far beyond the last step, and as far as its peak if that is not much
+# farther.
+BEYOND, FARTHEST = 1.5, 2.0
+CURVE_POINTS = 65
+WIDTH, HEIGHT = 760.0, 420.0
+EFFICIENCY_HEIGHT, NARROW_EFFICIENCY = 302.4, (360.0, 237.6)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What is drawn: the steps that have a throughput, the law, and how far the axis goes.
+
+    limits: how many cores and devices there are, as far as the axis reaches, by what the line is
+    called.
+    """
+
+    steps: list[Step]
+    law: Law | None
+    peak: float | None
+    end: float
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def first(self) -> int:
+        """The level of the first step."""
+        return self.steps[0].level
+
+    @property
+    def last(self) -> int:
+        """The level of the last step."""
+        return self.steps[-1].level
+
+    @property
+    def log(self) -> bool:
+        """Whether every doubling is equally long."""
+        return self.last > MOST_LINEAR
+
+    def ideal(self, level: float) -> float:
+        """Requests/s if nothing held the workers up, from the first step."""
+        return self.steps[0].throughput.per_s / self.first * level
+
+    @property
+    def top(self) -> float:
+        """The highest throughput that must be seen; the ideal line may leave the frame when it lies
+        far above.
+        """
+        rates_of_steps = [step.throughput for step in self.steps]
+        highest = max(rate.per_s + min(rate.half_width, rate.per_s) for rate in rates_of_steps)
+        fitted = self.law_between(self.first, self.end)
+        drawn = max((per_s for _, per_s in fitted), default=0.0)
+        return max(highest, drawn, min(self.ideal(self.last), 3.0 * highest))
+
+    def law_between(self, low: float, high: float) -> list[svg.Point]:
+        """The law from one level to another, both included; nothing without one."""
+        if self.law is None:
+            return []
+        return [(level, self.law.at(level)) for level in self.levels(low, high)]
+
+    def levels(self, low: float, high: float) -> list[float]:
+        """Levels from low to high, both included, close enough for a smooth line."""
+        parts = [index / (CURVE_POINTS - 1) for index in range(CURVE_POINTS)]
+        if self.log:
+            return [low * (high / low) ** part for part in parts]
+        return [low + (high - low) * part for part in parts]
+
+    def across(self) -> Axis:
+        """The axis of workers, with marks at the steps that were measured."""
+        levels = [float(step.level) for step in self.steps]
+        label = _workers(self.steps[0].per_device)
+        names = [f"{level:g}" for level in levels]
+        if self.log:
+            return Axis(label, levels[0] * 0.9, self.end, "log2", levels, names)
+        return Axis(label, 0.0, self.end, "linear", levels, names)
+
+    def up(self) -> Axis:
+        """The axis of throughput: from 0, or in doublings where the workers are."""
+        if not self.log:
+            return Axis("requests/s", 0.0, svg.ceiling(self.top * 1.02))
+        lowest = min(step.throughput.per_s for step in self.steps)
+        return Axis("requests/s", lowest * 0.7, self.top * 1.4, "log2")
+
+
+def _workers(per_device: int) -> str:
+    return "workers on each device" if per_device else "workers"
+
+
+def curve_of(result: Evaluation) -> Curve | None:
+    """None when no step has a throughput."""
+    steps = [step for step in result.steps if step.throughput.per_s > 0]
+    if not steps:
+        return None
+    law = result.law.law if result.law else None
+    last = steps[-1].level
+    peak = result.growth.peak.workers
+    end = last * (BEYOND if law else 1.06)
+    if law and peak and peak <= FARTHEST * last:
+        end = max(end, peak * 1.1)
+    curve = Curve(steps, law, peak, end)
+    least = steps[0].level if curve.log else 0
+    for label, count in resources.limits_of(result).items():
+        if least <= count <= end:
+            curve = Curve(steps, law, peak, end, {**curve.limits, label: count})
+    return curve
+
+
+def throughput(result: Evaluation) -> Figure | None:
+    """Throughput with intervals, the fitted law and the ideal line; None when there is nothing to
+    draw.
+    """
+    data = curve_of(result)
+    if data is None:
+        return None
+    first, last = data.steps[0], data.steps[-1]
+    times = significant(last.throughput.per_s / first.throughput.per_s)
+    many = len(data.steps) > 1
+    sound = all(step.sound for step in data.steps)
+    parts = {
+        f"{plural(last.workers, 'worker')} did {words.rate(last)} requests/s": True,
+        f", {times} times as much as {plural(first.workers, 'worker')}": many,
+        f". Bars are the {words.interval(data.steps)}; the dashed line is what N workers would do"
+        " if nothing held them up": True,
+        ", the solid line the fitted law, dotted where no step was measured: an extrapolation, not"
+        " a result": data.law,
+        f"; beyond an upright line, workers share the {', and the '.join(data.limits)}": (
+            data.limits
+        ),
+        "; both axes are logarithmic: every doubling is equally long": data.log,
+        "; a hollow point is of a step that may not be judged": not sound,
+    }
+    caption = "".join(part for part, holds in parts.items() if holds)
+    return Figure(_throughput(data), f"{caption}.")
+
+
+def _throughput(data: Curve) -> Chart:
+    tips = [
+        f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s" for step in data.steps
+    ]
+    chart = Chart(
+        "throughput",
+        "Throughput against the number of workers",
+        "; ".join(tips),
+        data.across(),
+        data.up(),
+        WIDTH,
+        HEIGHT,
+    )
+    chart.legend("measured, 95 % interval", "c-dot", "dot")
+    chart.legend("ideal", "c-ideal")
+    if data.law:
+        chart.legend(f"law: {data.law.name}", "c-law")
+    if data.peak:
+        chart.legend("peak", "c-wanted")
+    if data.law:
+        chart.legend("not tested", "c-shade", "area")
+        chart.shade(data.last, data.end, "c-shade")
+    for css, (label, count) in zip(("c-limit", "c-limit-next"), data.limits.items(), strict=False):
+        chart.legend(label, css)
+        chart.upright(count, css, f"{label}: more workers share them")
+    ends = (max(0.0, chart.x.low), data.end)
+    chart.line([(level, data.ideal(level)) for level in ends], "c-ideal")
+    chart.line(data.law_between(data.first, data.last), "c-law")
+    chart.line(data.law_between(data.last, data.end), "c-beyond")
+    if data.peak:
+        chart.upright(data.peak, "c-wanted", f"throughput is highest with {data.peak:.0f} workers")
+    for step, tip in zip(data.steps, tips, strict=True):
+        _point(chart, step, tip)
+    return chart
+
+
+def _point(chart: Chart, step: Step, tip: str) -> None:
+    rate = step.throughput
+    if len(step.samples) > 1:
+        for sample in step.samples:
+            chart.dot(step.level, sample.throughput.per_s, "c-faint", radius=3.0)
+    if math.isfinite(rate.half_width):
+        low, high = rate.per_s - rate.half_width, rate.per_s + rate.half_width
+        chart.error(step.level, low, high, "c-error")
+    css = "c-dot" if step.sound else "c-dot c-hollow"
+    chart.dot(step.level, rate.per_s, css, tip)
+
+
+def efficiency(result: Evaluation) -> Figure | None:
+    """Efficiency with intervals, beside what the wanted ratio needs; None for less than two
+    steps.
+    """
+    data = curve_of(result)
+    scaled = result.growth.scaling
+    if data is None or min(len(data.steps), len(scaled)) < 2 or result.plan.compares:
+        return None
+    base, scale = data.steps[0].workers, result.plan.scale
+
+    def needed(workers: float) -> float:
+        """The efficiency where every doubling from the base on reaches the wanted ratio."""
+        return math.pow(scale / 2.0, math.log2(workers / base))
+
+    caption = (
+        f"Of what {plural(data.last, 'worker')} could do if nothing held them up, "
+        f"{percent(scaled[-1].efficiency.value)} was measured; "
+        f"a ratio of {scale:g} in every doubling needs {percent(needed(data.last), 0)}. "
+        "Bars are 95 % intervals and hold the uncertainty of the first step too."
+    )
+    tested = Curve(data.steps, None, None, data.last * 1.06)
+    return Figure(_efficiency(tested, scaled, needed), caption, NARROW_EFFICIENCY)
+
+
+def _efficiency(data: Curve, scaled: Sequence[Scaled], needed: Callable[[float], float]) -> Chart:
+    top = max(1.1, 1.02 * max(min(each.efficiency.high, 1.5) for each in scaled))
+    marks = svg.nice(0.0, top, 8)
+    shares = [percent(each.efficiency.value) for each in scaled]
+    parts = [f"{each.workers} workers: {share}" for each, share in zip(scaled, shares, strict=True)]
+    chart = Chart(
+        "efficiency",
+        "Efficiency against the number of workers",
+        "; ".join(parts),
+        data.across(),
+        Axis("efficiency", 0.0, top, marks=marks, names=[f"{mark:.0%}" for mark in marks]),
+        WIDTH,
+        EFFICIENCY_HEIGHT,
+    )
+    chart.legend("measured, 95 % interval", "c-dot", "dot")
+    chart.legend("ideal", "c-ideal")
+    chart.legend("wanted", "c-wanted")
+    chart.across(1.0, "c-ideal")
+    wanted = [(level, needed(level)) for level in data.levels(data.first, data.end)]
+    chart.line(wanted, "c-wanted")
+    for each, share in zip(scaled, shares, strict=True):
+        part, at = each.efficiency, each.workers
+        if math.isfinite(part.high):
+            chart.error(at, part.low, part.high, "c-error")
+        chart.dot(at, part.value, "c-dot", f"{plural(at, 'worker')}: {share}")
+    return chart
+
+
+# A place that holds less of every step is joined with others of that kind.
+LEAST_SHARE = 0.01
+OTHER = "other"
+# Half of a bar's width, where neighbouring steps are 1 apart.
+HALF = 0.36
+TIME_SIZE, NARROW_TIME = (720.0, 380.0), (400.0, 340.0)
+TIME_CAPTION = (
+    "Mean time from the end of a worker's request to the end of its next one. A part that grows"
+    " with the workers holds throughput back by its growth; one that stays does not, however large"
+    " it is."
+)
+
+
+def time_spent(result: Evaluation) -> Figure | None:
+    """Where the time of a request goes, by state, as stacked bars, one a step; None where no
+    request says it.
+    """
+    times = result.causes.times if result.causes else ()
+    known = [time for time in times if any(time.seconds.values())]
+    return Figure(_time_spent(known), TIME_CAPTION, NARROW_TIME) if known else None
+
+
+def _time_spent(times: Sequence[StepTime]) -> Chart:
+    highest_s = max(_whole(time) for time in times)
+    size, unit = unit_of(highest_s)
+    numbers = range(len(times))
+    chart = Chart(
+        "time-spent",
+        "Time of a request by state",
+        "; ".join(f"{plural(time.workers, 'worker')}: {_described(time)}" for time in times),
+        Axis(
+            _workers(times[0].per_device),
+            -0.6,
+            len(times) - 0.4,
+            marks=numbers,
+            names=[str(time.level) for time in times],
+        ),
+        Axis(f"{unit} per request", 0.0, svg.ceiling(highest_s / size * 1.02)),
+        *TIME_SIZE,
+    )
+    shown = _shown(times)
+    for place in shown:
+        chart.legend(_label(place), f"c-time-{place}", "area")
+    for index, time in enumerate(times):
+        _stack(chart, index, time, shown, size)
+    return chart
+
+
+def _stack(chart: Chart, index: int, time: StepTime, shown: Sequence[str], size: float) -> None:
+    bottom_s, parts = 0.0, {**time.seconds, OTHER: _rest(time, shown)}
+    for place in shown:
+        part_s = parts.get(place, 0.0)
+        if part_s <= 0:
+            continue
+        tip = (
+            f"{plural(time.workers, 'worker')}: {_label(place)} {seconds(part_s)},"
+            f" {percent(part_s / _whole(time), 0)}"
+        )
+        top_s = bottom_s + part_s
+        chart.bar(index - HALF, index + HALF, top_s / size, f"c-time-{place}", tip, bottom_s / size)
+        bottom_s = top_s
+
+
+def _shown(times: Sequence[StepTime]) -> list[str]:
+    """The places with a bar of their own, the most active at the bottom, and what is left."""
+    shown = [str(place) for place in PLACES if any(_is_large(time, place) for time in times)]
+    other = any(_rest(time, shown) >= LEAST_SHARE * _whole(time) for time in times)
+    return [*shown, OTHER] if other else shown
+
+
+def _is_large(time: StepTime, place: str) -> bool:
+    return time.seconds.get(place, 0.0) >= LEAST_SHARE * _whole(time)
+
+
+def _whole(time: StepTime) -> float:
+    return sum(time.seconds.values())
+
+
+def _rest(time: StepTime, shown: Sequence[str]) -> float:
+    return sum(part_s for place, part_s in time.seconds.items() if place not in shown)
+
+
+def _label(place: str) -> str:
+    return PLACE_TEXTS[place].label if place in PLACE_TEXTS else place
+
+
+def _described(time: StepTime) -> str:
+    return ", ".join(f"{_label(place)} {seconds(part_s)}" for place, part_s in time.seconds.items())
+
+
+PER_BIN = 5
+LEAST_BINS, MOST_BINS = 4, 80
+MOST_PANELS = 36
+PANEL_SIZE = (360.0, 210.0)
+PANEL_NOTE = (
+    "Each panel is one measuring of a step on a time axis of its own; the line is the throughput,"
+    " the band its mean with the 95 % interval, and the grey part is the warm-up, which does not"
+    " count. An upright line is a lasting change, a dot a short dip. A line that goes on rising or"
+    " falling means that the step had not settled."
+)
+
+
+def panels(result: Evaluation, records: Rows) -> list[Chart]:
+    """Throughput over time in every measurement with a course; in the first of each step if there
+    are many.
+    """
+    samples = list(chain.from_iterable(step.samples for step in result.steps))
+    if len(samples) > MOST_PANELS:
+        samples = [step.samples[0] for step in result.steps]
+    drawn = [
+        _panel(sample, records.get(sample.measurement.key, ()), result.plan) for sample in samples
+    ]
+    return [chart for chart in drawn if chart]
+
+
+def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | None:
+    began = sample.began_s
+    ends = {worker: [began, *times] for worker, times in ends_of(rows).items()}
+    first, last = span(ends)
+    if last <= first or not began:
+        return None
+    done = sum(len(times) - 1 for times in ends.values())
+    course = rates(ends, first, last, max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
+    rate, at, long = sample.throughput, sample.measurement, last - first
+    name = ", ".join(filter(None, (plural(at.workers, "worker"), words.measuring(plan, at.repeat))))
+    chart = Chart(
+        f"course-{at.workers}-{at.repeat}",
+        name,
+        f"throughput over {seconds(long)}: {measured(rate.per_s, rate.half_width)} requests/s after"
+        f" {seconds(sample.warmup_s)} of warm-up",
+        Axis("time in s", 0.0, long, most=5),
+        Axis("requests/s", 0.0, svg.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
+        *PANEL_SIZE,
+    )
+    _draw_course(chart, sample, course, long)
+    return chart
+
+
+def _draw_course(chart: Chart, sample: MeasuredStep, course: Sequence[float], long: float) -> None:
+    rate, drift, warm = sample.throughput, sample.drift, min(sample.warmup_s, long)
+    chart.shade(0.0, warm, "c-shade")
+    if rate.enough:
+        half = min(rate.half_width, rate.per_s)
+        chart.band([(x, rate.per_s - half, rate.per_s + half) for x in (warm, long)], "c-band")
+        chart.stroke(warm, long, rate.per_s, "c-mean")
+    edges = [long * index / len(course) for index in range(len(course) + 1)]
+    chart.stairs(edges, course, "c-data")
+    if drift.shift:
+        chart.upright(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
+    for at_s, depth in drift.dips:
+        chart.dot(warm + at_s, rate.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
+
+
+LEAST_FOR_BOX, LEAST_FOR_HISTOGRAM = 5, 20
+MOST_BINS_OF_HISTOGRAM = 30
+# A histogram spans at least this part of its median.
+NARROWEST = 0.05
+BOX_SIZE, HISTOGRAM_SIZE = (430.0, 270.0), (360.0, 190.0)
+BOX_NOTE = (
+    "Boxes hold the middle half of the successful requests, the line in them is the median,"
+    " whiskers reach from p5 to p95, dots are the extremes that fit into the frame. Run times that"
+    " grow with the workers mean that they share something; long waits mean that the workers were"
+    " not ready to take."
+)
+HISTOGRAM_NOTE = (
+    "Two heaps instead of one mean two kinds of requests, devices or nodes: compare them below."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Sorted times of the successful requests of one step, in s."""
+
+    workers: int
+    values: list[float]
+
+    def at(self, p: float) -> float:
+        """The p-quantile."""
+        return quantile(self.values, p)
+
+
+def times_of(result: Evaluation, records: Rows, kind: str, least: int) -> list[Times]:
+    """The times of each step that has so many. kind: wait or run."""
+    by_step = []
+    for step in result.steps:
+        rows = chain.from_iterable(
+            records.get(sample.measurement.key, ()) for sample in step.samples
+        )
+        values = sorted(getattr(row.reply, f"{kind}_s") for row in rows if row.ok)
+        if len(values) >= least:
+            by_step.append(Times(step.workers, values))
+    return by_step
+
+
+def boxes(result: Evaluation, records: Rows, kind: str) -> Chart | None:
+    """All steps beside each other; None when none has enough requests. kind: wait or run."""
+    steps = times_of(result, records, kind, LEAST_FOR_BOX)
+    if not steps:
+        return None
+    reach = max(step.at(0.95) for step in steps)
+    size, unit = unit_of(reach)
+    medians = [
+        f"{plural(step.workers, 'worker')}: median {seconds(step.at(0.5))}" for step in steps
+    ]
+    names = [str(step.workers) for step in steps]
+    chart = Chart(
+        f"box-{kind}",
+        f"{kind.capitalize()} of the successful requests by number of workers",
+        "; ".join(medians),
+        Axis("workers", -0.5, len(steps) - 0.5, marks=range(len(steps)), names=names),
+        Axis(f"{kind} in {unit}", 0.0, svg.ceiling(reach / size * 1.1 or 1.0)),
+        *BOX_SIZE,
+    )
+    for index, (step, median) in enumerate(zip(steps, medians, strict=True)):
+        _box(chart, index, step, f"{median}, p95 {seconds(step.at(0.95))}", size)
+    return chart
+
+
+def _box(chart: Chart, at: int, step: Times, tip: str, size: float) -> None:
+    low, quarter, middle, upper, high = (step.at(p) / size for p in (0.05, 0.25, 0.5, 0.75, 0.95))
+    chart.error(at, low, quarter, "c-error")
+    chart.error(at, upper, high, "c-error")
+    chart.bar(at - 0.22, at + 0.22, upper, "c-box", tip, bottom=quarter)
+    chart.stroke(at - 0.22, at + 0.22, middle, "c-median")
+    for extreme in (step.values[0] / size, step.values[-1] / size):
+        if extreme < low or high < extreme <= chart.y.high:
+            chart.dot(at, extreme, "c-faint", seconds(extreme * size), radius=2.6)
+
+
+def histograms(result: Evaluation, records: Rows) -> list[Chart]:
+    """The run times of each step with requests enough."""
+    return [_histogram(step) for step in times_of(result, records, "run", LEAST_FOR_HISTOGRAM)]
+
+
+def _histogram(step: Times) -> Chart:
+    count, median = len(step.values), step.at(0.5)
+    return histogram(
+        f"histogram-run-{step.workers}",
+        f"{plural(step.workers, 'worker')}, {plural(count, 'request')}",
+        f"run from {seconds(step.values[0])} to {seconds(step.values[-1])}, median"
+        f" {seconds(median)}",
+        step.values,
+        number=min(MOST_BINS_OF_HISTOGRAM, max(8, round(count**0.5 * 1.5))),
+        least_s=NARROWEST * median or 1e-6,
+        names=("run", "request"),
+        size=HISTOGRAM_SIZE,
+    )
