@@ -18,7 +18,7 @@ from scaletest.exporter import metrics
 from scaletest.exporter.metrics import BOUNDS
 from scaletest.kinds import document_schemas
 from scaletest.kinds.benchmark_set import SetSpec
-from scaletest.kinds.fields import FieldRule, as_yaml, fields_of
+from scaletest.kinds.fields import SpecField, as_yaml, fields_of
 from scaletest.kinds.kind import CommonSpec
 from scaletest.kinds.registry import KINDS
 
@@ -167,25 +167,25 @@ def _fields(spec: type, without: frozenset[str]) -> list[str]:
         default = ""
         if not field.nested and field.default not in ("", (), None) and field.default != {}:
             default = f"`{as_yaml(field.default)}`"
-        meaning = _meaning(field.rule).replace("|", "\\|")
+        meaning = _meaning(field).replace("|", "\\|")
         lines.append(f"| {field.name} | {field.kind} | {default} | {meaning} |")
     return lines
 
 
-def _meaning(rule: FieldRule) -> str:
+def _meaning(field: SpecField) -> str:
     """Write the help of a field, and the rules that its value must keep."""
-    sentences = [rule.help]
-    if rule.choices:
-        sentences.append(f"One of {', '.join(map(str, rule.choices))}.")
-    if rule.minimum is not None and rule.maximum is not None:
-        sentences.append(f"{rule.minimum:.12g} to {rule.maximum:.12g}.")
-    elif rule.minimum is not None:
-        sentences.append(f"From {rule.minimum:.12g}.")
-    sentences += [f"`{alias}` is read as {number}." for alias, number in rule.aliases.items()]
-    if rule.trusted:
+    sentences = [field.help]
+    if field.choices:
+        sentences.append(f"One of {', '.join(map(str, field.choices))}.")
+    if field.minimum is not None and field.maximum is not None:
+        sentences.append(f"{field.minimum:.12g} to {field.maximum:.12g}.")
+    elif field.minimum is not None:
+        sentences.append(f"From {field.minimum:.12g}.")
+    sentences += [f"`{alias}` is read as {number}." for alias, number in field.aliases.items()]
+    if field.trusted:
         sentences.append("A worker takes it only with --allow-commands.")
-    if rule.refused:
-        sentences.append(f"Refused: {', '.join(map(str, rule.refused))}.")
+    if field.refused:
+        sentences.append(f"Refused: {', '.join(map(str, field.refused))}.")
     return " ".join(sentences)
 
 

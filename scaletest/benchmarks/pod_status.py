@@ -99,11 +99,6 @@ def holds(document: Document, *names: str) -> bool:
     return any(known[name].get("status") == "True" for name in names if name in known)
 
 
-def ready(pod: Document) -> bool:
-    """Check whether the pod's readiness probe has succeeded."""
-    return holds(pod, "Ready")
-
-
 def places(pods: Sequence[Document]) -> Document:
     """Map pods to their nodes, and to the digests of the images that really ran."""
     nodes, images = dict[str, str](), dict[str, str]()
@@ -128,11 +123,6 @@ def why_not(pod: Document) -> str:
         if condition.get("status") == "False" and condition.get("message"):
             return str(condition["message"])
     return str(status.get("phase", "Pending"))
-
-
-def waits(pod: Document) -> str:
-    """Explain why a pod is not running, after the pod's name."""
-    return f"{name(pod)}: {why_not(pod)}"
 
 
 NAME = re.compile(rf"[a-z]([a-z0-9-]{{0,{MOST_NAME - 2}}}[a-z0-9])?")

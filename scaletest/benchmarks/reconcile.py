@@ -261,7 +261,11 @@ class _Reconciliation:
         if gang_scheduling.wanted(self._benchmark) and not measuring:
             roles.append(self._benchmark.kind.measures)
         serving = [pod for pod in self._pods if pod not in measuring]
-        unready = [pod_status.waits(pod) for pod in serving if not pod_status.ready(pod)]
+        unready = [
+            f"{pod_status.name(pod)}: {pod_status.why_not(pod)}"
+            for pod in serving
+            if not pod_status.holds(pod, "Ready")
+        ]
         if len(serving) < len(roles):
             denied = self._denied(self._find_job(roles[-1]))
             return denied or next(iter(unready), "pods are being created")

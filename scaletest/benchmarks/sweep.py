@@ -296,10 +296,8 @@ def _ordered(
         for index in range(spec.warm_up)
     ]
     for member, repetition in _order(spec, distinct, chance):
-        number = member.permutation * spec.repetitions + repetition + 1
-        ordered.append(
-            replace(member, name=f"{name}-{padded(number, total)}", repetition=repetition)
-        )
+        number = padded(member.permutation * spec.repetitions + repetition + 1, total)
+        ordered.append(replace(member, name=f"{name}-{number}", repetition=repetition))
     return ordered
 
 

@@ -84,17 +84,17 @@ def explained(name: str) -> tuple[dict[str, object], str]:
 
 
 def _field(field: fields.SpecField) -> _Field:
-    default, rule = field.default, field.rule
+    default = field.default
     if field.nested:
         default = fields.written(default, defaults=False)
     return _Field(
         field.name,
         field.kind,
         list(default) if isinstance(default, tuple) else default,
-        rule.help,
-        list(rule.choices),
-        rule.minimum,
-        rule.maximum,
+        field.help,
+        list(field.choices),
+        field.minimum,
+        field.maximum,
         field.name not in _COMMON,
     )
 

@@ -56,13 +56,16 @@ class PodWorker(Protocol):
     """
 
     @property
-    def pod(self) -> str: ...
+    def pod(self) -> str:
+        """The pod's name, "" outside of one."""
 
     @property
-    def busy(self) -> bool: ...
+    def busy(self) -> bool:
+        """Whether a request runs."""
 
     @property
-    def started_s(self) -> float | None: ...
+    def started_s(self) -> float | None:
+        """When that began."""
 
 
 def cost(started_s: float | None) -> int:

@@ -72,7 +72,7 @@ class Benchmark:
         return tuple(
             field.name
             for field in fields.fields_of(self.kind.spec)
-            if field.rule.trusted and field.name in written
+            if field.trusted and field.name in written
         )
 
     def document(self) -> dict[str, Any]:

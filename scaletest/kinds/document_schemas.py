@@ -248,7 +248,13 @@ def schema() -> Schema:
         },
         "required": ["kind"],
         "additionalProperties": False,
-        "allOf": [_when({"kind": {"const": name}}, {"spec": _ref(name)}) for name in (*KINDS, SET)],
+        "allOf": [
+            {
+                "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
+                "then": {"properties": {"spec": _ref(name)}},
+            }
+            for name in (*KINDS, SET)
+        ],
         "$defs": {
             **{name: _closed(fields.schema(kind.spec), kind.help) for name, kind in KINDS.items()},
             SET: _set(),
@@ -280,10 +286,6 @@ def _set() -> Schema:
         for name in KINDS
     ]
     return closed
-
-
-def _when(known: Schema, then: Schema) -> Schema:
-    return {"if": {"properties": known, "required": list(known)}, "then": {"properties": then}}
 
 
 def _ref(name: str) -> Schema:

@@ -33,9 +33,9 @@ _TYPES: Mapping[str, tuple[Any, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRule:
-    """Rules of a field.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecField:
+    """One declared field, with its rules.
 
     help: one sentence. minimum, maximum: both inclusive. multiple: a number must be a multiple
     of it. choices: all allowed values. aliases: values that are read as one of the choices,
@@ -43,6 +43,9 @@ class FieldRule:
     text. pattern_text: the pattern for people. schema: more of the OpenAPI schema. trusted:
     whether it decides what runs, or where files are written, so that it is not accepted from
     everybody.
+
+    Of the dataclass: name: in documents. attribute: in Python. kind: its JSON type. nested: the
+    dataclass of an object, None for a free one.
     """
 
     help: str
@@ -57,55 +60,50 @@ class FieldRule:
     schema: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     required: bool = False
     trusted: bool = False
+    name: str = ""
+    attribute: str = ""
+    kind: str = ""
+    optional: bool = False
+    nested: Any = None
+    default: Any = None
 
 
-def spec_field(default: Any, text: str, **rule: Any) -> Any:
+def spec_field(default: Any, text: str, **rules: Any) -> Any:
     """A field of a spec; `text` is its help. A default that is a dict is copied for every spec."""
-    metadata = {"rule": FieldRule(text, **rule)}
+    metadata = {"declared": SpecField(help=text, **rules)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
-@dataclass(frozen=True, slots=True)
-class SpecField:
-    """One declared field.
-
-    kind: its JSON type. nested: the dataclass of an object, None for a free one.
-    """
-
-    name: str
-    attribute: str
-    kind: str
-    optional: bool
-    nested: Any
-    default: Any
-    rule: FieldRule
-
-
 def fields_of(spec: Any) -> tuple[SpecField, ...]:
     """All fields of a spec in their order."""
-    return _declared(spec)
+    return _fields(spec)
 
 
 # a cache, since a set may have a hundred thousand specs of one class
 @cache
-def _declared(spec: Any) -> tuple[SpecField, ...]:
-    hints, declared = typing.get_type_hints(spec), []
-    for field in dataclasses.fields(spec):
-        hint = hints[field.name]
-        optional = typing.get_origin(hint) is types.UnionType
-        if optional:
-            (hint,) = set(typing.get_args(hint)) - {types.NoneType}
-        nested = hint if dataclasses.is_dataclass(hint) else None
-        factory = field.default_factory
-        default = field.default if factory is dataclasses.MISSING else factory()
-        first, *rest = field.name.split("_")
-        name, rule = first + "".join(map(str.capitalize, rest)), field.metadata["rule"]
-        declared.append(
-            SpecField(name, field.name, _json_type(hint), optional, nested, default, rule)
-        )
-    return tuple(declared)
+def _fields(spec: Any) -> tuple[SpecField, ...]:
+    hints = typing.get_type_hints(spec)
+    return tuple(_declared(field, hints[field.name]) for field in dataclasses.fields(spec))
+
+
+def _declared(field: dataclasses.Field[Any], hint: Any) -> SpecField:
+    optional = typing.get_origin(hint) is types.UnionType
+    if optional:
+        (hint,) = set(typing.get_args(hint)) - {types.NoneType}
+    factory = field.default_factory
+    first, *rest = field.name.split("_")
+    rules: SpecField = field.metadata["declared"]
+    return dataclasses.replace(
+        rules,
+        name=first + "".join(map(str.capitalize, rest)),
+        attribute=field.name,
+        kind=_json_type(hint),
+        optional=optional,
+        nested=hint if dataclasses.is_dataclass(hint) else None,
+        default=field.default if factory is dataclasses.MISSING else factory(),
+    )
 
 
 def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
@@ -126,11 +124,11 @@ def read(spec: type[T], document: Any, title: str, warnings: list[str]) -> T:
                 f"{title} has an unknown key {_shown(key)}", hint=suggestion(key, known)
             )
         values[known[key].attribute] = _read_field(known[key], value, f"{key} of {title}", warnings)
-    missing = [name for name in known if known[name].rule.required and name not in document]
+    missing = [name for name in known if known[name].required and name not in document]
     if missing:
         raise InvalidValue(
             f"{title} lacks {', '.join(missing)}",
-            hint="; ".join(known[name].rule.help for name in missing),
+            hint="; ".join(known[name].help for name in missing),
         )
     return spec(**values)
 
@@ -148,7 +146,7 @@ def written(spec: Any, *, defaults: bool = True) -> dict[str, Any]:
 def schema(spec: type) -> Schema:
     """The OpenAPI v3 schema of a spec, structural as Kubernetes requires."""
     properties = {field.name: _schema(field) for field in fields_of(spec)}
-    required = [field.name for field in fields_of(spec) if field.rule.required]
+    required = [field.name for field in fields_of(spec) if field.required]
     described: Schema = {"type": "object", "properties": properties}
     return described | {"required": required} if required else described
 
@@ -156,18 +154,17 @@ def schema(spec: type) -> Schema:
 def _read_field(field: SpecField, value: Any, title: str, warnings: list[str]) -> Any:
     if value is None:
         return None if field.optional else field.default
-    rule = field.rule
-    if isinstance(value, str | int) and value in rule.refused:
+    if isinstance(value, str | int) and value in field.refused:
         raise InvalidValue(
-            f"{title} is {_shown(value)}: {rule.refused[value]}", hint=_choices(rule)
+            f"{title} is {_shown(value)}: {field.refused[value]}", hint=_choices(field)
         )
-    if isinstance(value, str | int) and value in rule.aliases:
-        warnings.append(f"{title} is {_shown(value)}, which is read as {rule.aliases[value]}")
-        value = rule.aliases[value]
+    if isinstance(value, str | int) and value in field.aliases:
+        warnings.append(f"{title} is {_shown(value)}, which is read as {field.aliases[value]}")
+        value = field.aliases[value]
     _check_type(field, value, title)
     if field.nested is not None:
         return read(field.nested, value, title, warnings)
-    _check_rule(rule, value, title)
+    _check_rule(field, value, title)
     return tuple(value) if field.kind == "array" else value
 
 
@@ -175,59 +172,58 @@ def _check_type(field: SpecField, value: Any, title: str) -> None:
     kind, text = _TYPES[field.kind]
     # in Python a bool is an int too
     if not isinstance(value, kind) or isinstance(value, bool) != (field.kind == "boolean"):
-        raise InvalidValue(f"{title} is {_shown(value)}, not {text}", hint=field.rule.help)
+        raise InvalidValue(f"{title} is {_shown(value)}, not {text}", hint=field.help)
     if field.kind == "array":
-        is_object = field.rule.schema.get("items", {}).get("type") == "object"
+        is_object = field.schema.get("items", {}).get("type") == "object"
         part, text = (Mapping, "a table") if is_object else (str, "text")
         if not all(isinstance(member, part) for member in value):
-            raise InvalidValue(f"{title} holds something that is not {text}", hint=field.rule.help)
+            raise InvalidValue(f"{title} holds something that is not {text}", hint=field.help)
 
 
-def _check_rule(rule: FieldRule, value: Any, title: str) -> None:
-    if rule.choices and value not in rule.choices:
-        raise InvalidValue(f"{title} is {_shown(value)}", hint=_choices(rule))
-    if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
+def _check_rule(field: SpecField, value: Any, title: str) -> None:
+    if field.choices and value not in field.choices:
+        raise InvalidValue(f"{title} is {_shown(value)}", hint=_choices(field))
+    if field.pattern and isinstance(value, str) and not re.fullmatch(field.pattern, value):
         raise InvalidValue(
-            f"{title} is {_shown(value)}", hint=f"write {rule.pattern_text or rule.pattern}"
+            f"{title} is {_shown(value)}", hint=f"write {field.pattern_text or field.pattern}"
         )
     if isinstance(value, int | float) and not isinstance(value, bool):
-        _check_number(rule, value, title)
+        _check_number(field, value, title)
 
 
-def _check_number(rule: FieldRule, number: float, title: str) -> None:
-    low = -math.inf if rule.minimum is None else rule.minimum
-    high = math.inf if rule.maximum is None else rule.maximum
+def _check_number(field: SpecField, number: float, title: str) -> None:
+    low = -math.inf if field.minimum is None else field.minimum
+    high = math.inf if field.maximum is None else field.maximum
     # not a number is in no range
     if not low <= number <= high:
-        ends = f"{low:g}" if rule.maximum is None else f"{rule.minimum or 0:g} to {high:g}"
+        ends = f"{low:g}" if field.maximum is None else f"{field.minimum or 0:g} to {high:g}"
         raise InvalidValue(f"{title} is {number}", hint=f"give a number from {ends}")
-    if rule.multiple and number % rule.multiple:
-        raise InvalidValue(f"{title} is {number}", hint=f"give a multiple of {rule.multiple}")
+    if field.multiple and number % field.multiple:
+        raise InvalidValue(f"{title} is {number}", hint=f"give a multiple of {field.multiple}")
 
 
-def _choices(rule: FieldRule) -> str:
-    return f"use one of: {', '.join(map(str, rule.choices))}" if rule.choices else rule.help
+def _choices(field: SpecField) -> str:
+    return f"use one of: {', '.join(map(str, field.choices))}" if field.choices else field.help
 
 
 def _schema(field: SpecField) -> Schema:
-    rule = field.rule
     if field.nested is not None:
-        return {**schema(field.nested), "description": rule.help}
-    described: Schema = {"type": field.kind, "description": rule.help, **rule.schema}
+        return {**schema(field.nested), "description": field.help}
+    described: Schema = {"type": field.kind, "description": field.help, **field.schema}
     if field.kind == "array":
         described.setdefault("items", {"type": "string"})
-    if field.kind == "object" and not rule.schema:
+    if field.kind == "object" and not field.schema:
         described["x-kubernetes-preserve-unknown-fields"] = True
-    if rule.choices:
+    if field.choices:
         # admission must accept an alias, since the operator reads it
-        described["enum"] = list(dict.fromkeys([*rule.choices, *rule.aliases]))
-    limits = {"minimum": rule.minimum, "maximum": rule.maximum, "multipleOf": rule.multiple}
+        described["enum"] = list(dict.fromkeys([*field.choices, *field.aliases]))
+    limits = {"minimum": field.minimum, "maximum": field.maximum, "multipleOf": field.multiple}
     described |= {name: limit for name, limit in limits.items() if limit is not None}
-    if rule.pattern:
-        described["pattern"] = f"^({rule.pattern})$"
+    if field.pattern:
+        described["pattern"] = f"^({field.pattern})$"
     if field.optional:
         described["nullable"] = True
-    elif not rule.required:
+    elif not field.required:
         described["default"] = _document(field.default, True)
     return described
 

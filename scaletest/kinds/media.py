@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import PurePath
 from typing import Any
 
@@ -165,8 +166,7 @@ def _integer(text: Any) -> int:
 
 
 def _ratio(text: str) -> float | None:
-    above, _, below = text.partition("/")
     try:
-        return int(above) / int(below or 1)
+        return float(Fraction(text))
     except (ValueError, ZeroDivisionError, OverflowError):
         return None

@@ -33,7 +33,6 @@ SIZES: Mapping[str, int] = {"XS": 20, "S": 100, "M": 200, "XL": 400, "XXL": 512}
 METHODS = ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
 _ITERATIONS = 100
 _PETSC = "no packaged OpenFOAM has PETSc"
-_TIMES = re.compile(r"^(real|user|sys)\s+(\d{1,9}(?:\.\d{1,9})?)\s*$", re.MULTILINE)
 _CLOCK = re.compile(
     r"^ExecutionTime = (\d{1,9}(?:\.\d{1,9})?) s\s+ClockTime = (\d{1,9}) s", re.MULTILINE
 )
@@ -144,7 +143,7 @@ def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
 
 def _times(text: str) -> dict[str, float]:
     """Seconds that `time -p` printed. Raises BenchmarkFailed unless each is there once."""
-    timed = _TIMES.findall(text)
+    timed = parsing.TIMES.findall(text)
     parsing.fail_if(
         sorted(name for name, _ in timed) != ["real", "sys", "user"],
         "the output does not have the times of the solver once",

@@ -38,7 +38,8 @@ NO_PROGRAM = (
     "unable to find the specified executable file",
     "unable to launch the specified application as it could not access",
 )
-_TIME = re.compile(r"(real|user|sys)\s+[\d.]+\s*")
+# The lines of `time -p`, in seconds.
+TIMES = re.compile(r"^(real|user|sys)\s+(\d{1,9}(?:\.\d{1,9})?)\s*$", re.MULTILINE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
@@ -70,7 +71,7 @@ def lines_with(text: str, phrases: Sequence[str]) -> list[str]:
 def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
     """The last lines of stderr, else of stdout, without the output of `time -p`."""
     errors = [
-        line for line in output.stderr.splitlines() if line.strip() and not _TIME.fullmatch(line)
+        line for line in output.stderr.splitlines() if line.strip() and not TIMES.fullmatch(line)
     ]
     return (errors or [line for line in output.stdout.splitlines() if line.strip()])[-most:]
 

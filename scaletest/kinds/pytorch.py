@@ -229,8 +229,7 @@ def _torchbench_headlines(numbers: Mapping[str, Mapping[str, Any]]) -> dict[str,
 
 def _times(output: ToolOutput) -> dict[str, Any]:
     """Times of `time -p` or GNU time, in seconds."""
-    printed = re.findall(r"^(real|user|sys) (\d{1,9}\.\d+)\s*$", output.text, re.M)
-    times = {name: float(seconds) for name, seconds in printed}
+    times = {name: float(seconds) for name, seconds in parsing.TIMES.findall(output.text)}
     gnu = dict(_GNU.findall(output.text))
     if gnu:
         times |= {"user": float(gnu.get("User time", 0)), "sys": float(gnu.get("System time", 0))}

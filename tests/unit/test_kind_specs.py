@@ -74,7 +74,7 @@ def test_a_spec_that_cannot_work_is_refused_with_what_to_do(
 def test_a_document_survives_being_written_and_read(kind: Any) -> None:
     default = benchmark.read({"kind": kind.name})
     assert benchmark.read(default.document()).spec == default.spec
-    assert all(field.rule.help.endswith(".") for field in fields_of(kind.spec))
+    assert all(field.help.endswith(".") for field in fields_of(kind.spec))
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)

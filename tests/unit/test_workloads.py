@@ -109,8 +109,8 @@ def test_every_field_of_a_command_is_known() -> None:
         f"{kind.name}.{field.name}"
         for kind in KINDS.values()
         for field in fields_of(kind.spec)
-        if field.kind in ("string", "array") and not field.rule.pattern and not field.rule.choices
-        and not field.rule.trusted and not kind.trusted
+        if field.kind in ("string", "array") and not field.pattern and not field.choices
+        and not field.trusted and not kind.trusted
     }  # fmt: skip
     common = {"image", "nodes"}  # for pods; a worker uses neither
     assert {name for name in free if name.split(".")[1] not in common} == {"Validation.deviceGlob"}
