@@ -274,8 +274,12 @@ class Tuning:
         What it does not name gets its original value.
         """
         if self._backup is None:
-            at = datetime.now(UTC).isoformat(timespec="milliseconds")
-            self._backup = TuningBackup.of(self._original, self.replicas, self._env, at)
+            self._backup = TuningBackup.of(
+                self._original,
+                self.replicas,
+                self._env,
+                datetime.now(UTC).isoformat(timespec="milliseconds"),
+            )
         # written each time: after a call without an answer we do not know whether it is there
         self._annotation.write(self._backup, self._sleep)
         self._annotation.change(

@@ -97,10 +97,8 @@ def time_rows(run: BenchmarkRun) -> list[tuple[str, str, str, str]]:
     """
     activities_by_part: dict[tuple[int, str], list[Activity]] = {}
     for benchmark, ended in run.counted:
-        for part, row in ended.activities.items():
-            activities_by_part.setdefault((benchmark.permutation, part), []).append(
-                Activity.from_dict(row)
-            )
+        for part, activity in ended.activities.items():
+            activities_by_part.setdefault((benchmark.permutation, part), []).append(activity)
     return [
         (run.rows[number].name, part, f"{_cores(activities):.2g} cores", sentence(activities))
         for (number, part), activities in sorted(activities_by_part.items())
