@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Benchmark
@@ -154,6 +154,8 @@ class BenchmarkPlan:
     disjoint: bool = False
     paused: bool = False
     thresholds: tuple[str, ...] = ()
+    # a run of benchmarks has none
+    steps: ClassVar[tuple[int, ...]] = ()
 
     @property
     def workload(self) -> str:
@@ -182,11 +184,6 @@ class BenchmarkPlan:
                         f" {name}(KEY=VALUE)",
                     )
                 )
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """Steps of the run: a benchmark has none."""
-        return ()
 
     @property
     def counted(self) -> int:
