@@ -148,8 +148,7 @@ def _kueue_reason(objects: Documents, namespace: str, job_set: Document) -> str:
         except (Missing, Refused, Unreachable):
             continue
         decisions = [conditions(reservation).get("QuotaReserved") for reservation in reservations]
-        first = next(filter(None, decisions), {})
-        return str(first.get("message", ""))
+        return str(next(filter(None, decisions), {}).get("message", ""))
     return ""
 
 

@@ -18,7 +18,7 @@ from scaletest.benchmarks.local_executor import LocalExecutor
 from scaletest.benchmarks.operator_executor import OperatorExecutor
 from scaletest.benchmarks.programs import versions
 from scaletest.benchmarks.queue_executor import QueueExecutor
-from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder, judge
+from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder
 from scaletest.benchmarks.runner import Executor, counts, run
 from scaletest.benchmarks.sweep import merged, plan_of
 from scaletest.broker import connect
@@ -94,7 +94,7 @@ def start(
                 progress.step(f"paused; go on with: {_resumption(folder)}")
             else:
                 _go_on(folder, plan, {}, executor, look, progress)
-    return judge(folder)
+    return RUN_TYPE.judge(folder.files)
 
 
 def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> BenchmarkRun:
@@ -111,10 +111,16 @@ def resume(files: RunFolder, place: BenchmarkPlace, progress: Progress) -> Bench
         look = _look(place)
         stored = folder.load()
         folder.forget(stored)
-        noticed = wire.texts(stored.result.get("noticed"))
-        plan = replace(stored.plan, paused=False)
-        _go_on(folder, plan, dict(stored.ended), executor, look, progress, noticed)
-    return judge(folder)
+        _go_on(
+            folder,
+            replace(stored.plan, paused=False),
+            dict(stored.ended),
+            executor,
+            look,
+            progress,
+            wire.texts(stored.result.get("noticed")),
+        )
+    return RUN_TYPE.judge(folder.files)
 
 
 class _Course:

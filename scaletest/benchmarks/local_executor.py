@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from scaletest.archive.environment import make_folder
 from scaletest.benchmarks import namespaces, programs
@@ -33,7 +32,7 @@ from scaletest.kinds.kind import (
     PartAddress,
     ToolOutput,
 )
-from scaletest.model import checks
+from scaletest.model import Activity, checks
 from scaletest.model.errors import UsageError
 from scaletest.system.sampler import RequestSampler
 
@@ -154,15 +153,17 @@ class _Run:
             ended = programs.result(benchmark, measured, *self._measuring_end(network))
         notes = ended.notes
         if _several(benchmark) and not self._isolated and not benchmark.spec.host_network:
-            reason = "no network namespaces can be created here"
-            notes += (f"over the loopback interface, since {reason}; {namespaces.NEEDED}",)
+            notes += (
+                "over the loopback interface, since no network namespaces can be created here;"
+                f" {namespaces.NEEDED}",
+            )
         return replace(ended, notes=notes, activities=self._activities(processes))
 
-    def _activities(self, processes: Processes) -> dict[str, dict[str, Any]]:
+    def _activities(self, processes: Processes) -> dict[str, Activity]:
         """Collect where the time of each part went, without the commands that prepared it."""
         names = [f"{part.role}-{part.index}" for part in self._parts]
         known = processes.activities
-        return {name: known[name].to_dict() for name in names if name in known}
+        return {name: known[name] for name in names if name in known}
 
     def _check_room(self, folder: Path) -> None:
         """Raises BenchmarkFailed for a benchmark that is larger than the machine.

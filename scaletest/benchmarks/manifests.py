@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from scaletest.benchmarks import ssh
@@ -77,16 +76,22 @@ def own(name: str, uid: str) -> str:
 
 def meta(benchmark: Benchmark, name: str, owner: Document) -> Document:
     """Build the metadata of an object that is deleted together with its owner."""
-    owned = {UID: owner["uid"], "app.kubernetes.io/managed-by": "scaletest"}
-    return {"name": name, "labels": {**labels(benchmark), **owned}, "ownerReferences": [owner]}
+    return {
+        "name": name,
+        "labels": {
+            **labels(benchmark),
+            UID: owner["uid"],
+            "app.kubernetes.io/managed-by": "scaletest",
+        },
+        "ownerReferences": [owner],
+    }
 
 
 def peers_map(benchmark: Benchmark, owner: Document) -> Document:
     """Build the ConfigMap of the peers, before their addresses are known."""
-    document = json.dumps(benchmark.document())
     return {
         "metadata": meta(benchmark, name_of(benchmark, "peers"), owner),
-        "data": {DOCUMENT: document, HOSTS: hosts([])},
+        "data": {DOCUMENT: json.dumps(benchmark.document()), HOSTS: hosts([])},
     }
 
 
@@ -123,8 +128,10 @@ def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     template = getattr(benchmark.spec, "volume_claim_template", None)
     if not template or "ReadWriteMany" not in template.get("accessModes", ()):
         return None
-    metadata = meta(benchmark, name_of(benchmark, "scratch"), owner)
-    return {"metadata": metadata, "spec": dict(template)}
+    return {
+        "metadata": meta(benchmark, name_of(benchmark, "scratch"), owner),
+        "spec": dict(template),
+    }
 
 
 def job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Document:
@@ -156,18 +163,19 @@ def _pod_meta(benchmark: Benchmark, role: str, owner: Document) -> Document:
     annotations = dict(overrides.annotations)
     if benchmark.spec.network_name:
         annotations[MULTUS] = benchmark.spec.network_name
-    own_labels = {**labels(benchmark), UID: owner["uid"], ROLE: role}
-    return {"labels": {**overrides.labels, **own_labels}, "annotations": annotations}
+    return {
+        "labels": {**overrides.labels, **labels(benchmark), UID: owner["uid"], ROLE: role},
+        "annotations": annotations,
+    }
 
 
 def _overrides(benchmark: Benchmark, role: str) -> PodOverrides:
     """The spec's changes to all pods, with those to the pods of the role over them."""
     common, own = benchmark.spec.pods, getattr(benchmark.spec, role, PodOverrides())
-    parts = (benchmark.spec.resources, common.resources, own.resources)
-    amounts = [part.items() for part in parts]
     resources: Document = {}
-    for kind, quantities in chain.from_iterable(amounts):
-        resources[kind] = {**resources.get(kind, {}), **quantities}
+    for part in (benchmark.spec.resources, common.resources, own.resources):
+        for kind, quantities in part.items():
+            resources[kind] = {**resources.get(kind, {}), **quantities}
     return PodOverrides(
         labels={**common.labels, **own.labels},
         annotations={**common.annotations, **own.annotations},

@@ -64,8 +64,15 @@ class Namespaces:
 
     def enter(self, index: int) -> tuple[str, ...]:
         """Return the command prefix that runs a command on that node."""
-        user = () if self._root else _USER
-        return ("nsenter", "--target", str(self._holders[index].pid), *user, "--net", "--uts", "--")
+        return (
+            "nsenter",
+            "--target",
+            str(self._holders[index].pid),
+            *(() if self._root else _USER),
+            "--net",
+            "--uts",
+            "--",
+        )
 
     def close(self) -> None:
         """End all holders, and with them the namespaces."""

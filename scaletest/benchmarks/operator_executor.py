@@ -28,8 +28,10 @@ SILENT_S = 60.0
 
 def nodes_of(objects: Documents) -> list[Node]:
     """List the cluster's nodes. Needs the right to list them."""
-    metadata = [node["metadata"] for node in objects.list(NODES)]
-    return [Node(meta["name"], meta.get("labels", {})) for meta in metadata]
+    return [
+        Node(node["metadata"]["name"], node["metadata"].get("labels", {}))
+        for node in objects.list(NODES)
+    ]
 
 
 class OperatorExecutor:

@@ -167,14 +167,21 @@ class OwnedObjects:
     ) -> Document:
         """Find the object or create it, `before_create` first.
 
-        Raises NameConflict when another owner has the name.
+        Raises NameConflict when another owner has the name, and Conflict when another operator has
+        ended the benchmark meanwhile.
         """
         name = body["metadata"]["name"]
         document = self._objects.find(resource, self._namespace, name)
         if document is None:
             before_create()
             document = self._objects.create(resource, self._namespace, body) or {"metadata": {}}
-            self._require_unfinished()
+            if self.result() is not None:
+                # another operator has ended the benchmark meanwhile
+                self.delete()
+                raise Conflict(
+                    f"another operator has ended {self._benchmark.name}",
+                    hint="run one operator a namespace",
+                )
         if not owned(document, self._owner["uid"]):
             raise NameConflict(f"{resource.plural} {name} is there and belongs to something else")
         return document
@@ -264,15 +271,3 @@ class OwnedObjects:
         name = manifests.name_of(self._benchmark, "peers")
         peers = self._objects.find(CONFIG_MAPS, self._namespace, name)
         return peers if peers and owned(peers, self._owner["uid"]) else None
-
-    def _require_unfinished(self) -> None:
-        """Delete what was just created when another operator has ended the benchmark meanwhile.
-
-        Raises Conflict.
-        """
-        if self.result() is not None:
-            self.delete()
-            raise Conflict(
-                f"another operator has ended {self._benchmark.name}",
-                hint="run one operator a namespace",
-            )

@@ -61,13 +61,12 @@ def addresses(pod: Document, network: str) -> list[str]:
     """List the pod's addresses on a network of Multus; "" is the cluster's own network."""
     if not network:
         return [assigned["ip"] for assigned in pod.get("status", {}).get("podIPs", ())]
-    names = {network, network.rpartition("/")[2]}
     ips: list[str] = []
     try:
         for interface in json.loads(
             pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]")
         ):
-            if interface.get("name") in names:
+            if interface.get("name") in {network, network.rpartition("/")[2]}:
                 ips += map(str, interface.get("ips") or ())
     except (ValueError, AttributeError, TypeError):
         # whoever wrote this annotation, it was not Multus
@@ -89,8 +88,10 @@ def elsewhere(pod: Document, network: str, ended: BenchmarkResult) -> str:
 
 def conditions(document: Document) -> dict[str, Document]:
     """Map the conditions of any object by their types."""
-    known = document.get("status", {}).get("conditions") or ()
-    return {condition["type"]: condition for condition in known}
+    return {
+        condition["type"]: condition
+        for condition in (document.get("status", {}).get("conditions") or ())
+    }
 
 
 def holds(document: Document, *names: str) -> bool:

@@ -57,14 +57,13 @@ class Process:
 
     def listens(self, port: int) -> bool:
         """Check whether this very process listens on that TCP port, in its network namespace."""
-        local_port = f":{port:04X}"
         sockets = set()
         for name in ("tcp", "tcp6"):
             for line in _read(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
                 columns = line.split()
                 if (
                     len(columns) > 9
-                    and columns[1].endswith(local_port)
+                    and columns[1].endswith(f":{port:04X}")
                     and columns[3] == _LISTENING
                 ):
                     sockets.add(f"socket:[{columns[9]}]")

@@ -146,13 +146,16 @@ def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str,
     """Describe an interface: its kind, as in veth, or its hardware's driver and speed in bit/s."""
     description: dict[str, Any] = {"name": interface}
     if shutil.which("ip"):
-        line = [*enter, "ip", "-json", "-details", "link", "show", "dev", interface]
         # the measurement is valid without this description, so no error here counts
         with contextlib.suppress(
             ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError
         ):
             done = subprocess.run(
-                line, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+                [*enter, "ip", "-json", "-details", "link", "show", "dev", interface],
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
             )
             (link,) = json.loads(done.stdout)
             if "linkinfo" in link:

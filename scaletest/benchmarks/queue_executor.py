@@ -108,5 +108,13 @@ def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
             started_s=reply.started_s,
             finished_s=reply.ended_s,
         )
-    where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
-    return replace(ended, name=benchmark.name, environment={**ended.environment, **where})
+    return replace(
+        ended,
+        name=benchmark.name,
+        environment={
+            **ended.environment,
+            "node": reply.node,
+            "worker": reply.worker,
+            "wait_s": reply.wait_s,
+        },
+    )

@@ -72,8 +72,13 @@ def reconcile(
 
     Raises the API server's errors; call it again later.
     """
-    owned = OwnedObjects(benchmark, objects, context.namespace, context.owner)
-    return _Reconciliation(benchmark, objects, context, clock, owned).run()
+    return _Reconciliation(
+        benchmark,
+        objects,
+        context,
+        clock,
+        OwnedObjects(benchmark, objects, context.namespace, context.owner),
+    ).run()
 
 
 def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
@@ -83,8 +88,10 @@ def failure_of_pod(pod: Document, message: str, log: str) -> BenchmarkFailed:
     if framed is not None:
         message = f"{name}: {framed.message}"
         return BenchmarkFailed(framed.failure, message, framed.lines, framed.remedy)
-    reason = pod["status"].get("message") or pod["status"].get("reason") or ""
-    lines = [*log.splitlines()[-LAST_LINES + 1 :], reason]
+    lines = [
+        *log.splitlines()[-LAST_LINES + 1 :],
+        pod["status"].get("message") or pod["status"].get("reason") or "",
+    ]
     return BenchmarkFailed(Failure.EXIT, f"{name}: {message}", lines)
 
 
@@ -227,19 +234,26 @@ class _Reconciliation:
         if not gang_scheduling.wanted(self._benchmark):
             self._owned.ensure(JOBS, self._job(self._benchmark.kind.measures))
         # from here on a Job that is missing was deleted by somebody, and is not created again
-        measuring = self._owned.measuring(self._pods)
-        self._publish(peers, {manifests.MEASURING: str(self._clock())}, measuring)
-        message = "the measuring part is being started"
-        return Observation(BenchmarkPhase.PREPARING, message, self._pods)
+        self._publish(
+            peers, {manifests.MEASURING: str(self._clock())}, self._owned.measuring(self._pods)
+        )
+        return Observation(
+            BenchmarkPhase.PREPARING, "the measuring part is being started", self._pods
+        )
 
     def _publish_peers(self, peers: Document) -> None:
         """Write the servers' addresses into the ConfigMap, once all are known."""
         addresses = pod_status.known(self._benchmark, self._pods)
-        are_all = len(addresses) == len(manifests.servers(self._benchmark))
-        if not addresses or not are_all or manifests.PEERS in peers["data"]:
+        if (
+            not addresses
+            or len(addresses) != len(manifests.servers(self._benchmark))
+            or manifests.PEERS in peers["data"]
+        ):
             return
-        known = json.dumps([asdict(peer) for peer in addresses])
-        texts = {manifests.PEERS: known, manifests.HOSTS: manifests.hosts(addresses)}
+        texts = {
+            manifests.PEERS: json.dumps([asdict(peer) for peer in addresses]),
+            manifests.HOSTS: manifests.hosts(addresses),
+        }
         self._publish(peers, texts, self._pods)
 
     def _publish(self, peers: Document, texts: Mapping[str, str], pods: Sequence[Document]) -> None:
@@ -287,15 +301,17 @@ class _Reconciliation:
         if age_s > limit_s:
             message = f"not admitted in {limit_s:.0f} s: {message}"
             raise BenchmarkFailed(Failure.TIMED_OUT, message)
-        queued = age_s > gang_scheduling.AT_ONCE_S
-        return Observation(BenchmarkPhase.PENDING, message, self._pods, queued=queued)
+        return Observation(
+            BenchmarkPhase.PENDING, message, self._pods, queued=age_s > gang_scheduling.AT_ONCE_S
+        )
 
     def _job(self, role: str) -> Document:
         return manifests.job(self._benchmark, role, self._context.owner, self._context.image)
 
     def _find_job(self, role: str) -> Document | None:
-        name = gang_scheduling.job_name(self._benchmark, role)
-        return self._objects.find(JOBS, self._context.namespace, name)
+        return self._objects.find(
+            JOBS, self._context.namespace, gang_scheduling.job_name(self._benchmark, role)
+        )
 
     # -- until there is a result
     # ----------------------------------------------------------------------------------------------
@@ -343,8 +359,11 @@ class _Reconciliation:
             wrong_network = pod_status.elsewhere(pod, self._benchmark.spec.network_name, ended)
             if wrong_network:
                 raise BenchmarkFailed(Failure.MISMATCH, wrong_network)
-            versions = {"kubernetes": self._objects.version()}
-            environment = {**ended.environment, **pod_status.places(self._pods), **versions}
+            environment = {
+                **ended.environment,
+                **pod_status.places(self._pods),
+                "kubernetes": self._objects.version(),
+            }
             return replace(ended, name=self._benchmark.name, environment=environment)
         if phase != "Running":
             raise failure_of_pod(pod, "the measuring pod ended without a result", log)
@@ -354,8 +373,9 @@ class _Reconciliation:
         """Raises BenchmarkFailed when the measuring Job is over."""
         if pod_status.holds(job, *_JOB_OVER):
             end = "ended without a result" if measuring else "was deleted"
-            conditions = pod_status.conditions(job).values()
-            lines = [condition.get("message", "") for condition in conditions]
+            lines = [
+                condition.get("message", "") for condition in pod_status.conditions(job).values()
+            ]
             raise BenchmarkFailed(Failure.INTERRUPTED, f"the measuring pod {end}", lines)
 
     def _check_limit(self, peers: Document, started: Sequence[Document], reason: str) -> None:

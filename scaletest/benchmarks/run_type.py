@@ -99,14 +99,24 @@ class BenchmarkType:
 
     def judge(self, folder: RunFolder) -> BenchmarkRun:
         """The run in a folder; UsageError when it cannot be read."""
-        return judge(BenchmarkFolder(folder))
+        stored = BenchmarkFolder(folder).load()
+        return evaluate_benchmarks(
+            stored.plan,
+            stored.ended,
+            stored.result,
+            name=folder.name,
+            folder=str(folder.path),
+            environment=stored.environment,
+        )
 
     def measures(self, judged: BenchmarkRun) -> Sequence[Measure]:
         """Each number of each permutation; permutations that say the same are the same."""
         values: dict[tuple[Pair, ...], dict[str, list[float]]] = {}
         for benchmark, ended in judged.counted:
-            settings = judged.plan.permutations[benchmark.permutation]
-            where = tuple((key, _plain(setting)) for key, setting in settings.items())
+            where = tuple(
+                (key, _plain(setting))
+                for key, setting in judged.plan.permutations[benchmark.permutation].items()
+            )
             for name, number in ended.headlines.items() if ended.ok else ():
                 values.setdefault(where, {}).setdefault(name, []).append(number)
         headlines = {headline.name: headline for headline in judged.headlines}
@@ -123,19 +133,6 @@ class BenchmarkType:
 
 
 RUN_TYPE = BenchmarkType()
-
-
-def judge(folder: BenchmarkFolder) -> BenchmarkRun:
-    """The run in a folder; UsageError when it cannot be read."""
-    stored = folder.load()
-    return evaluate_benchmarks(
-        stored.plan,
-        stored.ended,
-        stored.result,
-        name=folder.name,
-        folder=str(folder.path),
-        environment=stored.environment,
-    )
 
 
 def _measure(headline: Headline, where: Place, repeats: Sequence[float]) -> Measure:

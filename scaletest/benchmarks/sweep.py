@@ -49,10 +49,10 @@ def generate(source: Any, field: str, nodes: Nodes, chance: random.Random) -> li
 def _any(source: Any, field: str, nodes: Nodes, chance: random.Random) -> Iterable[Any]:
     if isinstance(source, list | tuple):
         return source
-    names = ", ".join(_GENERATORS)
     if not isinstance(source, Mapping) or len(source) != 1:
         raise InvalidValue(
-            f"{field} is neither a list nor one generator", hint=f"give a list, or one of: {names}"
+            f"{field} is neither a list nor one generator",
+            hint=f"give a list, or one of: {', '.join(_GENERATORS)}",
         )
     ((name, arguments),) = source.items()
     checks.one_of(name, _GENERATORS, "generator")
@@ -141,8 +141,7 @@ def _take(arguments: Any, field: str, known: set[str]) -> Mapping[str, Any]:
     return options
 
 
-_Generator = Callable[[Any, str, Nodes, random.Random], Iterable[Any]]
-_GENERATORS: Mapping[str, _Generator] = {
+_GENERATORS: Mapping[str, Callable[[Any, str, Nodes, random.Random], Iterable[Any]]] = {
     "values": _any,
     "nodes": _nodes,
     "combinations": partial(_tuples, ordered=False),

@@ -182,12 +182,10 @@ def container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
 
 
 def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
-    selector = spec.get("nodeSelector") or {}
-    if not node.schedulable or not selector.items() <= node.labels.items():
+    if not node.schedulable or not (spec.get("nodeSelector") or {}).items() <= node.labels.items():
         return False
-    tolerations = spec.get("tolerations") or []
     blocking = [taint for taint in node.taints if taint["effect"] in BLOCKING]
-    return all(_tolerated(taint, tolerations) for taint in blocking)
+    return all(_tolerated(taint, spec.get("tolerations") or []) for taint in blocking)
 
 
 def _tolerated(taint: Mapping[str, str], tolerations: Iterable[Mapping[str, Any]]) -> bool:
@@ -318,8 +316,9 @@ def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
 
     name: of what the pod belongs to, for the text.
     """
-    containers = [*spec.get("initContainers", []), *spec.get("containers", [])]
-    requested = _sums(map(container_requests, containers))
+    requested = _sums(
+        map(container_requests, [*spec.get("initContainers", []), *spec.get("containers", [])])
+    )
     names = [resource for resource in REMOVED if resource in requested]
     if not names:
         return []

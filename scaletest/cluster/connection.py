@@ -241,10 +241,16 @@ class Raw:
 
         Raises Busy when nothing arrives for `silence_s`.
         """
-        timeout = self._urllib3.Timeout(connect=TIMEOUT_S, read=silence_s)
         answer = None
         try:
-            answer = self._request("GET", path, {}, query, timeout=timeout, preload_content=False)
+            answer = self._request(
+                "GET",
+                path,
+                {},
+                query,
+                timeout=self._urllib3.Timeout(connect=TIMEOUT_S, read=silence_s),
+                preload_content=False,
+            )
             yield answer.status, answer.stream(65536, decode_content=True), answer.headers
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
             raise self._no_answer(action, error) from error
@@ -336,8 +342,10 @@ class MetricsApi:
 
 def groups(cluster: Cluster) -> dict[str, str]:
     """Preferred version of each API group that is served or registered."""
-    served = Raw(cluster).get("/apis", "list the API groups", "get /apis")["groups"]
-    return {str(group["name"]): str(group["preferredVersion"]["version"]) for group in served}
+    return {
+        str(group["name"]): str(group["preferredVersion"]["version"])
+        for group in Raw(cluster).get("/apis", "list the API groups", "get /apis")["groups"]
+    }
 
 
 def metrics(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:

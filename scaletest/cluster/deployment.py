@@ -54,7 +54,6 @@ def pod_state(pod: dict[str, Any]) -> PodState:
     scheduled = conditions.get("PodScheduled", {})
     if not reason and scheduled.get("status") == "False":
         reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
-    containers = spec.get("containers", [{}])
     return PodState(
         name=meta["name"],
         node=spec.get("nodeName", ""),
@@ -62,7 +61,7 @@ def pod_state(pod: dict[str, Any]) -> PodState:
         ready=conditions.get("Ready", {}).get("status") == "True",
         going="deletionTimestamp" in meta,
         reason=cut(reason, 300),
-        container=failing or containers[0].get("name", ""),
+        container=failing or spec.get("containers", [{}])[0].get("name", ""),
         restarts=sum(container.get("restartCount", 0) for container in _containers(status)),
     )
 
@@ -138,8 +137,10 @@ class Deployment:
         deployment = self._raw.get(self._path, f"read {self._title}", "get deployments")
         self.template: dict[str, Any] = deployment["spec"]["template"]
         self.annotations: dict[str, str] = deployment["metadata"].get("annotations", {})
-        labels = deployment["spec"]["selector"].get("matchLabels", {})
-        self.selector = ",".join(f"{key}={label}" for key, label in labels.items())
+        self.selector = ",".join(
+            f"{key}={label}"
+            for key, label in deployment["spec"]["selector"].get("matchLabels", {}).items()
+        )
 
     def replicas(self) -> int:
         """The desired number of pods."""
@@ -179,12 +180,11 @@ class Deployment:
             for scaled_object in self._targeting(SCALED_OBJECTS):
                 annotations = scaled_object["metadata"].get("annotations", {})
                 mark = annotations.get(HELD, "")
-                paused = annotations.get(PAUSED, "false") == "true" and not mark
                 scalers.append(
                     Autoscaler(
                         SCALED_OBJECTS.kind,
                         scaled_object["metadata"]["name"],
-                        paused=paused,
+                        paused=annotations.get(PAUSED, "false") == "true" and not mark,
                         held=mark,
                     )
                 )
@@ -242,8 +242,14 @@ class Deployment:
                 for reference in meta.get("ownerReferences", [])
                 if reference["kind"] == "ScaledObject"
             )
-            mark = meta.get("annotations", {}).get(HELD, "")
-            hpas.append(Autoscaler(HPAS.kind, meta["name"], next(owners, ""), held=mark))
+            hpas.append(
+                Autoscaler(
+                    HPAS.kind,
+                    meta["name"],
+                    next(owners, ""),
+                    held=meta.get("annotations", {}).get(HELD, ""),
+                )
+            )
         return hpas
 
     def _events(self, failing: PodState) -> list[str]:

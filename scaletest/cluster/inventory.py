@@ -70,8 +70,10 @@ def allowance(cluster: Cluster, deployment: str) -> ClusterAllowance:
     served = connection.groups(cluster)
     keda = connection.KEDA in served
     needed = (*rights.NEEDED, rights.PROXY, *((rights.KEDA, rights.PAUSE) if keda else ()))
-    named = (*rights.EXPLAIN, *rights.QUOTA, *rights.LISTED)
-    asked = (*needed, *named, *rights.CAPACITY, *rights.SLICES, *rights.CLASSES)
+    asked = (
+        *(*needed, *rights.EXPLAIN, *rights.QUOTA, *rights.LISTED),
+        *(*rights.CAPACITY, *rights.SLICES, *rights.CLASSES),
+    )
     lacking = rights.missing(cluster, asked)
     return ClusterAllowance(
         cluster.namespace,
@@ -92,10 +94,9 @@ def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
         return None
     rows = []
     for quota in capacity.quotas(cluster):
-        used = quota.get("status", {}).get("used", {})
         for resource, hard in quota["spec"].get("hard", {}).items():
             row = {"quota": quota["metadata"]["name"], "resource": resource, "hard": hard}
-            rows.append({**row, "used": used.get(resource, "0")})
+            rows.append({**row, "used": quota.get("status", {}).get("used", {}).get(resource, "0")})
     return rows
 
 
@@ -208,8 +209,9 @@ def inventory(cluster: Cluster) -> Inventory:
         unknown.append(f"device classes: we may not {lacking[0]}")
     else:
         classes = capacity.classes(cluster, version) if version else []
-    on_nodes = None if isinstance(nodes, str) else capacity.on_nodes(nodes)
-    return Inventory(on_nodes, slices, classes, unknown)
+    return Inventory(
+        None if isinstance(nodes, str) else capacity.on_nodes(nodes), slices, classes, unknown
+    )
 
 
 def room(cluster: Cluster, wanted: Mapping[str, str], deployment: str, limit: int) -> Room:
@@ -238,8 +240,7 @@ def room(cluster: Cluster, wanted: Mapping[str, str], deployment: str, limit: in
         for name, amount in capacity.requests(spec).items()
         if name != "pods"
     }
-    doubts = list(free.doubts)
-    return Room(requests, placed, free.room, limited_by, limit or None, fits, doubts)
+    return Room(requests, placed, free.room, limited_by, limit or None, fits, list(free.doubts))
 
 
 class LiveSize(NamedTuple):

@@ -277,8 +277,9 @@ LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
 
 def read_log(raw: Raw, namespace: str, pod: str, **query: str) -> tuple[int, str]:
     """The HTTP status and the text of a pod's log. Raises Busy without an answer."""
-    path = f"{PODS.path(namespace, pod)}/log"
-    status, body, _ = raw.fetch(path, f"read the log of {pod}", {}, **query)
+    status, body, _ = raw.fetch(
+        f"{PODS.path(namespace, pod)}/log", f"read the log of {pod}", {}, **query
+    )
     return status, body.decode("utf-8", "replace")
 
 

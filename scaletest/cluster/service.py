@@ -225,8 +225,11 @@ class AutoscalerHold:
                 self._limits_before[scaler.name] = limits_in_annotation(scaler) or self._limits(
                     scaler.name
                 )
-            before = json.dumps(self._limits_before[scaler.name])
-            self._write(scaler.name, {"minReplicas": now, "maxReplicas": now}, before)
+            self._write(
+                scaler.name,
+                {"minReplicas": now, "maxReplicas": now},
+                json.dumps(self._limits_before[scaler.name]),
+            )
 
     def _pause(self, scaled_object: str) -> None:
         if scaled_object in self._paused:
@@ -274,14 +277,19 @@ class AutoscalerHold:
         return failures
 
     def _limits(self, name: str) -> ReplicaLimits:
-        path = HPAS.path(self._cluster.namespace, name)
-        spec = Raw(self._cluster).get(path, f"read HPA {name}", f"get {HPAS.plural}")["spec"]
+        spec = Raw(self._cluster).get(
+            HPAS.path(self._cluster.namespace, name), f"read HPA {name}", f"get {HPAS.plural}"
+        )["spec"]
         return {"minReplicas": spec.get("minReplicas"), "maxReplicas": int(spec["maxReplicas"])}
 
     def _write(self, name: str, limits: ReplicaLimits, annotation: str | None) -> None:
-        body = {"metadata": {"annotations": {HELD: annotation}}, "spec": limits}
-        path = HPAS.path(self._cluster.namespace, name)
-        Raw(self._cluster).write("PATCH", path, body, f"change HPA {name}", f"patch {HPAS.plural}")
+        Raw(self._cluster).write(
+            "PATCH",
+            HPAS.path(self._cluster.namespace, name),
+            {"metadata": {"annotations": {HELD: annotation}}, "spec": limits},
+            f"change HPA {name}",
+            f"patch {HPAS.plural}",
+        )
 
 
 def limits_in_annotation(scaler: Autoscaler) -> ReplicaLimits | None:

@@ -141,35 +141,14 @@ class BackupAnnotation:
         backup: TuningBackup,
         change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
         replicas: int,
+        *more: dict[str, Any],
     ) -> None:
         """Set container and replicas. Refused unless the annotation is still this backup.
 
         change: computes the new container from the current one with the settings of the backup.
+        more: further changes of the same JSON patch.
         """
-        self._set(backup, self._document(), change, replicas, [])
-
-    def restore(self, backup: TuningBackup) -> None:
-        """Restore the settings and remove the annotation, unless somebody did that already."""
         document = self._document()
-        if _annotations(document).get(ANNOTATION) == backup.text():
-            self._set(backup, document, dict, backup.replicas, [{"op": "remove", "path": POINTER}])
-
-    def _document(self) -> dict[str, Any]:
-        document = self._documents.find(DEPLOYMENTS, self._cluster.namespace, self._name)
-        if document is None:
-            raise Refused(
-                f"deployment {self._name} no longer exists", hint="it was deleted meanwhile"
-            )
-        return document
-
-    def _set(
-        self,
-        backup: TuningBackup,
-        document: Mapping[str, Any],
-        change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
-        replicas: int,
-        more: list[dict[str, Any]],
-    ) -> None:
         containers = document["spec"]["template"]["spec"]["containers"]
         names = [container["name"] for container in containers]
         if backup.container not in names:
@@ -191,6 +170,19 @@ class BackupAnnotation:
             *more,
         ]
         self._documents.patch(DEPLOYMENTS, self._cluster.namespace, self._name, body)
+
+    def restore(self, backup: TuningBackup) -> None:
+        """Restore the settings and remove the annotation, unless somebody did that already."""
+        if _annotations(self._document()).get(ANNOTATION) == backup.text():
+            self.change(backup, dict, backup.replicas, {"op": "remove", "path": POINTER})
+
+    def _document(self) -> dict[str, Any]:
+        document = self._documents.find(DEPLOYMENTS, self._cluster.namespace, self._name)
+        if document is None:
+            raise Refused(
+                f"deployment {self._name} no longer exists", hint="it was deleted meanwhile"
+            )
+        return document
 
 
 def refuse(name: str, annotations: Mapping[str, str]) -> None:
@@ -274,8 +266,12 @@ class Tuning:
         What it does not name gets its original value.
         """
         if self._backup is None:
-            at = datetime.now(UTC).isoformat(timespec="milliseconds")
-            self._backup = TuningBackup.of(self._original, self.replicas, self._env, at)
+            self._backup = TuningBackup.of(
+                self._original,
+                self.replicas,
+                self._env,
+                datetime.now(UTC).isoformat(timespec="milliseconds"),
+            )
         # written each time: after a call without an answer we do not know whether it is there
         self._annotation.write(self._backup, self._sleep)
         self._annotation.change(

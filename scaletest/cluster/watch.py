@@ -93,8 +93,9 @@ class _Feed:
                 logger.info("%s; trying again", error)
                 # a server that sets a time for the next call is overloaded: calling
                 # sooner makes it worse
-                own_s = pause * random.uniform(0.5, 1.0)
-                self._feeds.rest(max(own_s, min(error.after_s, LONGEST_OBEYED_S)))
+                self._feeds.rest(
+                    max(pause * random.uniform(0.5, 1.0), min(error.after_s, LONGEST_OBEYED_S))
+                )
                 pause = min(LONGEST_PAUSE_S, pause * 2)
             except Exception as error:
                 self._feeds.put(error)
@@ -177,7 +178,7 @@ class _Feed:
 
 
 class Feeds:
-    """Several collections at once. clock: seconds since the epoch. requests: API calls so far.
+    """Several collections at once. clock: seconds since the epoch.
 
     rest: waits some seconds before a refused call is repeated, or until the feeds are closed.
     """
@@ -202,11 +203,6 @@ class Feeds:
         """Whether all collections are watched now, so that events arrive when they happen."""
         now = self.clock()
         return all(feed.sees_from is not None and now >= feed.sees_from for feed in self._feeds)
-
-    @property
-    def requests(self) -> int:
-        """Number of API calls so far."""
-        return self.raw.sent
 
     def put(self, message: _EventLine | WatchEvent | threading.Event | Exception) -> None:
         """Queue a message of a reader; waits while the queue is full and not closed."""

@@ -37,8 +37,9 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
             if name in seen and key.value != "<<":
-                problem = f"{cut(key.value, 60)!r} stands twice"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"{cut(key.value, 60)!r} stands twice", problem_mark=key.start_mark
+                )
             seen.add(name)
         return node
 

@@ -91,8 +91,10 @@ def fill_text(template: str, values: Mapping[str, Any]) -> str:
             hint=suggestion(error, [*values, *values.get("p", ())]),
         ) from error
     except _MISTAKES as error:
-        hint = "write {{ NAME }}, and {% raw %} around braces of your own"
-        raise InvalidValue(f"{title} cannot be filled in: {error}", hint=hint) from error
+        raise InvalidValue(
+            f"{title} cannot be filled in: {error}",
+            hint="write {{ NAME }}, and {% raw %} around braces of your own",
+        ) from error
     checks.refuse(
         (
             len(text) > MOST_CHARACTERS,

@@ -16,7 +16,7 @@ from scaletest.compat import kube_perftest
 from scaletest.kinds import fields
 from scaletest.kinds.kind import BenchmarkFailed, CommonSpec, Failure, Kind
 from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
-from scaletest.model import Activity, checks, declared, wire
+from scaletest.model import Activity, checks, wire
 from scaletest.model.declared import Document
 from scaletest.model.errors import InvalidValue, ScaletestError
 
@@ -95,8 +95,9 @@ class Benchmark:
         if isinstance(error, ScaletestError):
             error = BenchmarkFailed(Failure.REFUSED, error.message, remedy=error.hint)
         elif isinstance(error, OSError):
-            reason = f"{error.filename or 'a file'}: {error.strerror or error}"
-            error = BenchmarkFailed(Failure.EXIT, reason)
+            error = BenchmarkFailed(
+                Failure.EXIT, f"{error.filename or 'a file'}: {error.strerror or error}"
+            )
         return BenchmarkResult(
             self.name,
             BenchmarkPhase.FAILED,
@@ -115,8 +116,8 @@ class BenchmarkResult(Document):
 
     failure, message, lines: why nothing was measured. remedy: what to do, where that is more
     specific than the advice of the failure. environment: versions and places that the executor
-    found. activities: by part, as in server-0, where its time went, as `Activity.to_dict`
-    writes it; empty where it was not sampled.
+    found. activities: by part, as in server-0, where its time went; empty where it was not
+    sampled.
     """
 
     document_name = "the benchmark's result"
@@ -135,7 +136,7 @@ class BenchmarkResult(Document):
     finished_s: float = 0.0
     permutation: int = 0
     repetition: int = 0
-    activities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    activities: Mapping[str, Activity] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -146,14 +147,6 @@ class BenchmarkResult(Document):
     def advice(self) -> str:
         """Advice after a failure."""
         return self.remedy or self.failure.advice
-
-    @classmethod
-    def from_dict(cls, data: Any) -> BenchmarkResult:
-        """Read what `to_dict` wrote; InvalidValue for anything else."""
-        result = declared.read(cls, data, cls.document_name)
-        for activity in result.activities.values():
-            Activity.from_dict(activity)
-        return result
 
 
 def read(document: Any) -> Benchmark:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Benchmark
@@ -154,6 +154,8 @@ class BenchmarkPlan:
     disjoint: bool = False
     paused: bool = False
     thresholds: tuple[str, ...] = ()
+    # a run of benchmarks has none
+    steps: ClassVar[tuple[int, ...]] = ()
 
     @property
     def workload(self) -> str:
@@ -172,22 +174,16 @@ class BenchmarkPlan:
         """Raises InvalidValue for thresholds that cannot be parsed, or are not measured."""
         for threshold in self.judged:
             for planned in self.benchmarks:
-                values = self.permutations[planned.permutation]
                 name = threshold.measure
                 why = planned.kind.absent(planned.spec).get(name)
                 checks.refuse(
                     (
-                        why and threshold.about(place_of(values)),
+                        why and threshold.about(place_of(self.permutations[planned.permutation])),
                         f"threshold '{threshold}' is about a number that cannot be measured: {why}",
                         "leave it out, or restrict it to permutations with the number:"
                         f" {name}(KEY=VALUE)",
                     )
                 )
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """Steps of the run: a benchmark has none."""
-        return ()
 
     @property
     def counted(self) -> int:
@@ -220,15 +216,18 @@ class BenchmarkPlan:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkPlan:
         """Read what `to_dict` wrote; InvalidValue for anything else."""
-        flags = {"stop_on_failure": bool, "disjoint": bool, "paused": bool}
         types = {
             "name": str,
             "document": dict,
             "repetitions": int,
+            "thresholds": list,
             "permutations": list,
             "benchmarks": list,
+            "stop_on_failure": bool,
+            "disjoint": bool,
+            "paused": bool,
         }
-        stored = wire.take(data, "the plan", {**types, "thresholds": list, **flags})
+        stored = wire.take(data, "the plan", types)
         try:
             stored["thresholds"] = tuple(map(str, stored.get("thresholds", ())))
             stored["benchmarks"] = tuple(map(_benchmark, stored["benchmarks"]))

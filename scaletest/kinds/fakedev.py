@@ -247,8 +247,7 @@ def exposition(uses: Sequence[Use], vendors: Sequence[str] = VENDORS) -> str:
     return "\n".join(lines) + "\n" if series else ""
 
 
-_Metric = tuple[str, Any]
-_METRICS: dict[str, tuple[_Metric, ...]] = {
+_METRICS: dict[str, tuple[tuple[str, Any], ...]] = {
     "intel": (
         ("xpum_engine_group_ratio", lambda busy, used, size: busy / 100),
         ("xpum_memory_used_bytes", lambda busy, used, size: used * 1048576),
@@ -270,8 +269,11 @@ _METRICS: dict[str, tuple[_Metric, ...]] = {
 
 def _sums(uses: Sequence[Use], use: Use) -> tuple[float, int, int]:
     sharing = [other for other in uses if other.device == use.device]
-    used = min(use.device_memory_mib, sum(other.memory_mib for other in sharing))
-    return min(100.0, sum(other.activity for other in sharing)), used, use.device_memory_mib
+    return (
+        min(100.0, sum(other.activity for other in sharing)),
+        min(use.device_memory_mib, sum(other.memory_mib for other in sharing)),
+        use.device_memory_mib,
+    )
 
 
 def _labels(vendor: str, at: int, use: Use) -> str:

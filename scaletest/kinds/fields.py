@@ -145,9 +145,11 @@ def written(spec: Any, *, defaults: bool = True) -> dict[str, Any]:
 
 def schema(spec: type) -> Schema:
     """The OpenAPI v3 schema of a spec, structural as Kubernetes requires."""
-    properties = {field.name: _schema(field) for field in fields_of(spec)}
     required = [field.name for field in fields_of(spec) if field.required]
-    described: Schema = {"type": "object", "properties": properties}
+    described: Schema = {
+        "type": "object",
+        "properties": {field.name: _schema(field) for field in fields_of(spec)},
+    }
     return described | {"required": required} if required else described
 
 

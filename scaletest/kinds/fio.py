@@ -155,9 +155,15 @@ def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
     line = ["fio", "--output-format=json"]
     for worker in site.peers["worker"]:
         address, folder = f"{scheme}{worker.address},{spec.fio_port}", f"{worker.folder}/{FILES}"
-        server = bound(spec, ("fio", f"--server={address}"))
-        make = ("mkdir", "-p", spec.directory or folder)
-        servers.append(Task("worker", worker.index, server, before=(make,), port=spec.fio_port))
+        servers.append(
+            Task(
+                "worker",
+                worker.index,
+                bound(spec, ("fio", f"--server={address}")),
+                before=(("mkdir", "-p", spec.directory or folder),),
+                port=spec.fio_port,
+            )
+        )
         files[f"{worker.index}-{JOB}"] = job_file(spec, folder)
         line += [f"--client={address}", f"{worker.index}-{JOB}"]
     return (*servers, Task("master", 0, tuple(line), files=files))
@@ -182,9 +188,8 @@ def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
     single = [row for row in rows if row.get("jobname") != ALL]
     _check_workers(spec, single)
     _check_work(spec, single)
-    sums = [row for row in rows if row.get("jobname") == ALL]
     return ToolMeasurement(
-        _together(spec, _summed(sums, single)),
+        _together(spec, _summed([row for row in rows if row.get("jobname") == ALL], single)),
         {"version": parsing.at(report, "fio version"), "jobs": [_short(row) for row in rows]},
         str(single[0].get("hostname") or "") if spec.num_workers == 1 else "",
     )
@@ -257,8 +262,11 @@ def _sides(spec: FioSpec) -> list[str]:
     """Directions that are measured: read, write or both."""
     if spec.rw not in _MIXED:
         return ["read" if "read" in spec.rw else "write"]
-    shares = {"read": spec.rwmixread, "write": 100 - spec.rwmixread}
-    return [side for side, percent in shares.items() if percent]
+    return [
+        side
+        for side, percent in {"read": spec.rwmixread, "write": 100 - spec.rwmixread}.items()
+        if percent
+    ]
 
 
 def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -72,8 +72,13 @@ class IPerfSpec(PairSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         is_plain = (self.protocol, self.direction, self.omit) == ("TCP", "forward", 0)
-        message = "iperf 2 measures only TCP from the client"
-        refuse((self.tool == "iperf" and not is_plain, message, "use tool iperf3"))
+        refuse(
+            (
+                self.tool == "iperf" and not is_plain,
+                "iperf 2 measures only TCP from the client",
+                "use tool iperf3",
+            )
+        )
 
 
 class _Stream(NamedTuple):
@@ -92,9 +97,17 @@ def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
     lasting = ("--time", str(spec.duration), "--parallel", str(spec.streams))
     if spec.tool == "iperf":
         six = ("--ipv6_domain",) if spec.ip_family == "IPv6" else ()
-        rate = ("--bandwidth", spec.bitrate) if spec.bitrate else ()
         server = ("iperf", "--server", "--bind", address, *six)
-        client = ("iperf", "--client", address, *six, *lasting, "--reportstyle", "C", *rate)
+        client = (
+            "iperf",
+            "--client",
+            address,
+            *six,
+            *lasting,
+            "--reportstyle",
+            "C",
+            *(("--bandwidth", spec.bitrate) if spec.bitrate else ()),
+        )
     else:
         program = ("iperf3", "-6" if spec.ip_family == "IPv6" else "-4")
         common = ("--port", str(port), "--json")
@@ -120,10 +133,6 @@ def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     """Parse iperf3's JSON or iperf 2's CSV. Raises BenchmarkFailed."""
     if spec.tool == "iperf":
         return _csv(spec, output)
-    return _json(spec, output)
-
-
-def _json(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     if not output.stdout.strip():
         parsing.ended_well(output, "iperf3")
     report = parsing.json_object(output.stdout, "iperf3")
@@ -175,8 +184,11 @@ def _check_sums(
 ) -> None:
     """Raises BenchmarkFailed unless the streams match the sums and the duration."""
     total = sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name))
-    own = sum(parsing.number(stream, part, "bytes") for stream in streams)
-    parsing.check_agreement(total, own, "the sum of the streams' bytes")
+    parsing.check_agreement(
+        total,
+        sum(parsing.number(stream, part, "bytes") for stream in streams),
+        "the sum of the streams' bytes",
+    )
     for way in _ways(spec, name):
         parsing.check_length(parsing.number(report, "end", way, "seconds"), spec.duration, "iperf3")
 
@@ -241,12 +253,15 @@ def _result(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
     sums = [parsing.at(interval, "sum") for interval in report.get("intervals") or []]
     stride = -(-len(sums) // MOST_INTERVALS) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
-    end = parsing.at(report, "end") or {}
     return {
         "version": parsing.at(report, "start", "version"),
         "test": parsing.at(report, "start", "test_start"),
         "mss": parsing.at(report, "start", "tcp_mss_default"),
-        "end": {name: part for name, part in end.items() if name != "streams"},
+        "end": {
+            name: part
+            for name, part in (parsing.at(report, "end") or {}).items()
+            if name != "streams"
+        },
         "streams": streams,
         "intervals": [
             parsing.picked(total, keep) for total in sums[::stride] if isinstance(total, dict)
@@ -310,9 +325,14 @@ def _csv_row(columns: list[str]) -> _Stream:
     interval = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)", columns[6])
     if not interval or not all(number.isdecimal() and len(number) < 19 for number in columns[7:9]):
         raise parsing.bad("iperf wrote a line without numbers", [",".join(columns)])
-    seconds = float(interval[2]) - float(interval[1])
     stream = _SUM if columns[5] == "-1" else columns[5]
-    return _Stream(stream, columns[3], seconds, float(columns[7]), float(columns[8]))
+    return _Stream(
+        stream,
+        columns[3],
+        float(interval[2]) - float(interval[1]),
+        float(columns[7]),
+        float(columns[8]),
+    )
 
 
 def _summed(spec: IPerfSpec, rows: Sequence[_Stream], output: ToolOutput) -> ToolMeasurement:

@@ -141,11 +141,10 @@ def read_probe(path: str, text: str, head: bytes) -> Media:
     stream = streams[0] if isinstance(streams, list) and streams else None
     if not isinstance(stream, dict) or not isinstance(form, dict):
         raise InvalidValue(f"{path} has no video", hint="give a video file")
-    names = {ours: theirs for theirs, ours in FFMPEG_CODECS.items()}
     codec = str(stream.get("codec_name", ""))
     return Media(
         path=path,
-        codec=names.get(codec, codec),
+        codec={ours: theirs for theirs, ours in FFMPEG_CODECS.items()}.get(codec, codec),
         profile=str(stream.get("profile", "")),
         width=_integer(stream.get("width")),
         height=_integer(stream.get("height")),

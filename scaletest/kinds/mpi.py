@@ -82,8 +82,13 @@ def mpirun(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> 
         # Open MPI ignores the loopback interface by default
         line += ["--mca", "btl_tcp_if_include", "lo"]
     # the other address family is turned off, since Open MPI tries every address of a node
-    other_family = "6" if spec.ip_family == "IPv4" else "4"
-    return [*line, *_TRANSPORTS[spec.transport], "--mca", "btl_tcp_disable_family", other_family]
+    return [
+        *line,
+        *_TRANSPORTS[spec.transport],
+        "--mca",
+        "btl_tcp_disable_family",
+        "6" if spec.ip_family == "IPv4" else "4",
+    ]
 
 
 OURS = "scaletest-pingpong"
@@ -115,8 +120,14 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
         remedy="use two nodes, or IPv4",
     )
     program = (site.programs.get("pingpong", OURS), "-msglog", str(spec.maxlog), "pingpong")
-    line = bound(spec, [*mpirun(spec, site, 2, "ppr:1:node"), *program])
-    return (Task("master", 0, line, files={HOSTFILE: hostfile(site, 1)}),)
+    return (
+        Task(
+            "master",
+            0,
+            bound(spec, [*mpirun(spec, site, 2, "ppr:1:node"), *program]),
+            files={HOSTFILE: hostfile(site, 1)},
+        ),
+    )
 
 
 def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
@@ -187,9 +198,10 @@ def _check_units(size: Mapping[str, Any], seconds: float, unit: float) -> None:
     """
     # smaller numbers are rounded too much for a comparison
     if size["time"] >= LEAST_EXACT and size["bytes"] >= LEAST_EXACT * unit * size["time"] * seconds:
-        computed = size["bytes"] / (size["time"] * seconds)
         parsing.check_agreement(
-            size["bandwidth"] * unit, computed, f"the bandwidth of {size['bytes']} bytes"
+            size["bandwidth"] * unit,
+            size["bytes"] / (size["time"] * seconds),
+            f"the bandwidth of {size['bytes']} bytes",
         )
 
 

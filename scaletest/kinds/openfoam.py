@@ -68,8 +68,13 @@ class OpenFOAMSpec(MpiSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        message = f"{self.num_procs} processes cannot use {self.num_nodes} nodes"
-        refuse((self.num_procs < self.num_nodes, message, "raise numProcs, or lower numNodes"))
+        refuse(
+            (
+                self.num_procs < self.num_nodes,
+                f"{self.num_procs} processes cannot use {self.num_nodes} nodes",
+                "raise numProcs, or lower numNodes",
+            )
+        )
 
 
 def cells(spec: OpenFOAMSpec) -> int:

@@ -154,20 +154,26 @@ def parse_validation(spec: ValidationSpec, output: ToolOutput) -> ToolMeasuremen
         list(map(str, report)),
     )
     last = parsing.at(steps[-1], "workers")
-    failures = {"FAIL": Failure.EXIT, "PASS": Failure.INTERRUPTED}
     parsing.fail_if(
         last != spec.limit,
         f"the validation ended at {last} workers instead of {spec.limit}",
         [str(report["verdict"].get("reason", ""))],
-        failure=failures[report["verdict"]["kind"]],
+        failure={"FAIL": Failure.EXIT, "PASS": Failure.INTERRUPTED}[report["verdict"]["kind"]],
     )
     headlines = {"throughput": parsing.number(steps[-1], "throughput_per_s")}
     if parsing.at(steps[-1], "efficiency") is not None:
         headlines["efficiency"] = parsing.number(steps[-1], "efficiency")
-    names = ("workers", "throughput_per_s", "half_width_per_s", "failures")
     return ToolMeasurement(
         headlines,
-        {"verdict": report["verdict"], "steps": [parsing.picked(step, names) for step in steps]},
+        {
+            "verdict": report["verdict"],
+            "steps": [
+                parsing.picked(
+                    step, ("workers", "throughput_per_s", "half_width_per_s", "failures")
+                )
+                for step in steps
+            ],
+        },
         notes=_notes(report),
     )
 

@@ -108,9 +108,9 @@ def json_object(text: str, program: str) -> dict[str, Any]:
         parsed, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError) as error:
         position = getattr(error, "pos", len(text))
-        near = text[max(start, position - 80) : position + 80].splitlines()
         raise bad(
-            f"{program} wrote incomplete or invalid JSON: {cut(str(error), 120)}", near
+            f"{program} wrote incomplete or invalid JSON: {cut(str(error), 120)}",
+            text[max(start, position - 80) : position + 80].splitlines(),
         ) from error
     assert isinstance(parsed, dict)
     others = re.findall(r"^\s*\{.*", text[end:], re.MULTILINE)

@@ -94,8 +94,20 @@ def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
         *("--batch", str(spec.input_batch_size), "--batches", str(spec.batches)),
     ]
     ask = 'request=$1; shift; printf "%s\\n" "$request" | { time -p "$@"; }'
-    program = bound(spec, [*site.python, "-m", MODULE])
-    return (Task("worker", 0, ("bash", "-c", ask, "torch", json.dumps(options), *program)),)
+    return (
+        Task(
+            "worker",
+            0,
+            (
+                "bash",
+                "-c",
+                ask,
+                "torch",
+                json.dumps(options),
+                *bound(spec, [*site.python, "-m", MODULE]),
+            ),
+        ),
+    )
 
 
 def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
@@ -158,8 +170,11 @@ def _figures(answer: Mapping[str, Any]) -> Mapping[str, Any]:
             failure=Failure.NO_BINARY,
             remedy=_INSTALL,
         )
-        failure = Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT
-        raise BenchmarkFailed(failure, "PyTorch reports an error", [str(error)])
+        raise BenchmarkFailed(
+            Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT,
+            "PyTorch reports an error",
+            [str(error)],
+        )
     figures = answer.get("figures")
     if not isinstance(figures, Mapping):
         raise parsing.bad("PyTorch's answer has no figures", [json.dumps(answer)])
@@ -168,8 +183,10 @@ def _figures(answer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def absent(spec: PyTorchSpec) -> dict[str, str]:
     """Headlines that this spec cannot have, each with the reason."""
-    names = ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else ()
-    return dict.fromkeys(names, f"device {spec.device} uses no GPU")
+    return dict.fromkeys(
+        ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else (),
+        f"device {spec.device} uses no GPU",
+    )
 
 
 def gpus(spec: PyTorchSpec) -> int:

@@ -149,9 +149,14 @@ def _cascade(transcode: Transcode, device: str) -> list[list[str]]:
     ):
         area = output.width * output.height
         smaller = ["-cs"] if before and area < before else []
-        encoder = _encoder(transcode, output, "/dev/null")
         lines.append(
-            ["-i::source", "-join", *smaller, *_option("-async", transcode.depth), *encoder]
+            [
+                "-i::source",
+                "-join",
+                *smaller,
+                *_option("-async", transcode.depth),
+                *_encoder(transcode, output, "/dev/null"),
+            ]
         )
         before = area
     return lines

@@ -250,11 +250,11 @@ class Sampler:
 
     def keep(self, feeds: Feeds) -> None:
         """Write everything down."""
-        self._course.append((round(self._clock() - self._began_s, 1), feeds.requests))
+        self._course.append((round(self._clock() - self._began_s, 1), feeds.raw.sent))
         mine = {
             "began_s": self._began_s,
             "ended_s": self._clock(),
-            "requests": feeds.requests,
+            "requests": feeds.raw.sent,
             "sightings": self.tracker.events,
             "foreign": dict(self.tracker.foreign),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

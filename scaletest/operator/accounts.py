@@ -87,6 +87,11 @@ def check(benchmark: Benchmark, objects: Documents, namespace: str) -> None:
             f" {error.message}",
             hint=error.hint,
         ) from error
-    names = ", ".join(map(str, lacking))
-    message = f"the service account {name} may not {names} in namespace {target}"
-    checks.refuse((lacking, message, hint))
+    checks.refuse(
+        (
+            lacking,
+            f"the service account {name} may not {', '.join(map(str, lacking))} in namespace"
+            f" {target}",
+            hint,
+        )
+    )

@@ -60,8 +60,7 @@ class Lock:
         lease = self._objects.find(LEASES, self._namespace, LEASE)
         if lease is None:
             body = {"metadata": {"name": LEASE}, "spec": {"holderIdentity": self._holder}}
-            created = self._objects.create(LEASES, self._namespace, body)
-            return "another" if created is None else ""
+            return "" if self._objects.create(LEASES, self._namespace, body) else "another"
         holder = lease["spec"].get("holderIdentity") or ""
         if holder == self._holder:
             return ""
@@ -129,8 +128,10 @@ def owner_reference(document: Document) -> Document:
 
 def ended(document: Document) -> bool:
     """Whether an object's phase is final."""
-    final = (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
-    return (document.get("status") or {}).get("phase") in final
+    return (document.get("status") or {}).get("phase") in (
+        BenchmarkPhase.COMPLETED,
+        BenchmarkPhase.FAILED,
+    )
 
 
 def reconcile(
@@ -141,8 +142,14 @@ def reconcile(
     if document is None or document["metadata"].get("deletionTimestamp"):
         return ""
     lock = Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
-    benchmark_pass = _Pass(kind, document, objects, namespace, settings, lock)
-    phase = report(resource(kind), objects, namespace, document, settings, benchmark_pass.act)
+    phase = report(
+        resource(kind),
+        objects,
+        namespace,
+        document,
+        settings,
+        _Pass(kind, document, objects, namespace, settings, lock).act,
+    )
     if phase and BenchmarkPhase(phase).ended:
         lock.give_back()
     return phase
@@ -205,9 +212,17 @@ def _patch_status(
 ) -> None:
     """Write the status. Raises Conflict when another operator has written it since."""
     name = document["metadata"]["name"]
-    version = {"resourceVersion": document["metadata"]["resourceVersion"]}
     try:
-        objects.patch(resource, namespace, name, {"metadata": version, "status": now}, "status")
+        objects.patch(
+            resource,
+            namespace,
+            name,
+            {
+                "metadata": {"resourceVersion": document["metadata"]["resourceVersion"]},
+                "status": now,
+            },
+            "status",
+        )
     except Conflict:
         newer = objects.find(resource, namespace, name)
         if newer is None:

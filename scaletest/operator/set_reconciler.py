@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -68,11 +67,14 @@ def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
     """The part of a benchmark that its set needs, by the set's namespace and uid."""
     meta = document["metadata"]
     current = document.get("status") or {}
-    needed = {key: current[key] for key in NEEDED if key in current}
-    part = {"metadata": {"name": meta["name"]}, "status": needed}
-    owners = meta.get("ownerReferences", ())
+    part = {
+        "metadata": {"name": meta["name"]},
+        "status": {key: current[key] for key in NEEDED if key in current},
+    }
     return {
-        (meta["namespace"], owner["uid"]): part for owner in owners if owner["kind"] == SETS.kind
+        (meta["namespace"], owner["uid"]): part
+        for owner in meta.get("ownerReferences", ())
+        if owner["kind"] == SETS.kind
     }
 
 
@@ -204,7 +206,15 @@ def _plan_object(objects: Documents, document: Document, name: str) -> Document:
         "spec": document["spec"],
     }
     plan, _ = plan_of(readable, lambda: nodes_of(objects))
-    _check_names(plan)
+    for benchmark in plan.benchmarks:
+        checks.refuse(
+            (
+                not NAME.fullmatch(benchmark.name),
+                f"its benchmarks would be named {benchmark.name}, which is not a valid name of a"
+                " Service",
+                "use a-z, 0-9 and '-' in the set's name, a letter first",
+            )
+        )
     text = wire.dump(plan.to_dict())
     data = packed(text)
     checks.refuse(
@@ -222,18 +232,6 @@ def _plan_object(objects: Documents, document: Document, name: str) -> Document:
         },
         "binaryData": {PLAN: data},
     }
-
-
-def _check_names(plan: BenchmarkPlan) -> None:
-    for benchmark in plan.benchmarks:
-        checks.refuse(
-            (
-                not NAME.fullmatch(benchmark.name),
-                f"its benchmarks would be named {benchmark.name}, which is not a valid name of a"
-                " Service",
-                "use a-z, 0-9 and '-' in the set's name, a letter first",
-            )
-        )
 
 
 def _start(
@@ -318,9 +316,12 @@ def _status(
     now |= _permutations(plan) | _results(plan, created, before, now, over=over)
     if over:
         now["finishedAt"] = status.stamp(now_s)
-    facts = {"Complete": phase == "Completed", "Failed": phase == "Failed"}
     now["conditions"] = status.conditions(
-        before, facts, phase, f"{succeeded} succeeded, {failed} failed, of {plan.counted}", now_s
+        before,
+        {"Complete": phase == "Completed", "Failed": phase == "Failed"},
+        phase,
+        f"{succeeded} succeeded, {failed} failed, of {plan.counted}",
+        now_s,
     )
     now["conditions"] += status.edited(before, _is_edited(document, plan), now_s)
     if generation := document["metadata"].get("generation"):
@@ -359,11 +360,13 @@ def _results(
 def _is_edited(document: Document, plan: BenchmarkPlan) -> bool:
     """Whether the set's spec differs from that of its plan, in more than `paused`."""
     try:
-        current = fields.read(SetSpec, document["spec"], "the spec", [])
-        planned = fields.read(SetSpec, plan.document["spec"], "the spec", [])
+        specs = [
+            fields.read(SetSpec, {**each["spec"], "paused": False}, "the spec", [])
+            for each in (document, plan.document)
+        ]
     except InvalidValue:
         return True
-    return replace(current, paused=False) != replace(planned, paused=False)
+    return specs[0] != specs[1]
 
 
 def _phase(child: Mapping[str, Any]) -> str:
@@ -419,9 +422,10 @@ def _permutation(run: BenchmarkRun, row: MeasuredPermutation, with_numbers: bool
     headlines = {}
     for headline in run.headlines:
         if summary := row.summaries.get(headline.name):
-            text = quantity_measured(summary.mean, summary.half_width, headline.unit)
-            numbers = summary.to_dict() if with_numbers else {}
-            headlines[headline.name] = {"text": text, **numbers}
+            headlines[headline.name] = {
+                "text": quantity_measured(summary.mean, summary.half_width, headline.unit),
+                **(summary.to_dict() if with_numbers else {}),
+            }
     return {
         "permutation": clean(row.name, 120),
         "succeeded": row.good,

@@ -51,8 +51,9 @@ def of(
         "Complete": phase is BenchmarkPhase.COMPLETED,
         "Failed": phase is BenchmarkPhase.FAILED,
     }
-    reason = str(status.get("failure") or phase)
-    status["conditions"] = conditions(before, facts, reason, status["message"], now_s)
+    status["conditions"] = conditions(
+        before, facts, str(status.get("failure") or phase), status["message"], now_s
+    )
     status["conditions"] += edited(before, observation.edited, now_s)
     if generation:
         status["observedGeneration"] = generation
@@ -155,7 +156,6 @@ def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Documen
     units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
     numbers = {name: number for name, number in result.headlines.items() if name in units}
     texts = {name: quantity(number, units[name]) for name, number in numbers.items()}
-    message = result.message or "; ".join(result.notes)
     summary = (
         next(iter(texts.values()), "")
         if result.ok
@@ -163,7 +163,7 @@ def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Documen
     )
     status: Document = {
         "failure": str(result.failure),
-        "message": message[:MOST_MESSAGE],
+        "message": (result.message or "; ".join(result.notes))[:MOST_MESSAGE],
         "lines": [line[:200] for line in result.lines][:8],
         "remedy": result.advice[:MOST_MESSAGE],
         "headlines": texts,

@@ -199,9 +199,8 @@ def _times(run: BenchmarkRun) -> list[dict[str, str]]:
     """Where the time of each part of each permutation went, over all repetitions."""
     activities: dict[tuple[int, str], list[Activity]] = {}
     for benchmark, ended in run.counted:
-        for part, row in ended.activities.items():
-            own = activities.setdefault((benchmark.permutation, part), [])
-            own.append(Activity.from_dict(row))
+        for part, activity in ended.activities.items():
+            activities.setdefault((benchmark.permutation, part), []).append(activity)
     return [
         {
             "permutation": run.rows[number].name,

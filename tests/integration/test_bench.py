@@ -21,7 +21,7 @@ from scaletest.benchmarks.local_executor import LocalExecutor
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
-from scaletest.model import Activity, State
+from scaletest.model import State
 from scaletest.model.errors import UsageError
 from tests.conftest import call, call_here, eventually, missing, processes_with, program
 
@@ -80,7 +80,7 @@ def test_the_time_of_server_and_client_is_told_apart(tmp_path: Path) -> None:
     need("iperf3")
     ended, _ = measure("IPerf", tmp_path, duration=2)
     assert ended.ok, (ended.message, ended.lines)
-    parts = {name: Activity.from_dict(row) for name, row in ended.activities.items()}
+    parts = ended.activities
     assert set(parts) == {"server-0", "client-0"}
     # each has its own CPU time, and the client knows whom it waits for
     for activity in parts.values():

@@ -102,9 +102,7 @@ def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
     for number, benchmark in enumerate(complete.plan.benchmarks[:2]):
         waits = (Wait(State.NETWORK, "198.18.0.1:5201", 1.0 + 2 * number),)
         activity = Activity({State.ON_CPU: 2.0, State.NETWORK: 1.0 + 2 * number}, waits, cpu_s=2.0)
-        ended[benchmark.name] = replace(
-            ended[benchmark.name], activities={"client-0": activity.to_dict()}
-        )
+        ended[benchmark.name] = replace(ended[benchmark.name], activities={"client-0": activity})
     report = evaluate_benchmarks(complete.plan, ended)
     line = "time of client-0, streams 1: 0.5 cores; on a CPU 50%, network 50% (198.18.0.1:5201)"
     assert line in formats.render(benchmark_report(report), "text").splitlines()
@@ -115,7 +113,7 @@ def test_the_time_of_each_part_by_state_is_averaged_over_repetitions() -> None:
 
 def test_a_wrong_activity_is_refused() -> None:
     row = BenchmarkResult("a", BenchmarkPhase.COMPLETED).to_dict()
-    with pytest.raises(InvalidValue, match="activity"):
+    with pytest.raises(InvalidValue, match="activities"):
         BenchmarkResult.from_dict({**row, "activities": {"client-0": {"seconds": 3}}})
 
 
