@@ -134,7 +134,7 @@ class QueueLoad:
                 effort.throttling.seconds(),
                 effort.throttling.part(),
             )
-            _stop(loop)
+            loop.stop()
             loop.wait_idle(order.patience_s)
             now = self._clock() - began
         finally:
@@ -179,14 +179,6 @@ class QueueLoad:
         if order.count and len(samples) >= order.count:
             return True
         return (not order.count and now >= order.seconds) or loop.in_flight > order.most_behind
-
-
-def _stop(loop: LoadLoop) -> None:
-    """Submit nothing more."""
-    if isinstance(loop, ClosedLoop):
-        loop.set_parallel(0)
-    elif isinstance(loop, OpenLoop):
-        loop.stop()
 
 
 def _noticed(samples: list[Attempt], turns: _Turns) -> list[Attempt]:

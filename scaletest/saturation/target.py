@@ -26,7 +26,7 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.saturation import Mode, Phase, SaturationPlan
 from scaletest.model.texts import masked
 from scaletest.render.numbers import plural
-from scaletest.saturation.agent_start import http_work, queue_load, start_agents
+from scaletest.saturation.agents import http_work, queue_load, start_agents
 from scaletest.saturation.options import HttpOptions, PlanOptions, SaturationOptions
 from scaletest.system.control_groups import raise_open_files
 from scaletest.system.sockets import is_here, servers

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from scaletest.archive.environment import open_private
@@ -22,7 +22,7 @@ from scaletest.load import ClosedLoop
 from scaletest.model import Background, Plan
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.system.children import Guard
+from scaletest.system.children import Guard, end_all
 from scaletest.validation.options import ValidationPlace
 from scaletest.validation.runner import ValidationRunner
 from scaletest.validation.samples import ReadSamples
@@ -34,24 +34,17 @@ STOP_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """Options of every worker.
+    """What every worker is started with.
 
-    shares: workers per device, by the number of workers; where it has none, worker N uses the N-th
-    device without a lease. no_causes: whether workers do not sample where requests spend their
-    time.
-    device_metrics_url: of an exporter of device metrics.
+    plan: says how workers share devices; without it, and where it says nothing, worker N uses the
+    N-th device without a lease.
     """
 
     redis_url: str
     queue: str
-    command: tuple[str, ...] = ()
-    device_glob: str = ""
-    time_limit_s: float = 0.0
-    preset: str = ""
-    device_policy: str = ""
-    shares: Mapping[int, int] = field(default_factory=dict)
-    no_causes: bool = False
-    device_metrics_url: str = ""
+    place: ValidationPlace
+    work: Background
+    plan: Plan | None = None
 
 
 class LocalBackend:
@@ -79,15 +72,16 @@ class LocalBackend:
         When the number of workers per device changes, all workers are started again.
         """
         self._check()
-        share = self._options.shares.get(workers, self._share)
+        plan = self._options.plan
+        share = plan.share(workers) if plan and workers else self._share
         if share != self._share:
-            self._end(self._processes)
+            end_all(self._processes, STOP_TIMEOUT_S)
             self._processes = []
             self._share = share
         while len(self._processes) < workers:
             self._processes.append(self._start(len(self._processes)))
         while len(self._processes) > workers:
-            self._end([self._processes.pop()])
+            end_all([self._processes.pop()], STOP_TIMEOUT_S)
 
     def ready(self) -> int:
         """Number of workers that serve the queue."""
@@ -105,7 +99,7 @@ class LocalBackend:
 
     def close(self) -> None:
         """End all workers; requests may end within a grace period, then workers are killed."""
-        self._end(self._processes)
+        end_all(self._processes, STOP_TIMEOUT_S)
         self._processes = []
         self._guard.close()
 
@@ -135,7 +129,7 @@ class LocalBackend:
             )
 
     def _arguments(self, index: int) -> list[str]:
-        options = self._options
+        options, work, plan = self._options, self._options.work, self._options.plan
         line = [
             sys.executable,
             "-m",
@@ -146,35 +140,22 @@ class LocalBackend:
             "--grace",
             f"{GRACE_S:g}",
         ]
-        if options.no_causes:
+        if options.place.no_causes:
             line += ["--no-causes"]
-        if options.device_metrics_url:
-            line += ["--device-metrics-url", options.device_metrics_url]
-        if options.time_limit_s:
-            line += ["--time-limit", repr(options.time_limit_s)]
-        if options.preset:
-            line += ["--preset", options.preset]
-        if options.device_glob:
-            line += ["--device-glob", options.device_glob]
-        if self._share:
-            line += ["--per-device", str(self._share), "--device-policy", options.device_policy]
-        elif options.device_glob or options.preset:
+        settings = {
+            "--device-metrics-url": options.place.device_metrics_url,
+            "--time-limit": repr(work.time_limit_s) if work.time_limit_s else "",
+            "--preset": plan.preset if plan else "",
+            "--device-glob": work.device_glob,
+        }
+        line += chain.from_iterable(setting for setting in settings.items() if setting[1])
+        if plan and self._share:
+            line += ["--per-device", str(self._share), "--device-policy", plan.device_policy]
+        elif settings["--device-glob"] or settings["--preset"]:
             line += ["--device-index", str(index)]
-        if options.command:
-            line += ["--null-input", "--", *options.command]
+        if work.command:
+            line += ["--null-input", "--", *work.command]
         return line
-
-    def _end(self, processes: list[subprocess.Popen[bytes]]) -> None:
-        for process in processes:
-            if process.poll() is None:
-                process.terminate()
-        deadline = time.monotonic() + STOP_TIMEOUT_S
-        for process in processes:
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
     def _log_end(self) -> str:
         try:
@@ -236,22 +217,8 @@ class LocalSite:
         queues.remove_abandoned()
         queues.add(queue, note=f"validate {background.workload}", owner=client.name)
         self.stack.callback(patient.run, lambda: queues.remove(queue))
-        options = WorkerOptions(
-            self.url,
-            queue,
-            background.command,
-            background.device_glob,
-            background.time_limit_s,
-            no_causes=self.place.no_causes,
-            device_metrics_url=self.place.device_metrics_url,
-        )
-        if plan:
-            shares = {workers: plan.share(workers) for workers in plan.steps}
-            options = replace(
-                options, preset=plan.preset, device_policy=plan.device_policy, shares=shares
-            )
         backend = LocalBackend(
-            options,
+            WorkerOptions(self.url, queue, self.place, background, plan),
             self.log,
             lambda: patient.run(lambda: queues.state(queue).workers),
             self.check_devices if plan else lambda: None,
