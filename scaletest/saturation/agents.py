@@ -7,13 +7,14 @@ exactly the pace of a single one. Agents are processes of this machine, or the p
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -132,7 +133,7 @@ class AgentsLoad:
 def _dealt(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
     """The order of each agent: its part of the load."""
     whole: dict[str, Any] = {
-        "seconds": None if order.count else order.seconds,
+        "seconds": math.inf if order.count else order.seconds,
         "patience_s": order.patience_s,
     }
     if order.pace is None:
@@ -148,9 +149,11 @@ def _dealt(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
             lambda at: at < order.seconds, itertools.islice(order.pace, order.count or None)
         )
     )
+    parts = [times[index::agents] for index in range(agents)]
     behind = order.most_behind / agents
     return [
-        {**whole, "times": times[index::agents], "most_behind": behind} for index in range(agents)
+        {**whole, "times": part, "count": order.count and len(part), "most_behind": behind}
+        for part in parts
     ]
 
 
@@ -224,23 +227,19 @@ def serve(
     """
     plan = rendezvous.plan()
     index, done = rendezvous.join(), 0
-    load = make(plan, str(index + 1))
-    try:
+    with closing(make(plan, str(index + 1))) as load:
         while True:
             order = rendezvous.next_order(index)
-            if order is None:
-                if not rendezvous.alive():
-                    return done
-                continue
             try:
-                _follow(rendezvous, load, order, index, clock, sleep)
+                if order is not None:
+                    _follow(rendezvous, load, order, index, clock, sleep)
+                    done += 1
+                elif not rendezvous.alive():
+                    return done
             except ScaletestError:
                 if not rendezvous.alive():
                     return done
                 raise
-            done += 1
-    finally:
-        load.close()
 
 
 def _follow(
@@ -256,16 +255,15 @@ def _follow(
     late_s = clock() + offset_s - order["begin_s"]
     pace = iter(order["times"]) if "times" in order else None
     mine = LoadOrder(
-        order["seconds"] if order["seconds"] is not None else float("inf"),
+        order["seconds"],
         parallel=order.get("parallel", 0),
         pace=pace,
-        count=order.get("count", 0)
-        or (len(order["times"]) if pace is not None and order["seconds"] is None else 0),
+        count=order["count"],
         most_behind=order.get("most_behind", float("inf")),
         patience_s=order["patience_s"],
     )
     # a loop that keeps nothing in flight need not run: it would only poll for its end
-    idle = (pace is None and not mine.parallel) or (order["seconds"] is None and not mine.count)
+    idle = (pace is None and not mine.parallel) or (math.isinf(mine.seconds) and not mine.count)
     result = (
         LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
         if idle
@@ -295,11 +293,9 @@ def start_agents(
     are killed.
     """
     url = options.redis_url or stack.enter_context(EmbeddedServer()).url
-    redis = connect(url)
-    stack.callback(redis.close)
-    rendezvous = Rendezvous(redis, uuid.uuid4().hex[:12])
+    redis = stack.enter_context(closing(connect(url)))
+    rendezvous = stack.enter_context(closing(Rendezvous(redis, uuid.uuid4().hex[:12])))
     rendezvous.open(work)
-    stack.callback(rendezvous.close)
     start = _job if options.agent_jobs else _processes
     check = start(options, plan.agents, rendezvous.name, url, stack)
     load = AgentsLoad(rendezvous, plan.agents, check)
@@ -321,19 +317,15 @@ def be_agent(redis_url: str, name: str) -> None:
         raise UsageError(
             "an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL"
         )
-    redis = connect(redis_url)
-    try:
+    with closing(connect(redis_url)) as redis:
         serve(Rendezvous(redis, name), make)
-    finally:
-        redis.close()
 
 
 def _processes(
     options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
 ) -> Callable[[], None]:
     """Agents on this machine. Gives what raises when one of them ended by itself."""
-    guard = Guard("KILL")
-    stack.callback(guard.close)
+    guard = stack.enter_context(closing(Guard("KILL")))
     line = [sys.executable, "-m", "scaletest", "saturate", "--agent", name]
     environment = guard.environment({**os.environ, "SCALETEST_REDIS_URL": url})
     started = [

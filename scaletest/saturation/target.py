@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -59,9 +59,7 @@ class Target:
     def set_up(self, stack: ExitStack) -> LevelLoad:
         """The load; taken down with the stack."""
         self.enter(stack)
-        load = self.make(stack)
-        stack.callback(load.close)
-        return load
+        return stack.enter_context(closing(self.make(stack)))
 
     def probe(self, load: LevelLoad) -> None:
         """One call. UsageError with the likely cause when it fails: endpoint, schema or credentials
@@ -243,12 +241,9 @@ def _queue_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
         if value:
             raise UsageError(f"--{name} is for HTTP, not for a queue", hint="leave it out")
     checks.arguments(options.arguments)
-    redis = connect(redis_url)
-    try:
+    with closing(connect(redis_url)) as redis:
         Queues(redis).require(options.queue)
         state = Queues(redis).state(options.queue)
-    finally:
-        redis.close()
     if not state.workers:
         raise UsageError(
             f"queue {options.queue} has no worker",

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from scaletest.broker import Client, connect
@@ -222,8 +222,7 @@ class DeploymentTarget:
         self, plan: Plan, runner: ValidationRunner, stack: ExitStack
     ) -> tuple[Load, ReadSamples]:
 
-        redis = connect(self.redis_url)
-        stack.callback(redis.close)
+        redis = stack.enter_context(closing(connect(self.redis_url)))
         client = stack.enter_context(Client(connect(self.redis_url), patience_s=REDIS_PATIENCE_S))
         load = ClosedLoop(
             client,
@@ -232,7 +231,7 @@ class DeploymentTarget:
             arguments=(repr(plan.seconds),),
             time_limit_s=plan.time_limit_s,
         )
-        stack.callback(load.close)
+        stack.enter_context(closing(load))
         return load, SampleReader(redis, self.queue).read
 
 

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -195,8 +195,7 @@ class LocalSite:
     ) -> LocalSite:
         """Reach the Redis of the place, or start one."""
         url = place.redis_url or stack.enter_context(EmbeddedServer()).url
-        redis = connect(url)
-        stack.callback(redis.close)
+        redis = stack.enter_context(closing(connect(url)))
         return cls(place, url, redis, log, runner, stack, check_devices)
 
     def samples(self, queue: str) -> ReadSamples | None:
@@ -231,5 +230,4 @@ class LocalSite:
             arguments=() if background.command else (repr(background.seconds),),
             time_limit_s=background.time_limit_s,
         )
-        self.stack.callback(load.close)
-        return backend, load
+        return backend, self.stack.enter_context(closing(load))

@@ -122,7 +122,7 @@ class ValidationRunner:
         self._wake = wake or Wake()
         self._stopped_by = ""
         self._others: Sequence[BackgroundLoad] = ()
-        self._look: Callable[[], Sequence[str]] | None = look
+        self._look = look
         self._noticed = wire.texts(earlier.result.get("noticed"))
         self._noticed += missing_samples(earlier.damaged)
 
@@ -242,8 +242,8 @@ class ValidationRunner:
 
     def _notice(self) -> None:
         """Show the warnings about the machine, once, before the first load."""
-        look, self._look = self._look, None
-        lines = look() if look else ()
+        look, self._look = self._look, tuple
+        lines = look()
         self._progress.warn(lines)
         self._noticed += [line for line in lines if line not in self._noticed]
 
