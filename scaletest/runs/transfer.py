@@ -151,9 +151,9 @@ def _unpack(raw: IO[bytes], place: Path, most_bytes: int) -> str:
                         )
                     left -= member.size
                     if left < 0:
-                        hint = "if you trust it, raise --max-size"
                         raise UsageError(
-                            f"the archive unpacks to more than {most_bytes} bytes", hint=hint
+                            f"the archive unpacks to more than {most_bytes} bytes",
+                            hint="if you trust it, raise --max-size",
                         )
                     metered.left = _HEADERS + member.size
                     _copy(
@@ -211,9 +211,9 @@ def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, most_at_o
             together = len(block) - last_end - 1 if last_end >= 0 else together + len(block)
             if together > most_at_once:
                 unit = f"a line of {target.name}" if lines else target.name
-                hint = "if you trust it, raise --max-size"
                 raise UsageError(
-                    f"{unit} in the archive has more than {most_at_once} bytes", hint=hint
+                    f"{unit} in the archive has more than {most_at_once} bytes",
+                    hint="if you trust it, raise --max-size",
                 )
     if target.stat().st_size != member.size:
         raise EOFError("it ends too early")

@@ -210,8 +210,7 @@ def queue_load(url: str, wanted: dict[str, Any], agent: str = "") -> LevelLoad:
     def client() -> Client:
         return Client(connect(url), patience_s=60.0)
 
-    options = {**wanted, "arguments": tuple(wanted["arguments"])}
-    return QueueLoad(client, agent=agent, **options)
+    return QueueLoad(client, agent=agent, **{**wanted, "arguments": tuple(wanted["arguments"])})
 
 
 def serve(

@@ -331,5 +331,4 @@ def _for_clients(wait: Wait) -> bool:
 
 
 def _until(watches: Sequence[ProgramWatch]) -> float:
-    due = min(watch.due for watch in watches)
-    return max(0.0, min(LONGEST_S, due - time.monotonic()))
+    return max(0.0, min(LONGEST_S, min(watch.due for watch in watches) - time.monotonic()))
