@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 from scaletest.archive.environment import open_private
-from scaletest.broker import Client, EmbeddedServer, Queues, Redis, connect
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.broker.connection import Retrying
 from scaletest.broker.samples import SampleReader
 from scaletest.load import ClosedLoop
@@ -168,39 +168,33 @@ class LocalBackend:
 REDIS_PATIENCE_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
 class LocalSite:
     """A Redis, a log for workers, and the runner that takes the records. What must be taken down
     again is on the stack.
-
-    check_devices: raises when the devices of the plan are not there any more.
     """
 
-    place: ValidationPlace
-    url: str
-    redis: Redis
-    log: Path
-    runner: ValidationRunner
-    stack: ExitStack
-    check_devices: Callable[[], None]
-
-    @classmethod
-    def start(
-        cls,
+    def __init__(
+        self,
         place: ValidationPlace,
         log: Path,
         runner: ValidationRunner,
         stack: ExitStack,
         check_devices: Callable[[], None],
-    ) -> LocalSite:
-        """Reach the Redis of the place, or start one."""
-        url = place.redis_url or stack.enter_context(EmbeddedServer()).url
-        redis = stack.enter_context(closing(connect(url)))
-        return cls(place, url, redis, log, runner, stack, check_devices)
+    ) -> None:
+        """Reach the Redis of the place, or start one. check_devices: raises when the devices of the
+        plan are not there any more.
+        """
+        self._place = place
+        self._log = log
+        self._runner = runner
+        self._stack = stack
+        self._check_devices = check_devices
+        self._url = place.redis_url or stack.enter_context(EmbeddedServer()).url
+        self._redis = stack.enter_context(closing(connect(self._url)))
 
     def samples(self, queue: str) -> ReadSamples | None:
         """Reads what the queue's nodes do from now on."""
-        return None if self.place.no_causes else SampleReader(self.redis, queue).read
+        return None if self._place.no_causes else SampleReader(self._redis, queue).read
 
     def set_up(
         self, queue: str, background: Background, plan: Plan | None = None
@@ -210,24 +204,24 @@ class LocalSite:
 
         plan: says how its workers share devices; without it they count round.
         """
-        queues = Queues(self.redis)
+        queues = Queues(self._redis)
         patient = Retrying("validate", patience_s=REDIS_PATIENCE_S)
-        client = self.stack.enter_context(Client(connect(self.url), patience_s=REDIS_PATIENCE_S))
+        client = self._stack.enter_context(Client(connect(self._url), patience_s=REDIS_PATIENCE_S))
         queues.remove_abandoned()
         queues.add(queue, note=f"validate {background.workload}", owner=client.name)
-        self.stack.callback(patient.run, lambda: queues.remove(queue))
+        self._stack.callback(patient.run, lambda: queues.remove(queue))
         backend = LocalBackend(
-            WorkerOptions(self.url, queue, self.place, background, plan),
-            self.log,
+            WorkerOptions(self._url, queue, self._place, background, plan),
+            self._log,
             lambda: patient.run(lambda: queues.state(queue).workers),
-            self.check_devices if plan else lambda: None,
+            self._check_devices if plan else lambda: None,
         )
-        self.stack.callback(backend.close)
+        self._stack.callback(backend.close)
         load = ClosedLoop(
             client,
             queue,
-            self.runner.record,
+            self._runner.record,
             arguments=() if background.command else (repr(background.seconds),),
             time_limit_s=background.time_limit_s,
         )
-        return backend, self.stack.enter_context(closing(load))
+        return backend, self._stack.enter_context(closing(load))

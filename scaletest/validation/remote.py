@@ -53,7 +53,7 @@ class RemoteLoad:
         self.kind, self._before = str(stats["load"]), int(stats["parallel"])
         self._seq = int(stats["record_seq"])
         self._step, self._repeat = 0, 0
-        self._looked_at = self._answered_at = clock()
+        self._looked_at = clock()
         self._steered = False
 
     def check_limit(self, limit: int) -> None:
