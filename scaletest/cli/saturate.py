@@ -50,10 +50,10 @@ def command(
     """
     # what a run needs takes a while to import, and --help needs none of it
     from scaletest.cli import saturate_run
-    from scaletest.saturation import agent_start, target, tuning
+    from scaletest.saturation import agents, target, tuning
 
     if agent:
-        agent_start.serve(run.agents.redis_url, agent)
+        agents.be_agent(run.agents.redis_url, agent)
         return 0
     if restore:
         return tuning.restore(run, lambda line: echo(line, err=True))

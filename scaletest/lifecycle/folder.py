@@ -84,8 +84,7 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
         other.
         """
         if not (self.path / RECORDS).exists() and (self.path / SAMPLED).exists():
-            sampled = runai.read_sampled(self._text(SAMPLED))
-            return {workload.name: workload for workload in sampled}
+            return {row.name: row for row in runai.read_sampled(self._text(SAMPLED))}
         workloads: dict[str, LifecycleObject] = {}
         for line in self.lines(RECORDS):
             read_line(line, workloads)
@@ -95,8 +94,7 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
         self, workloads: Mapping[str, LifecycleObject], sampling: Mapping[str, Any], *, project: str
     ) -> None:
         """Write what was sampled, in our form and in the original tool's."""
-        records = chain.from_iterable(workload.lines() for workload in workloads.values())
-        self.replace(RECORDS, records)
+        self.replace(RECORDS, chain.from_iterable(row.lines() for row in workloads.values()))
         self.put(SAMPLED, runai.sampled(map(timeline, workloads.values()), project))
         self.write(SAMPLING, sampling)
 

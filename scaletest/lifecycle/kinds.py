@@ -89,8 +89,9 @@ def _job(spec: Mapping[str, Any]) -> int:
 
 
 def _job_set(spec: Mapping[str, Any]) -> int:
-    rows = spec.get("replicatedJobs", [])
-    return sum(_replicas(row) * _job(row["template"]["spec"]) for row in rows)
+    return sum(
+        _replicas(jobs) * _job(jobs["template"]["spec"]) for jobs in spec.get("replicatedJobs", [])
+    )
 
 
 def _training(spec: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from scaletest.archive.environment import environment
 from scaletest.cluster.connection import Cluster, Raw, connect
@@ -133,13 +135,14 @@ def continued(
                 f" {value}",
                 hint="give another --output-dir for a new run, or leave the option out to go on",
             )
-    return replace(
-        plan,
-        processes=options.num_processes if "num_processes" in typed else plan.processes,
-        delay_s=options.delay if "delay" in typed else plan.delay_s,
-        interval_s=options.interval if "interval" in typed else plan.interval_s,
-        tool_path=options.tool_path if "tool_path" in typed else plan.tool_path,
-    )
+    pace: dict[str, dict[str, Any]] = {
+        "num_processes": {"processes": options.num_processes},
+        "delay": {"delay_s": options.delay},
+        "interval": {"interval_s": options.interval},
+        "tool_path": {"tool_path": options.tool_path},
+    }
+    chosen = chain.from_iterable(pace[name].items() for name in pace if name in typed)
+    return replace(plan, **dict(chosen))
 
 
 def submit(

@@ -207,9 +207,6 @@ def heading(path: Path, plan: LifecyclePlan | None) -> str:
     if plan is None:
         return f"lifecycle of {path}, from files of the Run:ai scale test tool"
     if plan.selector:
-        return f"lifecycle of {plan.selector} in namespace {plan.namespace}, observed"
+        return plan.workload
     pace = f"every {plan.interval_s:g} s" if plan.interval_s else f"{plan.delay_s:g} s apart"
-    return (
-        f"lifecycle of {plan.count} {plan.object_kind}s in namespace {plan.namespace} · "
-        f"bursts of {plan.processes} {pace} · run {plan.run}"
-    )
+    return f"{plan.workload} · bursts of {plan.processes} {pace} · run {plan.run}"

@@ -131,8 +131,8 @@ class Sampler:
         self._plan, self._store, self._raw, self._clock = plan, store, raw, clock
         self._stop = stop or threading.Event()
         self._backend = backend or {}
-        self._known = None if plan.selector else set(plan.names())
-        self.tracker = Tracker(self._known, store.workloads(), bare=plan.object_kind == "Pod")
+        known = None if plan.selector else set(plan.names())
+        self.tracker = Tracker(known, store.workloads(), bare=plan.object_kind == "Pod")
         self._submissions = _NewSubmissions(store)
         # whether the workload of that name was accepted
         self._answered: dict[str, bool] = {}

@@ -33,8 +33,9 @@ def text_of(name: str, file: Path | None) -> str:
     """The template's text: of a file, else of the kind of that name. UsageError when the file
     cannot be read.
     """
-    path = file or FOLDER / f"{name}.yaml"
-    return reader.text_of(path, f"the template {file or name}", "give --template FILE")
+    return reader.text_of(
+        file or FOLDER / f"{name}.yaml", f"the template {file or name}", "give --template FILE"
+    )
 
 
 class Workloads:

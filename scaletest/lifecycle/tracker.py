@@ -178,8 +178,7 @@ class Tracker:
     def _all_allocated(self, pod: LifecyclePod) -> None:
         stamps = self._allocated.get(pod.uid, {}).values()
         if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
-            last = map(milestones.latest, zip(*stamps, strict=True))
-            pod.mark("claim_allocated", Stamp(*last))
+            pod.mark("claim_allocated", Stamp(*map(milestones.latest, zip(*stamps, strict=True))))
 
     def _podgroup(self, event: WatchEvent, name: str) -> None:
         _passed(
@@ -229,8 +228,7 @@ class Tracker:
         uids = event.object["uids"]
         asked_s = event.at_s or 0.0
         if event.role == "pod":
-            pods = chain.from_iterable(each.pods.values() for each in self.workloads.values())
-            for pod in pods:
+            for pod in chain.from_iterable(row.pods.values() for row in self.workloads.values()):
                 pod.gone = pod.gone or pod.uid not in uids
             if self._bare:
                 self._lacking(uids, asked_s)

@@ -56,13 +56,10 @@ class Progress:
         for line in lines:
             self.step(f"warning: {line}")
 
-    def close(self) -> None:
-        """Take the live line away."""
-        if self._live:
-            self._live.stop()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        """Take the live line away."""
+        if self._live:
+            self._live.stop()

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, cast
+from typing import cast
 
 from scaletest.analysis.comparison import Comparison, Side
 from scaletest.analysis.comparison import compare as compare_sides
-from scaletest.analysis.measure import Measure
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.verdict import VerdictKind
 from scaletest.render.contents import Report
-from scaletest.runs.folder import ENVIRONMENT, PLAN, RESULT, AnyPlan, RunFolder
+from scaletest.runs.folder import ENVIRONMENT, PLAN, RESULT, RunFolder
 from scaletest.runs.run_type import JudgedRun, RunType
 
 RUNS = "runs"
@@ -86,12 +85,6 @@ def report(folder: RunFolder) -> Report:
     return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels))
 
 
-def measures(folder: RunFolder) -> Sequence[Measure]:
-    """The numbers of a stored run of any type."""
-    registered = type_of(folder)
-    return registered.measures(registered.judge(folder))
-
-
 def compare(folders: Sequence[RunFolder], tolerance: float, *, force: bool) -> Comparison:
     """The first run as the base of the others, of its type; UsageError for runs of several types.
 
@@ -145,28 +138,20 @@ def listed(folder: RunFolder) -> ListedRun:
     )
     running = str(VerdictKind.RUNNING) if in_use else None
     try:
-        plan, environment, result = summary(folder)
+        with folder.trouble("read"):
+            plan = type_of(folder).plan(folder.read(folder.layout.plan))
+            began, result = folder.read(ENVIRONMENT).get("began"), folder.read(RESULT)
     except (ScaletestError, OSError) as error:
         return replace(run, verdict=running, problem=str(error))
     stored = result.get("verdict")
     kind = stored.get("kind") if isinstance(stored, dict) else None
     elapsed_s = result.get("elapsed_s")
-    began = environment.get("began")
     return replace(
         run,
         kind=folder.kind,
-        began=None if began is None else str(began),
+        began=str(began or "") or None,
         workload=plan.workload,
         steps=list(plan.steps),
-        verdict=running or (None if kind is None else str(kind)),
+        verdict=running or str(kind or "") or None,
         elapsed_s=elapsed_s if isinstance(elapsed_s, int | float) else None,
     )
-
-
-def summary(folder: RunFolder) -> tuple[AnyPlan, dict[str, Any], dict[str, Any]]:
-    """Plan, environment and result, without the records; UsageError when this is no run."""
-    if not folder.exists:
-        raise UsageError(f"{folder.path} holds no run", hint="see: scaletest runs list")
-    with folder.trouble("read"):
-        plan = type_of(folder).plan(folder.read(folder.layout.plan))
-        return plan, folder.read(ENVIRONMENT), folder.read(RESULT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
 
@@ -16,16 +16,8 @@ class JudgedRun(Protocol):
     """A stored run, judged anew."""
 
     @property
-    def name(self) -> str:
-        """By which commands find it."""
-
-    @property
     def folder(self) -> str:
         """Where it is."""
-
-    @property
-    def environment(self) -> Mapping[str, Any]:
-        """Where and with what it was made."""
 
     @property
     def verdict(self) -> Verdict:

@@ -10,12 +10,9 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
-import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -72,10 +69,22 @@ def import_run(
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with archive.open("rb") as raw, _hidden(root) as place:
+        # no list of runs shows a hidden folder; it is gone afterwards unless it was renamed
+        with (
+            archive.open("rb") as raw,
+            tempfile.TemporaryDirectory(
+                prefix=".import-", dir=root, ignore_cleanup_errors=True
+            ) as hidden,
+        ):
+            place = Path(hidden)
             inside = _unpack(raw, place, most_bytes)
             run = opened(place) or RunFolder(place)
-            run_name = _run_name(name or inside, archive)
+            run_name = name or inside
+            if not is_run_name(run_name):
+                raise UsageError(
+                    f"{run_name[:80]!a} cannot be the name of a run",
+                    hint="give one of letters, digits, '.', '_' and '-': --name NEW",
+                )
             _check(run, archive)
             root = place_of(root, TYPES[type_of(run).name].place)
             root.mkdir(parents=True, exist_ok=True)
@@ -107,16 +116,6 @@ def _pack(folder: RunFolder, raw: IO[bytes]) -> None:
                         file.fileno()
                     ).st_size  # of this one: it may be replaced meanwhile
                     tar.addfile(member, file)
-
-
-@contextmanager
-def _hidden(root: Path) -> Iterator[Path]:
-    """A folder that no list of runs shows; gone afterwards unless it was renamed."""
-    place = Path(tempfile.mkdtemp(prefix=".import-", dir=root))
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 class _Metered:
@@ -152,9 +151,9 @@ def _unpack(raw: IO[bytes], place: Path, most_bytes: int) -> str:
                         )
                     left -= member.size
                     if left < 0:
-                        hint = "if you trust it, raise --max-size"
                         raise UsageError(
-                            f"the archive unpacks to more than {most_bytes} bytes", hint=hint
+                            f"the archive unpacks to more than {most_bytes} bytes",
+                            hint="if you trust it, raise --max-size",
                         )
                     metered.left = _HEADERS + member.size
                     _copy(
@@ -168,7 +167,7 @@ def _unpack(raw: IO[bytes], place: Path, most_bytes: int) -> str:
         raise UsageError(
             f"this is no archive of a run: {error}", hint="see: scaletest runs export"
         ) from error
-    return folders.pop() if folders else ""
+    return next(iter(folders), "")
 
 
 def _placed(member: tarfile.TarInfo) -> tuple[str, str]:
@@ -212,21 +211,12 @@ def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, most_at_o
             together = len(block) - last_end - 1 if last_end >= 0 else together + len(block)
             if together > most_at_once:
                 unit = f"a line of {target.name}" if lines else target.name
-                hint = "if you trust it, raise --max-size"
                 raise UsageError(
-                    f"{unit} in the archive has more than {most_at_once} bytes", hint=hint
+                    f"{unit} in the archive has more than {most_at_once} bytes",
+                    hint="if you trust it, raise --max-size",
                 )
     if target.stat().st_size != member.size:
         raise EOFError("it ends too early")
-
-
-def _run_name(name: str, archive: Path) -> str:
-    if not is_run_name(name):
-        raise UsageError(
-            f"{name[:80]!a} cannot be the name of a run",
-            hint="give one of letters, digits, '.', '_' and '-': --name NEW",
-        )
-    return name
 
 
 def _check(folder: RunFolder, archive: Path) -> None:

@@ -1,30 +1,47 @@
 """Several load agents as one load: a step is divided, begun together, and its samples are merged.
 
 Percentiles come from all samples. Intended starts are dealt in turn, so all agents together follow
-exactly the pace of a single one.
+exactly the pace of a single one. Agents are processes of this machine, or the pods of a Job.
 """
 
 from __future__ import annotations
 
-import base64
 import itertools
+import math
+import os
+import subprocess
+import sys
 import time
+import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from scaletest.analysis.saturation.sequence import HEAD_START_S
+from scaletest.broker import Client, EmbeddedServer, connect
 from scaletest.broker.connection import REDIS_ERRORS
 from scaletest.broker.rendezvous import Rendezvous
+from scaletest.cluster import connection
+from scaletest.cluster.jobs import AgentJob
+from scaletest.load.http import HttpLoad
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
-from scaletest.model.errors import AgentLost, ScaletestError, Unreachable, WaitTimeout
-from scaletest.model.saturation import Attempt
+from scaletest.model.errors import AgentLost, ScaletestError, Unreachable, UsageError, WaitTimeout
+from scaletest.model.saturation import Attempt, SaturationPlan
+from scaletest.saturation.loads import QueueLoad
+from scaletest.saturation.options import AgentOptions
+from scaletest.system.children import Guard, end_all
+from scaletest.system.control_groups import raise_open_files
 
 JOIN_S = 60.0
 LATE_S = 30.0
 LOOK_S = 0.05
+END_S = 15.0
+HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out of memory"
 
 
 class AgentsLoad:
@@ -116,7 +133,7 @@ class AgentsLoad:
 def _dealt(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
     """The order of each agent: its part of the load."""
     whole: dict[str, Any] = {
-        "seconds": None if order.count else order.seconds,
+        "seconds": math.inf if order.count else order.seconds,
         "patience_s": order.patience_s,
     }
     if order.pace is None:
@@ -132,9 +149,11 @@ def _dealt(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
             lambda at: at < order.seconds, itertools.islice(order.pace, order.count or None)
         )
     )
+    parts = [times[index::agents] for index in range(agents)]
     behind = order.most_behind / agents
     return [
-        {**whole, "times": times[index::agents], "most_behind": behind} for index in range(agents)
+        {**whole, "times": part, "count": order.count and len(part), "most_behind": behind}
+        for part in parts
     ]
 
 
@@ -171,23 +190,27 @@ def merged(results: Sequence[dict[str, Any]], agents: int) -> LoadResult:
     )
 
 
-def described(call: HttpCall, payloads: Payloads) -> dict[str, Any]:
-    """Call and payloads for the plan that agents share; that of a queue has QueueLoad's fields."""
-    bodies = list(map(_as_text, payloads.bodies))
-    return {"call": {**asdict(call), "headers": dict(call.headers)}, "bodies": bodies}
+@dataclass(frozen=True, slots=True)
+class HttpWork:
+    """What each agent does to a service; to a queue it does what QueueLoad's arguments say."""
+
+    call: HttpCall
+    bodies: list[bytes | None]
 
 
-def understood(plan: dict[str, Any]) -> tuple[HttpCall, Payloads]:
-    """Call and payloads from what `described` wrote."""
-    return HttpCall(**plan["call"]), Payloads(list(map(_as_bytes, plan["bodies"])))
+def http_work(call: HttpCall, payloads: Payloads, agents: int) -> dict[str, Any]:
+    """What each of so many agents does to a service: the same, with its part of the connections."""
+    part = replace(call, connections=max(1, -(-call.connections // agents)))
+    return dict(msgspec.to_builtins(HttpWork(part, payloads.bodies)))
 
 
-def _as_text(body: bytes | None) -> str | None:
-    return None if body is None else base64.b64encode(body).decode()
+def queue_load(url: str, wanted: dict[str, Any], agent: str = "") -> LevelLoad:
+    """The load of a queue, with a client of its own in each step."""
 
+    def client() -> Client:
+        return Client(connect(url), patience_s=60.0)
 
-def _as_bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)
+    return QueueLoad(client, agent=agent, **{**wanted, "arguments": tuple(wanted["arguments"])})
 
 
 def serve(
@@ -203,23 +226,19 @@ def serve(
     """
     plan = rendezvous.plan()
     index, done = rendezvous.join(), 0
-    load = make(plan, str(index + 1))
-    try:
+    with closing(make(plan, str(index + 1))) as load:
         while True:
             order = rendezvous.next_order(index)
-            if order is None:
-                if not rendezvous.alive():
-                    return done
-                continue
             try:
-                _follow(rendezvous, load, order, index, clock, sleep)
+                if order is not None:
+                    _follow(rendezvous, load, order, index, clock, sleep)
+                    done += 1
+                elif not rendezvous.alive():
+                    return done
             except ScaletestError:
                 if not rendezvous.alive():
                     return done
                 raise
-            done += 1
-    finally:
-        load.close()
 
 
 def _follow(
@@ -235,16 +254,15 @@ def _follow(
     late_s = clock() + offset_s - order["begin_s"]
     pace = iter(order["times"]) if "times" in order else None
     mine = LoadOrder(
-        order["seconds"] if order["seconds"] is not None else float("inf"),
+        order["seconds"],
         parallel=order.get("parallel", 0),
         pace=pace,
-        count=order.get("count", 0)
-        or (len(order["times"]) if pace is not None and order["seconds"] is None else 0),
+        count=order["count"],
         most_behind=order.get("most_behind", float("inf")),
         patience_s=order["patience_s"],
     )
     # a loop that keeps nothing in flight need not run: it would only poll for its end
-    idle = (pace is None and not mine.parallel) or (order["seconds"] is None and not mine.count)
+    idle = (pace is None and not mine.parallel) or (math.isinf(mine.seconds) and not mine.count)
     result = (
         LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0)
         if idle
@@ -265,3 +283,82 @@ def _follow(
             "unsent": result.unsent,
         },
     )
+
+
+def start_agents(
+    options: AgentOptions, plan: SaturationPlan, work: dict[str, Any], stack: ExitStack
+) -> LevelLoad:
+    """The agents as one load. work: what each of them does. They end with the stack, even when we
+    are killed.
+    """
+    url = options.redis_url or stack.enter_context(EmbeddedServer()).url
+    redis = stack.enter_context(closing(connect(url)))
+    rendezvous = stack.enter_context(closing(Rendezvous(redis, uuid.uuid4().hex[:12])))
+    rendezvous.open(work)
+    start = _job if options.agent_jobs else _processes
+    check = start(options, plan.agents, rendezvous.name, url, stack)
+    load = AgentsLoad(rendezvous, plan.agents, check)
+    load.wait(options.ready_timeout)
+    return load
+
+
+def be_agent(redis_url: str, name: str) -> None:
+    """Be an agent of the rendezvous of that name until its coordinator needs it no more."""
+
+    def make(wanted: dict[str, Any], agent: str) -> LevelLoad:
+        if "queue" in wanted:
+            return queue_load(redis_url, wanted, agent)
+        work = msgspec.convert(wanted, HttpWork)
+        raise_open_files(work.call.connections + 64)
+        return HttpLoad(work.call, Payloads(work.bodies), agent=agent)
+
+    if not redis_url:
+        raise UsageError(
+            "an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL"
+        )
+    with closing(connect(redis_url)) as redis:
+        serve(Rendezvous(redis, name), make)
+
+
+def _processes(
+    options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
+) -> Callable[[], None]:
+    """Agents on this machine. Gives what raises when one of them ended by itself."""
+    guard = stack.enter_context(closing(Guard("KILL")))
+    line = [sys.executable, "-m", "scaletest", "saturate", "--agent", name]
+    environment = guard.environment({**os.environ, "SCALETEST_REDIS_URL": url})
+    started = [
+        subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
+        for _ in range(count)
+    ]
+    stack.callback(end_all, started, END_S)
+
+    def check() -> None:
+        for process in started:
+            if process.poll() is not None:
+                raise AgentLost(_end_of(process.returncode), hint=HINT)
+
+    return check
+
+
+def _end_of(code: int) -> str:
+    if code < 0:
+        return f"an agent was ended by signal {-code}: one step without it says nothing"
+    return f"an agent ended by itself with exit code {code}; its error stands above"
+
+
+def _job(
+    options: AgentOptions, count: int, name: str, url: str, stack: ExitStack
+) -> Callable[[], None]:
+    """Agents as the pods of a Job, which is deleted with the stack."""
+    cluster = connection.connect(options.namespace, options.context)
+    job = AgentJob(cluster, name, options.agent_jobs, count, url, options.agent_cpu)
+    stack.callback(job.delete)
+    job.create()
+    return job.check

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -145,11 +145,8 @@ class Database:
 def filled(folder: SaturationFolder, where: str) -> int:
     """Write the steps of a stored run that a database lacks; how many these were."""
     stored = folder.load()
-    sink = SqlSink(where, folder.name, stored.plan.client_name)
-    try:
+    with closing(SqlSink(where, folder.name, stored.plan.client_name)) as sink:
         return sink.fill(stored.steps, stored.samples)
-    finally:
-        sink.close()
 
 
 def public(where: str) -> str:

@@ -134,7 +134,7 @@ class QueueLoad:
                 effort.throttling.seconds(),
                 effort.throttling.part(),
             )
-            _stop(loop)
+            loop.stop()
             loop.wait_idle(order.patience_s)
             now = self._clock() - began
         finally:
@@ -179,14 +179,6 @@ class QueueLoad:
         if order.count and len(samples) >= order.count:
             return True
         return (not order.count and now >= order.seconds) or loop.in_flight > order.most_behind
-
-
-def _stop(loop: LoadLoop) -> None:
-    """Submit nothing more."""
-    if isinstance(loop, ClosedLoop):
-        loop.set_parallel(0)
-    elif isinstance(loop, OpenLoop):
-        loop.stop()
 
 
 def _noticed(samples: list[Attempt], turns: _Turns) -> list[Attempt]:
@@ -256,10 +248,12 @@ class Watched:
 
 
 class _Around:
-    """One step, from now on."""
+    """One step, from now on: a thread looks at the processes of a service that are there before and
+    after.
+    """
 
     def __init__(self, servers: Sequence[int], port: int) -> None:
-        self._servers = servers
+        self._servers, self._port = servers, port
         self._own = OwnSchedule()
         self._began, self._machine = time.monotonic(), machine_time()
         self._used_s, self._served_s, self._schedule = (
@@ -267,11 +261,17 @@ class _Around:
             used_s(servers),
             self._own.read(),
         )
-        self._looks = _Looks(servers, port)
+        self._ends = threading.Event()
+        self._activities: tuple[Activity, ...] = ()
+        self._thread = threading.Thread(target=self._look, name="scaletest-looks", daemon=True)
+        if servers:
+            self._thread.start()
 
     def close(self) -> MachineUse | None:
         """What happened since; None when that cannot be told."""
-        activities = self._looks.close()
+        self._ends.set()
+        if self._servers:
+            self._thread.join()
         passed_s = time.monotonic() - self._began
         try:
             machine = machine_time()
@@ -289,34 +289,13 @@ class _Around:
             tester=cores(own_used_s() - self._used_s),
             service=cores(used_s(self._servers) - self._served_s),
             waited=min(1.0, cores(waited_s)),
-            activities=activities,
+            activities=self._activities,
         )
 
-
-class _Looks:
-    """Looks at processes that are there before and after, in a thread."""
-
-    def __init__(self, servers: Sequence[int], port: int) -> None:
-        self._ends = threading.Event()
-        self._activities: tuple[Activity, ...] = ()
-        self._thread: threading.Thread | None = None
-        if servers:
-            self._thread = threading.Thread(
-                target=self._run, args=(servers, port), name="scaletest-looks", daemon=True
-            )
-            self._thread.start()
-
-    def close(self) -> tuple[Activity, ...]:
-        """Where their time went."""
-        self._ends.set()
-        if self._thread is not None:
-            self._thread.join()
-        return self._activities
-
-    def _run(self, servers: Sequence[int], port: int) -> None:
+    def _look(self) -> None:
         sampler = RequestSampler()
-        blocking = Blocking(Sockets(served=port), denied=sampler.tell)
-        trees = [Tree(pid, blocking) for pid in servers]
+        blocking = Blocking(Sockets(served=self._port), denied=sampler.tell)
+        trees = [Tree(pid, blocking) for pid in self._servers]
         watches = [sampler.begin() for _ in trees]
         for watch, tree in zip(watches, trees, strict=True):
             watch.resume(tree)
@@ -352,5 +331,4 @@ def _for_clients(wait: Wait) -> bool:
 
 
 def _until(watches: Sequence[ProgramWatch]) -> float:
-    due = min(watch.due for watch in watches)
-    return max(0.0, min(LONGEST_S, due - time.monotonic()))
+    return max(0.0, min(LONGEST_S, min(watch.due for watch in watches) - time.monotonic()))

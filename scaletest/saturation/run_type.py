@@ -86,8 +86,7 @@ class SaturationType(FolderType):
         ]
         if result.operating is not None:
             places.append(({"phase": "operating"}, result.operating))
-        numbers = itertools.chain.from_iterable(itertools.starmap(_of_step, places))
-        return [*capacity, *numbers]
+        return [*capacity, *itertools.chain.from_iterable(itertools.starmap(_of_step, places))]
 
     def contrast(self, base: SaturationRun, candidate: SaturationRun) -> Contrast:
         """What the plans of two runs have to do with each other, and whether both found a limit."""

@@ -9,7 +9,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -198,8 +198,9 @@ def saturate(
         if options.original_csv:
             article.prepare(Path(options.original_csv))
         path, stop = new_path(os.environ, options.run_dir), StopRequest()
-        database = Database(options.sql, plan, path.name, progress.step)
-        before.callback(database.close)
+        database = before.enter_context(
+            closing(Database(options.sql, plan, path.name, progress.step))
+        )
         database.open()
         folder = begun(path, plan, options.labels, before)
         unwind = bool(options.cluster.service or options.agents.agent_jobs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.saturation import Mode, Phase, SaturationPlan
 from scaletest.model.texts import masked
 from scaletest.render.numbers import plural
-from scaletest.saturation.agent_start import http_work, queue_load, start_agents
+from scaletest.saturation.agents import http_work, queue_load, start_agents
 from scaletest.saturation.options import HttpOptions, PlanOptions, SaturationOptions
 from scaletest.system.control_groups import raise_open_files
 from scaletest.system.sockets import is_here, servers
@@ -59,9 +59,7 @@ class Target:
     def set_up(self, stack: ExitStack) -> LevelLoad:
         """The load; taken down with the stack."""
         self.enter(stack)
-        load = self.make(stack)
-        stack.callback(load.close)
-        return load
+        return stack.enter_context(closing(self.make(stack)))
 
     def probe(self, load: LevelLoad) -> None:
         """One call. UsageError with the likely cause when it fails: endpoint, schema or credentials
@@ -243,12 +241,9 @@ def _queue_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
         if value:
             raise UsageError(f"--{name} is for HTTP, not for a queue", hint="leave it out")
     checks.arguments(options.arguments)
-    redis = connect(redis_url)
-    try:
+    with closing(connect(redis_url)) as redis:
         Queues(redis).require(options.queue)
         state = Queues(redis).state(options.queue)
-    finally:
-        redis.close()
     if not state.workers:
         raise UsageError(
             f"queue {options.queue} has no worker",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 
 from scaletest.analysis.saturation.tuning import TriedSetting, settings
@@ -73,9 +73,8 @@ def tune(
         _check_amounts(setting)
         # whether it can be done at all, before anything is
         changed({}, setting, variable, argument)
-    database = Database(options.sql, plan, "", progress.step)
-    database.open()
-    database.close()
+    with closing(Database(options.sql, plan, "", progress.step)) as database:
+        database.open()
     progress.step(note)
     trial = _Trial(plan, options, tuning, hold, progress)
     with stopping(trial.stop, unwind=True) as stack:

@@ -194,6 +194,19 @@ def end_group(
     return usage
 
 
+def end_all(processes: Sequence[subprocess.Popen[bytes]], grace_s: float) -> None:
+    """End these children: TERM to each, KILL to those that are there after `grace_s` together."""
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + grace_s
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
 def _reap(process: subprocess.Popen[bytes]) -> struct_rusage | None:
     if process.returncode is None:
         try:

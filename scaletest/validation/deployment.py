@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from scaletest.broker import Client, connect
@@ -21,7 +21,7 @@ from scaletest.cluster.connection import Busy, Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.service import Direct, ServiceProxy
 from scaletest.load import ClosedLoop
-from scaletest.model import Plan, Record, checks
+from scaletest.model import Plan, checks
 from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
 from scaletest.validation.interfaces import Backend, Load
 from scaletest.validation.local import REDIS_PATIENCE_S
@@ -206,7 +206,7 @@ class DeploymentTarget:
         stack.callback(backend.close)
         if not self.options.client:
             return backend, *self._own_load(plan, runner, stack)
-        load = _remote(self.cluster, self.options.client, runner.record)
+        load = RemoteLoad(_http(self.cluster, self.options.client), runner.record)
         load.check_limit(plan.limit)
         stack.callback(load.close)
         if not load.wait_idle(1.0):
@@ -222,8 +222,7 @@ class DeploymentTarget:
         self, plan: Plan, runner: ValidationRunner, stack: ExitStack
     ) -> tuple[Load, ReadSamples]:
 
-        redis = connect(self.redis_url)
-        stack.callback(redis.close)
+        redis = stack.enter_context(closing(connect(self.redis_url)))
         client = stack.enter_context(Client(connect(self.redis_url), patience_s=REDIS_PATIENCE_S))
         load = ClosedLoop(
             client,
@@ -232,7 +231,7 @@ class DeploymentTarget:
             arguments=(repr(plan.seconds),),
             time_limit_s=plan.time_limit_s,
         )
-        stack.callback(load.close)
+        stack.enter_context(closing(load))
         return load, SampleReader(redis, self.queue).read
 
 
@@ -307,7 +306,7 @@ def _queue(cluster: Cluster, deployment: Deployment, client: str) -> str:
                 ),
             )
         return annotated
-    queue = _remote(cluster, client, lambda record: None).queue
+    queue = RemoteLoad(_http(cluster, client), lambda record: None).queue
     if annotated and annotated != queue:
         raise UsageError(
             f"{client} loads queue {queue}, and {deployment.name} serves {annotated}",
@@ -330,11 +329,6 @@ def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ..
         f"{room.by} can take {room.room} pods of {deployment.name}, fewer than --limit {limit}",
         hint=hint,
     )
-
-
-def _remote(cluster: Cluster, client: str, record: Callable[[Record], None]) -> RemoteLoad:
-
-    return RemoteLoad(_http(cluster, client), record)
 
 
 def _http(cluster: Cluster, client: str) -> Direct | ServiceProxy:

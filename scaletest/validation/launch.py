@@ -146,9 +146,7 @@ def _validate(
             backend, load, samples = target.set_up(plan, runner, stack)
             result = runner.run(backend, load, samples=samples)
         else:
-            site = LocalSite.start(
-                place, folder.log, runner, stack, lambda: same_devices(plan, devices)
-            )
+            site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
             progress.warn(doubts(plan, devices))
             result = _run_here(plan, runner, site)
         folder.write(RESULT, result.to_dict())

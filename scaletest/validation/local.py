@@ -8,21 +8,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from scaletest.archive.environment import open_private
-from scaletest.broker import Client, EmbeddedServer, Queues, Redis, connect
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.broker.connection import Retrying
 from scaletest.broker.samples import SampleReader
 from scaletest.load import ClosedLoop
 from scaletest.model import Background, Plan
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.system.children import Guard
+from scaletest.system.children import Guard, end_all
 from scaletest.validation.options import ValidationPlace
 from scaletest.validation.runner import ValidationRunner
 from scaletest.validation.samples import ReadSamples
@@ -34,24 +34,17 @@ STOP_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """Options of every worker.
+    """What every worker is started with.
 
-    shares: workers per device, by the number of workers; where it has none, worker N uses the N-th
-    device without a lease. no_causes: whether workers do not sample where requests spend their
-    time.
-    device_metrics_url: of an exporter of device metrics.
+    plan: says how workers share devices; without it, and where it says nothing, worker N uses the
+    N-th device without a lease.
     """
 
     redis_url: str
     queue: str
-    command: tuple[str, ...] = ()
-    device_glob: str = ""
-    time_limit_s: float = 0.0
-    preset: str = ""
-    device_policy: str = ""
-    shares: Mapping[int, int] = field(default_factory=dict)
-    no_causes: bool = False
-    device_metrics_url: str = ""
+    place: ValidationPlace
+    work: Background
+    plan: Plan | None = None
 
 
 class LocalBackend:
@@ -79,15 +72,16 @@ class LocalBackend:
         When the number of workers per device changes, all workers are started again.
         """
         self._check()
-        share = self._options.shares.get(workers, self._share)
+        plan = self._options.plan
+        share = plan.share(workers) if plan and workers else self._share
         if share != self._share:
-            self._end(self._processes)
+            end_all(self._processes, STOP_TIMEOUT_S)
             self._processes = []
             self._share = share
         while len(self._processes) < workers:
             self._processes.append(self._start(len(self._processes)))
         while len(self._processes) > workers:
-            self._end([self._processes.pop()])
+            end_all([self._processes.pop()], STOP_TIMEOUT_S)
 
     def ready(self) -> int:
         """Number of workers that serve the queue."""
@@ -105,7 +99,7 @@ class LocalBackend:
 
     def close(self) -> None:
         """End all workers; requests may end within a grace period, then workers are killed."""
-        self._end(self._processes)
+        end_all(self._processes, STOP_TIMEOUT_S)
         self._processes = []
         self._guard.close()
 
@@ -135,7 +129,7 @@ class LocalBackend:
             )
 
     def _arguments(self, index: int) -> list[str]:
-        options = self._options
+        options, work, plan = self._options, self._options.work, self._options.plan
         line = [
             sys.executable,
             "-m",
@@ -146,35 +140,22 @@ class LocalBackend:
             "--grace",
             f"{GRACE_S:g}",
         ]
-        if options.no_causes:
+        if options.place.no_causes:
             line += ["--no-causes"]
-        if options.device_metrics_url:
-            line += ["--device-metrics-url", options.device_metrics_url]
-        if options.time_limit_s:
-            line += ["--time-limit", repr(options.time_limit_s)]
-        if options.preset:
-            line += ["--preset", options.preset]
-        if options.device_glob:
-            line += ["--device-glob", options.device_glob]
-        if self._share:
-            line += ["--per-device", str(self._share), "--device-policy", options.device_policy]
-        elif options.device_glob or options.preset:
+        settings = {
+            "--device-metrics-url": options.place.device_metrics_url,
+            "--time-limit": repr(work.time_limit_s) if work.time_limit_s else "",
+            "--preset": plan.preset if plan else "",
+            "--device-glob": work.device_glob,
+        }
+        line += chain.from_iterable(setting for setting in settings.items() if setting[1])
+        if plan and self._share:
+            line += ["--per-device", str(self._share), "--device-policy", plan.device_policy]
+        elif settings["--device-glob"] or settings["--preset"]:
             line += ["--device-index", str(index)]
-        if options.command:
-            line += ["--null-input", "--", *options.command]
+        if work.command:
+            line += ["--null-input", "--", *work.command]
         return line
-
-    def _end(self, processes: list[subprocess.Popen[bytes]]) -> None:
-        for process in processes:
-            if process.poll() is None:
-                process.terminate()
-        deadline = time.monotonic() + STOP_TIMEOUT_S
-        for process in processes:
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
     def _log_end(self) -> str:
         try:
@@ -187,40 +168,33 @@ class LocalBackend:
 REDIS_PATIENCE_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
 class LocalSite:
     """A Redis, a log for workers, and the runner that takes the records. What must be taken down
     again is on the stack.
-
-    check_devices: raises when the devices of the plan are not there any more.
     """
 
-    place: ValidationPlace
-    url: str
-    redis: Redis
-    log: Path
-    runner: ValidationRunner
-    stack: ExitStack
-    check_devices: Callable[[], None]
-
-    @classmethod
-    def start(
-        cls,
+    def __init__(
+        self,
         place: ValidationPlace,
         log: Path,
         runner: ValidationRunner,
         stack: ExitStack,
         check_devices: Callable[[], None],
-    ) -> LocalSite:
-        """Reach the Redis of the place, or start one."""
-        url = place.redis_url or stack.enter_context(EmbeddedServer()).url
-        redis = connect(url)
-        stack.callback(redis.close)
-        return cls(place, url, redis, log, runner, stack, check_devices)
+    ) -> None:
+        """Reach the Redis of the place, or start one. check_devices: raises when the devices of the
+        plan are not there any more.
+        """
+        self._place = place
+        self._log = log
+        self._runner = runner
+        self._stack = stack
+        self._check_devices = check_devices
+        self._url = place.redis_url or stack.enter_context(EmbeddedServer()).url
+        self._redis = stack.enter_context(closing(connect(self._url)))
 
     def samples(self, queue: str) -> ReadSamples | None:
         """Reads what the queue's nodes do from now on."""
-        return None if self.place.no_causes else SampleReader(self.redis, queue).read
+        return None if self._place.no_causes else SampleReader(self._redis, queue).read
 
     def set_up(
         self, queue: str, background: Background, plan: Plan | None = None
@@ -230,39 +204,24 @@ class LocalSite:
 
         plan: says how its workers share devices; without it they count round.
         """
-        queues = Queues(self.redis)
+        queues = Queues(self._redis)
         patient = Retrying("validate", patience_s=REDIS_PATIENCE_S)
-        client = self.stack.enter_context(Client(connect(self.url), patience_s=REDIS_PATIENCE_S))
+        client = self._stack.enter_context(Client(connect(self._url), patience_s=REDIS_PATIENCE_S))
         queues.remove_abandoned()
         queues.add(queue, note=f"validate {background.workload}", owner=client.name)
-        self.stack.callback(patient.run, lambda: queues.remove(queue))
-        options = WorkerOptions(
-            self.url,
-            queue,
-            background.command,
-            background.device_glob,
-            background.time_limit_s,
-            no_causes=self.place.no_causes,
-            device_metrics_url=self.place.device_metrics_url,
-        )
-        if plan:
-            shares = {workers: plan.share(workers) for workers in plan.steps}
-            options = replace(
-                options, preset=plan.preset, device_policy=plan.device_policy, shares=shares
-            )
+        self._stack.callback(patient.run, lambda: queues.remove(queue))
         backend = LocalBackend(
-            options,
-            self.log,
+            WorkerOptions(self._url, queue, self._place, background, plan),
+            self._log,
             lambda: patient.run(lambda: queues.state(queue).workers),
-            self.check_devices if plan else lambda: None,
+            self._check_devices if plan else lambda: None,
         )
-        self.stack.callback(backend.close)
+        self._stack.callback(backend.close)
         load = ClosedLoop(
             client,
             queue,
-            self.runner.record,
+            self._runner.record,
             arguments=() if background.command else (repr(background.seconds),),
             time_limit_s=background.time_limit_s,
         )
-        self.stack.callback(load.close)
-        return backend, load
+        return backend, self._stack.enter_context(closing(load))

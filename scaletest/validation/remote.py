@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from scaletest.model import NodeSample, Record, wire
+from scaletest.model import NodeSample, Record
 from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable, UsageError
 
 logger = logging.getLogger("scaletest.validation")
@@ -53,7 +53,7 @@ class RemoteLoad:
         self.kind, self._before = str(stats["load"]), int(stats["parallel"])
         self._seq = int(stats["record_seq"])
         self._step, self._repeat = 0, 0
-        self._looked_at = self._answered_at = clock()
+        self._looked_at = clock()
         self._steered = False
 
     def check_limit(self, limit: int) -> None:
@@ -191,4 +191,4 @@ class RemoteSamples:
                 f"client {self._http.name} answered {status} when asked for samples of the nodes"
             )
         self._position = headers.get(POSITION_HEADER, self._position)
-        return [NodeSample.from_dict(wire.load(line, "a sample")) for line in body.splitlines()]
+        return list(map(NodeSample.from_json, body.splitlines()))

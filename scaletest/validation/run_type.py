@@ -59,8 +59,13 @@ class ValidationType(FolderType):
                 noticed=wire.texts(stored.result.get("noticed")),
                 damaged=stored.damaged,
             )
-        name = reference(folder.path, default_root(os.environ))
-        return ValidationRun(name, str(folder.path), result, stored.environment, stored.records)
+        return ValidationRun(
+            reference(folder.path, default_root(os.environ)),
+            str(folder.path),
+            result,
+            stored.environment,
+            stored.records,
+        )
 
     def measures(self, judged: ValidationRun) -> Sequence[Measure]:
         """The numbers of each step, and the coefficients of the law."""
@@ -135,8 +140,9 @@ def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
 def _rate(rate: Throughput, sound: bool) -> Estimate:
     if not sound:
         return Estimate(rate.per_s, 0.0, math.inf)
-    low = max(0.0, rate.per_s - rate.half_width)
-    return Estimate(rate.per_s, low, rate.per_s + rate.half_width)
+    return Estimate(
+        rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width
+    )
 
 
 def _wider(ratio: Ratio) -> Estimate:

@@ -23,7 +23,7 @@ from scaletest.analysis.growth import SEED
 from scaletest.analysis.steps import Rows, Step, measured_step, summarise
 from scaletest.analysis.stopping import Stop, Stopping, Turn, first_pair, further_pair, way
 from scaletest.analysis.throughput import Throughput
-from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind, wire
+from scaletest.model import Measurement, Plan, Record, VerdictKind, wire
 from scaletest.model.errors import WaitTimeout
 from scaletest.render.numbers import percent, plural, significant
 from scaletest.runs.folder import RESULT, elapsed_s
@@ -118,12 +118,11 @@ class ValidationRunner:
         self._background = list(earlier.background)
         self._saved = len(self._background)
         self._samples = SampleStore(folder, earlier.samples)
-        self._collector = Collector(_no_samples, self._samples.add)
         self._tally = StepTally()
         self._wake = wake or Wake()
         self._stopped_by = ""
         self._others: Sequence[BackgroundLoad] = ()
-        self._look: Callable[[], Sequence[str]] | None = look
+        self._look = look
         self._noticed = wire.texts(earlier.result.get("noticed"))
         self._noticed += missing_samples(earlier.damaged)
 
@@ -155,8 +154,8 @@ class ValidationRunner:
         others: loads on other queues during the run. samples: reads samples of the nodes.
         """
         self._others = others
+        self._collector = Collector(samples or tuple, self._samples.add)
         if samples:
-            self._collector = Collector(samples, self._samples.add)
             self._collector.start()
         try:
             self._measure_pairs(backend, load)
@@ -177,9 +176,7 @@ class ValidationRunner:
         """
         if not number:
             return schedule(self._plan)
-        if not self._plan.mirrored:
-            return []
-        if self.result().verdict.kind is VerdictKind.FAIL:
+        if not self._plan.mirrored or self.result().verdict.kind is VerdictKind.FAIL:
             return []
         before = [
             measurement for measurement in self._measurements if measurement.repeat < 2 * number
@@ -245,8 +242,8 @@ class ValidationRunner:
 
     def _notice(self) -> None:
         """Show the warnings about the machine, once, before the first load."""
-        look, self._look = self._look, None
-        lines = look() if look else ()
+        look, self._look = self._look, tuple
+        lines = look()
         self._progress.warn(lines)
         self._noticed += [line for line in lines if line not in self._noticed]
 
@@ -366,10 +363,6 @@ def progress_line(
     time_used = f"{passed_s:.0f} s of {longest_s:.0f} s at most"
     done = f"{tally.completions} done{seen}{failed}"
     return f"{plural(workers, 'worker')}: measuring, {done}, {time_used}"
-
-
-def _no_samples() -> Sequence[NodeSample]:
-    return ()
 
 
 def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:

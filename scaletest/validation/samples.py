@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 
 from scaletest.model import NodeSample
 from scaletest.model.checks import cut
@@ -64,13 +65,10 @@ class SampleStore:
         return self._seen[sample.node] % self._every == 0
 
     def _thin(self) -> None:
-        counts: Counter[str] = Counter()
-        samples = []
-        for sample in self._rows:
-            counts[sample.node] += 1
-            if counts[sample.node] % 2 == 0:
-                samples.append(sample)
-        self._rows, self._bytes, self._every = samples, sum(map(_size, samples)), 2 * self._every
+        numbers: defaultdict[str, Iterator[int]] = defaultdict(count)
+        self._rows = [sample for sample in self._rows if next(numbers[sample.node]) % 2]
+        self._bytes = sum(map(_size, self._rows))
+        self._every *= 2
 
 
 class Collector:

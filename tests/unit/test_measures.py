@@ -12,7 +12,8 @@ from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.measure import Measure
 from scaletest.analysis.thresholds import judge_measures
 from scaletest.model.verdict import STEP, Measurable, parse
-from scaletest.runs import registry, transfer
+from scaletest.runs import transfer
+from scaletest.runs.registry import type_of
 from tests.unit.test_runs_of_version_0_1 import DATA, RUNS
 
 EXAMPLES = {
@@ -30,7 +31,7 @@ def measured(tmp_path: Path) -> Callable[[str], list[Measure]]:
     def measures(name: str) -> list[Measure]:
         archive = DATA / name / "run.tar.gz"
         folder = transfer.import_run(archive, tmp_path / "runs", name, 10**9)
-        return list(registry.measures(folder))
+        return list(type_of(folder).measures(type_of(folder).judge(folder)))
 
     return measures
 

@@ -16,16 +16,19 @@ from scaletest.analysis.steps import summarise
 from scaletest.analysis.throughput import Throughput, work
 from scaletest.cli.main import run as program
 from scaletest.cli.validate_options import device_names
-from scaletest.model import Plan, Record, VerdictKind
+from scaletest.model import Background, Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
 from scaletest.report.validation.report import validation_report
 from scaletest.validation.launch import same_devices
 from scaletest.validation.local import LocalBackend, WorkerOptions
-from scaletest.validation.options import DeploymentOptions
+from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from tests.unit import runs
 from tests.unit.made import measured
 from tests.unit.valid import checked
+
+NOWHERE = DeploymentOptions("", "", "", "", 1.0, False)
+HERE = ValidationPlace(True, None, NOWHERE, False, "")
 
 
 def plan(*numbers: int, devices: int = 1, **settings: Any) -> Plan:
@@ -262,7 +265,7 @@ def test_a_device_that_went_away_ends_the_run_before_its_next_step(tmp_path: Pat
         (tmp_path / name).touch()
     device_plan = replace(plan(1, 2, devices=2), device_glob=f"{tmp_path}/f*")
     backend = LocalBackend(
-        WorkerOptions("redis://", "q"),
+        WorkerOptions("redis://", "q", HERE, Background("main")),
         tmp_path / "log",
         lambda: 0,
         lambda: same_devices(device_plan, device_names),
