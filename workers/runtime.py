@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -168,6 +169,7 @@ class Runtime:
         self.node = names.get(settings.node_env, "") or socket.gethostname()
         self.pod = names.get(settings.pod_env, "") or socket.gethostname()
         self.devices = DeviceChooser(settings.devices)
+        self._processes = ExitStack()
         # a benchmark is its argument
         self._takes_arguments = not settings.ignore_arguments or settings.command[:1] == ("bench",)
         self._workload = self._make_workload(interrupt)
@@ -182,8 +184,7 @@ class Runtime:
         limit = effective_limit(self.settings.time_limit_s, limit_s)
         try:
             chosen = self.devices.choose() if self.devices.wanted else None
-            own = arguments if self._takes_arguments else ()
-            result = self._workload.run(own, limit, chosen)
+            result = self._workload.run(arguments if self._takes_arguments else (), limit, chosen)
             if chosen is not None:
                 result = _on_device(result, chosen)
         except NoneFree:
@@ -196,8 +197,8 @@ class Runtime:
         return result, time.monotonic() - began
 
     def close(self) -> None:
-        """Close the workload."""
-        self._workload.close()
+        """End the processes of the workload."""
+        self._processes.close()
 
     def reply_json(
         self,
@@ -245,21 +246,29 @@ class Runtime:
         kind, *words = settings.command or ("sleep",)
         options = tuple(words)
         sampler = None if settings.no_causes else RequestSampler()
-        if kind == "sleep":
-            return Sleep(options, interrupt, sampler)
-        if kind == "fakedev":
-            return FakeDevice(options, interrupt, sampler, node=self.node, pod=self.pod)
-        if kind == "torch":
-            return TorchWorkload(
-                options, interrupt, devices, settings.program.kill_grace_s, sampler
-            )
-        program = Program(settings.program, interrupt, sampler)
-        if kind == "bench":
-            return BenchWorkload(
-                program, allow_commands=settings.allow_commands, no_causes=settings.no_causes
-            )
-        if kind == "transcode":
-            return TranscodeWorkload(options, program, devices, settings.program.directory)
+        match kind:
+            case "sleep":
+                return Sleep(options, interrupt, sampler)
+            case "fakedev":
+                return FakeDevice(options, interrupt, sampler, node=self.node, pod=self.pod)
+            case "torch":
+                return self._processes.enter_context(
+                    closing(
+                        TorchWorkload(
+                            options, interrupt, devices, settings.program.kill_grace_s, sampler
+                        )
+                    )
+                )
+        program = self._processes.enter_context(
+            closing(Program(settings.program, interrupt, sampler))
+        )
+        match kind:
+            case "bench":
+                return BenchWorkload(
+                    program, allow_commands=settings.allow_commands, no_causes=settings.no_causes
+                )
+            case "transcode":
+                return TranscodeWorkload(options, program, devices, settings.program.directory)
         return Command(settings.command, program, devices)
 
 

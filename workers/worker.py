@@ -53,7 +53,6 @@ from scaletest.system.devices.reader import DeviceReader
 from workers import rq_jobs
 from workers.fast_loop import FastLoop, Leasing
 from workers.node_sampler import NodeSampler
-from workers.rq_jobs import RqJobRunner, details
 from workers.runtime import Runtime, Serving, Settings
 from workers.stopping import StopState
 
@@ -142,7 +141,7 @@ class Worker(SimpleWorker):
     _heartbeat: Heartbeat
     _lane: FastLane | None = None
     _loop: FastLoop | None = None
-    _rq_jobs: RqJobRunner | None = None
+    _rq_jobs: rq_jobs.RqJobRunner | None = None
 
     def __init__(
         self,
@@ -207,7 +206,7 @@ class Worker(SimpleWorker):
             queue,
             interval_s=self._serving.heartbeat_s,
             max_attempts=self._serving.max_attempts,
-            details=partial(details, self, self._runtime),
+            details=partial(rq_jobs.details, self, self._runtime),
             renew=self._leasing.renew if self._leasing else bool,
             sampling=self._prepare_sampling(queue),
         )
@@ -221,7 +220,7 @@ class Worker(SimpleWorker):
             self._heartbeat.start()
 
         self._retrying.run(start)
-        self._rq_jobs = RqJobRunner(
+        self._rq_jobs = rq_jobs.RqJobRunner(
             self,
             self._runtime,
             self._accounting,
@@ -236,7 +235,7 @@ class Worker(SimpleWorker):
             self._sampler.start()
         self._booting = False
 
-    def _open_lane(self, queue: str, rq_jobs: RqJobRunner) -> None:
+    def _open_lane(self, queue: str, rq_jobs: rq_jobs.RqJobRunner) -> None:
         self._lane = FastLane(
             self.connection, self.name, queue, self._serving.heartbeat_s, self._retrying
         )
@@ -362,9 +361,9 @@ class Worker(SimpleWorker):
         """Wait between tries while Redis is away; whether to give up, which loses nothing since
         leases expire.
         """
-        if self._stopping.interrupt.wait(seconds):
-            return True
-        return self._stopping.requested and (self._loop is None or self._loop.idle)
+        return self._stopping.interrupt.wait(seconds) or (
+            self._stopping.requested and (self._loop is None or self._loop.idle)
+        )
 
     def _running(self) -> RunningRequest | None:
         """The request of the fast lane that runs now."""

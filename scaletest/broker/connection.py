@@ -145,11 +145,10 @@ _PASSING = re.compile(
 
 def transient(error: BaseException) -> bool:
     """Whether to wait and try the same again."""
-    if isinstance(error, REFUSED):
-        return False
-    return isinstance(error, TRANSIENT) or (
+    passes = isinstance(error, TRANSIENT) or (
         isinstance(error, exceptions.ResponseError) and bool(_PASSING.search(str(error)))
     )
+    return passes and not isinstance(error, REFUSED)
 
 
 @contextmanager
@@ -306,6 +305,12 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
     if isinstance(pool, sentinel.SentinelConnectionPool):
         options |= {"service_name": pool.service_name, "sentinel_manager": pool.sentinel_manager}
     return redis.Redis(connection_pool=type(pool)(**options))
+
+
+def own_connection(client: Redis, socket_timeout_s: float) -> Any:
+    """A bare connection to the same server, which opens itself when it is used."""
+    pool: Any = twin(client, socket_timeout_s).connection_pool
+    return pool.make_connection()
 
 
 @contextmanager

@@ -19,9 +19,7 @@ from scaletest.broker.connection import Redis, transient
 from scaletest.broker.queues import living, pairs, read_entry, shown, text_of
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts
-from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.queue_counts import TimeSlot
 
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
@@ -62,7 +60,7 @@ class QueueSnapshot:
     counters: dict[str, int]
     wait: dict[int, int]
     run: dict[int, int]
-    slots: tuple[TimeSlot, ...]
+    slots: tuple[queue_counts.TimeSlot, ...]
     workers: tuple[WorkerState, ...]
 
 
@@ -94,7 +92,7 @@ def snapshot(redis: Redis) -> Snapshot:
                 queues.append(_queue(redis, int(at_us) / 1e6, row))
             except _UNREADABLE as error:
                 # anybody may write to Redis: that must not hide the other queues
-                unreadable.append((shown(row[0]), cut(str(error), 200)))
+                unreadable.append((shown(row[0]), checks.cut(str(error), 200)))
     queues.sort(key=lambda queue: queue.name)
     first_us, clients, _ = pages[0]
     return Snapshot(

@@ -78,7 +78,7 @@ class TorchWorkload:
         self, line: bytes, limit_s: float, device: Chosen | None
     ) -> tuple[bytes | None, Activity | None]:
         """The answer as of `_ask`, and where the time went. Raises Interrupted."""
-        deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
+        deadline = time.monotonic() + (limit_s or float("inf"))
         path = device.device.path if device else ""
         watch = self._sampler.draw(path) if self._sampler else None
         process = self._ready(self._devices.environment(device) if device else {})

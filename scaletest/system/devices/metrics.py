@@ -164,9 +164,7 @@ def _name(
     ids = (labels.get("hw_id", ""), labels.get("hw_parent", ""))
     address = labels.get("pci_bdf") or labels.get("pci_bus_id") or labels.get("gpu_pci_address")
     address = address or next((addresses[name] for name in ids if name in addresses), "")
-    if address:
-        return name_of(address, own)
-    return own or labels.get("UUID") or ids[0]
+    return (address and name_of(address, own)) or own or labels.get("UUID") or ids[0]
 
 
 def _plain(
