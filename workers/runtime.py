@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from scaletest.model import Outcome, Reason, checks, wire
@@ -20,7 +21,7 @@ from scaletest.model.record import effective_limit
 from scaletest.model.texts import SECONDS, in_base_units
 from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy, gone
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy
 from workers.workloads.base import SUCCEEDED, Result, Workload, failed
 from workers.workloads.bench import BenchWorkload
 from workers.workloads.command import DEFAULT_KILL_GRACE_S, Command, Program, ProgramOptions
@@ -275,8 +276,9 @@ class Runtime:
 def _on_device(result: Result, chosen: Chosen) -> Result:
     """The result with its device; a failure whose device has disappeared has that reason."""
     path = chosen.device.path
-    if result.outcome is Outcome.FAILED and (text := gone(path)):
-        result = replace(result, reason=Reason.NO_DEVICE, error=f"{text}: {result.error}")
+    if result.outcome is Outcome.FAILED and not Path(path).exists():
+        text = f"the device {path} went away during the run: {result.error}"
+        result = replace(result, reason=Reason.NO_DEVICE, error=text)
     return replace(result, device=path, device_info=chosen.info())
 
 

@@ -422,13 +422,12 @@ class Retrying:
             delay = min(2 * delay, LONGEST_DELAY_S)
             try:
                 result = call()
+                logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)
+                return result
             except Exception as problem:
                 if not transient(problem):
                     raise
                 error = problem
-                continue
-            logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)
-            return result
 
 
 def _given_up(error: Exception, waited_s: float) -> Unreachable:

@@ -342,9 +342,7 @@ class Blocking:
         match = SOCKET.fullmatch(link)
         if match:
             return self._socket(pid, number, int(match[1]))
-        if link.startswith("pipe:"):
-            return Doing(State.PIPE)
-        if link.startswith("anon_inode:"):
+        if link.startswith(("pipe:", "anon_inode:")):
             return _anonymous(link)
         path = _path(link)
         if path and (path == self._device or _DEVICES.match(path)):
@@ -445,5 +443,6 @@ _HIGHEST_OF_32_BITS = 0xFFFFFFFF
 _INODES = (
     (re.compile(r"sync_file|dmabuf|i915|kvm|drm"), State.DEVICE),
     (re.compile("timerfd"), State.SLEEP),
+    (re.compile("^pipe:"), State.PIPE),
 )
 _TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")
