@@ -20,6 +20,7 @@ import hypothesis
 import pytest
 
 from scaletest import broker
+from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
 from scaletest.model.errors import NoServer, ScaletestError
@@ -359,3 +360,10 @@ __all__ = [
     "program",
     "wait_for",
 ]
+
+
+def asked(sink: SqlSink, title: str) -> list[Any]:
+    """The rows of one of QUERIES."""
+    cursor = sink._connection.cursor()
+    cursor.execute(QUERIES[title])
+    return list(cursor.fetchall())

@@ -36,10 +36,16 @@ if TYPE_CHECKING:
 class NoneFree(NoDevice):
     """All slots are leased."""
 
-
-def gone(path: str) -> str:
-    """The error text when the device has disappeared; "" while it exists."""
-    return "" if Path(path).exists() else f"the device {path} went away during the run"
+    def __init__(self, devices: int, per_device: int) -> None:
+        slots = devices * per_device
+        super().__init__(
+            f"no device is free: {slots} of {slots} slots of {devices}"
+            f" device{'s' if devices > 1 else ''} are leased",
+            hint=(
+                f"share a device among more workers with --per-device {per_device + 1}, or start"
+                " fewer workers"
+            ),
+        )
 
 
 def nothing(pattern: str, kind: Preset | None, others: dict[str, str]) -> NoDevice:
@@ -56,19 +62,6 @@ def nothing(pattern: str, kind: Preset | None, others: dict[str, str]) -> NoDevi
         hint=(
             f"in a pod request {resource}, in a container give it with --device, else check the"
             " driver"
-        ),
-    )
-
-
-def none_free(devices: int, per_device: int) -> NoneFree:
-    """The error when every slot is leased."""
-    slots = devices * per_device
-    return NoneFree(
-        f"no device is free: {slots} of {slots} slots of {devices}"
-        f" device{'s' if devices > 1 else ''} are leased",
-        hint=(
-            f"share a device among more workers with --per-device {per_device + 1}, or start fewer"
-            " workers"
         ),
     )
 
@@ -192,7 +185,8 @@ def by_number(
     )
     if function is None:
         return _of_nvidia(path, number, sysfs, procfs)
-    vendor_id, unique = _read(function / "vendor"), _read(function / "unique_id")
+    vendor_id = _read(function / "vendor")
+    unique = _read(function / "unique_id")
     files = [folder / name for name in _MODEL_FILES] + [function / name for name in _MODEL_FILES]
     numbers = f"{vendor_id}:{_read(function / 'device')}".replace("0x", "")
     model = next(filter(None, map(_read, files)), numbers if vendor_id else "")
@@ -381,7 +375,7 @@ class DeviceChooser:
             Policy(self._options.device_policy).preference,
         )
         if claimed is None:
-            raise none_free(len(devices), self._options.per_device)
+            raise NoneFree(len(devices), self._options.per_device)
         index = next(at for at, device in enumerate(devices) if device.id == claimed.device)
         chosen = Chosen(devices[index], index, claimed.number)
         self._leased = (chosen, claimed)
@@ -389,7 +383,8 @@ class DeviceChooser:
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
         """Environment of the workload: the device, and what restricts the libraries to it."""
-        device, kind = chosen.device, self._options.kind
+        device = chosen.device
+        kind = self._options.kind
         variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
         if chosen.slot is not None:
             variables["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)

@@ -32,7 +32,6 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket
 from workers import rq_jobs
 from workers.devices import DeviceChooser, NoneFree
-from workers.rq_jobs import RqJobRunner
 from workers.runtime import Runtime
 from workers.stopping import StopState
 from workers.workloads.base import Interrupted, Result
@@ -161,7 +160,7 @@ class FastLoop:
         lane: FastLane,
         runtime: Runtime,
         heartbeat: Heartbeat,
-        rq_jobs: RqJobRunner,
+        rq_jobs: rq_jobs.RqJobRunner,
         stopping: StopState,
         *,
         retrying: Retrying,

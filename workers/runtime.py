@@ -10,7 +10,9 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from scaletest.model import Outcome, Reason, checks, wire
@@ -19,7 +21,7 @@ from scaletest.model.record import effective_limit
 from scaletest.model.texts import SECONDS, in_base_units
 from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy, gone
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy
 from workers.workloads.base import SUCCEEDED, Result, Workload, failed
 from workers.workloads.bench import BenchWorkload
 from workers.workloads.command import DEFAULT_KILL_GRACE_S, Command, Program, ProgramOptions
@@ -168,6 +170,7 @@ class Runtime:
         self.node = names.get(settings.node_env, "") or socket.gethostname()
         self.pod = names.get(settings.pod_env, "") or socket.gethostname()
         self.devices = DeviceChooser(settings.devices)
+        self._processes = ExitStack()
         # a benchmark is its argument
         self._takes_arguments = not settings.ignore_arguments or settings.command[:1] == ("bench",)
         self._workload = self._make_workload(interrupt)
@@ -182,8 +185,7 @@ class Runtime:
         limit = effective_limit(self.settings.time_limit_s, limit_s)
         try:
             chosen = self.devices.choose() if self.devices.wanted else None
-            own = arguments if self._takes_arguments else ()
-            result = self._workload.run(own, limit, chosen)
+            result = self._workload.run(arguments if self._takes_arguments else (), limit, chosen)
             if chosen is not None:
                 result = _on_device(result, chosen)
         except NoneFree:
@@ -196,8 +198,8 @@ class Runtime:
         return result, time.monotonic() - began
 
     def close(self) -> None:
-        """Close the workload."""
-        self._workload.close()
+        """End the processes of the workload."""
+        self._processes.close()
 
     def reply_json(
         self,
@@ -245,29 +247,38 @@ class Runtime:
         kind, *words = settings.command or ("sleep",)
         options = tuple(words)
         sampler = None if settings.no_causes else RequestSampler()
-        if kind == "sleep":
-            return Sleep(options, interrupt, sampler)
-        if kind == "fakedev":
-            return FakeDevice(options, interrupt, sampler, node=self.node, pod=self.pod)
-        if kind == "torch":
-            return TorchWorkload(
-                options, interrupt, devices, settings.program.kill_grace_s, sampler
-            )
-        program = Program(settings.program, interrupt, sampler)
-        if kind == "bench":
-            return BenchWorkload(
-                program, allow_commands=settings.allow_commands, no_causes=settings.no_causes
-            )
-        if kind == "transcode":
-            return TranscodeWorkload(options, program, devices, settings.program.directory)
+        match kind:
+            case "sleep":
+                return Sleep(options, interrupt, sampler)
+            case "fakedev":
+                return FakeDevice(options, interrupt, sampler, node=self.node, pod=self.pod)
+            case "torch":
+                return self._processes.enter_context(
+                    closing(
+                        TorchWorkload(
+                            options, interrupt, devices, settings.program.kill_grace_s, sampler
+                        )
+                    )
+                )
+        program = self._processes.enter_context(
+            closing(Program(settings.program, interrupt, sampler))
+        )
+        match kind:
+            case "bench":
+                return BenchWorkload(
+                    program, allow_commands=settings.allow_commands, no_causes=settings.no_causes
+                )
+            case "transcode":
+                return TranscodeWorkload(options, program, devices, settings.program.directory)
         return Command(settings.command, program, devices)
 
 
 def _on_device(result: Result, chosen: Chosen) -> Result:
     """The result with its device; a failure whose device has disappeared has that reason."""
     path = chosen.device.path
-    if result.outcome is Outcome.FAILED and (text := gone(path)):
-        result = replace(result, reason=Reason.NO_DEVICE, error=f"{text}: {result.error}")
+    if result.outcome is Outcome.FAILED and not Path(path).exists():
+        text = f"the device {path} went away during the run: {result.error}"
+        result = replace(result, reason=Reason.NO_DEVICE, error=text)
     return replace(result, device=path, device_info=chosen.info())
 
 

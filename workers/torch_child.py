@@ -84,7 +84,6 @@ class Session:
         marks = []
         if self.device == "cuda":
             marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-        if marks:
             torch.cuda.reset_peak_memory_stats()
             marks[0].record()
         began = time.monotonic()

@@ -53,7 +53,6 @@ from scaletest.system.devices.reader import DeviceReader
 from workers import rq_jobs
 from workers.fast_loop import FastLoop, Leasing
 from workers.node_sampler import NodeSampler
-from workers.rq_jobs import RqJobRunner, details
 from workers.runtime import Runtime, Serving, Settings
 from workers.stopping import StopState
 
@@ -64,30 +63,6 @@ CHANNEL_S = 1.0
 # worker's deadline too.
 LAST_COMMANDS_S = 5.0
 LAST_COMMANDS_SILENT_S = 2.0
-
-
-class OutageGuard:
-    """Decides which errors of RQ's own code a worker survives.
-
-    active: whether the fast lane is open; only then it knows that Redis is away, and retries.
-    leaving: set when the worker ends.
-    """
-
-    def __init__(self) -> None:
-        self.active = False
-        self.leaving = threading.Event()
-
-    def handle_channel_error(self, error: Exception, thread: PubSubWorkerThread) -> bool:
-        """Handle an error of the channel for RQ's commands; False when RQ's own handler must do so.
-
-        The channel reconnects by itself, and the fast lane has logged the outage. This wait is all
-        that separates two tries, also while a stopping worker finishes a request.
-        """
-        if not self.leaving.is_set() and (not self.active or not transient(error)):
-            return False
-        if self.leaving.wait(PUBSUB_RETRY_S):
-            thread.stop()
-        return True
 
 
 @contextmanager
@@ -140,9 +115,10 @@ class Worker(SimpleWorker):
     _runtime: Runtime
     _accounting: Accounting
     _heartbeat: Heartbeat
+    # Only with a lane the worker knows that Redis is away, and survives errors of RQ's own code.
     _lane: FastLane | None = None
     _loop: FastLoop | None = None
-    _rq_jobs: RqJobRunner | None = None
+    _rq_jobs: rq_jobs.RqJobRunner | None = None
 
     def __init__(
         self,
@@ -161,7 +137,8 @@ class Worker(SimpleWorker):
         for queue in self.queues:
             queue.serializer = JSONSerializer
         self._serving = serving or rq_serving(os.environ)
-        self._outage = OutageGuard()
+        # set when the worker ends
+        self._leaving = threading.Event()
         self._settings = settings
         self._stopping = StopState(self, self._serving.grace_s)
         self._leasing: Leasing | None = None
@@ -207,7 +184,7 @@ class Worker(SimpleWorker):
             queue,
             interval_s=self._serving.heartbeat_s,
             max_attempts=self._serving.max_attempts,
-            details=partial(details, self, self._runtime),
+            details=partial(rq_jobs.details, self, self._runtime),
             renew=self._leasing.renew if self._leasing else bool,
             sampling=self._prepare_sampling(queue),
         )
@@ -221,7 +198,7 @@ class Worker(SimpleWorker):
             self._heartbeat.start()
 
         self._retrying.run(start)
-        self._rq_jobs = RqJobRunner(
+        self._rq_jobs = rq_jobs.RqJobRunner(
             self,
             self._runtime,
             self._accounting,
@@ -231,12 +208,11 @@ class Worker(SimpleWorker):
             forget_stop=self._stopping.forget_job,
         )
         self._open_lane(queue, self._rq_jobs)
-        self._outage.active = True
         if self._sampler:
             self._sampler.start()
         self._booting = False
 
-    def _open_lane(self, queue: str, rq_jobs: RqJobRunner) -> None:
+    def _open_lane(self, queue: str, rq_jobs: rq_jobs.RqJobRunner) -> None:
         self._lane = FastLane(
             self.connection, self.name, queue, self._serving.heartbeat_s, self._retrying
         )
@@ -261,7 +237,7 @@ class Worker(SimpleWorker):
         themselves.
         """
         self._stopping.end()
-        self._outage.leaving.set()
+        self._leaving.set()
         lane = self._lane
         if lane is not None:
             lane.close()
@@ -270,7 +246,6 @@ class Worker(SimpleWorker):
             self._heartbeat.stop()
             self._runtime.close()
             self._lane = None
-            self._outage.active = False
         try:
             with last_commands(self, lane):
                 super().teardown()  # type: ignore[no-untyped-call]
@@ -332,7 +307,7 @@ class Worker(SimpleWorker):
         """Handle the first signal: take no more, let the running request finish within the grace
         period.
         """
-        if self._booting or self._outage.leaving.is_set():  # it is about to end anyway
+        if self._booting or self._leaving.is_set():  # it is about to end anyway
             self._stopping.request()
             return
         if self._lane is None:
@@ -362,9 +337,9 @@ class Worker(SimpleWorker):
         """Wait between tries while Redis is away; whether to give up, which loses nothing since
         leases expire.
         """
-        if self._stopping.interrupt.wait(seconds):
-            return True
-        return self._stopping.requested and (self._loop is None or self._loop.idle)
+        return self._stopping.interrupt.wait(seconds) or (
+            self._stopping.requested and (self._loop is None or self._loop.idle)
+        )
 
     def _running(self) -> RunningRequest | None:
         """The request of the fast lane that runs now."""
@@ -417,17 +392,17 @@ class Worker(SimpleWorker):
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
         """RQ's heartbeat; our own goes on beside it."""
         # with a pipeline it is a part of what RQ does not do again by itself
-        with outage_excused(self._outage.active and pipeline is None):
+        with outage_excused(self._lane is not None and pipeline is None):
             super().heartbeat(timeout, pipeline=pipeline)
 
     def run_maintenance_tasks(self) -> None:
         """RQ's maintenance, put off to the next time when Redis is away."""
-        with outage_excused(self._outage.active):
+        with outage_excused(self._lane is not None):
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
 
     def subscribe(self) -> None:
         """Open RQ's channel for commands to workers, where they are wanted."""
-        self._outage.leaving.clear()
+        self._leaving.clear()
         if not self._serving.no_rq_commands:
             super().subscribe()  # type: ignore[no-untyped-call]
 
@@ -448,8 +423,16 @@ class Worker(SimpleWorker):
     def _pubsub_exception_handler(
         self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread
     ) -> None:
-        if not self._outage.handle_channel_error(exc, pubsub_thread):
+        """Handle an error of the channel for RQ's commands.
+
+        The channel reconnects by itself, and the fast lane has logged the outage. This wait is all
+        that separates two tries, also while a stopping worker finishes a request.
+        """
+        is_outage = self._lane is not None and transient(exc)
+        if not (is_outage or self._leaving.is_set()):
             super()._pubsub_exception_handler(exc, pubsub, pubsub_thread)
+        elif self._leaving.wait(PUBSUB_RETRY_S):
+            pubsub_thread.stop()
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run a job by RQ's own code; one that the fast lane took is run under its lease and

@@ -82,5 +82,5 @@ def _version(name: str) -> str:
 
 def _line(path: Path, name: str) -> str:
     """The value of the first `name : value` line at the beginning of a file of the kernel."""
-    match = re.search(rf"^{name}[ \t]*:(.*)$", proc.text_of(path), re.MULTILINE)
-    return match[1].strip() if match else ""
+    values = re.findall(rf"^{name}[ \t]*:(.*)$", proc.text_of(path), re.MULTILINE)
+    return "".join(values[:1]).strip()

@@ -19,7 +19,6 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -118,7 +117,7 @@ def answers(
     client: str, steps: Sequence[SaturationStep], samples: Mapping[int, Sequence[Attempt]]
 ) -> list[Answer]:
     """All five about one run. samples: by the number of their step."""
-    with closing(
+    with contextlib.closing(
         sqlite3.connect("")
     ) as database:  # without a name: in memory, and on disk when that gets too large
         database.create_function(
@@ -230,7 +229,7 @@ class SqlSink:
                 hint="look at its space and rights",
             ) from error
 
-    @contextmanager
+    @contextlib.contextmanager
     def _bounded(self) -> Iterator[None]:
         """Cut the connection of a server that hangs; no option of its protocol does that."""
         if not self._postgres:

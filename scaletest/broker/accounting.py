@@ -18,7 +18,7 @@ from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, Retrying
-from scaletest.broker.scripts import script
+from scaletest.broker.scripts import Script, script
 from scaletest.model.histogram import bucket
 from scaletest.model.queue_counts import counted
 
@@ -70,7 +70,7 @@ class Accounting:
         names = (keys.leases, keys.rq_queue, keys.counters, keys.ended, keys.slots)
         never_counted = taken_job.attempt is None and not taken_job.enqueued_us
         ended_us = self._call(
-            "settle",
+            script("settle"),
             taken_job,
             names,
             taken_job.client,
@@ -84,17 +84,17 @@ class Accounting:
     def release(self, taken_job: TakenJob) -> bool:
         """Put the request back at the front of its queue; whether its lease was still held."""
         names = (keys.leases, keys.rq_queue, keys.rq_started)
-        return bool(self._call("release", taken_job, names))
+        return bool(self._call(script("release"), taken_job, names))
 
     def poison(self, taken_job: TakenJob, reason: str) -> None:
         """Keep the request, not executed, in RQ's failed registry."""
         names = (keys.leases, keys.rq_started, keys.rq_failed, keys.counters)
         stored = base64.b64encode(zlib.compress(reason.encode())).decode()
-        self._call("poison", taken_job, names, stored)
+        self._call(script("poison"), taken_job, names, stored)
 
     def _call(
         self,
-        name: str,
+        call: Script,
         taken_job: TakenJob,
         names: Sequence[Callable[[str], str]],
         *values: str | int,
@@ -102,7 +102,7 @@ class Accounting:
         """Call a script about a request. names: of its queue's keys."""
         attempt = "" if taken_job.attempt is None else taken_job.attempt
         return self._retrying.run(
-            lambda: script(name)(
+            lambda: call(
                 self._redis,
                 [key(taken_job.queue) for key in names],
                 [taken_job.id, attempt, taken_job.worker, *values],

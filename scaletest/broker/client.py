@@ -23,11 +23,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import redis.exceptions
-from redis.exceptions import ResponseError
 
 from scaletest.broker import jobs, keys
 from scaletest.broker.accounting import Cancellation
-from scaletest.broker.connection import Redis, Retrying, outage_excused, transient, twin
+from scaletest.broker.connection import Redis, Retrying, outage_excused, own_connection, transient
 from scaletest.broker.fast_lane import call_nonce
 from scaletest.broker.queues import Queues
 from scaletest.broker.scripts import script
@@ -51,8 +50,7 @@ class Reader:
     def __init__(
         self, client: Redis, stream: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        pool: Any = twin(client, BLOCK_S + SLACK_S).connection_pool
-        self._connection = pool.make_connection()
+        self._connection = own_connection(client, BLOCK_S + SLACK_S)
         self._stream = stream
         self._clock = clock
         self._answers = 0
@@ -354,7 +352,7 @@ class Client:
         ]
         try:
             answer = self._retrying.run(lambda: script("submit")(self._redis, names, arguments))
-        except ResponseError as error:
+        except redis.exceptions.ResponseError as error:
             if "STALECALL" not in str(error):
                 raise
             # our own calls grow, so a larger one is not ours

@@ -145,11 +145,10 @@ _PASSING = re.compile(
 
 def transient(error: BaseException) -> bool:
     """Whether to wait and try the same again."""
-    if isinstance(error, REFUSED):
-        return False
-    return isinstance(error, TRANSIENT) or (
+    passes = isinstance(error, TRANSIENT) or (
         isinstance(error, exceptions.ResponseError) and bool(_PASSING.search(str(error)))
     )
+    return passes and not isinstance(error, REFUSED)
 
 
 @contextmanager
@@ -308,6 +307,12 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
     return redis.Redis(connection_pool=type(pool)(**options))
 
 
+def own_connection(client: Redis, socket_timeout_s: float) -> Any:
+    """A bare connection to the same server, which opens itself when it is used."""
+    pool: Any = twin(client, socket_timeout_s).connection_pool
+    return pool.make_connection()
+
+
 @contextmanager
 def explained(url: str) -> Iterator[None]:
     """Turn redis-py's connection errors into one line that names the server and what to do."""
@@ -417,13 +422,12 @@ class Retrying:
             delay = min(2 * delay, LONGEST_DELAY_S)
             try:
                 result = call()
+                logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)
+                return result
             except Exception as problem:
                 if not transient(problem):
                     raise
                 error = problem
-                continue
-            logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)
-            return result
 
 
 def _given_up(error: Exception, waited_s: float) -> Unreachable:

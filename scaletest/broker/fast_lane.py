@@ -21,7 +21,7 @@ import hiredis
 import redis.exceptions
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis, Retrying, transient, twin
+from scaletest.broker.connection import Redis, Retrying, own_connection, transient
 from scaletest.broker.scripts import script
 from scaletest.model.queue_counts import counted
 
@@ -129,8 +129,7 @@ class FastLane:
             keys.STANDSTILL,
         )
         # Its socket waits longer than any blocking move.
-        pool: Any = twin(client, LONGEST_BLOCK_S + SOCKET_SLACK_S).connection_pool
-        self._connection = pool.make_connection()
+        self._connection = own_connection(client, LONGEST_BLOCK_S + SOCKET_SLACK_S)
         self.client_id = 0
 
     def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Answer:

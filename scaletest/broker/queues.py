@@ -72,14 +72,13 @@ LOOK_BATCH = 1000
 _logged: set[bytes] = set()
 
 
-@dataclass(frozen=True, slots=True)
-class QueueState:
-    """A queue at one instant. Counts are requests; counters run since the queue was declared.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredQueue:
+    """A queue at one instant. Counts are requests.
 
-    oldest_waiting_s: seconds since the first waiting request was enqueued; None when none waits.
-    suspects: workers whose requests fail at once, and which therefore wait between requests.
-    wait_s, run_s: median and 95th percentile of finished requests, in seconds; empty when none
-    finished.
+    oldest_waiting_s: seconds since the first waiting request was enqueued; None when none waits or
+    that is unknown.
+    counters: as docs/reference/redis.md lists them; they run since the queue was declared.
     """
 
     name: str
@@ -87,10 +86,21 @@ class QueueState:
     note: str
     waiting: int
     running: int
-    workers: int
     paused: bool
     oldest_waiting_s: float | None
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueState(DeclaredQueue):
+    """A queue with the figures that describe it in a few numbers. workers: how many live.
+
+    suspects: workers whose requests fail at once, and which therefore wait between requests.
+    wait_s, run_s: median and 95th percentile of finished requests, in seconds; empty when none
+    finished.
+    """
+
+    workers: int
     wait_s: dict[str, float] = field(default_factory=dict)
     run_s: dict[str, float] = field(default_factory=dict)
     suspects: tuple[str, ...] = ()
@@ -177,10 +187,15 @@ class Queues:
             if row is None:
                 raise UndeclaredQueue(name, self.names())
             return _state(name, row)
-        except (ResponseError, ValueError, TypeError) as error:
+        except (InvalidValue, ResponseError, ValueError, TypeError) as error:
             if transient(error) or isinstance(error, REFUSED):
                 raise
-            raise _unreadable(name, checks.cut(str(error), 200)) from error
+            raise InvalidValue(
+                f"queue {name!r} cannot be read: {checks.cut(str(error), 200)}",
+                hint=(
+                    f"rewrite its entry: scaletest queue add {name}; or check what its keys hold"
+                ),
+            ) from error
 
     def states(self) -> tuple[list[QueueState], list[InvalidValue]]:
         """All queues now, sorted by name, and an error for each that cannot be read."""
@@ -314,13 +329,6 @@ class Queues:
                 self._redis.hdel(keys.QUEUES, raw)
 
 
-def _unreadable(name: str, why: str) -> InvalidValue:
-    return InvalidValue(
-        f"queue {name!r} cannot be read: {why}",
-        hint=f"rewrite its entry: scaletest queue add {name}; or check what its keys hold",
-    )
-
-
 def _state(name: str, row: list[Any]) -> QueueState:
     """A queue from state.lua's answer; InvalidValue, ValueError or TypeError when malformed."""
     (
@@ -337,10 +345,7 @@ def _state(name: str, row: list[Any]) -> QueueState:
         row_ended,
     ) = row
     past = queue_counts.read(row_ended)
-    try:
-        entry = read_entry(declared)
-    except InvalidValue as error:
-        raise _unreadable(name, error.message) from error
+    entry = read_entry(declared)
     return QueueState(
         name=name,
         maximum=entry.maximum,

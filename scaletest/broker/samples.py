@@ -22,7 +22,6 @@ from scaletest.model import NodeSample, wire
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.measurement import DEVICE, DISK, NETWORK
-from scaletest.model.wire import unpack
 
 logger = logging.getLogger("scaletest.broker")
 
@@ -60,14 +59,17 @@ def encode(sample: NodeSample) -> bytes:
 
 def decode(packed: bytes, at_s: float) -> NodeSample:
     """Unpack a sample that Redis received at `at_s`; InvalidValue when it is not a sample."""
-    text = unpack(packed, MOST_JSON_BYTES, "a sample")
+    text = wire.unpack(packed, MOST_JSON_BYTES, "a sample")
     return NodeSample.from_dict({**wire.load(text, "a sample"), "at_s": at_s})
 
 
 def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
     """Round figures, and leave out infinite ones and those that are not a number."""
-    known = {name: figure for name, figure in figures.items() if figure is not None}
-    return {name: float(f"{figure:.{_DIGITS.get(name, 6)}g}") for name, figure in known.items()}
+    return {
+        name: float(f"{figure:.{_DIGITS.get(name, 6)}g}")
+        for name, figure in figures.items()
+        if figure is not None
+    }
 
 
 def _least_needed(names: Sequence[str]) -> str:
@@ -248,17 +250,12 @@ def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample
     for queue, count in asked.items():
         # samples of a second come in any order
         pipe.xrevrange(keys.samples(queue), "+", since, count=2 * count)
-    rows = pipe.execute(raise_on_error=False)
-    # anybody may write to Redis: that must not hide the other queues
-    read = {
-        queue: _samples(row)
-        for queue, row in zip(asked, rows, strict=True)
-        if isinstance(row, list)
-    }
-    # entries come the latest first, and the last one of a dictionary wins
     by_queue = {}
-    for queue, samples in read.items():
-        newest = {sample.node: sample for sample in reversed(samples)}
+    for queue, row in zip(asked, pipe.execute(raise_on_error=False), strict=True):
+        if not isinstance(row, list):
+            continue  # anybody may write to Redis: that must not hide the other queues
+        # entries come the latest first, and the last one of a dictionary wins
+        newest = {sample.node: sample for sample in reversed(_samples(row))}
         if newest:
             by_queue[queue] = list(newest.values())
     return by_queue

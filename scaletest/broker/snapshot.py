@@ -16,12 +16,10 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
-from scaletest.broker.queues import living, pairs, read_entry, shown, text_of
+from scaletest.broker.queues import DeclaredQueue, living, pairs, read_entry, shown, text_of
 from scaletest.broker.scripts import script
 from scaletest.model import checks, queue_counts
-from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.queue_counts import TimeSlot
 
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
@@ -41,28 +39,17 @@ class WorkerState(NamedTuple):
     started_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSnapshot:
-    """A declared queue at `at_s`, Redis server time in seconds. Counts are requests.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSnapshot(DeclaredQueue):
+    """A declared queue at `at_s`, Redis server time in seconds.
 
     wait, run: requests that ended, by bucket of model/histogram.py.
-    oldest_waiting_s: seconds since the first waiting request was submitted; None when none waits or
-    that is unknown.
-    counters: as docs/reference/redis.md lists them; they run since the queue was declared.
     """
 
-    name: str
     at_s: float
-    maximum: int
-    note: str
-    waiting: int
-    running: int
-    paused: bool
-    oldest_waiting_s: float | None
-    counters: dict[str, int]
     wait: dict[int, int]
     run: dict[int, int]
-    slots: tuple[TimeSlot, ...]
+    slots: tuple[queue_counts.TimeSlot, ...]
     workers: tuple[WorkerState, ...]
 
 
@@ -94,7 +81,7 @@ def snapshot(redis: Redis) -> Snapshot:
                 queues.append(_queue(redis, int(at_us) / 1e6, row))
             except _UNREADABLE as error:
                 # anybody may write to Redis: that must not hide the other queues
-                unreadable.append((shown(row[0]), cut(str(error), 200)))
+                unreadable.append((shown(row[0]), checks.cut(str(error), 200)))
     queues.sort(key=lambda queue: queue.name)
     first_us, clients, _ = pages[0]
     return Snapshot(

@@ -255,28 +255,29 @@ class Blocking:
         if call.stack <= _HIGHEST_OF_32_BITS:  # these have numbers of their own
             return self._by_function(pid, thread)
         kind, first = self._calls.get(call.number), call.arguments[0]
-        if isinstance(kind, State):
-            return Doing(kind)
-        if kind is WaitKind.FLOCK or (
-            kind is WaitKind.FCNTL and call.arguments[1] in LOCK_COMMANDS
-        ):
-            return Doing(State.FILE_LOCK, _path(proc_link(pid, first)))
-        if kind in (WaitKind.DESCRIPTOR, WaitKind.FCNTL):
-            return self._descriptor(pid, thread, first)
-        if kind is WaitKind.FUTEX:
-            if call.arguments[1] & _FUTEX_PRIVATE:
+        match kind:
+            case State():
+                return Doing(kind)
+            case WaitKind.FCNTL if call.arguments[1] not in LOCK_COMMANDS:
+                return self._descriptor(pid, thread, first)
+            case WaitKind.FLOCK | WaitKind.FCNTL:
+                return Doing(State.FILE_LOCK, _path(proc_link(pid, first)))
+            case WaitKind.DESCRIPTOR:
+                return self._descriptor(pid, thread, first)
+            case WaitKind.FUTEX if call.arguments[1] & _FUTEX_PRIVATE:
                 return Doing(State.LOCK)
-            maps = f"/proc/{pid}/maps"  # has the shared file that contains the lock
-            return Doing(State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(maps), first)))
-        if kind is WaitKind.CONNECT:
-            return Doing(
-                State.NETWORK,
-                _quietly(
-                    lambda: proc.parse_address(_memory(pid, call.arguments[1], call.arguments[2]))
-                ),
-            )
-        if kind in (WaitKind.POLL, WaitKind.SELECT, WaitKind.EPOLL):
-            return self._polled(pid, kind, call.arguments)
+            case WaitKind.FUTEX:  # the shared file that contains the lock is mapped
+                maps = f"/proc/{pid}/maps"
+                return Doing(
+                    State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(maps), first))
+                )
+            case WaitKind.CONNECT:
+                place = call.arguments[1:3]
+                return Doing(
+                    State.NETWORK, _quietly(lambda: proc.parse_address(_memory(pid, *place)))
+                )
+            case WaitKind.POLL | WaitKind.SELECT | WaitKind.EPOLL:
+                return self._polled(pid, kind, call.arguments)
         return self._by_function(pid, thread)
 
     def _in_fault(self, pid: int, thread: str) -> Doing | None:
@@ -341,9 +342,7 @@ class Blocking:
         match = SOCKET.fullmatch(link)
         if match:
             return self._socket(pid, number, int(match[1]))
-        if link.startswith("pipe:"):
-            return Doing(State.PIPE)
-        if link.startswith("anon_inode:"):
+        if link.startswith(("pipe:", "anon_inode:")):
             return _anonymous(link)
         path = _path(link)
         if path and (path == self._device or _DEVICES.match(path)):
@@ -367,9 +366,7 @@ class Blocking:
 
 def _anonymous(link: str) -> Doing:
     """State of a thread that waits for a descriptor without a path."""
-    if _DEVICE_INODES.search(link):
-        return Doing(State.DEVICE)
-    return Doing(State.SLEEP if "timerfd" in link else State.IDLE)
+    return Doing(next((state for pattern, state in _INODES if pattern.search(link)), State.IDLE))
 
 
 def proc_link(pid: int, number: int) -> str:
@@ -395,10 +392,11 @@ def _is_character_device(pid: int, number: int) -> bool:
 
 def _watched(pid: int, kind: WaitKind, arguments: Sequence[int]) -> list[int]:
     """Descriptors of a running poll, select or epoll_wait. Raises OSError."""
-    if kind is WaitKind.EPOLL:
-        return proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
-    if kind is WaitKind.POLL:
-        return proc.polled(_memory(pid, arguments[0], 8 * min(arguments[1], _MOST_DESCRIPTORS)))
+    match kind:
+        case WaitKind.EPOLL:
+            return proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
+        case WaitKind.POLL:
+            return proc.polled(_memory(pid, arguments[0], 8 * min(arguments[1], _MOST_DESCRIPTORS)))
     size = (min(arguments[0], 1024) + 63) // 64 * 8
     numbers: set[int] = set()
     for address in filter(None, arguments[1:3]):
@@ -442,5 +440,9 @@ def _telling(doing: Doing) -> tuple[tuple[int, bool], bool]:
 # The flag of a futex that no other process can share; nearly all have it.
 _FUTEX_PRIVATE = 128
 _HIGHEST_OF_32_BITS = 0xFFFFFFFF
-_DEVICE_INODES = re.compile(r"sync_file|dmabuf|i915|kvm|drm")
+_INODES = (
+    (re.compile(r"sync_file|dmabuf|i915|kvm|drm"), State.DEVICE),
+    (re.compile("timerfd"), State.SLEEP),
+    (re.compile("^pipe:"), State.PIPE),
+)
 _TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")

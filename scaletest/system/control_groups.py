@@ -12,7 +12,6 @@ import time
 from pathlib import Path, PurePosixPath
 
 from scaletest.system import proc
-from scaletest.system.proc import OpenFile
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
@@ -35,7 +34,7 @@ def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path
     root: where control groups are mounted. own: the file that names this process's groups.
     """
     paths = []
-    for line in OpenFile(own).text().splitlines():
+    for line in proc.OpenFile(own).text().splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and controller not in controllers.split(","):
             continue

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from scaletest.model.measurement import CONTAINER, CPU, DISK, FIGURES, MEMORY, NETWORK, PRESSURE
 from scaletest.system import control_groups, proc
-from scaletest.system.control_groups import CGROUPS, OWN
 from scaletest.system.node_resources import (
     CpuReader,
     DiskReader,
@@ -22,7 +21,6 @@ from scaletest.system.node_resources import (
     ResourceReading,
     figures,
 )
-from scaletest.system.proc import OpenFile
 
 # Of both versions; those of the other one are absent.
 _MEMORY_FILES = (
@@ -66,7 +64,7 @@ class ContainerReader:
         )
         self._cpu = _opened(tight, "cpu.stat")
         self._cpu_time = _opened(_same_group(tight, cpu_time, root), "cpuacct.usage")
-        self._limited = [OpenFile(path) for path in control_groups.limited(root, own)]
+        self._limited = [proc.OpenFile(path) for path in control_groups.limited(root, own)]
         self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
 
     def read(self) -> ResourceReading:
@@ -98,8 +96,8 @@ def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
     return _known({"reclaims": proc.parse_number(texts["memory.failcnt"]), "oom_kills": kills})
 
 
-def _opened(folder: Path | None, name: str) -> OpenFile:
-    return OpenFile((folder or Path("/nonexistent")) / name)
+def _opened(folder: Path | None, name: str) -> proc.OpenFile:
+    return proc.OpenFile((folder or Path("/nonexistent")) / name)
 
 
 def _known(values: Mapping[str, float | None]) -> dict[str, float]:
@@ -140,8 +138,8 @@ class NodeReader:
         *,
         procfs: Path = Path("/proc"),
         sysfs: Path = Path("/sys"),
-        cgroups: Path = CGROUPS,
-        own_cgroup: Path = OWN,
+        cgroups: Path = control_groups.CGROUPS,
+        own_cgroup: Path = control_groups.OWN,
     ) -> None:
         """clock: seconds. The rest: where the node's files lie."""
         self._clock = clock

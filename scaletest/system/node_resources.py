@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scaletest.system import proc
-from scaletest.system.proc import OpenFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +88,19 @@ class CpuReader:
     """Reads the CPUs of the node below these roots."""
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
-        self._stat, self._load = OpenFile(procfs / "stat"), OpenFile(procfs / "loadavg")
+        self._stat, self._load = proc.OpenFile(procfs / "stat"), proc.OpenFile(procfs / "loadavg")
         folders = _cpus(sysfs / "devices/system/cpu")
         highest = {
             folder: proc.parse_number(proc.text_of(folder / "cpufreq/cpuinfo_max_freq"))
             for folder in folders
         }
         self._clocks = [
-            (OpenFile(folder / "cpufreq/scaling_cur_freq"), most)
+            (proc.OpenFile(folder / "cpufreq/scaling_cur_freq"), most)
             for folder, most in highest.items()
             if most
         ]
         heat = (folder / "thermal_throttle/core_throttle_count" for folder in folders)
-        self._heat = [OpenFile(path) for path in heat if proc.text_of(path)]
+        self._heat = [proc.OpenFile(path) for path in heat if proc.text_of(path)]
 
     def read(self) -> ResourceReading:
         """What can be read of them."""
@@ -208,7 +207,10 @@ class MemoryReader:
     """Reads the memory of the node below this root."""
 
     def __init__(self, procfs: Path) -> None:
-        self._memory, self._swap = OpenFile(procfs / "meminfo"), OpenFile(procfs / "vmstat")
+        self._memory, self._swap = (
+            proc.OpenFile(procfs / "meminfo"),
+            proc.OpenFile(procfs / "vmstat"),
+        )
 
     def read(self) -> ResourceReading:
         """What can be read of it."""
@@ -219,7 +221,9 @@ class PressureReader:
     """Reads the pressure on the node below this root."""
 
     def __init__(self, procfs: Path) -> None:
-        self._files = {resource: OpenFile(procfs / "pressure" / resource) for resource in _PRESSURE}
+        self._files = {
+            resource: proc.OpenFile(procfs / "pressure" / resource) for resource in _PRESSURE
+        }
 
     def read(self) -> ResourceReading:
         """What can be read of it; nothing where the kernel does not keep it."""
@@ -263,7 +267,7 @@ class DiskReader:
     """Reads the disks of the node below these roots."""
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
-        self._statistics, self._folder = OpenFile(procfs / "diskstats"), sysfs / "block"
+        self._statistics, self._folder = proc.OpenFile(procfs / "diskstats"), sysfs / "block"
         self._names: set[str] = set()
         self._whole: set[str] = set()
 
@@ -312,7 +316,7 @@ class NetworkReader:
     """Reads the networks below these roots."""
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
-        self._statistics, self._folder = OpenFile(procfs / "net/dev"), sysfs / "class/net"
+        self._statistics, self._folder = proc.OpenFile(procfs / "net/dev"), sysfs / "class/net"
         self._speeds: dict[str, dict[str, float]] = {}
 
     def read(self) -> dict[str, ResourceReading]:

@@ -25,7 +25,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from scaletest.system import proc
-from scaletest.system.proc import Connection
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST, _DUMP = 4, 20, 0x001, 0x300
 _ERROR, _DONE = 2, 3
@@ -50,7 +49,7 @@ def unix_peer(inode: int) -> str | None:
         return None if names is None else proc.unix_name(names.get(_NAME, b""))
 
 
-def tcp_peers() -> Iterator[Connection]:
+def tcp_peers() -> Iterator[proc.Connection]:
     """Every TCP connection of this network. Raises OSError where the kernel does not answer."""
     for family in (socket.AF_INET, socket.AF_INET6):
         with _link() as link:
@@ -62,13 +61,13 @@ def tcp_peers() -> Iterator[Connection]:
                     yield connection
 
 
-def parse_connection(message: bytes) -> Connection:
+def parse_connection(message: bytes) -> proc.Connection:
     """One struct inet_diag_msg. Raises struct.error."""
     (family,) = struct.unpack_from("=B", message)
     own_port, port = struct.unpack_from("!HH", message, 4)
     address = message[24 : 24 + (16 if family == socket.AF_INET6 else 4)]
     (inode,) = struct.unpack_from("=I", message, 68)
-    return Connection(inode, proc.place(socket.inet_ntop(family, address), port), own_port)
+    return proc.Connection(inode, proc.place(socket.inet_ntop(family, address), port), own_port)
 
 
 def _link() -> socket.socket:
@@ -216,7 +215,7 @@ class Sockets:
             with suppress(OSError):
                 yield from self._named(proc.parse_peers(proc.read_all(f"/proc/{pid}/net/{name}")))
 
-    def _named(self, connections: Iterable[Connection]) -> Iterator[tuple[int, str]]:
+    def _named(self, connections: Iterable[proc.Connection]) -> Iterator[tuple[int, str]]:
         """Inode and peer of each."""
         for inode, peer, port, _ in connections:
             yield inode, CLIENTS if peer and port == self._served else peer

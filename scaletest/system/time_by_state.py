@@ -273,9 +273,8 @@ def _is_counted(begin: TreeLook | None, end: TreeLook | None) -> bool:
     """
     if end is None or len(end.shares) > 1:
         return False
-    if begin is None:
-        return len(end.threads) == 1
-    return begin.threads == end.threads
+    is_alone_at_first = begin is None and len(end.threads) == 1
+    return is_alone_at_first or (begin is not None and begin.threads == end.threads)
 
 
 def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:

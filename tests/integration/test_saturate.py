@@ -16,7 +16,7 @@ import pytest
 
 from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.saturation.folder import SaturationFolder
-from tests.conftest import call, call_here, eventually, program
+from tests.conftest import asked, call, call_here, eventually, program
 from tests.integration.services import check_verdict, running
 
 
@@ -87,7 +87,7 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     sink = SqlSink(str(tmp_path / "s.db"), "again", "me")
     assert {
         query["title"]: [tuple(row) for row in query["rows"]] for query in judged["queries"]
-    } == {title: sink.ask(title) for title in QUERIES}
+    } == {title: asked(sink, title) for title in QUERIES}
     sink.close()
     sized = json.loads(
         shown("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "--format", "json")
@@ -129,8 +129,8 @@ def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
         (count,) = database.execute("SELECT COUNT(*) FROM scaletest_samples").fetchone()
     assert count == len(files["timing"]) - 1
     sink = SqlSink(str(tmp_path / "s.db"), "again", "me")
-    assert all(sink.ask(title) is not None for title in QUERIES)
-    assert sink.ask("clients")[0][5] + sink.ask("clients")[0][6] == count
+    assert all(asked(sink, title) is not None for title in QUERIES)
+    assert asked(sink, "clients")[0][5] + asked(sink, "clients")[0][6] == count
     sink.close()
 
 

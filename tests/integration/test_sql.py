@@ -24,7 +24,7 @@ from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.model.saturation import OK, Attempt, SaturationPlan
 from scaletest.model.verdict import VerdictKind
-from tests.conftest import call, eventually, missing
+from tests.conftest import asked, call, eventually, missing
 from tests.unit.simulated import Simulated, stored
 
 # Debian keeps the server's programs out of the way, and has a user for it: it refuses to run as
@@ -162,12 +162,6 @@ def test_both_databases_give_the_same_five_answers(database: str, tmp_path: Path
         sink.close()
 
 
-def asked(sink: SqlSink, title: str) -> list[Any]:
-    cursor = sink._connection.cursor()
-    cursor.execute(QUERIES[title])
-    return list(cursor.fetchall())
-
-
 def _same(value: Any, other: Any) -> bool:
     """Whether two values are; a mean is a decimal number here and a float there."""
     if isinstance(value, str) or value is None:
@@ -213,9 +207,9 @@ def test_a_role_that_may_only_insert_stores_samples(database: str) -> None:
         connection.execute("GRANT SELECT, INSERT ON scaletest_samples TO writer")
     sink = SqlSink(database.replace("//test@", "//writer@"), "written", "x")
     steps, samples = stored(SaturationPlan("simulated", step_s=2.0), Simulated(), 1)
-    before = sink.ask("messages in all")[0][0]
+    before = asked(sink, "messages in all")[0][0]
     sink.store(steps[0], samples[steps[0].number])
-    assert sink.ask("messages in all")[0][0] == before + len(samples[steps[0].number])
+    assert asked(sink, "messages in all")[0][0] == before + len(samples[steps[0].number])
     sink.close()
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client.samples import Sample
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
@@ -24,7 +25,6 @@ from scaletest.system.devices.metrics import (
     LONGEST_S,
     SHORTEST_S,
     DeviceNames,
-    MetricSample,
     figures_of,
     pci_address,
 )
@@ -194,10 +194,8 @@ def test_figures_of_the_kernel_come_first_and_others_are_added(
     assert sources[XE] == f"sysfs, hwmon, {server.host}"
 
 
-def rows(name: str, value: float, **labels: str) -> list[MetricSample]:
-    return [
-        MetricSample(name, {"pci_bus_id": "00000000:31:00.0", "device": "nvidia0", **labels}, value)
-    ]
+def rows(name: str, value: float, **labels: str) -> list[Sample]:
+    return [Sample(name, {"pci_bus_id": "00000000:31:00.0", "device": "nvidia0", **labels}, value)]
 
 
 def test_figures_of_instances_are_not_taken_for_a_partitioned_device() -> None:
@@ -219,18 +217,18 @@ def test_a_device_that_several_pods_share_counts_once() -> None:
 def test_tiles_of_a_card_are_summed_where_the_card_has_no_counter() -> None:
     labels = {"pci_bdf": "0000:03:00.0", "hw_sensor_location": "gpu"}
     tiles = [
-        MetricSample("hw_energy_joules_total", {**labels, "com_intel_subdevice_id": tile}, 10.0)
+        Sample("hw_energy_joules_total", {**labels, "com_intel_subdevice_id": tile}, 10.0)
         for tile in "01"
     ]
     assert figures_of(tiles, DeviceNames().of) == {"0000:03:00.0": {"energy_j": 20.0}}
-    card = [MetricSample("hw_energy_joules_total", labels, 25.0)]
+    card = [Sample("hw_energy_joules_total", labels, 25.0)]
     assert figures_of([tiles[0], *card, tiles[1]], DeviceNames().of) == {
         "0000:03:00.0": {"energy_j": 25.0}
     }
 
 
 def test_rows_without_a_device_or_a_number_are_left_out() -> None:
-    assert figures_of([MetricSample("DCGM_FI_DEV_GPU_UTIL", {}, 50.0)], DeviceNames().of) == {}
+    assert figures_of([Sample("DCGM_FI_DEV_GPU_UTIL", {}, 50.0)], DeviceNames().of) == {}
     for value in (float("nan"), float("inf"), -1.0):
         assert figures_of(rows("DCGM_FI_DEV_GPU_UTIL", value), DeviceNames().of) == {}
 
@@ -238,7 +236,7 @@ def test_rows_without_a_device_or_a_number_are_left_out() -> None:
 def test_names_and_engines_are_bounded() -> None:
     labels = {"hw_id": "x\x1b" * 1000}
     many = [
-        MetricSample("hw_gpu_utilization_ratio", {**labels, "hw_gpu_task": f"t{number}"}, 0.5)
+        Sample("hw_gpu_utilization_ratio", {**labels, "hw_gpu_task": f"t{number}"}, 0.5)
         for number in range(100)
     ]
     ((name, figures),) = figures_of(many, DeviceNames().of).items()
@@ -248,9 +246,7 @@ def test_names_and_engines_are_bounded() -> None:
 
 
 def test_older_exporters_tell_no_address() -> None:
-    row = MetricSample(
-        "DCGM_FI_DEV_GPU_UTIL", {"gpu": "0", "device": "nvidia0", "UUID": "GPU-1"}, 50.0
-    )
+    row = Sample("DCGM_FI_DEV_GPU_UTIL", {"gpu": "0", "device": "nvidia0", "UUID": "GPU-1"}, 50.0)
     assert figures_of([row], DeviceNames().of) == {"/dev/nvidia0": {"busy": 0.5}}
 
 

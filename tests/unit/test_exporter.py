@@ -75,7 +75,7 @@ def queue(name: str = "q", **fields: Any) -> QueueSnapshot:
             WorkerState("c", False, True),
         ),
     }
-    return QueueSnapshot(name, **{**values, **fields})
+    return QueueSnapshot(name=name, **{**values, **fields})
 
 
 def view(*queues: QueueSnapshot) -> ExporterView:

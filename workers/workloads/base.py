@@ -60,6 +60,3 @@ class Workload(Protocol):
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Run once. limit_s: seconds, 0 for none. Raises Interrupted, nothing for bad requests."""
-
-    def close(self) -> None:
-        """Release processes and files."""

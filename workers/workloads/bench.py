@@ -70,10 +70,6 @@ class BenchWorkload:
         measured = unframe(ended.output)
         return ended.result if measured is None else _framed(measured, ended.result.exit_code)
 
-    def close(self) -> None:
-        """End the guard."""
-        self._program.close()
-
 
 def _refused(benchmark: Benchmark) -> BenchmarkResult:
     return BenchmarkResult(

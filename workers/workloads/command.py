@@ -20,7 +20,6 @@ from typing import IO
 
 from scaletest.kinds.transcode_tools import READERS, Reader
 from scaletest.model import Outcome, Reason, checks
-from scaletest.model.checks import cut
 from scaletest.model.texts import without_secrets
 from scaletest.system.children import Guard, Wake, end_group, wait_child
 from scaletest.system.sampler import ProgramWatch, RequestSampler
@@ -125,7 +124,7 @@ class Program:
         errors = _Tail(process.stderr, None if silent else sys.stderr)
         output = _Tail(process.stdout, None if silent else sys.stdout)
         try:
-            deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
+            deadline = time.monotonic() + (limit_s or float("inf"))
             ended = wait_child(process, deadline, self._interrupt.fileno(), watch=watch)
             late = time.monotonic() >= deadline
         finally:
@@ -187,7 +186,7 @@ def _result(code: int, program: str, errors: str) -> Result:
     if code == 0:
         return SUCCEEDED
     # the end of what it wrote, safe for a reply
-    detail = cut(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
+    detail = checks.cut(errors[-TAIL_BYTES:].strip(), TAIL_BYTES)
     detail = f": {detail}" if detail else ""
     if code < 0:
         try:
@@ -242,10 +241,6 @@ class Command:
         reader = READERS.get(PurePath(argv[0]).name)
         ended = self._program.run(argv, limit_s, environment, capture=reader is not None)
         return ended.result if reader is None else read(ended, reader)
-
-    def close(self) -> None:
-        """End the guard."""
-        self._program.close()
 
 
 def read(ended: Ended, reader: Reader) -> Result:

@@ -117,9 +117,6 @@ class FakeDevice:
                 replace(result, activity=watch.close_own(State.DEVICE, path)) if watch else result
             )
 
-    def close(self) -> None:
-        """Do nothing: no process or file is open."""
-
     def _work(self, work: FakeWork, limit_s: float, use: Use, place: Path, file: IO[str]) -> Result:
         left = max(0.0, work.seconds * self._chance.gauss(1.0, work.jitter))
         first = _first_run(folder())

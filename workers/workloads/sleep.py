@@ -54,9 +54,6 @@ class Sleep:
         self._wait(seconds)
         return replace(SUCCEEDED, activity=watch.close_own(State.SLEEP))
 
-    def close(self) -> None:
-        """Do nothing: no process or file is open."""
-
     def _wait(self, seconds: float) -> None:
         if seconds and self._interrupt.wait(seconds):
             raise Interrupted

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from scaletest.kinds.torch import UNAVAILABLE, from_words
-from scaletest.model import Activity, Outcome, Reason
+from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.texts import without_secrets
@@ -55,8 +55,6 @@ class TorchWorkload:
         self._guard = Guard("KILL")
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: Mapping[str, str] = {}
-        # exit code of the process that ended last
-        self._exit_code: int | None = None
         self._sampler = sampler
         self._tree: Tree | None = None
 
@@ -67,18 +65,11 @@ class TorchWorkload:
             from_words(options)
         except InvalidValue as error:
             return failed(error)
-        line, activity = self._compute(json.dumps(options).encode() + b"\n", limit_s, device)
-        if line is None:
-            result = timed_out(limit_s, "torch")
-        else:
-            result = _result(json.loads(line)) if line else _died(self._exit_code)
-        return replace(result, activity=activity)
+        return self._compute(json.dumps(options).encode() + b"\n", limit_s, device)
 
-    def _compute(
-        self, line: bytes, limit_s: float, device: Chosen | None
-    ) -> tuple[bytes | None, Activity | None]:
-        """The answer as of `_ask`, and where the time went. Raises Interrupted."""
-        deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
+    def _compute(self, line: bytes, limit_s: float, device: Chosen | None) -> Result:
+        """The result of a request, with where its time went. Raises Interrupted."""
+        deadline = time.monotonic() + (limit_s or float("inf"))
         path = device.device.path if device else ""
         watch = self._sampler.draw(path) if self._sampler else None
         process = self._ready(self._devices.environment(device) if device else {})
@@ -90,9 +81,15 @@ class TorchWorkload:
         finally:
             if not answer:
                 self._end()
-                self._exit_code = process.returncode
-        usage = _usage(json.loads(answer)) if answer else None
-        return answer, watch.close(usage) if watch else None
+        usage = None
+        if answer:
+            document = json.loads(answer)
+            usage, result = _usage(document), _result(document)
+        elif answer is None:
+            result = timed_out(limit_s, "torch")
+        else:
+            result = _died(process.returncode)
+        return replace(result, activity=watch.close(usage) if watch else None)
 
     def close(self) -> None:
         """End the process and the guard."""

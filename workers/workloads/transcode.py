@@ -62,10 +62,6 @@ class TranscodeWorkload:
             )
         return result
 
-    def close(self) -> None:
-        """End the guard."""
-        self._program.close()
-
     def _checked(self, work: Transcode) -> Transcode:
         """The description with the codec read from the file. InvalidValue for an unusable file."""
         file = self._directory / work.input

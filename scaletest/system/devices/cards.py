@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,16 +120,13 @@ class CardSource:
     def _device_figures(self, card: Card) -> Figures:
         now_s = self._clock()
         figures = dict(_numbers(card.numbers))
-        for name in ("busy", "memory_busy"):
-            if name in figures:
-                figures[name] = min(1.0, figures[name])
+        shares = figures.keys() & {"busy", "memory_busy"}
+        figures.update({name: min(1.0, figures[name]) for name in shares})
         clocks = (_ratio(_number(clock.actual), _number(clock.highest)) for clock in card.clocks)
         _highest(figures, "frequency", [*clocks, parse_levels(proc.text_of(card.levels))])
-        for clock in card.clocks:
-            for path in clock.throttled:
-                reason = _number(path)
-                if reason is not None:
-                    figures["throttled"] = max(figures.get("throttled", 0.0), float(reason > 0))
+        reasons = map(_number, chain.from_iterable(clock.throttled for clock in card.clocks))
+        throttled = [float(reason > 0) for reason in reasons if reason is not None]
+        _highest(figures, "throttled", throttled)
         _highest(figures, "awake", (card.awake(clock.sleep, now_s) for clock in card.clocks))
         return figures
 

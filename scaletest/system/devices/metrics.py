@@ -15,11 +15,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from http.client import HTTPException, HTTPResponse
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from scaletest.model import checks
 from scaletest.model.measurement import MAX_NAME_CHARACTERS
+
+if TYPE_CHECKING:
+    from prometheus_client.samples import Sample
 
 # How often to look for devices that were not there before.
 AGAIN_S = 60.0
@@ -72,14 +75,6 @@ _ENGINE = re.compile(r"[a-z0-9_-]{1,30}")
 _NVIDIA = re.compile(r"nvidia\d+")
 
 
-class MetricSample(NamedTuple):
-    """One line of an exporter: a metric's name, its labels and its value."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
-
-
 class _FigurePart(NamedTuple):
     """A figure, or a part of a figure. The lowest rank counts, and of equal ranks the highest
     value.
@@ -93,9 +88,7 @@ class _FigurePart(NamedTuple):
     adds: bool = False
 
 
-def figures_of(
-    samples: Iterable[MetricSample], name_of: Callable[[str, str], str]
-) -> dict[str, Figures]:
+def figures_of(samples: Iterable[Sample], name_of: Callable[[str, str], str]) -> dict[str, Figures]:
     """Figures by the device's name.
 
     name_of: returns it for a PCI address, with a second name for unknown addresses.
@@ -117,7 +110,7 @@ def figures_of(
     return {name: figures for name, figures in finished.items() if figures}
 
 
-def _figure_part(sample: MetricSample) -> _FigurePart | None:
+def _figure_part(sample: Sample) -> _FigurePart | None:
     is_part = (
         sample.labels.get("GPU_I_ID", "") != "" or sample.labels.get("hw_type", "gpu") != "gpu"
     )
@@ -164,9 +157,7 @@ def _name(
     ids = (labels.get("hw_id", ""), labels.get("hw_parent", ""))
     address = labels.get("pci_bdf") or labels.get("pci_bus_id") or labels.get("gpu_pci_address")
     address = address or next((addresses[name] for name in ids if name in addresses), "")
-    if address:
-        return name_of(address, own)
-    return own or labels.get("UUID") or ids[0]
+    return (address and name_of(address, own)) or own or labels.get("UUID") or ids[0]
 
 
 def _plain(
@@ -176,10 +167,10 @@ def _plain(
     *,
     adds: bool = False,
     labels: Mapping[str, str] = MappingProxyType({}),
-) -> Callable[[MetricSample], _FigurePart | None]:
+) -> Callable[[Sample], _FigurePart | None]:
     """A rule for samples that have these labels, as far as they have such labels at all."""
 
-    def read(sample: MetricSample) -> _FigurePart | None:
+    def read(sample: Sample) -> _FigurePart | None:
         is_meant = all(sample.labels.get(name, text) == text for name, text in labels.items())
         return _FigurePart(figure, sample.value * scale, rank, adds) if is_meant else None
 
@@ -191,10 +182,10 @@ _memory = partial(_plain, rank=1, adds=True, labels={"hw_memory_location": "devi
 _frequency = partial(_plain, labels={"aggregation": "avg", "hw_frequency_domain": "gpu"})
 
 
-def _sensor(figure: str, *, adds: bool = True) -> Callable[[MetricSample], _FigurePart | None]:
+def _sensor(figure: str, *, adds: bool = True) -> Callable[[Sample], _FigurePart | None]:
     """A rule that ranks sensors by their location; sensors of tiles come last."""
 
-    def read(sample: MetricSample) -> _FigurePart | None:
+    def read(sample: Sample) -> _FigurePart | None:
         location = sample.labels.get("hw_sensor_location", "")
         if location not in _LOCATIONS:
             return None
@@ -206,7 +197,7 @@ def _sensor(figure: str, *, adds: bool = True) -> Callable[[MetricSample], _Figu
     return read
 
 
-def _utilization(sample: MetricSample) -> _FigurePart | None:
+def _utilization(sample: Sample) -> _FigurePart | None:
     """Utilisation of the device or a kind of engine; "compute-all": all compute engines."""
     task = sample.labels.get("hw_gpu_task", "").lower()
     if task in ("", "all", "general"):
@@ -215,15 +206,15 @@ def _utilization(sample: MetricSample) -> _FigurePart | None:
     return _FigurePart(f"busy.{engine}", sample.value) if _ENGINE.fullmatch(engine) else None
 
 
-def _reasons(sample: MetricSample) -> _FigurePart:
+def _reasons(sample: Sample) -> _FigurePart:
     return _FigurePart("throttled", float(bool(int(sample.value) & ~NO_LIMIT)))
 
 
-def _throttle_status(sample: MetricSample) -> _FigurePart:
+def _throttle_status(sample: Sample) -> _FigurePart:
     return _FigurePart("throttled", float(sample.value > 0))
 
 
-_RULES: Mapping[str, Callable[[MetricSample], _FigurePart | None]] = {
+_RULES: Mapping[str, Callable[[Sample], _FigurePart | None]] = {
     "DCGM_FI_DEV_GPU_UTIL": _plain("busy", 0.01),
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE": _plain("busy", rank=1),
     "DCGM_FI_DEV_ENC_UTIL": _plain("busy.encoder", 0.01),
@@ -348,14 +339,13 @@ def _read(answer: HTTPResponse) -> bytes:
     return b"".join(parts)
 
 
-def _rows(text: str) -> Iterable[MetricSample]:
+def _rows(text: str) -> Iterable[Sample]:
     """The samples that are known. Raises ValueError on text that is none of Prometheus."""
     from prometheus_client.parser import text_string_to_metric_families
 
     lines = [f"{line}\n" for line in text.splitlines() if _KNOWN.match(line)]
     for family in text_string_to_metric_families("".join(lines)):
-        for sample in family.samples:
-            yield MetricSample(sample.name, sample.labels, sample.value)
+        yield from family.samples
 
 
 def _reason(error: Exception) -> str:
