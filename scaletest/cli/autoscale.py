@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
@@ -28,7 +27,6 @@ from scaletest.model.errors import InvalidValue
 from scaletest.render.contents import Table, aligned
 from scaletest.report.autoscaling import COLUMNS, page, row
 
-F = TypeVar("F", bound=Callable[..., object])
 DEFAULT_RULES = (
     "original-count",
     "waiting",
@@ -47,7 +45,8 @@ def command() -> None:
     """
 
 
-WORKLOAD_OPTIONS = (
+# The load, the run times, and how pods come and go: PlayOptions.
+workload_options = shared.group(
     shared.duration("--seconds", default="60s", help="Mean run time of a request."),
     click.option(
         "--variation",
@@ -110,13 +109,6 @@ WORKLOAD_OPTIONS = (
         help="Seed; the same seed gives the same run.",
     ),
 )
-
-
-def workload_options(function: F) -> F:
-    """Add the options of the load, the run times, and how pods come and go."""
-    for option in reversed(WORKLOAD_OPTIONS):
-        function = option(function)
-    return function
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +246,7 @@ def _recorded(run: str) -> list[float]:
         lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(f"the run cannot be read: {error}", hint="give another --run") from error
-    records = [Record.from_json(line) for line in lines]
+    records = map(Record.from_json, lines)
     return [record.reply.run_s for record in records if record.ok]
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import click
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
+from scaletest.cli.options import group
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
 from scaletest.report.comparison import comparison_report
 from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
-
-F = TypeVar("F", bound=Callable[..., object])
 
 
 def tolerance_part(context: click.Context, parameter: click.Parameter, value: str) -> float:
@@ -33,36 +31,32 @@ def tolerance_part(context: click.Context, parameter: click.Parameter, value: st
     return part
 
 
-def compare_options(function: F) -> F:
-    """Add the options of all commands that compare."""
-    for option in (
-        stored.report_output(),
-        click.option(
-            "--force", is_flag=True, help="Compare even runs that measured different workloads."
-        ),
-        click.option(
-            "--tolerance",
-            callback=tolerance_part,
-            default=f"{100 * TOLERANCE:g}%",
-            show_default=True,
-            metavar="PART",
-            help="How much worse a measure may be.",
-        ),
-    ):
-        function = option(function)
-    return function
+# The options of all commands that compare.
+compare_options = group(
+    click.option(
+        "--tolerance",
+        callback=tolerance_part,
+        default=f"{100 * TOLERANCE:g}%",
+        show_default=True,
+        metavar="PART",
+        help="How much worse a measure may be.",
+    ),
+    click.option(
+        "--force", is_flag=True, help="Compare even runs that measured different workloads."
+    ),
+    stored.report_output(),
+)
 
 
 def compared(folders: Sequence[RunFolder], tolerance: float, force: bool, output: Output) -> int:
     """Compare, write the comparison, and return the exit code of its verdict."""
     comparison = registry.compare(folders, tolerance, force=force)
-    stored.deliver(comparison_report(comparison), output)
-    return comparison.verdict.kind.exit_code
+    return stored.deliver(comparison_report(comparison), output)
 
 
 @click.command("compare")
 @stored.run_argument("base")
-@stored.run_arguments("candidates")
+@stored.run_argument("candidates", -1, "RUN...")
 @compare_options
 def command(
     base: str, candidates: tuple[str, ...], tolerance: float, force: bool, output: Output

@@ -73,8 +73,7 @@ def report(output_dir: Path, output: Output, view: WorkloadSelection, judged: Co
     run = read(store, view, judged)
     if running:
         run = run.while_running()
-    stored.deliver(lifecycle_report(run), output)
-    return run.verdict.kind.exit_code
+    return stored.deliver(lifecycle_report(run), output)
 
 
 def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str = "") -> int:
@@ -87,8 +86,7 @@ def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str 
             _draw(store, run, figure)
         except UsageError as error:
             echo(f"warning: no picture: {error.message}", err=True)
-    stored.deliver(shown, output)
-    return run.verdict.kind.exit_code
+    return stored.deliver(shown, output)
 
 
 @click.command()

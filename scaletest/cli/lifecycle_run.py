@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import click
@@ -13,7 +12,7 @@ from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.lifecycle_files import show
-from scaletest.cli.output import Output, as_text, confirm, echo
+from scaletest.cli.output import Output, as_text, echo
 from scaletest.cluster.connection import connect
 from scaletest.lifecycle import measuring
 from scaletest.lifecycle.folder import LifecycleFolder, LifecyclePlan, new_run
@@ -22,7 +21,7 @@ from scaletest.lifecycle.run_type import Conditions, conditioned, read
 from scaletest.lifecycle.sampling import read as read_times
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.model.labels import Labels
-from scaletest.model.lifecycle import KIND
+from scaletest.model.lifecycle import KIND, UNTIL
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import TYPES
@@ -194,7 +193,7 @@ def run(
     metavar="VERSION/KIND",
     help="Also watch these objects with the same labels, as in batch/v1/Job.",
 )
-@click.option("--until", type=click.Choice(own.MILESTONES), default="ready", show_default=True)
+@click.option("--until", type=click.Choice(UNTIL), default="ready", show_default=True)
 @click.option(
     "--timeout",
     type=shared.DURATION,
@@ -249,7 +248,7 @@ def observe(
 @click.command()
 @own.output_dir()
 @shared.context
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared.yes
 def delete(output_dir: Path, context: str, yes: bool) -> None:
     """Delete the objects that a run submitted, and what they own. The folder stays."""
     plan = LifecycleFolder(output_dir).plan()
@@ -259,15 +258,10 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
             hint="delete them yourself",
         )
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                f"there is no terminal to ask whether to delete {objects}", hint="add --yes"
-            )
-        if not confirm(f"delete all {objects}?"):
-            _say("nothing deleted")
-            return
-    echo(f"{delete_all(plan, context)} {objects} deleted")
+    if shared.confirmed(f"Delete all {objects}?", yes):
+        echo(f"{delete_all(plan, context)} {objects} deleted")
+    else:
+        _say("nothing deleted")
 
 
 def _plan(
@@ -278,9 +272,8 @@ def _plan(
     """
     if store.planned:
         names = [parameter.name for parameter in click.get_current_context().command.params]
-        plan = measuring.continued(
-            store, options, {name for name in names if name and shared.is_typed(name)}
-        )
+        typed = {name for name in names if name and shared.is_typed(name)}
+        plan = measuring.continued(store, options, typed)
         _say(f"going on with run {plan.run} of {plan.count} workloads")
         return plan
     plan = measuring.plan_of(options, namespace)

@@ -7,9 +7,11 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping
+from typing import ClassVar
 
 import click
 
@@ -37,7 +39,7 @@ COMMANDS = {
     "lifecycle": ("lifecycle", "Measure how fast a cluster brings workloads up."),
     "operator": ("operator", "Run benchmarks that are Kubernetes objects."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
-    "version": ("version", "Print the version."),
+    "version": ("help", "Print the version."),
     "help": ("help", "Show the help of a command."),
 }
 
@@ -71,7 +73,7 @@ class LazyGroup(click.Group):
     the module it is called `command`, or is found by its name.
     """
 
-    table: Mapping[str, tuple[str, str]] = COMMANDS
+    table: ClassVar[Mapping[str, tuple[str, str]]] = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the table."""
@@ -152,7 +154,7 @@ def _called(arguments: list[str]) -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
-        echo(shown.getvalue(), err=True, nl=False)
+        echo(re.sub("^Error: ", "error: ", shown.getvalue(), flags=re.M), err=True, nl=False)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted")
@@ -236,12 +238,8 @@ def _as_unreachable(error: Exception) -> Unreachable | None:
 
 
 def _wants_traceback(arguments: list[str]) -> bool:
-    return bool({"-v", "--verbose"} & set(arguments[:1])) or os.environ.get(
-        "SCALETEST_VERBOSE"
-    ) in (
-        "1",
-        "true",
-    )
+    is_verbose = not {"-v", "--verbose"}.isdisjoint(arguments[:1])
+    return is_verbose or os.environ.get("SCALETEST_VERBOSE") in ("1", "true")
 
 
 def _say(line: str) -> None:

@@ -90,8 +90,6 @@ def duration(*names: str, default: str | None = None, help: str) -> Callable[[F]
 F = TypeVar("F", bound=Callable[..., object])
 Returned = TypeVar("Returned")
 
-DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
-
 
 def grouped(command: Callable[..., Returned]) -> Callable[..., Returned]:
     """Call a command with its options; write it below them.
@@ -143,7 +141,7 @@ def group(*options: Decorator) -> Decorator:
     return decorate
 
 
-def redis_url(default: str | None = DEFAULT_REDIS_URL) -> Callable[[F], F]:
+def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F], F]:
     """--redis-url, also SCALETEST_REDIS_URL; a password belongs in the variable."""
     return click.option(
         "--redis-url",

@@ -8,6 +8,7 @@ import click
 
 from scaletest.cli import stored
 from scaletest.cli.output import Output, write_bytes
+from scaletest.model.errors import UsageError
 from scaletest.report import formats
 from scaletest.runs import registry
 
@@ -38,6 +39,11 @@ def command(run: str, output: Output, png: Path | None) -> None:
     The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no
     such run.
     """
+    if png and png.suffix.lower() not in ("", ".png"):
+        raise UsageError(
+            f"--png {png}: its suffix names another form than PNG",
+            hint=f"give --png {png.with_suffix('.png')}, or -o {png}",
+        )
     folder = stored.find(run)
     stored.spared(folder, output.path, png)
     report = registry.report(folder)

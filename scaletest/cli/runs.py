@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
@@ -12,7 +11,7 @@ from pathlib import Path
 import click
 
 from scaletest.cli import options, stored
-from scaletest.cli.output import Output, confirm, echo
+from scaletest.cli.output import Output, echo
 from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
@@ -211,8 +210,8 @@ def sql(run: str, where: str) -> None:
 
 
 @command.command()
-@stored.run_arguments("runs")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@stored.run_argument("runs", -1, "RUN...")
+@options.yes
 def delete(runs: tuple[str, ...], yes: bool) -> None:
     """Delete runs, after asking. A run that is being measured is not deleted."""
     folders = list({folder.path.resolve(): folder for folder in map(stored.find, runs)}.values())
@@ -222,17 +221,11 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
                 f"run {folder.name} is in use by another process", hint="wait until it has ended"
             )
     names = ", ".join(str(folder.path) for folder in folders)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                f"there is no terminal to ask whether to delete {names}", hint="add --yes"
-            )
-        if not confirm(f"delete {names}?"):
-            echo("nothing deleted", err=True)
-            return
+    if not options.confirmed(f"Delete {names}?", yes):
+        echo("nothing deleted", err=True)
+        return
     for folder in folders:
-        gone = folder.remove()
-        left = "" if gone else f"; other files are left in {folder.path}"
+        left = "" if folder.remove() else f"; other files are left in {folder.path}"
         echo(f"{folder.name}: deleted{left}")
 
 

@@ -240,7 +240,7 @@ def read(name: str, schema: Schema) -> dict[str, object]:
     if isinstance(document, dict) and "schema_version" in document:
         document = schemas.as_file(document)
     check(document, schema, label)
-    return dict(document)
+    return schemas.in_seconds(document)
 
 
 def parse_set(text: str, schema: Schema) -> tuple[str, object]:
@@ -254,7 +254,7 @@ def parse_set(text: str, schema: Schema) -> tuple[str, object]:
     key_schema = schema["properties"][key]
     setting = _value(value.strip(), key_schema)
     check(setting, key_schema, f"{key} of --set")
-    return key, setting
+    return key, schemas.in_seconds({key: setting})[key]
 
 
 def _value(text: str, schema: Schema) -> object:

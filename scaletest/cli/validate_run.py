@@ -50,8 +50,7 @@ def resumed(run: str, place: ValidationPlace, output: Output, *, plain: bool) ->
 
 def _show(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
     data = {**result.to_dict(), "folder": str(folder.path)}
-    stored.deliver(report(folder.files), output, data)
-    return result.verdict.kind.exit_code
+    return stored.deliver(report(folder.files), output, data)
 
 
 def show_plan(plan: Plan, output: Output) -> None:

@@ -91,17 +91,23 @@ class DurationHistogram:
     def quantile(self, share: float) -> float | None:
         """The duration in seconds below which `share` (0 to 1) of the durations lie."""
         seconds = histogram.quantile(self.counts, share)
-        return None if seconds is None else min(self.high, max(self.low, seconds))
+        if seconds is None:
+            return None
+        return min(self.high, max(self.low, seconds))
 
     def summary(self) -> DurationSummary:
         """Count, extremes, mean and the quantiles for which there are enough durations."""
         if not self.count:
             return DurationSummary(0, None, None, None, dict.fromkeys(QUANTILES))
-        quantiles = {
-            name: self.quantile(share) if self.count >= NEEDED[name] else None
-            for name, share in QUANTILES.items()
-        }
-        return DurationSummary(self.count, self.low, self.total / self.count, self.high, quantiles)
+        enough = [name for name in QUANTILES if self.count >= NEEDED[name]]
+        quantiles = {name: self.quantile(QUANTILES[name]) for name in enough}
+        return DurationSummary(
+            self.count,
+            self.low,
+            self.total / self.count,
+            self.high,
+            {**dict.fromkeys(QUANTILES), **quantiles},
+        )
 
 
 MOST_BINS = 600

@@ -217,7 +217,9 @@ class Steering:
     @property
     def parallel(self) -> int:
         """Requests that are kept in flight, at most."""
-        return self.loop.parallel if isinstance(self.loop, ClosedLoop) else self.maximum
+        if isinstance(self.loop, ClosedLoop):
+            return self.loop.parallel
+        return self.maximum
 
     def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
         """Keep this many requests in flight, at most the maximum; the number that applies now.

@@ -181,6 +181,11 @@ def is_enum(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Enum)
 
 
+def is_duration(hint: Any) -> bool:
+    """Whether a type is of numbers of seconds."""
+    return declared(hint).extra.get("unit") == "s"
+
+
 @cache
 def declared(hint: Any) -> Declared:
     """The type without its declarations, and these; the last one wins, which is the outermost."""

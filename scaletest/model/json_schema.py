@@ -13,7 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
 from scaletest.model import checks
-from scaletest.model.declared import DocumentMember, declared, is_enum, members, plain
+from scaletest.model.declared import (
+    DocumentMember,
+    declared,
+    is_duration,
+    is_enum,
+    members,
+    plain,
+)
 from scaletest.model.errors import InvalidValue, suggestion
 
 Schema = dict[str, Any]
@@ -44,7 +51,8 @@ class Form:
     """How schemas are made of classes.
 
     defaults: whether they tell defaults. is_file: whether people write the document, who use the
-    keys that are declared for files, and may leave out what has a default.
+    keys that are declared for files, may leave out what has a default, and write durations with a
+    unit.
     """
 
     defaults: bool = True
@@ -74,6 +82,8 @@ class Form:
         if rule.choices:
             made["enum"] = list(rule.choices)
         made |= rule.extra.get("schema", {})
+        if self.is_file and is_duration(hint):
+            made["type"] = ["number", "string"]
         for name, limit in rule.limits.items():
             keyword = _LENGTHS[str(made["type"])] if name == "max_length" else _KEYWORDS[name]
             made[keyword] = limit
