@@ -27,16 +27,6 @@ from scaletest.model.errors import InvalidValue
 from scaletest.render.contents import Table, aligned
 from scaletest.report.autoscaling import COLUMNS, page, row
 
-DEFAULT_RULES = (
-    "original-count",
-    "waiting",
-    "waiting-fast",
-    "demand",
-    "demand-fast",
-    "demand-gentle",
-    "desired",
-)
-
 
 @click.group("autoscale")
 def command() -> None:
@@ -59,6 +49,7 @@ workload_options = shared.group(
     click.option(
         "--run", default="", metavar="RUN", help="Draw run times from the records of a run instead."
     ),
+    shared.renamed("--run-dir", to="run", instead="--run"),
     click.option(
         "--pattern",
         type=click.Choice(PATTERNS),
@@ -133,6 +124,15 @@ class PlayOptions:
     "--rule",
     "rules",
     multiple=True,
+    default=(
+        "original-count",
+        "waiting",
+        "waiting-fast",
+        "demand",
+        "demand-fast",
+        "demand-gentle",
+        "desired",
+    ),
     metavar="NAME[:KEY=VALUE,...]",
     help="A rule to play; see rules.",
 )
@@ -157,7 +157,7 @@ def simulate_rules(
     scaletest autoscale simulate --rule demand:down_window=60,target=2 --rule desired:window=300 \\
       --output rules.html
     """
-    chosen = [workload.load.within(parse(text)) for text in rules or DEFAULT_RULES]
+    chosen = [workload.load.within(parse(text)) for text in rules]
     arrivals = workload.arrivals()
     results = [
         simulate(arrivals, rule, workload.load.setting, random.Random(workload.seed))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from itertools import chain
 from typing import Any
 
@@ -21,7 +20,6 @@ from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import report, type_of
 
 
@@ -116,7 +114,7 @@ _COMMON = {field.name for field in _SHARED} - {"transport"}
 def list_runs(output: Output) -> None:
     """List the runs of benchmarks of this user, the oldest first."""
     of_benchmarks = []
-    for folder in runs(default_root(os.environ)):
+    for folder in stored.known():
         # nobody can tell the type of a run whose plan is damaged
         with contextlib.suppress(UsageError):
             if type_of(folder) is RUN_TYPE:
@@ -159,6 +157,7 @@ def _row(folder: RunFolder) -> dict[str, object]:
 
 @click.command()
 @stored.run_argument()
+@shared.old_type
 @stored.report_output(bare_forms=False)
 def show(run: str, output: Output) -> None:
     """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""

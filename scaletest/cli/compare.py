@@ -8,34 +8,32 @@ import click
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
-from scaletest.cli.options import group
+from scaletest.cli.options import Quantity, group
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
 from scaletest.report.comparison import comparison_report
 from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
 
+PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
 
-def tolerance_part(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    """A part of 1, written 0.03 or 3%; InvalidValue for anything else."""
-    text = value.strip()
-    try:
-        part = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        part = -1.0
-    if not 0 <= part < 1:
+
+def below_one(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """A part of 1; InvalidValue for 1 or more."""
+    if value >= 1:
         raise InvalidValue(
-            f"the tolerance {value!r} is no part of 1",
+            f"the tolerance {value:g} is no part of 1",
             hint="write 3% or 0.03, from 0 to below 100 %",
         )
-    return part
+    return value
 
 
 # The options of all commands that compare.
 compare_options = group(
     click.option(
         "--tolerance",
-        callback=tolerance_part,
+        type=PART,
+        callback=below_one,
         default=f"{100 * TOLERANCE:g}%",
         show_default=True,
         metavar="PART",

@@ -58,6 +58,7 @@ def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
 
 @click.command()
 @own.output_dir(short=False)
+@shared.old_type
 @stored.report_output(bare_forms=False)
 @own.view_options
 @own.judged_options

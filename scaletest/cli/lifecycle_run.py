@@ -52,9 +52,9 @@ def submit(
     cluster = connect(workload.namespace, workload.context)
     plan = _plan(store, workload, cluster.namespace)
     done, interrupted = measuring.submit(plan, store, cluster, workload.context, labels)
-    _say(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}")
+    echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
     if interrupted:
-        _say("interrupted: the same command goes on")
+        echo("interrupted: the same command goes on", err=True)
         return 130
     return 3 if done[False] else 0
 
@@ -107,7 +107,7 @@ def sample(
     backend = read_times(backend_times) if backend_times else {}
     with Progress() as progress:
         done = measuring.sample(plan, store, context, timeout, progress, backend, once=not follow)
-    _say(f"sampled: {store.path}")
+    echo(f"sampled: {store.path}", err=True)
     if not done:
         raise WaitTimeout(f"not all workloads were done within {timeout:g} s", hint="sample again")
 
@@ -166,12 +166,13 @@ def run(
     result = read(store, view, judged, "by a signal" if interrupted else "")
     code = show(store, result, output, figure)
     if interrupted and not keep:
-        _say(
+        echo(
             "nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o"
-            f" {store.path}"
+            f" {store.path}",
+            err=True,
         )
     elif not keep:
-        _say(f"deleting what was submitted: {delete_all(plan, workload.context)} deleted")
+        echo(f"deleting what was submitted: {delete_all(plan, workload.context)} deleted", err=True)
     return code
 
 
@@ -261,7 +262,7 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
     if shared.confirmed(f"Delete all {objects}?", yes):
         echo(f"{delete_all(plan, context)} {objects} deleted")
     else:
-        _say("nothing deleted")
+        echo("nothing deleted", err=True)
 
 
 def _plan(
@@ -274,14 +275,9 @@ def _plan(
         names = [parameter.name for parameter in click.get_current_context().command.params]
         typed = {name for name in names if name and shared.is_typed(name)}
         plan = measuring.continued(store, options, typed)
-        _say(f"going on with run {plan.run} of {plan.count} workloads")
+        echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
         return plan
     plan = measuring.plan_of(options, namespace)
     if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
-        _say("warning: pods that sleep for ever never finish; ask for --until ready")
+        echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
     return plan
-
-
-def _say(line: str) -> None:
-    """To standard error."""
-    echo(line, err=True)

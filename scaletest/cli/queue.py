@@ -123,10 +123,10 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
     """Drop every waiting request of a queue; running ones finish."""
     queues = Queues(connect(redis_url))
     state = queues.state(name)
-    if not shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes):
+    if shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes):
+        echo(f"{name}: {queues.purge(name)} requests dropped")
+    else:
         echo(f"{name}: nothing dropped")
-        return
-    echo(f"{name}: {queues.purge(name)} requests dropped")
 
 
 @command.command()
@@ -149,10 +149,10 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")
-    if not shared.confirmed(f"Forget queue {name} with {state.waiting} waiting requests?", yes):
+    if shared.confirmed(f"Forget queue {name} with {state.waiting} waiting requests?", yes):
+        echo(f"{name}: removed, {queues.remove(name)} requests dropped")
+    else:
         echo(f"{name}: kept")
-        return
-    echo(f"{name}: removed, {queues.remove(name)} requests dropped")
 
 
 @command.command()

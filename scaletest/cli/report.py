@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
+from scaletest.cli.options import old_type
 from scaletest.cli.output import Output, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
@@ -15,6 +16,7 @@ from scaletest.runs import registry
 
 @click.command("report")
 @stored.run_argument()
+@old_type
 @stored.report_output(bare_forms=False)
 @click.option(
     "--png",
@@ -39,13 +41,13 @@ def command(run: str, output: Output, png: Path | None) -> None:
     The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no
     such run.
     """
-    if png and png.suffix.lower() not in ("", ".png"):
-        raise UsageError(
-            f"--png {png}: its suffix names another form than PNG",
-            hint=f"give --png {png.with_suffix('.png')}, or -o {png}",
-        )
     folder = stored.find(run)
     stored.spared(folder, output.path, png)
+    if png and png.suffix.lower() not in ("", ".png"):
+        raise UsageError(
+            f"--png {png}: its suffix names another form",
+            hint=f"give --png {png.with_suffix('.png')}; -o FILE writes other forms",
+        )
     report = registry.report(folder)
     if png:
         write_bytes(formats.content(report, "png"), png, "--png FILE")

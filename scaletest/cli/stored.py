@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -23,10 +22,8 @@ from scaletest.report import formats
 from scaletest.runs import places
 from scaletest.runs.folder import RunFolder
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> Callable[[F], F]:
+def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> shared.Decorator:
     """A run by name, the end of a name, path, or LAST; completed by the shell. nargs, metavar: as
     click has them.
     """
@@ -60,7 +57,7 @@ def show(report: Report) -> None:
     text.show(report, console)
 
 
-def report_output(*, letter: bool = True, bare_forms: bool = True) -> Callable[[F], F]:
+def report_output(*, letter: bool = True, bare_forms: bool = True) -> shared.Decorator:
     """-o/--output and --format of a command that writes a report."""
     first = ("text", "json", "yaml")
     others = [name for name in formats.names() if name not in first]

@@ -173,13 +173,12 @@ class Packed:
         if not self.indexes:
             return Spread(None, None, None)
         counts = self._table()
-        p50_s, p95_s = (_middle(histogram.bucket_at(counts, share)) for share in (0.5, 0.95))
+        # the middle of a coarse bucket is where its two middle ones meet
+        p50_s, p95_s = (
+            histogram.middle(COARSE * histogram.bucket_at(counts, share) + (COARSE - 1) / 2)
+            for share in (0.5, 0.95)
+        )
         return Spread(min(self.high, p50_s), min(self.high, p95_s), self.high)
-
-
-def _middle(index: int) -> float:
-    """The geometric middle of a coarse bucket, in seconds."""
-    return float(histogram.GROWTH ** (COARSE * (index + 0.5))) / 1e6
 
 
 @dataclass(slots=True)

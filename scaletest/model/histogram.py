@@ -30,7 +30,7 @@ def bucket(seconds: float) -> int:
     return index if index < LAST_BUCKET else LAST_BUCKET
 
 
-def middle(index: int) -> float:
+def middle(index: float) -> float:
     """The duration in seconds that a bucket stands for: its geometric middle."""
     return float(GROWTH ** (index + 0.5)) / 1e6
 

@@ -169,17 +169,17 @@ def test_shares_that_cannot_be_are_refused(settings: dict[str, Any], text: str) 
 
 def test_several_numbers_per_device_are_the_steps_and_need_all_devices(tmp_path: Path) -> None:
     arguments = ("--per-device", "1,2,3", "--preset", "intel")
-    plan = validate_options.plan(context(*arguments), "q", lambda plan: 4)
+    plan = validate_options.plan(context(*arguments), "q", lambda plan: ["device"] * 4)
     assert (plan.steps, plan.limit, [plan.share(workers) for workers in plan.steps]) == (
         (4, 8, 12),
         12,
         [1, 2, 3],
     )
     with pytest.raises(UsageError, match="limit is 8, fewer than 3 workers on each of 4 devices"):
-        validate_options.plan(context(*arguments, "--limit", "8"), "q", lambda plan: 4)
+        validate_options.plan(context(*arguments, "--limit", "8"), "q", lambda plan: ["device"] * 4)
     # one number is how the workers of an ordinary run share
     plan = validate_options.plan(
-        context("--per-device", "2", "--preset", "intel"), "q", lambda plan: 4
+        context("--per-device", "2", "--preset", "intel"), "q", lambda plan: ["device"] * 4
     )
     assert (plan.steps, plan.share(1), plan.share(8)) == ((1, 2, 4, 8), 2, 2)
 
