@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
@@ -28,17 +27,6 @@ from scaletest.model.errors import InvalidValue
 from scaletest.render.contents import Table, aligned
 from scaletest.report.autoscaling import COLUMNS, page, row
 
-F = TypeVar("F", bound=Callable[..., object])
-DEFAULT_RULES = (
-    "original-count",
-    "waiting",
-    "waiting-fast",
-    "demand",
-    "demand-fast",
-    "demand-gentle",
-    "desired",
-)
-
 
 @click.group("autoscale")
 def command() -> None:
@@ -47,7 +35,8 @@ def command() -> None:
     """
 
 
-WORKLOAD_OPTIONS = (
+# The load, the run times, and how pods come and go: PlayOptions.
+workload_options = shared.group(
     shared.duration("--seconds", default="60s", help="Mean run time of a request."),
     click.option(
         "--variation",
@@ -60,6 +49,7 @@ WORKLOAD_OPTIONS = (
     click.option(
         "--run", default="", metavar="RUN", help="Draw run times from the records of a run instead."
     ),
+    shared.renamed("--run-dir", to="run", instead="--run"),
     click.option(
         "--pattern",
         type=click.Choice(PATTERNS),
@@ -112,13 +102,6 @@ WORKLOAD_OPTIONS = (
 )
 
 
-def workload_options(function: F) -> F:
-    """Add the options of the load, the run times, and how pods come and go."""
-    for option in reversed(WORKLOAD_OPTIONS):
-        function = option(function)
-    return function
-
-
 @dataclass(frozen=True, slots=True)
 class PlayOptions:
     """The load that is played, and what is used in place of its run times and arrivals."""
@@ -141,6 +124,15 @@ class PlayOptions:
     "--rule",
     "rules",
     multiple=True,
+    default=(
+        "original-count",
+        "waiting",
+        "waiting-fast",
+        "demand",
+        "demand-fast",
+        "demand-gentle",
+        "desired",
+    ),
     metavar="NAME[:KEY=VALUE,...]",
     help="A rule to play; see rules.",
 )
@@ -165,7 +157,7 @@ def simulate_rules(
     scaletest autoscale simulate --rule demand:down_window=60,target=2 --rule desired:window=300 \\
       --output rules.html
     """
-    chosen = [workload.load.within(parse(text)) for text in rules or DEFAULT_RULES]
+    chosen = [workload.load.within(parse(text)) for text in rules]
     arrivals = workload.arrivals()
     results = [
         simulate(arrivals, rule, workload.load.setting, random.Random(workload.seed))
@@ -254,7 +246,7 @@ def _recorded(run: str) -> list[float]:
         lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(f"the run cannot be read: {error}", hint="give another --run") from error
-    records = [Record.from_json(line) for line in lines]
+    records = map(Record.from_json, lines)
     return [record.reply.run_s for record in records if record.ok]
 
 

@@ -5,32 +5,28 @@ The commands are imported when they are called: `bench --help` needs none of the
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import click
 
 from scaletest.cli.main import LazyGroup
-
-# command -> (module, one line of help, "" for what workers and pods call)
-COMMANDS = {
-    "run": (
-        "bench_run",
-        "Run benchmarks: those of a FILE, or a KIND with its defaults.",
-    ),
-    "execute": ("bench_run", ""),
-    "part": ("bench_run", ""),
-    "list": ("bench_stored", "List the runs of benchmarks of this user, the oldest first."),
-    "show": ("bench_stored", "Show a run of benchmarks."),
-    "explain": (
-        "bench_stored",
-        "Explain a KIND: fields, numbers, an example; without KIND: list them.",
-    ),
-    "compare": ("bench_stored", "Compare runs at every permutation that they have."),
-}
 
 
 class BenchGroup(LazyGroup):
     """The commands of scaletest bench."""
 
-    table = COMMANDS
+    table: ClassVar = {
+        "run": ("bench_run", "Run benchmarks: those of a FILE, or a KIND with its defaults."),
+        "execute": ("bench_run", ""),
+        "part": ("bench_run", ""),
+        "list": ("bench_stored", "List the runs of benchmarks of this user, the oldest first."),
+        "show": ("bench_stored", "Show a run of benchmarks."),
+        "explain": (
+            "bench_stored",
+            "Explain a KIND: fields, numbers, an example; without KIND: list them.",
+        ),
+        "compare": ("bench_stored", "Compare runs at every permutation that they have."),
+    }
 
 
 @click.group("bench", cls=BenchGroup)

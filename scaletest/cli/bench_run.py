@@ -118,8 +118,7 @@ def run(
             benchmarks = launch.resume(stored.find(resume), place, progress)
         else:
             benchmarks = launch.start(subject, changes, place, run_dir, labels, progress)
-    stored.deliver_ended(benchmark_report(benchmarks), output, benchmarks.to_dict())
-    return benchmarks.verdict.kind.exit_code
+    return stored.deliver_ended(benchmark_report(benchmarks), output, benchmarks.to_dict())
 
 
 @click.command(hidden=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
 
 import click
 import yaml
 
-from scaletest.analysis.benchmark_run import BenchmarkRun
 from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder
 from scaletest.benchmarks.runner import counts
 from scaletest.cli import options as shared
@@ -20,10 +19,8 @@ from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.report.benchmark import benchmark_report
 from scaletest.runs.folder import RunFolder
-from scaletest.runs.places import default_root, runs
-from scaletest.runs.registry import judge, type_of
+from scaletest.runs.registry import report, type_of
 
 
 def kinds() -> tuple[list[dict[str, str]], str]:
@@ -33,98 +30,83 @@ def kinds() -> tuple[list[dict[str, str]], str]:
     return rows, "\n".join(f"{row['kind']:{width}}  {row['help']}" for row in rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """A field of a kind's spec. own: the kind alone has it, others do not."""
-
-    field: str
-    type: str
-    default: object
-    help: str
-    choices: list[str]
-    minimum: float | None
-    maximum: float | None
-    own: bool
-
-
 def explained(name: str) -> tuple[dict[str, object], str]:
     """One kind, as data and as text."""
     kind = kind_of(name)
-    spec = [_field(field) for field in fields.fields_of(kind.spec)]
+    spec = fields.fields_of(kind.spec)
     example = {
         "apiVersion": API_VERSION,
         "kind": kind.name,
         "metadata": {"name": kind.name.lower()},
-        "spec": {field.field: field.default for field in spec if field.own},
+        "spec": {field.name: _default(field) for field in spec if field.name not in _COMMON},
     }
     document = yaml.safe_dump(example, sort_keys=False)
-    headlines = [
-        {"name": headline.name, "unit": headline.unit, "help": headline.help}
-        for headline in kind.headlines
-    ]
     explanation: dict[str, object] = {
         "kind": kind.name,
         "help": kind.help,
-        "fields": [asdict(field) for field in spec],
-        "headlines": headlines,
+        "fields": list(map(_row_of_field, spec)),
+        "headlines": [
+            {"name": headline.name, "unit": headline.unit, "help": headline.help}
+            for headline in kind.headlines
+        ],
         "example": document,
     }
-    width = max(len(field.field) for field in spec)
-    lines = [f"{kind.name}: {kind.help}", *kind.notes, "", "spec"]
-    for field in spec:
-        lines.append(
-            f"  {field.field:{width}}  {field.type}, {_default(field.default)}."
-            f" {field.help}{_limits(field)}"
-        )
-    lines += ["", "numbers"]
-    for headline in kind.headlines:
-        lines.append(f"  {headline.name}  {headline.unit or 'a number'}. {headline.help}")
-    lines += ["", "example", *(f"  {line}" for line in document.splitlines())]
+    width = max(len(field.name) for field in spec)
+    lines = [
+        *(f"{kind.name}: {kind.help}", *kind.notes, "", "spec"),
+        *(f"  {field.name:{width}}  {_described(field)}" for field in spec),
+        *("", "numbers"),
+        *(
+            f"  {headline.name}  {headline.unit or 'a number'}. {headline.help}"
+            for headline in kind.headlines
+        ),
+        *("", "example"),
+        *(f"  {line}" for line in document.splitlines()),
+    ]
     return explanation, "\n".join(lines)
 
 
-def _field(field: fields.SpecField) -> _Field:
-    default = field.default
-    if field.nested:
-        default = fields.written(default, defaults=False)
-    return _Field(
-        field.name,
-        field.kind,
-        list(default) if isinstance(default, tuple) else default,
-        field.help,
-        list(field.choices),
-        field.minimum,
-        field.maximum,
-        field.name not in _COMMON,
-    )
+def _row_of_field(field: fields.SpecField) -> dict[str, object]:
+    """A field of a kind's spec as data. own: the kind alone has it, others do not."""
+    return {
+        "field": field.name,
+        "type": field.kind,
+        "default": _default(field),
+        "help": field.help,
+        "choices": list(field.choices),
+        "minimum": field.minimum,
+        "maximum": field.maximum,
+        "own": field.name not in _COMMON,
+    }
 
 
-def _limits(field: _Field) -> str:
+def _described(field: fields.SpecField) -> str:
+    """Type, default, description and limits of a field, in words."""
+    default = _default(field)
+    usual = "not set"
+    if default not in ("", None, [], {}):
+        written = yaml.safe_dump(default, default_flow_style=True).removesuffix("...\n").strip()
+        usual = f"default {written}"
+    limits = ""
     if field.choices:
-        return f" One of {', '.join(map(str, field.choices))}."
-    low, high = field.minimum, field.maximum
-    if low is None and high is None:
-        return ""
-    if low is not None and high is not None:
-        return f" {low:g} to {high:g}."
-    return f" From {low or 0:g}."
+        limits = f" One of {', '.join(map(str, field.choices))}."
+    elif field.minimum is not None and field.maximum is not None:
+        limits = f" {field.minimum:g} to {field.maximum:g}."
+    elif field.minimum is not None or field.maximum is not None:
+        limits = f" From {field.minimum or 0:g}."
+    return f"{field.kind}, {usual}. {field.help}{limits}"
 
 
-def _default(default: object) -> str:
-    if default in ("", None) or default in ([], {}):
-        return "not set"
-    text = yaml.safe_dump(default, default_flow_style=True).removesuffix("...\n").strip()
-    return f"default {text}"
+def _default(field: fields.SpecField) -> Any:
+    """The default of a field as YAML has it."""
+    if field.nested:
+        return fields.written(field.default, defaults=False)
+    return list(field.default) if isinstance(field.default, tuple) else field.default
 
 
-def _common() -> frozenset[str]:
-    names: set[str] = set()
-    for spec in (PairSpec, CrowdSpec, MpiSpec):
-        names.update(field.name for field in fields.fields_of(spec))
-    return frozenset(names - {"transport"})
-
-
-_COMMON = _common()
+# Fields that not one kind alone has.
+_SHARED = chain(*(fields.fields_of(spec) for spec in (PairSpec, CrowdSpec, MpiSpec)))
+_COMMON = {field.name for field in _SHARED} - {"transport"}
 
 
 @click.command("list")
@@ -132,7 +114,7 @@ _COMMON = _common()
 def list_runs(output: Output) -> None:
     """List the runs of benchmarks of this user, the oldest first."""
     of_benchmarks = []
-    for folder in runs(default_root(os.environ)):
+    for folder in stored.known():
         # nobody can tell the type of a run whose plan is damaged
         with contextlib.suppress(UsageError):
             if type_of(folder) is RUN_TYPE:
@@ -175,11 +157,13 @@ def _row(folder: RunFolder) -> dict[str, object]:
 
 @click.command()
 @stored.run_argument()
+@shared.old_type
 @stored.report_output(bare_forms=False)
 def show(run: str, output: Output) -> None:
     """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
-    stored.spared(stored.find(run), output.path)
-    stored.deliver(benchmark_report(_run(run)), output)
+    folder = _find(run)
+    stored.spared(folder, output.path)
+    stored.deliver(report(folder), output)
 
 
 @click.command()
@@ -195,7 +179,7 @@ def explain(kind: str | None, output: Output) -> None:
 
 @click.command()
 @stored.run_argument("base")
-@stored.run_arguments("candidates")
+@stored.run_argument("candidates", -1, "RUN...")
 @compare_options
 def compare(
     base: str, candidates: tuple[str, ...], tolerance: float, force: bool, output: Output
@@ -207,13 +191,12 @@ def compare(
 
     Exit code 0 PASS: none is worse. 3 FAIL: one is. 4 INVALID: undecided.
     """
-    folders = [stored.find(_run(name).folder) for name in (base, *candidates)]
-    return compared(folders, tolerance, force, output)
+    return compared(list(map(_find, (base, *candidates))), tolerance, force, output)
 
 
-def _run(name: str) -> BenchmarkRun:
+def _find(name: str) -> RunFolder:
+    """The run of benchmarks of that name."""
     folder = stored.find(name)
-    judged = judge(folder)
-    if not isinstance(judged, BenchmarkRun):
+    if type_of(folder) is not RUN_TYPE:
         raise UsageError(f"{folder.path} holds no benchmarks", hint="see: scaletest bench list")
-    return judged
+    return folder

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import click
-from flask import Flask
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.connection import explained, prepare
@@ -16,7 +15,7 @@ from scaletest.broker.samples import SampleReader
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, show_messages
 from scaletest.http.server import Server, bind
-from scaletest.load import Statistics, Steering
+from scaletest.load import Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
 from scaletest.runs.stopping import stopping
@@ -27,21 +26,6 @@ from scaletest.web.security import HEADERS, HttpCounts
 SWITCH_S = 0.001
 # For one answer of Redis. A client that is told to end must do so before Kubernetes kills it.
 REDIS_TIMEOUT_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class ClientOptions:
-    """The load, how its end is waited for, and where it is shown."""
-
-    load: OfferedLoad
-    redis_url: str
-    grace_s: float
-    listen: str
-    prefix: str
-    token: str
-    allow_host: tuple[str, ...]
-    keep_records: int
-    output: Output
 
 
 @click.command(
@@ -125,7 +109,17 @@ class ClientOptions:
 @shared.output()
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
 @shared.grouped
-def command(options: ClientOptions) -> int:
+def command(
+    load: OfferedLoad,
+    redis_url: str,
+    grace_s: float,
+    listen: str,
+    prefix: str,
+    token: str,
+    allow_host: tuple[str, ...],
+    keep_records: int,
+    output: Output,
+) -> int:
     """Keep requests in flight, or follow a schedule, and show what comes back.
 
     \b
@@ -135,45 +129,47 @@ def command(options: ClientOptions) -> int:
 
     ARG... are added to the workload's own arguments; for sleep it is the number of seconds.
     """
-    load = options.load
     if load.log_messages:
         show_messages()
-    checks.seconds(options.grace_s, "grace")
-    checks.count(options.keep_records, "keep records", maximum=1_000_000)
+    checks.seconds(grace_s, "grace")
+    checks.count(keep_records, "keep records", maximum=1_000_000)
     starts = load.pace()
-    with connect(options.redis_url) as redis:
+    with connect(redis_url) as redis:
         Queues(redis).require(load.queue)
-    statistics, counts = Statistics(load.queue, keep=options.keep_records), HttpCounts()
+    statistics, counts = Statistics(load.queue, keep=keep_records), HttpCounts()
     stopped = threading.Event()
     # everything that must be taken down at the end lives in this stack, in order of setup
     with stopping(lambda _: stopped.set(), unwind=False) as stack:
-        client = stack.enter_context(
-            Client(connect(options.redis_url, socket_timeout_s=REDIS_TIMEOUT_S))
-        )
+        client = stack.enter_context(Client(connect(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)))
         # before a request is submitted: open load begins when it is created
-        checked(options.prefix, options.allow_host)
-        bound = None if options.listen == "none" else bind(options.listen)
+        checked(prefix, allow_host)
+        bound = None if listen == "none" else bind(listen)
         steering = load.begin(client, statistics, starts)
         stack.callback(steering.loop.close, patient=False)
         if bound is not None:
-            server = Server(
-                _page(stack, steering, counts, options),
-                bound,
-                headers=HEADERS,
-                refused=counts.count,
+            # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page
+            # is being made
+            sys.setswitchinterval(SWITCH_S)
+            app = make_app(
+                steering,
+                counts,
+                token=token,
+                prefix=prefix,
+                hosts=allow_host,
+                samples=_samples(stack, redis_url, load.queue),
             )
+            server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)
             echo(
                 f"queue {load.queue}, load: {load}; page and statistics at {server.url}/", err=True
             )
         try:
-            drained = load.run(steering, stopped, options.grace_s)
+            drained = load.run(steering, stopped, grace_s)
         finally:
-            _show(statistics, counts, options.output)
+            _show(statistics, counts, output)
         if not drained:
             echo(
-                f"{steering.loop.in_flight} requests had no reply after {options.grace_s:g} s;"
-                " dropped",
+                f"{steering.loop.in_flight} requests had no reply after {grace_s:g} s; dropped",
                 err=True,
             )
         if overdue := steering.loop.overdue:
@@ -184,30 +180,21 @@ def command(options: ClientOptions) -> int:
         return 0 if whole or not load.is_finite or stopped.is_set() else 5
 
 
-def _page(
-    stack: ExitStack, steering: Steering, counts: HttpCounts, options: ClientOptions
-) -> Flask:
-    # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page is
-    # being made
-    sys.setswitchinterval(SWITCH_S)
+def _samples(
+    stack: ExitStack, redis_url: str, queue: str
+) -> Callable[[str], tuple[str, list[NodeSample]]]:
+    """A function that reads the samples of a queue's nodes after a position, and the new one."""
     # of its own, opened on demand: the load's connection must not wait
-    redis = prepare(options.redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
+    redis = prepare(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
     stack.callback(redis.close)
 
     def after(position: str) -> tuple[str, list[NodeSample]]:
-        with explained(options.redis_url):
-            reader = SampleReader(redis, options.load.queue, position)
+        with explained(redis_url):
+            reader = SampleReader(redis, queue, position)
             samples = reader.read() if position else []
         return reader.position, samples
 
-    return make_app(
-        steering,
-        counts,
-        token=options.token,
-        prefix=options.prefix,
-        hosts=options.allow_host,
-        samples=after,
-    )
+    return after
 
 
 def _show(statistics: Statistics, counts: HttpCounts, output: Output) -> None:

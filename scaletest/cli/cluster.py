@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain
 
 import click
@@ -102,20 +102,6 @@ def cause_lines(nodes: list[inventory.NodeRow] | None) -> Iterator[str]:
             yield clean("  {missing}: {effect}; {remedy}".format_map(gap))
 
 
-@dataclass(frozen=True, slots=True)
-class DevicesOptions:
-    """Where devices are looked for, and the pods that shall fit."""
-
-    namespace: str
-    context: str
-    deployment: str
-    resource: tuple[str, ...]
-    cpu: str
-    memory: str
-    limit: int
-    output: Output
-
-
 @command.command("devices")
 @shared.namespace("Namespace whose quotas count. [default: the current one]")
 @shared.context
@@ -134,8 +120,16 @@ class DevicesOptions:
 )
 @click.option("--limit", type=int, default=0, metavar="N", help="Say whether N workers fit.")
 @shared.output()
-@shared.grouped
-def list_devices(options: DevicesOptions) -> int:
+def list_devices(
+    namespace: str,
+    context: str,
+    deployment: str,
+    resource: tuple[str, ...],
+    cpu: str,
+    memory: str,
+    limit: int,
+    output: Output,
+) -> int:
     """List the devices, of device plugins and of dynamic resource allocation, and say how many
     workers fit.
 
@@ -147,25 +141,31 @@ def list_devices(options: DevicesOptions) -> int:
     Without the right to list nodes and pods in the whole cluster capacity is unknown. Exit code
     with --limit: 0 when so many fit, 3 when not, 4 when it is unknown.
     """
-    checks.count(options.limit, "limit")
-    wanted = _wanted(options)
-    cluster = connect(options.namespace, options.context)
-    devices, plan, planned = inventory.inventory(cluster), None, {}
-    lines = _device_lines(devices)
-    if wanted or options.deployment:
-        plan = inventory.room(cluster, wanted, options.deployment, options.limit)
-        planned = {"plan": asdict(plan)}
-        lines += _room_lines(plan)
-    options.output.show({**devices.to_dict(), **planned}, lines)
-    if plan is None or plan.fits:
+    checks.count(limit, "limit")
+    wanted = _wanted(cpu, memory, resource)
+    if wanted and deployment:
+        raise UsageError(
+            "--deployment says what a worker needs", hint="leave out --resource, --cpu and --memory"
+        )
+    if limit and not wanted and not deployment:
+        raise UsageError(
+            "what a worker needs is unknown", hint="give --deployment NAME, or --resource NAME=N"
+        )
+    cluster = connect(namespace, context)
+    devices = inventory.inventory(cluster)
+    if not wanted and not deployment:
+        output.show(devices.to_dict(), _device_lines(devices))
         return FITS
-    return UNKNOWN if plan.fits is None else FITS_NOT
+    plan = inventory.room(cluster, wanted, deployment, limit)
+    lines = chain(_device_lines(devices), _room_lines(plan))
+    output.show({**devices.to_dict(), "plan": asdict(plan)}, lines)
+    return {True: FITS, False: FITS_NOT, None: UNKNOWN}[plan.fits]
 
 
-def _wanted(options: DevicesOptions) -> dict[str, str]:
-    """What a worker asks for, {} where the options do not say. UsageError, InvalidValue."""
-    wanted = {"cpu": options.cpu, "memory": options.memory}
-    for text in options.resource:
+def _wanted(cpu: str, memory: str, resources: tuple[str, ...]) -> dict[str, str]:
+    """What a worker asks for, {} where the options do not say. InvalidValue for what is none."""
+    wanted = {"cpu": cpu, "memory": memory}
+    for text in resources:
         name, equals, value = text.partition("=")
         if not equals or "/" not in name:
             raise InvalidValue(
@@ -179,52 +179,40 @@ def _wanted(options: DevicesOptions) -> dict[str, str]:
                 f"{name} is {value!r}",
                 hint="give a Kubernetes quantity above 0, as in 1, 500m or 1Gi",
             )
-    if wanted and options.deployment:
-        raise UsageError(
-            "--deployment says what a worker needs", hint="leave out --resource, --cpu and --memory"
-        )
-    if options.limit and not wanted and not options.deployment:
-        raise UsageError(
-            "what a worker needs is unknown", hint="give --deployment NAME, or --resource NAME=N"
-        )
     return wanted
 
 
-def _device_lines(devices: inventory.Inventory) -> list[str]:
-    lines = []
+def _device_lines(devices: inventory.Inventory) -> Iterator[str]:
     for node in devices.nodes or ():
         state = "" if node.usable else ", takes no pods"
-        lines.append(
+        yield (
             f"{node.node}: {node.free} of {node.allocatable} {node.resource} free{state} "
             f" {node.product}"
         )
     if devices.nodes == []:
-        lines.append("no node has devices of a device plugin")
+        yield "no node has devices of a device plugin"
     for pool in devices.slices or ():
-        where = pool.node or "no single node"
-        lines.append(
-            f"{where}: {pool.devices} devices of driver {pool.driver}, pool {pool.pool} "
-            f" {pool.product}"
+        yield (
+            f"{pool.node or 'no single node'}: {pool.devices} devices of driver {pool.driver},"
+            f" pool {pool.pool}  {pool.product}"
         )
     for device_class in devices.classes or ():
         also = f", also asked for as {device_class.resource}" if device_class.resource else ""
-        lines.append(f"device class {device_class.name}{also}")
-    return [*lines, *(f"unknown: {clean(line)}" for line in devices.unknown)]
+        yield f"device class {device_class.name}{also}"
+    yield from (f"unknown: {clean(line)}" for line in devices.unknown)
 
 
-def _room_lines(plan: inventory.Room) -> list[str]:
+def _room_lines(plan: inventory.Room) -> Iterator[str]:
     amounts = [f"{name} {_short(amount)}" for name, amount in plan.requests.items()]
-    lines = [
-        f"\na worker asks for {', '.join(amounts) or 'nothing'}",
-        *(f"warning: {clean(line)}" for line in plan.warnings),
-    ]
+    yield f"\na worker asks for {', '.join(amounts) or 'nothing'}"
+    yield from (f"warning: {clean(line)}" for line in plan.warnings)
     if plan.room is None:
-        return [*lines, "how many fit is unknown; a validation goes on with --ready-timeout"]
+        yield "how many fit is unknown; a validation goes on with --ready-timeout"
+        return
     placed = f", {plan.placed} of them placed already" if plan.placed else ""
-    lines.append(f"{plan.room} workers fit{placed}; then there is no more of {plan.limited_by}")
+    yield f"{plan.room} workers fit{placed}; then there is no more of {plan.limited_by}"
     if plan.limit:
-        lines.append(f"--limit {plan.limit} {'fits' if plan.fits else 'does not fit'}")
-    return lines
+        yield f"--limit {plan.limit} {'fits' if plan.fits else 'does not fit'}"
 
 
 def _short(value: str) -> str:

@@ -2,67 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import click
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
+from scaletest.cli.options import Quantity, group
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
 from scaletest.report.comparison import comparison_report
 from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
 
-F = TypeVar("F", bound=Callable[..., object])
+PART = Quantity("part of 1", {"": 1.0, "%": 0.01}, "3% or 0.03")
 
 
-def tolerance_part(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    """A part of 1, written 0.03 or 3%; InvalidValue for anything else."""
-    text = value.strip()
-    try:
-        part = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        part = -1.0
-    if not 0 <= part < 1:
+def below_one(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """A part of 1; InvalidValue for 1 or more."""
+    if value >= 1:
         raise InvalidValue(
-            f"the tolerance {value!r} is no part of 1",
+            f"the tolerance {value:g} is no part of 1",
             hint="write 3% or 0.03, from 0 to below 100 %",
         )
-    return part
+    return value
 
 
-def compare_options(function: F) -> F:
-    """Add the options of all commands that compare."""
-    for option in (
-        stored.report_output(),
-        click.option(
-            "--force", is_flag=True, help="Compare even runs that measured different workloads."
-        ),
-        click.option(
-            "--tolerance",
-            callback=tolerance_part,
-            default=f"{100 * TOLERANCE:g}%",
-            show_default=True,
-            metavar="PART",
-            help="How much worse a measure may be.",
-        ),
-    ):
-        function = option(function)
-    return function
+# The options of all commands that compare.
+compare_options = group(
+    click.option(
+        "--tolerance",
+        type=PART,
+        callback=below_one,
+        default=f"{100 * TOLERANCE:g}%",
+        show_default=True,
+        metavar="PART",
+        help="How much worse a measure may be.",
+    ),
+    click.option(
+        "--force", is_flag=True, help="Compare even runs that measured different workloads."
+    ),
+    stored.report_output(),
+)
 
 
 def compared(folders: Sequence[RunFolder], tolerance: float, force: bool, output: Output) -> int:
     """Compare, write the comparison, and return the exit code of its verdict."""
     comparison = registry.compare(folders, tolerance, force=force)
-    stored.deliver(comparison_report(comparison), output)
-    return comparison.verdict.kind.exit_code
+    return stored.deliver(comparison_report(comparison), output)
 
 
 @click.command("compare")
 @stored.run_argument("base")
-@stored.run_arguments("candidates")
+@stored.run_argument("candidates", -1, "RUN...")
 @compare_options
 def command(
     base: str, candidates: tuple[str, ...], tolerance: float, force: bool, output: Output

@@ -109,7 +109,7 @@ def command(
     declare: tuple[tuple[str, int, str], ...],
     deletion_cost: bool,
     namespace: str,
-) -> int:
+) -> None:
     """Serve metrics of every declared queue, read from Redis at the moment they are asked for.
 
     \b
@@ -142,7 +142,6 @@ def command(
         hosts=allow_host,
         ready=lambda url: echo(f"exporter of {masked(redis_url)} on {url}", err=True),
     )
-    return 0
 
 
 def _deletion_costs(namespace: str) -> Callable[[ExporterView], None]:

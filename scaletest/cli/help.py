@@ -1,9 +1,10 @@
-"""scaletest help: the help of any command."""
+"""scaletest help and version: what the program says of itself."""
 
 from __future__ import annotations
 
 import click
 
+from scaletest import __version__
 from scaletest.cli.output import echo
 from scaletest.model.errors import UsageError
 
@@ -30,3 +31,9 @@ def command(context: click.Context, names: tuple[str, ...]) -> None:
         assert subcommand is not None
         shown = click.Context(subcommand, info_name=subcommand.name, parent=shown)
     echo(shown.get_help())
+
+
+@click.command("version")
+def version() -> None:
+    """Print the version."""
+    echo(__version__)

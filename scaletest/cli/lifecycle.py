@@ -6,6 +6,7 @@ The commands are imported when they are called: `lifecycle --help` needs none of
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
@@ -13,27 +14,27 @@ from scaletest.cli import stored
 from scaletest.cli.main import LazyGroup
 from scaletest.cli.options import DURATION, Decorator, context, group
 from scaletest.lifecycle.kinds import ALIASES, DEFAULT_PROJECT, KINDS
-from scaletest.model.lifecycle import KIND
+from scaletest.model.lifecycle import KIND, TOOLS, UNTIL
 
 TYPES = (*ALIASES, *KINDS)
-MILESTONES = ("created", "scheduled", "ready_to_start", "started", "ready", "finished")
-# command -> (module, one line of help)
-COMMANDS = {
-    "submit": ("lifecycle_run", "Submit exactly N workloads."),
-    "sample": ("lifecycle_run", "Record the progress of the workloads, at any time."),
-    "run": ("lifecycle_run", "Submit, watch, sum up, draw, and judge, with live progress."),
-    "observe": ("lifecycle_run", "Measure somebody else's workloads: watch, submit nothing."),
-    "delete": ("lifecycle_run", "Delete the objects that a run submitted, and what they own."),
-    "plot": ("lifecycle_files", "Write times.csv and general.png or detailed.png."),
-    "report": ("lifecycle_files", "Sum a run up: books, steps with percentiles, verdict."),
-    "compare": ("lifecycle_files", "Tell which steps of CANDIDATE are slower than those of BASE."),
-}
 
 
 class LifecycleGroup(LazyGroup):
     """The commands of scaletest lifecycle."""
 
-    table = COMMANDS
+    table: ClassVar = {
+        "submit": ("lifecycle_run", "Submit exactly N workloads."),
+        "sample": ("lifecycle_run", "Record the progress of the workloads, at any time."),
+        "run": ("lifecycle_run", "Submit, watch, sum up, draw, and judge, with live progress."),
+        "observe": ("lifecycle_run", "Measure somebody else's workloads: watch, submit nothing."),
+        "delete": ("lifecycle_run", "Delete the objects that a run submitted, and what they own."),
+        "plot": ("lifecycle_files", "Write times.csv and general.png or detailed.png."),
+        "report": ("lifecycle_files", "Sum a run up: books, steps with percentiles, verdict."),
+        "compare": (
+            "lifecycle_files",
+            "Tell which steps of CANDIDATE are slower than those of BASE.",
+        ),
+    }
 
 
 @click.group("lifecycle", cls=LifecycleGroup)
@@ -175,7 +176,7 @@ workload = group(
     ),
     click.option(
         "--until",
-        type=click.Choice(MILESTONES),
+        type=click.Choice(UNTIL),
         default=None,
         help="A workload counts as measured when it reaches this. [default: by type]",
     ),
@@ -188,7 +189,7 @@ workload = group(
     context,
     click.option(
         "--tool",
-        type=click.Choice(["api", "kubectl", "runai"]),
+        type=click.Choice(TOOLS),
         default="api",
         show_default=True,
         help="Submit by server-side apply, by kubectl, or by the Run:ai command line.",

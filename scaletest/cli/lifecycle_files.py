@@ -56,6 +56,7 @@ def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
 
 @click.command()
 @own.output_dir(short=False)
+@shared.old_type
 @stored.report_output(bare_forms=False)
 @own.view_options
 @own.judged_options
@@ -71,8 +72,7 @@ def report(output_dir: Path, output: Output, view: WorkloadSelection, judged: Co
     run = read(store, view, judged)
     if running:
         run = run.while_running()
-    stored.deliver(lifecycle.lifecycle_report(run), output)
-    return run.verdict.kind.exit_code
+    return stored.deliver(lifecycle.lifecycle_report(run), output)
 
 
 def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str = "") -> int:
@@ -85,8 +85,7 @@ def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str 
             _draw(store, run, figure)
         except UsageError as error:
             echo(f"warning: no picture: {error.message}", err=True)
-    stored.deliver_ended(shown, output)
-    return run.verdict.kind.exit_code
+    return stored.deliver_ended(shown, output)
 
 
 @click.command()

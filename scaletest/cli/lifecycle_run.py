@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import click
@@ -13,7 +12,7 @@ from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.lifecycle_files import show
-from scaletest.cli.output import Output, as_text, confirm, echo
+from scaletest.cli.output import Output, as_text, echo
 from scaletest.cluster.connection import connect
 from scaletest.lifecycle import measuring
 from scaletest.lifecycle.folder import LifecycleFolder, new_run
@@ -23,7 +22,7 @@ from scaletest.lifecycle.sampling import read as read_times
 from scaletest.lifecycle.templating import Workloads
 from scaletest.model.errors import UsageError, WaitTimeout
 from scaletest.model.labels import Labels
-from scaletest.model.lifecycle import KIND, LifecyclePlan
+from scaletest.model.lifecycle import KIND, UNTIL, LifecyclePlan
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
 from scaletest.runs.registry import TYPES
@@ -54,9 +53,9 @@ def submit(
     cluster = connect(workload.namespace, workload.context)
     plan = _plan(store, workload, cluster.namespace)
     done, interrupted = measuring.submit(plan, store, cluster, workload.context, labels)
-    _say(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}")
+    echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
     if interrupted:
-        _say("interrupted: the same command goes on")
+        echo("interrupted: the same command goes on", err=True)
         return 130
     return 3 if done[False] else 0
 
@@ -109,7 +108,7 @@ def sample(
     backend = read_times(backend_times) if backend_times else {}
     with Progress() as progress:
         done = measuring.sample(plan, store, context, timeout, progress, backend, once=not follow)
-    _say(f"sampled: {store.path}")
+    echo(f"sampled: {store.path}", err=True)
     if not done:
         raise WaitTimeout(f"not all workloads were done within {timeout:g} s", hint="sample again")
 
@@ -168,12 +167,13 @@ def run(
     result = read(store, view, judged, "by a signal" if interrupted else "")
     code = show(store, result, output, figure)
     if interrupted and not keep:
-        _say(
+        echo(
             "nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o"
-            f" {store.path}"
+            f" {store.path}",
+            err=True,
         )
     elif not keep:
-        _say(f"deleting what was submitted: {delete_all(plan, workload.context)} deleted")
+        echo(f"deleting what was submitted: {delete_all(plan, workload.context)} deleted", err=True)
     return code
 
 
@@ -195,7 +195,7 @@ def run(
     metavar="VERSION/KIND",
     help="Also watch these objects with the same labels, as in batch/v1/Job.",
 )
-@click.option("--until", type=click.Choice(own.MILESTONES), default="ready", show_default=True)
+@click.option("--until", type=click.Choice(UNTIL), default="ready", show_default=True)
 @click.option(
     "--timeout",
     type=shared.DURATION,
@@ -250,7 +250,7 @@ def observe(
 @click.command()
 @own.output_dir()
 @shared.context
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared.yes
 def delete(output_dir: Path, context: str, yes: bool) -> None:
     """Delete the objects that a run submitted, and what they own. The folder stays."""
     plan = LifecycleFolder(output_dir).plan()
@@ -260,15 +260,10 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
             hint="delete them yourself",
         )
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                f"there is no terminal to ask whether to delete {objects}", hint="add --yes"
-            )
-        if not confirm(f"delete all {objects}?"):
-            _say("nothing deleted")
-            return
-    echo(f"{delete_all(plan, context)} {objects} deleted")
+    if shared.confirmed(f"Delete all {objects}?", yes):
+        echo(f"{delete_all(plan, context)} {objects} deleted")
+    else:
+        echo("nothing deleted", err=True)
 
 
 def _plan(
@@ -279,17 +274,11 @@ def _plan(
     """
     if store.exists:
         names = [parameter.name for parameter in click.get_current_context().command.params]
-        plan = measuring.continued(
-            store, options, {name for name in names if name and shared.is_typed(name)}
-        )
-        _say(f"going on with run {plan.run} of {plan.count} workloads")
+        typed = {name for name in names if name and shared.is_typed(name)}
+        plan = measuring.continued(store, options, typed)
+        echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
         return plan
     plan = measuring.plan_of(options, namespace)
     if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
-        _say("warning: pods that sleep for ever never finish; ask for --until ready")
+        echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
     return plan
-
-
-def _say(line: str) -> None:
-    """To standard error."""
-    echo(line, err=True)

@@ -7,9 +7,11 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping
+from typing import ClassVar
 
 import click
 
@@ -37,18 +39,8 @@ COMMANDS = {
     "lifecycle": ("lifecycle", "Measure how fast a cluster brings workloads up."),
     "operator": ("operator", "Run benchmarks that are Kubernetes objects."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
-    "version": ("version", "Print the version."),
+    "version": ("help", "Print the version."),
     "help": ("help", "Show the help of a command."),
-}
-
-_TYPE = {"-t": "--format", "--type": "--format"}
-# Spellings of version 0.1 that still work in this version, by command.
-OLD_SPELLINGS: dict[tuple[str, ...], dict[str, str]] = {
-    ("report",): _TYPE,
-    ("bench", "show"): _TYPE,
-    ("lifecycle", "report"): _TYPE,
-    ("autoscale", "simulate"): {"--run-dir": "--run"},
-    ("autoscale", "recommend"): {"--run-dir": "--run"},
 }
 
 # No bug of ours: there is no room for what we write.
@@ -71,7 +63,7 @@ class LazyGroup(click.Group):
     the module it is called `command`, or is found by its name.
     """
 
-    table: Mapping[str, tuple[str, str]] = COMMANDS
+    table: ClassVar[Mapping[str, tuple[str, str]]] = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the table."""
@@ -144,47 +136,29 @@ def run(arguments: list[str]) -> int:
 def _called(arguments: list[str]) -> int:
     """What the command returned. A ScaletestError is one line what, one line what to do."""
     try:
-        words = with_new_spellings(arguments)
-        returned: object = cli.main(args=words, prog_name="scaletest", standalone_mode=False)
+        returned: object = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
         return returned if isinstance(returned, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
-        echo(shown.getvalue(), err=True, nl=False)
+        echo(re.sub("^Error: ", "error: ", shown.getvalue(), flags=re.M), err=True, nl=False)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        _say("interrupted")
+        echo("interrupted", err=True)
         return 130
     except ScaletestError as error:
         if _wants_traceback(arguments):
-            _say(traceback.format_exc())
+            echo(traceback.format_exc(), err=True)
         return _explained(error)
-
-
-def with_new_spellings(arguments: list[str]) -> list[str]:
-    """The arguments in today's spelling; says once of each old spelling what is deprecated."""
-    names = [word for word in arguments[:3] if not word.startswith("-")]
-    old = OLD_SPELLINGS.get(tuple(names[:1])) or OLD_SPELLINGS.get(tuple(names[:2]), {})
-    ends = arguments.index("--") if "--" in arguments else len(arguments)
-    words = []
-    for word in arguments[:ends]:
-        # -tcsv and --type=csv are one word
-        name = word[:2] if word[:2] in old else word.partition("=")[0]
-        if name in old:
-            _say(f"warning: {name} is deprecated; write {old[name]}")
-            value = word.removeprefix(name).removeprefix("=")
-            word = f"{old[name]}={value}" if value else old[name]
-        words.append(word)
-    return words + arguments[ends:]
 
 
 def _explained(error: ScaletestError) -> int:
     """Say what happened and what to do; the exit code."""
-    _say(f"error: {error.message}")
+    echo(f"error: {error.message}", err=True)
     if error.hint:
-        _say(f"  {error.hint}")
+        echo(f"  {error.hint}", err=True)
     return error.exit_code
 
 
@@ -209,18 +183,22 @@ def _accept_any_text() -> None:
 def _unexpected(error: Exception) -> int:
     """Explain what no command expects; the exit code."""
     if isinstance(error, OSError) and error.errno in FULL:
-        _say(f"error: {error.filename or 'the output'} cannot be written: {error.strerror}")
-        return UsageError.exit_code
+        return _explained(
+            UsageError(f"{error.filename or 'the output'} cannot be written: {error.strerror}")
+        )
     if isinstance(error, OSError) and error.errno in CLOSED and error.filename:
-        _say(f"error: {str(error.filename)[:200]} cannot be used: {error.strerror}")
-        _say("  look at the path and at the rights of its folders")
-        return UsageError.exit_code
+        return _explained(
+            UsageError(
+                f"{str(error.filename)[:200]} cannot be used: {error.strerror}",
+                hint="look at the path and at the rights of its folders",
+            )
+        )
     unreachable = _as_unreachable(error)
     if unreachable is not None:
         return _explained(unreachable)
-    _say(traceback.format_exc())
-    _say(f"error: {type(error).__name__}: {error}")
-    _say("  this is a bug of scaletest: please report it with the lines above")
+    echo(traceback.format_exc(), err=True)
+    echo(f"error: {type(error).__name__}: {error}", err=True)
+    echo("  this is a bug of scaletest: please report it with the lines above", err=True)
     return 1
 
 
@@ -236,13 +214,5 @@ def _as_unreachable(error: Exception) -> Unreachable | None:
 
 
 def _wants_traceback(arguments: list[str]) -> bool:
-    return bool({"-v", "--verbose"} & set(arguments[:1])) or os.environ.get(
-        "SCALETEST_VERBOSE"
-    ) in (
-        "1",
-        "true",
-    )
-
-
-def _say(line: str) -> None:
-    echo(line, err=True)
+    is_verbose = not {"-v", "--verbose"}.isdisjoint(arguments[:1])
+    return is_verbose or os.environ.get("SCALETEST_VERBOSE") in ("1", "true")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
@@ -61,7 +62,7 @@ def command() -> None:
 @shared.output()
 def make(
     folder: str, codec: tuple[str, ...], size: str, frames: int, rate: int, output: Output
-) -> int:
+) -> None:
     """Make elementary streams of moving patterns with FFmpeg, so that nobody needs to find a file.
 
     The same options give the same picture. VP9 has no elementary stream; it comes in IVF, which the
@@ -85,13 +86,12 @@ def make(
         [{"path": path, "bytes": length} for path, length in sizes.items()],
         [f"{path}  {length} bytes" for path, length in sizes.items()],
     )
-    return 0
 
 
 @command.command("probe")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @shared.output()
-def probe(files: tuple[str, ...], output: Output) -> int:
+def probe(files: tuple[str, ...], output: Output) -> None:
     """Describe the video of files: codec, size, frames, and whether oneVPL's tool can read it."""
     rows = []
     for name in files:
@@ -116,7 +116,6 @@ def probe(files: tuple[str, ...], output: Output) -> int:
         if hint and not output.is_data:
             echo(f"{video.path}: {hint}", err=True)
     output.show([{**asdict(video), "hint": hint} for video, hint in rows], lines)
-    return 0
 
 
 @command.command("devices")
@@ -127,7 +126,9 @@ def probe(files: tuple[str, ...], output: Output) -> int:
     "--node", default="", metavar="NAME", help="Node whose leases are shown. [default: this host]"
 )
 @shared.output()
-def devices(preset: str, device_glob: str, redis_url: str | None, node: str, output: Output) -> int:
+def devices(
+    preset: str, device_glob: str, redis_url: str | None, node: str, output: Output
+) -> None:
     """List devices that workers would find here: identity, who may use them, and the slots that are
     leased.
     """
@@ -158,17 +159,14 @@ def devices(preset: str, device_glob: str, redis_url: str | None, node: str, out
         for lease in leases.get(device.id, []):
             lines.append(f"  slot {lease.number}: {lease.worker}, {lease.left_s:.1f} s left")
     output.show(rows, lines)
-    return 0
 
 
 def _leases(redis_url: str, node: str, devices: list[Device]) -> dict[str, list[Lease]]:
     """The leases of each device of a node."""
-    redis = connect(redis_url)
-    leases: dict[str, list[Lease]] = {}
-    names = [device.id for device in devices]
-    for lease in device_leases(redis, node or socket.gethostname(), names):
-        leases.setdefault(lease.device, []).append(lease)
-    redis.close()
+    leases: dict[str, list[Lease]] = {device.id: [] for device in devices}
+    with connect(redis_url) as redis:
+        for lease in device_leases(redis, node or socket.gethostname(), list(leases)):
+            leases[lease.device].append(lease)
     return leases
 
 
@@ -188,7 +186,7 @@ def _leases(redis_url: str, node: str, devices: list[Device]) -> dict[str, list[
     type=click.Choice(["intel", "nvidia", "amd"]),
     help="Vendor whose names are served. [default: all]",
 )
-def fake_metrics(listen: str, host: str | None, port: str | None, vendor: tuple[str, ...]) -> int:
+def fake_metrics(listen: str, host: str | None, port: str | None, vendor: tuple[str, ...]) -> None:
     """Serve the simulated devices of this machine as the vendors' exporters would, for
     Prometheus.
     """
@@ -199,26 +197,20 @@ def fake_metrics(listen: str, host: str | None, port: str | None, vendor: tuple[
         vendor,
         lambda served: echo(f"serving http://{served}/metrics", err=True),
     )
-    return 0
 
 
 def _devices(preset: str, device_glob: str) -> list[Device]:
     """Devices of one preset, of a pattern, or of all presets; NoDevice without any."""
-    presets = [preset] if preset or device_glob else list(PRESETS)
+    if preset or device_glob:
+        return list(DeviceChooser(DeviceOptions(device_glob, preset=preset)).devices())
     by_name: dict[str, Device] = {}
-    faults: list[NoDevice] = []
-    for name in presets:
-        try:
-            chosen = DeviceChooser(DeviceOptions(device_glob, preset=name)).devices()
-        except NoDevice as error:
-            faults.append(error)
-            continue
-        by_name.update({device.id: device for device in chosen})
+    for name in PRESETS:
+        with contextlib.suppress(NoDevice):
+            chosen = DeviceChooser(DeviceOptions(preset=name)).devices()
+            by_name.update({device.id: device for device in chosen})
     if not by_name:
-        if len(faults) == 1:
-            raise faults[0]
         raise NoDevice(
-            f"no device of {', '.join(presets)} on this node",
+            f"no device of {', '.join(PRESETS)} on this node",
             hint="look for other files with --device-glob",
         )
     return list(by_name.values())

@@ -50,7 +50,7 @@ def command(
     health_port: int,
     account: tuple[str, ...],
     crds: bool,
-) -> int:
+) -> None:
     """Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it
     is back.
 
@@ -60,7 +60,7 @@ def command(
     """
     if crds:
         echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)
-        return 0
+        return
     try:
         from scaletest.operator.handlers import run
     except ModuleNotFoundError as error:
@@ -83,7 +83,6 @@ def command(
         accounts=_accounts(account),
         health_port=health_port,
     )
-    return 0
 
 
 def _accounts(settings: tuple[str, ...]) -> dict[str, str]:

@@ -90,8 +90,6 @@ def duration(*names: str, default: str | None = None, help: str) -> Callable[[F]
 F = TypeVar("F", bound=Callable[..., object])
 Returned = TypeVar("Returned")
 
-DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
-
 
 def grouped(command: Callable[..., Returned]) -> Callable[..., Returned]:
     """Call a command with its options; write it below them.
@@ -143,7 +141,7 @@ def group(*options: Decorator) -> Decorator:
     return decorate
 
 
-def redis_url(default: str | None = DEFAULT_REDIS_URL) -> Callable[[F], F]:
+def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F], F]:
     """--redis-url, also SCALETEST_REDIS_URL; a password belongs in the variable."""
     return click.option(
         "--redis-url",
@@ -161,10 +159,34 @@ def deprecated(instead: str) -> Callable[[click.Context, click.Parameter, Return
 
     def warn(_context: click.Context, option: click.Parameter, value: Returned) -> Returned:
         if value:
-            echo(f"warning: {option.opts[0]} is deprecated; write {instead}", err=True)
+            names = "/".join(option.opts)
+            echo(f"warning: {names} is deprecated; write {instead}", err=True)
         return value
 
     return warn
+
+
+def renamed(*names: str, to: str, instead: str) -> Decorator:
+    """An option as version 0.1 spelled it, whose value becomes the default of the parameter `to`.
+    instead: what to write.
+    """
+
+    def use(context: click.Context, option: click.Parameter, value: str | None) -> None:
+        if deprecated(instead)(context, option, value):
+            context.default_map = {**(context.default_map or {}), to: value}
+
+    return click.option(
+        *names,
+        hidden=True,
+        is_eager=True,
+        expose_value=False,
+        allow_from_autoenv=False,
+        callback=use,
+    )
+
+
+# Of commands that write a report.
+old_type = renamed("-t", "--type", to="form", instead="--format")
 
 
 def namespace(text: str) -> Callable[[F], F]:
@@ -172,14 +194,12 @@ def namespace(text: str) -> Callable[[F], F]:
     return click.option("-n", "--namespace", default="", metavar="NAME", help=text)
 
 
-def context(function: F) -> F:
-    """--context of the kubeconfig."""
-    return click.option(
-        "--context",
-        default="",
-        metavar="NAME",
-        help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
-    )(function)
+context: Decorator = click.option(
+    "--context",
+    default="",
+    metavar="NAME",
+    help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
+)
 
 
 def preset(text: str) -> Callable[[F], F]:
@@ -324,9 +344,8 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
             )
 
 
-def yes(function: F) -> F:
-    """--yes, for `confirmed`."""
-    return click.option("--yes", is_flag=True, help="Do not ask.")(function)
+# For `confirmed`.
+yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def confirmed(question: str, yes: bool) -> bool:

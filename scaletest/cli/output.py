@@ -102,10 +102,9 @@ class _Formatter(logging.Formatter):
 
 def _harmless(record: logging.LogRecord) -> bool:
     """A filter for RQ's own handlers: nothing but its colours and line ends passes as a command."""
-    parts = []
-    for part in _COLOURS.split(record.getMessage()):
-        is_colour = _COLOURS.fullmatch(part)
-        parts.append(part if is_colour else printable(part, keep="\n\t"))
+    # texts and colours in turn
+    parts = _COLOURS.split(record.getMessage())
+    parts[::2] = [printable(part, keep="\n\t") for part in parts[::2]]
     record.msg = "".join(parts)
     record.args = ()
     return True

@@ -41,7 +41,7 @@ def command() -> None:
 @click.option("--note", default="", help="Description of the workload.")
 def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None:
     """Declare queues, or change their maximum and note."""
-    queues = _queues(redis_url)
+    queues = Queues(connect(redis_url))
     for name in names:
         echo(f"{name}: {'declared' if queues.add(name, maximum, note) else 'changed'}")
 
@@ -51,7 +51,7 @@ def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None
 @shared.output()
 def list_queues(redis_url: str, output: Output) -> None:
     """List the declared queues."""
-    states, errors = _queues(redis_url).states()
+    states, errors = Queues(connect(redis_url)).states()
     for error in errors:
         echo(f"warning: {error.message}; {error.hint}", err=True)
     if not states and not output.is_data:
@@ -73,7 +73,7 @@ def list_queues(redis_url: str, output: Output) -> None:
 @shared.output()
 def show(name: str, redis_url: str, output: Output) -> None:
     """Show one queue: what waits and runs, its workers, its counters and times."""
-    queues = _queues(redis_url)
+    queues = Queues(connect(redis_url))
     state = queues.state(name)
     names = queues.worker_names(name)
     output.show({**state.to_dict(), "worker_names": names}, _lines(state, names))
@@ -106,7 +106,7 @@ def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
     """Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3
     when they do not.
     """
-    queues = _queues(redis_url)
+    queues = Queues(connect(redis_url))
     faults = {name: queues.check(name) for name in names or queues.names()}
     output.show(
         {name: {"ok": not wrong, "wrong": wrong} for name, wrong in faults.items()},
@@ -121,12 +121,12 @@ def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
 @shared.yes
 def purge(name: str, redis_url: str, yes: bool) -> None:
     """Drop every waiting request of a queue; running ones finish."""
-    queues = _queues(redis_url)
+    queues = Queues(connect(redis_url))
     state = queues.state(name)
-    if not shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes):
+    if shared.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?", yes):
+        echo(f"{name}: {queues.purge(name)} requests dropped")
+    else:
         echo(f"{name}: nothing dropped")
-        return
-    echo(f"{name}: {queues.purge(name)} requests dropped")
 
 
 @command.command()
@@ -138,7 +138,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 
     Also removes what somebody else wrote into the list of queues, by the name that a warning shows.
     """
-    queues = _queues(redis_url)
+    queues = Queues(connect(redis_url))
     if foreign := queues.foreign(name):
         if shared.confirmed(f"Remove {name}, which is no queue?", yes):
             queues.remove_foreign(foreign)
@@ -149,10 +149,10 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")
-    if not shared.confirmed(f"Forget queue {name} with {state.waiting} waiting requests?", yes):
+    if shared.confirmed(f"Forget queue {name} with {state.waiting} waiting requests?", yes):
+        echo(f"{name}: removed, {queues.remove(name)} requests dropped")
+    else:
         echo(f"{name}: kept")
-        return
-    echo(f"{name}: removed, {queues.remove(name)} requests dropped")
 
 
 @command.command()
@@ -160,7 +160,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 @shared.redis_url()
 def pause(name: str, redis_url: str) -> None:
     """Stop workers from taking requests; running ones finish."""
-    _queues(redis_url).pause(name)
+    Queues(connect(redis_url)).pause(name)
     echo(f"{name}: paused")
 
 
@@ -169,8 +169,8 @@ def pause(name: str, redis_url: str) -> None:
 @shared.redis_url()
 def resume(name: str, redis_url: str) -> None:
     """Let workers take requests again."""
-    was = _queues(redis_url).resume(name)
-    echo(f"{name}: {'resumed' if was else 'was not paused'}")
+    was_paused = Queues(connect(redis_url)).resume(name)
+    echo(f"{name}: {'resumed' if was_paused else 'was not paused'}")
 
 
 @command.command()
@@ -229,7 +229,3 @@ def result(request_id: str, redis_url: str) -> int:
 def _show_reply(reply: Reply) -> int:
     echo(as_text(reply.to_dict()), nl=False)
     return 0 if reply.ok else 5
-
-
-def _queues(redis_url: str) -> Queues:
-    return Queues(connect(redis_url))

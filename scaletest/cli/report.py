@@ -7,13 +7,16 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
+from scaletest.cli.options import old_type
 from scaletest.cli.output import Output, write_bytes
+from scaletest.model.errors import UsageError
 from scaletest.report import formats
 from scaletest.runs import registry
 
 
 @click.command("report")
 @stored.run_argument()
+@old_type
 @stored.report_output(bare_forms=False)
 @click.option(
     "--png",
@@ -40,6 +43,11 @@ def command(run: str, output: Output, png: Path | None) -> None:
     """
     folder = stored.find(run)
     stored.spared(folder, output.path, png)
+    if png and png.suffix.lower() not in ("", ".png"):
+        raise UsageError(
+            f"--png {png}: its suffix names another form",
+            hint=f"give --png {png.with_suffix('.png')}; -o FILE writes other forms",
+        )
     report = registry.report(folder)
     if png:
         write_bytes(formats.content(report, "png"), png, "--png FILE")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
 
 from scaletest.cli import options, stored
-from scaletest.cli.output import Output, confirm, echo
+from scaletest.cli.output import Output, echo
 from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
@@ -32,18 +31,6 @@ SORTS: dict[str, Callable[[ListedRun], str | float]] = {
     "verdict": lambda run: VERDICTS.index(run.verdict) if run.verdict in VERDICTS else -1,
     "elapsed": lambda run: -1.0 if run.elapsed_s is None else run.elapsed_s,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ListOptions:
-    """Which runs are listed, and in which order."""
-
-    run_type: str | None
-    verdicts: tuple[str, ...]
-    tags: tuple[str, ...]
-    pattern: str
-    order: str
-    output: Output
 
 
 @click.group("runs")
@@ -83,14 +70,28 @@ def command() -> None:
     help="What to sort by; the newest, the worst or the longest stands last.",
 )
 @options.output()
-@options.grouped
-def list_runs(wanted: ListOptions) -> None:
+def list_runs(
+    run_type: str | None,
+    verdicts: tuple[str, ...],
+    tags: tuple[str, ...],
+    pattern: str,
+    order: str,
+    output: Output,
+) -> None:
     """List the runs of this user, the oldest first."""
     root = default_root(os.environ)
     stored_runs = list(map(registry.listed, runs(root)))
-    shown = sorted((run for run in stored_runs if _is_wanted(run, wanted)), key=SORTS[wanted.order])
-    if shown or wanted.output.is_data:
-        wanted.output.show(list(map(asdict, shown)), aligned(_table(shown)))
+    wanted = (
+        run
+        for run in stored_runs
+        if run_type in (None, run.kind)
+        and (not verdicts or (run.verdict or "none") in verdicts)
+        and set(tags) <= set(run.tags)
+        and _is_named(run, pattern)
+    )
+    shown = sorted(wanted, key=SORTS[order])
+    if shown or output.is_data:
+        output.show(list(map(asdict, shown)), aligned(_table(shown)))
     elif stored_runs:
         echo(f"none of the {len(stored_runs)} runs fits", err=True)
     else:
@@ -211,8 +212,8 @@ def sql(run: str, where: str) -> None:
 
 
 @command.command()
-@stored.run_arguments("runs")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@stored.run_argument("runs", -1, "RUN...")
+@options.yes
 def delete(runs: tuple[str, ...], yes: bool) -> None:
     """Delete runs, after asking. A run that is being measured is not deleted."""
     folders = list({folder.path.resolve(): folder for folder in map(stored.find, runs)}.values())
@@ -222,28 +223,16 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
                 f"run {folder.name} is in use by another process", hint="wait until it has ended"
             )
     names = ", ".join(str(folder.path) for folder in folders)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                f"there is no terminal to ask whether to delete {names}", hint="add --yes"
-            )
-        if not confirm(f"delete {names}?"):
-            echo("nothing deleted", err=True)
-            return
+    if not options.confirmed(f"Delete {names}?", yes):
+        echo("nothing deleted", err=True)
+        return
     for folder in folders:
-        gone = folder.remove()
-        left = "" if gone else f"; other files are left in {folder.path}"
+        left = "" if folder.remove() else f"; other files are left in {folder.path}"
         echo(f"{folder.name}: deleted{left}")
 
 
-def _is_wanted(run: ListedRun, wanted: ListOptions) -> bool:
-    names = (run.run, run.name)
-    return (
-        wanted.run_type in (None, run.kind)
-        and (not wanted.verdicts or (run.verdict or "none") in wanted.verdicts)
-        and set(wanted.tags) <= set(run.tags)
-        and any(wanted.pattern in name or fnmatchcase(name, wanted.pattern) for name in names)
-    )
+def _is_named(run: ListedRun, pattern: str) -> bool:
+    return any(pattern in name or fnmatchcase(name, pattern) for name in (run.run, run.name))
 
 
 def _table(shown: Sequence[ListedRun]) -> Table:

@@ -128,7 +128,8 @@ def _file(context: click.Context, parameter: click.Parameter, value: str) -> str
     return value
 
 
-TARGET = (
+options = group(
+    # the target
     click.option(
         "-f",
         "--file",
@@ -232,9 +233,7 @@ TARGET = (
             "With --service: the service's own time, in ms, as group 1 of a line of the pods' logs."
         ),
     ),
-)
-
-LOAD = (
+    # the load
     click.option(
         "--load",
         type=click.Choice(["open", "closed"]),
@@ -307,9 +306,7 @@ LOAD = (
         metavar="N",
         help="Most connections; further requests wait for one, and their latency includes that.",
     ),
-)
-
-SEARCH = (
+    # the search
     click.option(
         "--success",
         type=float,
@@ -380,9 +377,7 @@ SEARCH = (
         metavar="RATE",
         help="Requests, as in 500/s, that the service must sustain: FAIL below.",
     ),
-)
-
-AGENTS = (
+    # load agents
     click.option(
         "--agents",
         type=int,
@@ -405,9 +400,7 @@ AGENTS = (
         help="CPU request of each pod of that Job, as in 500m; with too little, agents send late.",
     ),
     click.option("--agent", default="", hidden=True),
-)
-
-TUNE = (
+    # tuning
     click.option(
         "--tune",
         "tune",
@@ -450,9 +443,7 @@ TUNE = (
         metavar="TIME",
         help="Most seconds until pods are ready.",
     ),
-)
-
-OUTPUT = (
+    # what is kept and shown
     click.option(
         "--sql",
         default="",
@@ -488,5 +479,3 @@ OUTPUT = (
     ),
     click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[URL | -- ARG...]"),
 )
-
-options = group(*TARGET, *LOAD, *SEARCH, *AGENTS, *TUNE, *OUTPUT)

@@ -5,6 +5,7 @@ With --deployment, pod and nodes are those of the cluster.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,36 +22,43 @@ from scaletest.analysis.sizing import (
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text
-from scaletest.cluster.capacity import quantity
+from scaletest.cluster.capacity import SUFFIXES
 from scaletest.cluster.connection import connect
-from scaletest.cluster.inventory import GIB, live_size
+from scaletest.cluster.inventory import GIB, LiveSize, live_size
 from scaletest.model import Verdict, VerdictKind
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import UsageError
 from scaletest.model.texts import short
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import seconds
 from scaletest.runs.registry import judge
 from scaletest.saturation.run_type import SaturationRun
 
+# Quantities as Kubernetes writes them.
+UNITS = {suffix: float(factor) for suffix, factor in SUFFIXES.items()}
+CORES = shared.Quantity("quantity", UNITS, "0.5, 500m or 2")
+MEMORY = shared.Quantity(
+    "quantity", {name: factor / GIB for name, factor in UNITS.items()}, "512Mi or 16Gi"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SizeOptions:
-    """A load, pods and nodes. Sizes of CPU and memory are Kubernetes quantities."""
+    """A load, pods and nodes. CPU is in cores, and memory in GiB."""
 
     rate: float | None
     latency_s: float | None
     concurrency: float
-    cpu: str
-    memory: str
+    cpu: float | None
+    memory: float | None
     devices: int
-    node_cpu: tuple[str, ...]
-    node_memory: str
+    node_cpu: tuple[float, ...]
+    node_memory: float
     node_devices: int
     node_pods: int
-    node_overhead: str
-    node_overhead_memory: str
+    node_overhead: float
+    node_overhead_memory: float
     shared_pods: int
-    shared_cpu: str
+    shared_cpu: float
     headroom: float
     spare: int
     run: str
@@ -80,28 +88,30 @@ class SizeOptions:
 )
 @click.option(
     "--cpu",
-    type=str,
-    default="",
+    type=CORES,
     metavar="Q",
     help="Cores a pod asks for, as in 0.5 or 500m. [default: 0.5]",
 )
 @click.option(
-    "--memory", type=str, default="", metavar="Q", help="Memory a pod asks for, as in 512Mi."
+    "--memory",
+    type=MEMORY,
+    metavar="Q",
+    help="Memory a pod asks for, as in 512Mi.",
 )
 @click.option(
     "--devices", type=int, default=0, show_default=True, metavar="N", help="Devices a pod asks for."
 )
 @click.option(
     "--node-cpu",
-    type=str,
+    type=CORES,
     multiple=True,
     metavar="Q",
     help="Cores of a node; repeat it to compare. [default: 4]",
 )
 @click.option(
     "--node-memory",
-    type=str,
-    default="",
+    type=MEMORY,
+    default=math.inf,
     metavar="Q",
     help="Memory of a node, as in 16Gi. [default: enough]",
 )
@@ -118,7 +128,7 @@ class SizeOptions:
 )
 @click.option(
     "--node-overhead",
-    type=str,
+    type=CORES,
     default="0.7",
     show_default=True,
     metavar="Q",
@@ -126,7 +136,7 @@ class SizeOptions:
 )
 @click.option(
     "--node-overhead-memory",
-    type=str,
+    type=MEMORY,
     default="0",
     show_default=True,
     metavar="Q",
@@ -142,7 +152,7 @@ class SizeOptions:
 )
 @click.option(
     "--shared-cpu",
-    type=str,
+    type=CORES,
     default="1.3",
     show_default=True,
     metavar="Q",
@@ -239,28 +249,25 @@ def _demand(options: SizeOptions) -> tuple[CapacityDemand, list[NodeSize], list[
             "size needs --rate and --latency", hint="give both, or --run RUN of a saturation run"
         )
     pod = PodSize(cpu, memory, options.devices, options.concurrency)
-    front_end = options.shared_pods, _quantity(options.shared_cpu)
+    front_end = options.shared_pods, options.shared_cpu
     return CapacityDemand(rate, latency_s, pod, nodes[0], *front_end, per_pod), nodes, notes
 
 
 def _pod_and_nodes(options: SizeOptions) -> tuple[float, float, list[NodeSize], list[str]]:
     """CPU and memory of a pod and the kinds of node: those of the options, else of the cluster."""
-    cpu, memory = _quantity(options.cpu or "0.5"), _gib(options.memory or "0")
-    node_memory = _gib(options.node_memory) if options.node_memory else float("inf")
-    overhead = _quantity(options.node_overhead), _gib(options.node_overhead_memory)
-    nodes = []
-    for size in options.node_cpu or ("4",):
-        limits = node_memory, options.node_devices, options.node_pods
-        nodes.append(NodeSize(_quantity(size), *limits, *overhead))
-    if not options.deployment:
-        return cpu, memory, nodes, []
-    live = live_size(connect(options.namespace, options.context), options.deployment)
-    if not options.cpu and live.cpu:
-        cpu = live.cpu
-    if not options.memory:
-        memory = live.memory
-    if not options.node_cpu and live.nodes:
+    live = LiveSize(0.0, 0.0, [], [])
+    if options.deployment:
+        live = live_size(connect(options.namespace, options.context), options.deployment)
+    limits = options.node_memory, options.node_devices, options.node_pods
+    overhead = options.node_overhead, options.node_overhead_memory
+    nodes = [NodeSize(size, *limits, *overhead) for size in options.node_cpu or (4.0,)]
+    if live.nodes and not options.node_cpu:
         nodes = live.nodes
+    cpu, memory = options.cpu, options.memory
+    if cpu is None:
+        cpu = live.cpu or 0.5
+    if memory is None:
+        memory = live.memory
     return cpu, memory, nodes, live.notes
 
 
@@ -285,20 +292,6 @@ def _measured(options: SizeOptions) -> tuple[float, float, int, Verdict]:
             f"how many pods served run {options.run} is not on record", hint="give --replicas N"
         )
     return run.result.point.value, latency_s, replicas, run.result.verdict
-
-
-def _gib(text: str) -> float:
-    return _quantity(text) / GIB
-
-
-def _quantity(text: str) -> float:
-    """A Kubernetes quantity; InvalidValue for what is none."""
-    value = float(quantity(text))
-    if value < 0 or (value == 0 and text.strip().strip("0").strip(".") != ""):
-        raise InvalidValue(
-            f"{text[:40]!r} is no quantity", hint="write it as in 0.5, 500m, 2 or 512Mi"
-        )
-    return value
 
 
 def _lines(

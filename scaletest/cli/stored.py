@@ -6,36 +6,30 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import LATEST
+from scaletest.render.contents import Report
 from scaletest.report import formats
 from scaletest.runs import places
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    from scaletest.render.contents import Report
-    from scaletest.runs.folder import RunFolder
-
-F = TypeVar("F", bound=Callable[..., Any])
+from scaletest.runs.folder import RunFolder
 
 
-def run_argument(name: str = "run") -> Callable[[F], F]:
-    """A run by name, the end of a name, path, or LAST; completed by the shell."""
-    return click.argument(name, shell_complete=_complete)
-
-
-def run_arguments(name: str) -> Callable[[F], F]:
-    """One or more runs, each as `run_argument` takes it."""
-    return click.argument(name, shell_complete=_complete, nargs=-1, required=True, metavar="RUN...")
+def run_argument(name: str = "run", nargs: int = 1, metavar: str = "") -> shared.Decorator:
+    """A run by name, the end of a name, path, or LAST; completed by the shell. nargs, metavar: as
+    click has them.
+    """
+    return click.argument(
+        name, shell_complete=_complete, nargs=nargs, required=True, metavar=metavar or None
+    )
 
 
 def find(name: str) -> RunFolder:
@@ -63,15 +57,17 @@ def show(report: Report) -> None:
     text.show(report, console)
 
 
-def report_output(*, letter: bool = True, bare_forms: bool = True) -> Callable[[F], F]:
+def report_output(*, letter: bool = True, bare_forms: bool = True) -> shared.Decorator:
     """-o/--output and --format of a command that writes a report."""
     first = ("text", "json", "yaml")
     others = [name for name in formats.names() if name not in first]
     return shared.output(*first, *others, letter=letter, bare_forms=bare_forms)
 
 
-def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> None:
-    """Write a report; JSON and YAML are of the data instead, where there are any."""
+def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
+    """Write a report; JSON and YAML are of the data instead, where there are any. The exit code of
+    its verdict.
+    """
     if output.is_data:
         output.show(data or report.data(), ())
     elif output.form == "text" and str(output.path) == "-":
@@ -80,15 +76,17 @@ def deliver(report: Report, output: Output, data: Mapping[str, object] | None = 
         raise UsageError("a terminal shows no PNG", hint="add -o FILE.png")
     else:
         write_bytes(formats.content(report, output.form), output.path)
+    return report.head.verdict.kind.exit_code
 
 
-def deliver_ended(report: Report, output: Output, data: Mapping[str, object] | None = None) -> None:
-    """Write the report of a run that has just ended. Who has it in a file still sees the
-    verdict.
+def deliver_ended(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:
+    """Write the report of a run that has just ended. Who has it in a file still sees the verdict.
+    The exit code of its verdict.
     """
-    deliver(report, output, data)
+    code = deliver(report, output, data)
     if str(output.path) != "-":
         echo(formats.render(report, "brief").rstrip(), err=True)
+    return code
 
 
 def known() -> list[RunFolder]:
@@ -99,9 +97,6 @@ def known() -> list[RunFolder]:
 def _complete(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
-    names: list[str] = []
-    for run in reversed(known()):
-        names += filter(None, (run.labels.name, run.name))
-    return [CompletionItem(name) for name in [*names, LATEST] if name.startswith(incomplete)]
+    named = ((run.labels.name, run.name) for run in reversed(known()))
+    names = [*filter(None, chain.from_iterable(named)), LATEST]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

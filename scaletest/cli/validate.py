@@ -16,6 +16,7 @@ from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.plan import MIRRORED, ORDERS
+from scaletest.model.presets import POLICIES, PRESETS
 from scaletest.validation.options import ValidationPlace
 
 # What workers run without a program.
@@ -25,7 +26,36 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
 @click.command("validate")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @shared.redis_url(None)
-@validate_options.deployment_options
+@click.option(
+    "--deployment",
+    default="",
+    metavar="NAME",
+    help="Scale this Deployment of workers on Kubernetes.",
+)
+@shared.namespace("Namespace of Deployment and client. [default: the current one]")
+@shared.context
+@click.option(
+    "--client",
+    default="",
+    metavar="svc/NAME[:PORT]|URL",
+    help=(
+        "Steer this scaletest client, a Service through the API server's proxy, or a URL. "
+        "[default: submit from here, with --redis-url]"
+    ),
+)
+@click.option(
+    "--ready-timeout",
+    type=shared.DURATION,
+    default="2m",
+    show_default=True,
+    metavar="TIME",
+    help="The longest time until the pods of a step are ready.",
+)
+@click.option(
+    "--pause-autoscalers",
+    is_flag=True,
+    help="Pause KEDA on the Deployment during the run, instead of refusing to run.",
+)
 @click.option(
     "--limit",
     type=int,
@@ -126,7 +156,34 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
     metavar="N",
     help="Failed requests that do not fail the run.",
 )
-@validate_options.device_options
+@click.option(
+    "--device-glob",
+    default="",
+    metavar="GLOB",
+    help=("Device files; worker N uses the N-th, counting round, unless --per-device is given."),
+)
+@click.option(
+    "--preset", type=click.Choice(["", *PRESETS]), default="", help="Devices of one vendor."
+)
+@click.option(
+    "--per-device",
+    default="",
+    callback=validate_options.numbers,
+    metavar="K[,K...]",
+    help=(
+        "K workers may share one device, each with a slot of it. Several numbers: compare"
+        " them, all devices full, and say which is best."
+    ),
+)
+@click.option(
+    "--device-policy",
+    type=click.Choice(POLICIES),
+    default="balanced",
+    show_default=True,
+    help=(
+        "With --per-device: the first device with a free slot, the least used, or the most used."
+    ),
+)
 @click.option(
     "--no-causes",
     is_flag=True,
@@ -155,7 +212,32 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
 @click.option(
     "--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing."
 )
-@validate_options.plan_file_options
+@click.option(
+    "-f",
+    "--file",
+    default="",
+    metavar="PLAN",
+    help="Take settings from a YAML file; -: from stdin.",
+)
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    envvar="SCALETEST_VALIDATE_SET",
+    metavar="KEY=VALUE",
+    help="Override one key of the plan file; may be repeated.",
+)
+@click.option(
+    "--threshold",
+    "thresholds",
+    multiple=True,
+    envvar="SCALETEST_VALIDATE_THRESHOLD",
+    metavar="EXPR",
+    help=(
+        "Further condition of a PASS, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'; may"
+        " be repeated."
+    ),
+)
 @stored.report_output()
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 @shared.grouped
@@ -186,7 +268,7 @@ def command(
 
     where = place.deployment.deployment
     has_place = place.local or place.redis_url or where or dry_run
-    if command and not has_place and _is_workload(command[0]):
+    if command and not has_place and (command[0] in WORKLOADS or shutil.which(command[0])):
         echo("the workers run on this machine, as with --local", err=True)
         place = replace(place, local=True)
     elif not has_place:
@@ -197,7 +279,7 @@ def command(
     plan = validate_options.plan(
         click.get_current_context(),
         f"validate-{uuid.uuid4().hex[:8]}",
-        (lambda plan: 0) if where else validate_options.count_devices,
+        (lambda plan: ()) if where else validate_options.device_names,
     )
     place.deployment.refuse_local(plan)
     if where:
@@ -206,11 +288,6 @@ def command(
         validate_run.show_plan(plan, output)
         return 0
     return validate_run.started(plan, place, run_dir, labels, output, plain=is_plain)
-
-
-def _is_workload(program: str) -> bool:
-    """Whether workers of this machine can run it."""
-    return program in WORKLOADS or shutil.which(program) is not None
 
 
 def _place_hint(command: Sequence[str]) -> str:

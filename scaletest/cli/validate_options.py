@@ -1,4 +1,4 @@
-"""The options of scaletest validate, and where the settings of its plan come from.
+"""Where the settings of a plan of scaletest validate come from.
 
 A setting comes from a flag, --set, the environment, a plan file, or its default, in this order. A
 plan file is YAML; its keys are the names of the options with underscores, and `command`,
@@ -9,58 +9,24 @@ of a run is a plan file too.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import click
 from click.core import ParameterSource
 
-from scaletest.cli.options import DURATION, context, filled, group, namespace
+from scaletest.cli.options import filled
 from scaletest.documents import reader
 from scaletest.model import Plan
 from scaletest.model import plan as schemas
 from scaletest.model.errors import UsageError
-from scaletest.model.json_schema import Schema, check, known
+from scaletest.model.json_schema import Schema, check, known, type_names
 from scaletest.model.plan import as_plan
-from scaletest.model.presets import POLICIES, PRESETS
 from workers.devices import DeviceChooser, DeviceOptions
 
-# Where on Kubernetes a run takes place.
-deployment_options = group(
-    click.option(
-        "--deployment",
-        default="",
-        metavar="NAME",
-        help="Scale this Deployment of workers on Kubernetes.",
-    ),
-    namespace("Namespace of Deployment and client. [default: the current one]"),
-    context,
-    click.option(
-        "--client",
-        default="",
-        metavar="svc/NAME[:PORT]|URL",
-        help=(
-            "Steer this scaletest client, a Service through the API server's proxy, or a URL. "
-            "[default: submit from here, with --redis-url]"
-        ),
-    ),
-    click.option(
-        "--ready-timeout",
-        type=DURATION,
-        default="2m",
-        show_default=True,
-        metavar="TIME",
-        help="The longest time until the pods of a step are ready.",
-    ),
-    click.option(
-        "--pause-autoscalers",
-        is_flag=True,
-        help="Pause KEDA on the Deployment during the run, instead of refusing to run.",
-    ),
-)
 
-
-def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+def numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    """The whole numbers between commas."""
     try:
         return tuple(map(int, value.split(","))) if value else ()
     except ValueError:
@@ -69,53 +35,12 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
         ) from None
 
 
-# Which devices local workers use, and how many share one.
-device_options = group(
-    click.option(
-        "--device-glob",
-        default="",
-        metavar="GLOB",
-        help=(
-            "Device files; worker N uses the N-th, counting round, unless --per-device is given."
-        ),
-    ),
-    click.option(
-        "--preset", type=click.Choice(["", *PRESETS]), default="", help="Devices of one vendor."
-    ),
-    click.option(
-        "--per-device",
-        default="",
-        callback=_numbers,
-        metavar="K[,K...]",
-        help=(
-            "K workers may share one device, each with a slot of it. Several numbers: compare"
-            " them, all devices full, and say which is best."
-        ),
-    ),
-    click.option(
-        "--device-policy",
-        type=click.Choice(POLICIES),
-        default="balanced",
-        show_default=True,
-        help=(
-            "With --per-device: the first device with a free slot, the least used, or the most"
-            " used."
-        ),
-    ),
-)
-
-
 def device_names(plan: Plan) -> list[str]:
     """The devices that a plan's workers share; none where no slots are leased. Raises NoDevice."""
     if not plan.per_device or not (plan.device_glob or plan.preset):
         return []
     chooser = DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset))
     return [f"{device.vendor} {device.model}".strip() for device in chooser.devices()]
-
-
-def count_devices(plan: Plan) -> int:
-    """How many devices a plan's workers share; 0 where no slots are leased. Raises NoDevice."""
-    return len(device_names(plan))
 
 
 _HINT = "give a plan file; see: config schema plan-file"
@@ -138,46 +63,18 @@ class PlanFileOptions:
     sets: tuple[str, ...]
 
 
-plan_file_options = group(
-    click.option(
-        "-f",
-        "--file",
-        default="",
-        metavar="PLAN",
-        help="Take settings from a YAML file; -: from stdin.",
-    ),
-    click.option(
-        "--set",
-        "sets",
-        multiple=True,
-        envvar="SCALETEST_VALIDATE_SET",
-        metavar="KEY=VALUE",
-        help="Override one key of the plan file; may be repeated.",
-    ),
-    click.option(
-        "--threshold",
-        "thresholds",
-        multiple=True,
-        envvar="SCALETEST_VALIDATE_THRESHOLD",
-        metavar="EXPR",
-        help=(
-            "Further condition of a PASS, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'; may"
-            " be repeated."
-        ),
-    ),
-)
-
-
-def plan(context: click.Context, queue: str, count: Callable[[Plan], int] = lambda plan: 0) -> Plan:
+def plan(
+    context: click.Context, queue: str, names: Callable[[Plan], Sequence[str]] = lambda plan: ()
+) -> Plan:
     """The plan that the command line, the environment and the plan file make together, on that
     queue.
 
-    count: gives the number of devices that a plan's workers share, 0 where it does not matter.
+    names: gives the devices that a plan's workers share, none where they do not matter.
     """
     by_key = {setting.key: setting for setting in settings(context)}
     values = {key: setting.value for key, setting in by_key.items()}
     wanted = as_plan(values, queue)
-    devices = count(wanted)
+    devices = len(names(wanted))
     if not devices or not wanted.compares:
         return replace(wanted, devices=devices)
     most, limit = wanted.per_device[-1] * devices, by_key["limit"]
@@ -240,7 +137,7 @@ def read(name: str, schema: Schema) -> dict[str, object]:
     if isinstance(document, dict) and "schema_version" in document:
         document = schemas.as_file(document)
     check(document, schema, label)
-    return dict(document)
+    return schemas.in_seconds(document)
 
 
 def parse_set(text: str, schema: Schema) -> tuple[str, object]:
@@ -254,14 +151,14 @@ def parse_set(text: str, schema: Schema) -> tuple[str, object]:
     key_schema = schema["properties"][key]
     setting = _value(value.strip(), key_schema)
     check(setting, key_schema, f"{key} of --set")
-    return key, setting
+    return key, schemas.in_seconds({key: setting})[key]
 
 
 def _value(text: str, schema: Schema) -> object:
     """The text as a value of that schema; as it is when it cannot be read, for the check to say
     so.
     """
-    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    types = type_names(schema)
     if "null" in types and text in ("", "null"):
         return None
     try:

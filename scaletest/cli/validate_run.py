@@ -50,8 +50,7 @@ def resumed(run: str, place: ValidationPlace, output: Output, *, plain: bool) ->
 
 def _show(folder: ValidationFolder, result: Evaluation, output: Output) -> int:
     data = {**result.to_dict(), "folder": str(folder.path)}
-    stored.deliver_ended(report(folder), output, data)
-    return result.verdict.kind.exit_code
+    return stored.deliver_ended(report(folder), output, data)
 
 
 def show_plan(plan: Plan, output: Output) -> None:

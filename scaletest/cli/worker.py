@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import click
 
@@ -24,16 +23,6 @@ from scaletest.system.visibility import visibility
 from workers.runtime import Serving, Settings, SingleRun, run_once
 
 FAILED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerCommandOptions:
-    """The workload, and how a queue is served with it, or that it runs once."""
-
-    settings: Settings
-    serving: Serving
-    once: bool
-    output: Output
 
 
 @click.command(
@@ -137,7 +126,7 @@ class WorkerCommandOptions:
 @click.option("--log-messages", is_flag=True, help="Log every request and reply.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 @shared.grouped
-def command(options: WorkerCommandOptions) -> int:
+def command(settings: Settings, serving: Serving, once: bool, output: Output) -> int:
     """Take requests of one queue and run the workload: COMMAND with its arguments, transcode,
     torch, fakedev, or sleep.
 
@@ -151,25 +140,24 @@ def command(options: WorkerCommandOptions) -> int:
     FILENAME in any argument becomes the path of the device. A request's own arguments are added at
     the end. With --once what COMMAND writes goes to standard error.
     """
-    if options.serving.log_messages:
+    if serving.log_messages:
         show_messages()
-    if options.once:
-        return _once(options)
+    if once:
+        return _once(settings, output)
     if shared.is_typed("form") or shared.is_typed("output"):
         raise UsageError(
             "--format and --output are for --once",
             hint="add --once; a worker that serves a queue prints no result",
         )
-    return _serve(options)
+    return _serve(settings, serving)
 
 
-def _once(options: WorkerCommandOptions) -> int:
+def _once(settings: Settings, output: Output) -> int:
     """Run the workload once as a worker does; print the result. 0, or 5 when it failed."""
-    settings = options.settings
     for line in device_warnings("" if settings.no_causes else settings.device_metrics_url):
         echo(f"warning: {line}", err=True)
     run = run_once(settings)
-    options.output.show(run.to_dict(), _lines(run))
+    output.show(run.to_dict(), _lines(run))
     return 0 if run.result.outcome is Outcome.SUCCEEDED else FAILED
 
 
@@ -189,15 +177,15 @@ def _lines(run: SingleRun) -> Iterator[str]:
         yield from words.summary(result.activity, run.run_s, run.own_memory)
 
 
-def _serve(options: WorkerCommandOptions) -> int:
+def _serve(settings: Settings, serving: Serving) -> int:
     # until the worker has its own handlers there is nothing to drain
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    if "KUBERNETES_SERVICE_HOST" in os.environ and not options.settings.no_causes:
+    if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
         # `scaletest cluster check` reads it there
         echo(visibility().to_line(), err=True)
     # imports RQ and redis, which neither --help nor --once needs
     from workers.worker import serve
 
-    serve(options.serving, options.settings, "INFO" if is_verbose() else "WARNING")
+    serve(serving, settings, "INFO" if is_verbose() else "WARNING")
     return 0

@@ -91,17 +91,23 @@ class DurationHistogram:
     def quantile(self, share: float) -> float | None:
         """The duration in seconds below which `share` (0 to 1) of the durations lie."""
         seconds = histogram.quantile(self.counts, share)
-        return None if seconds is None else min(self.high, max(self.low, seconds))
+        if seconds is None:
+            return None
+        return min(self.high, max(self.low, seconds))
 
     def summary(self) -> DurationSummary:
         """Count, extremes, mean and the quantiles for which there are enough durations."""
         if not self.count:
             return DurationSummary(0, None, None, None, dict.fromkeys(QUANTILES))
-        quantiles = {
-            name: self.quantile(share) if self.count >= NEEDED[name] else None
-            for name, share in QUANTILES.items()
-        }
-        return DurationSummary(self.count, self.low, self.total / self.count, self.high, quantiles)
+        enough = [name for name in QUANTILES if self.count >= NEEDED[name]]
+        quantiles = {name: self.quantile(QUANTILES[name]) for name in enough}
+        return DurationSummary(
+            self.count,
+            self.low,
+            self.total / self.count,
+            self.high,
+            {**dict.fromkeys(QUANTILES), **quantiles},
+        )
 
 
 MOST_BINS = 600
@@ -167,13 +173,12 @@ class Packed:
         if not self.indexes:
             return Spread(None, None, None)
         counts = self._table()
-        p50_s, p95_s = (_middle(histogram.bucket_at(counts, share)) for share in (0.5, 0.95))
+        # the middle of a coarse bucket is where its two middle ones meet
+        p50_s, p95_s = (
+            histogram.middle(COARSE * histogram.bucket_at(counts, share) + (COARSE - 1) / 2)
+            for share in (0.5, 0.95)
+        )
         return Spread(min(self.high, p50_s), min(self.high, p95_s), self.high)
-
-
-def _middle(index: int) -> float:
-    """The geometric middle of a coarse bucket, in seconds."""
-    return float(histogram.GROWTH ** (COARSE * (index + 0.5))) / 1e6
 
 
 @dataclass(slots=True)

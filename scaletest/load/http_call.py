@@ -112,9 +112,8 @@ def read_response(
     """The outcome of a response: 2xx is success; a redirect is not, it names another service."""
     outcome = OK if 200 <= status < 300 else str(status)
     server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
-    return HttpResponse(
-        outcome, size, server_s, headers.get(call.pod_header, "") if call.pod_header else ""
-    )
+    # no header is called ""
+    return HttpResponse(outcome, size, server_s, headers.get(call.pod_header, ""))
 
 
 def server_time(text: str) -> float | None:

@@ -83,21 +83,17 @@ class LoadLoop(ABC):
         self._clock = clock
         self._pending: dict[str, Pending] = {}
         self._stumbled = False
-        self._step = 0
-        self._repeat = 0
+        self._step = self._repeat = 0
         self._closing = False
         self._idle = threading.Event()
         self._idle.set()
         self._failure: BaseException | None = None
-        self._backoff_s = 0.0
-        self._resume_at = 0.0
+        self._backoff_s = self._resume_at = 0.0
         self._turn_began: float | None = None
         # when the replies of the current records were read, on the loop's clock
         self.read_at = 0.0
         self._changed = threading.Event()
-        self.duplicates = 0
-        self.resubmitted = 0
-        self.refused = 0
+        self.duplicates = self.resubmitted = self.refused = 0
         self._thread = threading.Thread(target=self._live, name="scaletest-load", daemon=True)
         self._waker = threading.Thread(target=self._wake, name="scaletest-load-waker", daemon=True)
 
@@ -232,7 +228,9 @@ class LoadLoop(ABC):
         ]
         for request, began in zip(requests, begins, strict=True):
             self._pending[request.id] = Pending(self._step, self._repeat, began, request)
-        accepted = self._submit(requests)
+        accepted = self._client.submit(requests)
+        for request in requests[accepted:]:
+            self._pending.pop(request.id, None)
         self._returned(begins[accepted:])
         if self._observer is not None:
             for began in begins[:accepted]:
@@ -242,13 +240,6 @@ class LoadLoop(ABC):
             self._back_off()
         if self._log_messages:
             logger.info("submitted %d requests from %s", accepted, requests[0].id)
-
-    def _submit(self, requests: list[Request]) -> int:
-        """Submit requests; the number that the queue accepted. The others are no longer pending."""
-        accepted = self._client.submit(requests)
-        for request in requests[accepted:]:
-            self._pending.pop(request.id, None)
-        return accepted
 
     def _read(self) -> None:
         now = self._clock()

@@ -11,8 +11,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from scaletest.load.bounded_counts import (
     MEASURES,
@@ -31,7 +31,19 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSnapshot:
+class Gauges:
+    """Current settings and counters of the load."""
+
+    load: str
+    parallel: int
+    maximum: int
+    in_flight: int
+    refused: int = 0
+    resubmitted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSnapshot(Gauges):
     """Counts since the last reset, except where noted.
 
     elapsed_s: since the first request after the last reset; throughput is relative to it.
@@ -42,10 +54,6 @@ class LoadSnapshot:
     """
 
     queue: str
-    load: str
-    parallel: int
-    maximum: int
-    in_flight: int
     now_s: float
     began_s: float
     elapsed_s: float
@@ -64,8 +72,6 @@ class LoadSnapshot:
     bins: tuple[Bin, ...]
     record_seq: int
     first_record_seq: int
-    refused: int
-    resubmitted: int
 
     @property
     def per_s(self) -> float:
@@ -93,9 +99,26 @@ class LoadSnapshot:
             "throughput_per_s": self.per_s,
             "recent_throughput_per_s": self.recent_per_s,
             "times": {name: summary.to_dict() for name, summary in self.times.items()},
-            "places": [_place(counted) for counted in self.places],
+            "places": [
+                {
+                    **counted.place._asdict(),
+                    "succeeded": counted.succeeded,
+                    "failed": counted.failed,
+                    "run_mean_s": counted.run_mean_s,
+                    "run_max_s": counted.run_high_s,
+                }
+                for counted in self.places
+            ],
             "other_places": dict(zip(("succeeded", "failed"), self.other_places, strict=True)),
-            "failures": [_failure(counted) for counted in self.failures],
+            "failures": [
+                {
+                    **counted.kind._asdict(),
+                    "count": counted.seen,
+                    "first_s": counted.first_s,
+                    "last_s": counted.last_s,
+                }
+                for counted in self.failures
+            ],
             "other_failures": self.other_failures,
             "series_seq": self.bins[-1].last + 1 if self.bins else 0,
             "record_seq": self.record_seq,
@@ -105,40 +128,10 @@ class LoadSnapshot:
         }
 
 
-def _place(counted: PlaceCount) -> dict[str, Any]:
-    return {
-        **counted.place._asdict(),
-        "succeeded": counted.succeeded,
-        "failed": counted.failed,
-        "run_mean_s": counted.run_mean_s,
-        "run_max_s": counted.run_high_s,
-    }
-
-
-def _failure(counted: FailureCount) -> dict[str, Any]:
-    return {
-        **counted.kind._asdict(),
-        "count": counted.seen,
-        "first_s": counted.first_s,
-        "last_s": counted.last_s,
-    }
-
-
 KEPT_RECORDS = 10_000
 RECENT_S = 10
 # lowest and highest number in flight before the first turn of the loop
 NO_TURN = (1 << 60, -1)
-
-
-class Gauges(NamedTuple):
-    """Current settings and counters of the load."""
-
-    load: str
-    parallel: int
-    maximum: int
-    in_flight: int
-    refused: int = 0
-    resubmitted: int = 0
 
 
 class Statistics:
@@ -252,7 +245,7 @@ class Statistics:
         succeeded = outcomes[Outcome.SUCCEEDED]
         return LoadSnapshot(
             queue=self.queue,
-            **gauges._asdict(),
+            **asdict(gauges),
             now_s=self._epoch_s + now,
             began_s=self._epoch_s,
             elapsed_s=0.0 if first_at is None else max(0.0, now - first_at),

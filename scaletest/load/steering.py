@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from scaletest.broker import Client
 from scaletest.load import pace
 from scaletest.load.loops import ClosedLoop, LoadLoop, OpenLoop
 from scaletest.load.statistics import Gauges, LoadSnapshot, Statistics
-from scaletest.model import checks
+from scaletest.model.checks import cut
+from scaletest.model.declared import Arguments, Count, Seconds, check
 from scaletest.model.errors import InvalidValue, UsageError
 
 logger = logging.getLogger("scaletest.client")
@@ -24,6 +27,7 @@ logger = logging.getLogger("scaletest.client")
 CLOSED_MAXIMUM = 512
 OPEN_MAXIMUM = 10_000
 LOOK_EVERY_S = 0.25
+_Requests = Annotated[int, Meta(ge=1, le=1_000_000)]
 PACES = ("rate", "poisson", "steps", "schedule")
 
 
@@ -35,33 +39,27 @@ class OfferedLoad:
     """
 
     queue: str
-    parallel: int | None
-    max_parallel: int | None
-    time_limit_s: float
-    delay_s: float
+    parallel: Annotated[Count | None, Meta(title="parallel")]
+    max_parallel: Annotated[_Requests | None, Meta(title="max parallel")]
+    time_limit_s: Annotated[Seconds, Meta(title="time limit")]
+    delay_s: Annotated[Seconds, Meta(title="delay")]
     rate: float | None
     poisson: float | None
     seed: int | None
     steps: str | None
     schedule: str | None
-    batch: int | None
-    duration_s: float
+    batch: Annotated[_Requests | None, Meta(title="batch")]
+    duration_s: Annotated[Seconds, Meta(title="duration")]
     log_messages: bool
-    arguments: tuple[str, ...]
+    arguments: Arguments
 
     def __post_init__(self) -> None:
-        if self.batch is not None:
-            checks.count(self.batch, "batch", minimum=1, maximum=1_000_000)
-        checks.count(self.maximum, "max parallel", minimum=1, maximum=1_000_000)
-        if checks.count(self.kept, "parallel") > self.maximum:
+        check(self)
+        if self.kept > self.maximum:
             raise InvalidValue(
                 f"parallel {self.kept} is more than the maximum {self.maximum}",
                 hint="raise --max-parallel",
             )
-        checks.seconds(self.time_limit_s, "time limit")
-        checks.seconds(self.delay_s, "delay")
-        checks.seconds(self.duration_s, "duration")
-        checks.arguments(self.arguments)
         kinds = [kind for kind in (*PACES, "batch") if getattr(self, kind) is not None]
         if len(kinds) > 1:
             raise UsageError(
@@ -103,7 +101,7 @@ class OfferedLoad:
         if self.steps is not None:
             return f"steps {self.steps}"
         if self.schedule is not None:
-            return f"schedule {checks.cut(Path(self.schedule).name, 100)}"
+            return f"schedule {cut(Path(self.schedule).name, 100)}"
         return "closed" if self.batch is None else f"batch of {self.batch}"
 
     def pace(self) -> Iterator[float] | None:
@@ -202,7 +200,7 @@ class Steering:
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self.loop = loop
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.statistics = statistics
         self.load = load
         self.maximum = maximum
@@ -217,7 +215,9 @@ class Steering:
     @property
     def parallel(self) -> int:
         """Requests that are kept in flight, at most."""
-        return self.loop.parallel if isinstance(self.loop, ClosedLoop) else self.maximum
+        if isinstance(self.loop, ClosedLoop):
+            return self.loop.parallel
+        return self.maximum
 
     def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
         """Keep this many requests in flight, at most the maximum; the number that applies now.
@@ -229,18 +229,15 @@ class Steering:
         wanted = min(parallel, self.maximum)
         with self._lock:
             if reset:
-                self._reset()
+                self.reset()
             self.loop.set_parallel(wanted)
         return wanted
 
     def reset(self) -> None:
         """Reset the statistics."""
         with self._lock:
-            self._reset()
-
-    def _reset(self) -> None:
-        old = self.statistics.snapshot()
-        self.statistics.reset()
+            old = self.statistics.snapshot()
+            self.statistics.reset()
         logger.info(
             "statistics reset: %d succeeded and %d failed in %.1f s",
             old.succeeded,

@@ -116,7 +116,10 @@ class Activity(Document):
     def __post_init__(self) -> None:
         check(self)
         if self.engines:
-            names = {_engine(name): busy_s for name, busy_s in self.engines.items()}
+            names = {
+                checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s
+                for name, busy_s in self.engines.items()
+            }
             object.__setattr__(self, "engines", names)
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,10 +173,6 @@ class Activity(Document):
             return read(cls, data, cls.document_name)
         except InvalidValue:
             return read(cls, _of_this_version(data), cls.document_name)
-
-
-def _engine(name: str) -> str:
-    return checks.cut(name, MAX_ENGINE_CHARACTERS)
 
 
 def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:

@@ -147,15 +147,6 @@ def http_url(address: str, name: str, *, credentials: bool = True) -> str:
     return address
 
 
-def fraction(value: float, name: str) -> float:
-    """A number above 0 and below 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise InvalidValue(
-            f"{name} is {_shown(value)}", hint="give a part of 1, as in 0.02 for 2 %"
-        )
-    return float(value)
-
-
 def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_000) -> int:
     """A whole number from `minimum` to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int):

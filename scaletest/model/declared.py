@@ -84,7 +84,9 @@ VERSIONED = {"schema_version": wire.SCHEMA_VERSION}
 Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Positive = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Seconds = Annotated[float, Meta(ge=0, le=checks.MAX_TIME_LIMIT_S, extra={"unit": "s"})]
-Fraction = Annotated[float, Meta(gt=0, lt=1)]
+Fraction = Annotated[
+    float, Meta(gt=0, lt=1, extra={"hint": "give a part of 1, as in 0.02 for 2 %"})
+]
 QueueName = Annotated[str, Meta(extra={"check": checks.queue_name})]
 RequestId = Annotated[str, Meta(extra={"check": checks.request_id})]
 Arguments = Annotated[tuple[str, ...], Meta(extra={"check": checks.arguments})]
@@ -179,6 +181,11 @@ class Document(Written):
 def is_enum(kind: Any) -> bool:
     """Whether a type is an enumeration."""
     return isinstance(kind, type) and issubclass(kind, Enum)
+
+
+def is_duration(hint: Any) -> bool:
+    """Whether a type is of numbers of seconds."""
+    return declared(hint).extra.get("unit") == "s"
 
 
 @cache
@@ -407,13 +414,13 @@ def _parts(base: Any, value: Any) -> Iterator[tuple[Any, Any]]:
 
 def _check_number(rule: Declared, value: Any, label: str) -> None:
     low, high = rule.limits.get("ge", 0), rule.limits.get("le", math.inf)
+    if "lt" in rule.limits:
+        high = math.nextafter(rule.limits["lt"], low)
     above_zero = "gt" in rule.limits
     if rule.base is int:
         checks.count(value, label, minimum=low, maximum=high)
     elif rule.extra.get("unit") == "s":
         checks.seconds(value, label, maximum=high, zero=not above_zero)
-    elif "lt" in rule.limits:
-        checks.fraction(value, label)
     else:
         checks.number(value, label, minimum=low, maximum=high, zero=not above_zero)
 

@@ -30,7 +30,7 @@ def bucket(seconds: float) -> int:
     return index if index < LAST_BUCKET else LAST_BUCKET
 
 
-def middle(index: int) -> float:
+def middle(index: float) -> float:
     """The duration in seconds that a bucket stands for: its geometric middle."""
     return float(GROWTH ** (index + 0.5)) / 1e6
 
@@ -44,4 +44,6 @@ def bucket_at(counts: Mapping[int, int], share: float) -> int:
 
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
     """The duration in seconds below which `share` (0 to 1) of the counts lie, or None."""
-    return middle(bucket_at(counts, share)) if any(counts.values()) else None
+    if not any(counts.values()):
+        return None
+    return middle(bucket_at(counts, share))

@@ -13,7 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
 from scaletest.model import checks
-from scaletest.model.declared import DocumentMember, declared, is_enum, members, plain
+from scaletest.model.declared import (
+    DocumentMember,
+    declared,
+    is_duration,
+    is_enum,
+    members,
+    plain,
+)
 from scaletest.model.errors import InvalidValue, suggestion
 
 Schema = dict[str, Any]
@@ -44,7 +51,8 @@ class Form:
     """How schemas are made of classes.
 
     defaults: whether they tell defaults. is_file: whether people write the document, who use the
-    keys that are declared for files, and may leave out what has a default.
+    keys that are declared for files, may leave out what has a default, and write durations with a
+    unit.
     """
 
     defaults: bool = True
@@ -52,13 +60,12 @@ class Form:
 
     def properties(self, kind: type) -> dict[str, Schema]:
         """The schemas of the members of a class's documents."""
-        schemas = {}
-        constants = {} if self.is_file else getattr(kind, "constants", {})
-        for name, constant in constants.items():
-            described = {"const": constant}
-            if name == "schema_version":
-                described = {**VERSION, "minimum": constant}
-            schemas[name] = described
+        schemas: dict[str, Schema] = {}
+        if not self.is_file:
+            constants = getattr(kind, "constants", {})
+            schemas = {name: {"const": constant} for name, constant in constants.items()}
+        if "schema_version" in schemas:
+            schemas["schema_version"] = {**VERSION, "minimum": constants["schema_version"]}
         for member in members(kind):
             described = self.schema(member.hint)
             if self.defaults and member.default is not dataclasses.MISSING:
@@ -74,6 +81,8 @@ class Form:
         if rule.choices:
             made["enum"] = list(rule.choices)
         made |= rule.extra.get("schema", {})
+        if self.is_file and is_duration(hint):
+            made["type"] = ["number", "string"]
         for name, limit in rule.limits.items():
             keyword = _LENGTHS[str(made["type"])] if name == "max_length" else _KEYWORDS[name]
             made[keyword] = limit
@@ -149,7 +158,7 @@ def _union(schemas: Sequence[Schema]) -> Schema:
     into one.
     """
     merged: Schema = {}
-    names = list(itertools.chain.from_iterable(map(_type_names, schemas)))
+    names = list(itertools.chain.from_iterable(map(type_names, schemas)))
     if names and set(names) <= set(_JSON_TYPES.values()):
         for schema in schemas:
             merged |= schema
@@ -161,7 +170,8 @@ def _union(schemas: Sequence[Schema]) -> Schema:
     return merged
 
 
-def _type_names(schema: Schema) -> Sequence[str]:
+def type_names(schema: Schema) -> Sequence[str]:
+    """The JSON types of a schema's values."""
     names = schema.get("type", "any")
     return [names] if isinstance(names, str) else names
 
@@ -188,7 +198,7 @@ _EXPECTATIONS: Mapping[str, tuple[str, str]] = {
 
 def check(value: Any, schema: Schema, name: str) -> None:
     """Raise InvalidValue, which calls the value `name`, when it does not fit the schema."""
-    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    types = type_names(schema)
     if not any(_is(value, kind) for kind in types):
         expected, hint = _EXPECTATIONS[types[0]]
         raise InvalidValue(f"{name} is {checks.cut(repr(value), 60)}, not {expected}", hint=hint)

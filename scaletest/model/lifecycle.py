@@ -87,11 +87,7 @@ class Stamp(NamedTuple):
 
     def merged(self, later: Stamp) -> Stamp:
         """Times of this stamp, and of the later one where this one lacks the source."""
-        return Stamp(
-            self.api_s if self.api_s is not None else later.api_s,
-            self.watch_s if self.watch_s is not None else later.watch_s,
-            self.event_s if self.event_s is not None else later.event_s,
-        )
+        return Stamp(**{**later.to_dict(), **self.to_dict()})
 
     def to_dict(self) -> dict[str, float]:
         """Times by source, without the sources that did not see it."""

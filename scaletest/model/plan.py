@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from msgspec import Meta
 
 from scaletest.model import verdict
+from scaletest.model.checks import cut
 from scaletest.model.declared import (
     VERSIONED,
     Arguments,
@@ -20,12 +21,15 @@ from scaletest.model.declared import (
     Seconds,
     check,
     choice,
+    declared,
+    is_duration,
     key,
     members,
 )
 from scaletest.model.errors import InvalidValue
 from scaletest.model.json_schema import Form, Schema, described
 from scaletest.model.presets import POLICIES, PRESETS
+from scaletest.model.texts import SECONDS, in_base_units
 
 MAX_WORKERS = 100_000
 MIRRORED, ASCENDING = "mirrored", "ascending"
@@ -285,6 +289,12 @@ def _longest_s(seconds: float) -> float:
 # field -> key in files, where they differ: options carry no unit in their names
 KEYS = {member.attribute: member.key for member in members(Plan) if member.key != member.attribute}
 _FIELDS = {key: field for field, key in KEYS.items() if key}
+# a background queue has no others
+_DURATIONS = {
+    member.key
+    for member in members(Plan)
+    if any(map(is_duration, (member.hint, *get_args(declared(member.hint).base))))
+}
 
 
 def file() -> Schema:
@@ -293,6 +303,29 @@ def file() -> Schema:
     # a stored plan without an order is older than the mirrored one
     schema["properties"]["order"]["default"] = MIRRORED
     return schema
+
+
+def in_seconds(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a file with all durations as numbers, those of background queues too;
+    InvalidValue for a text that is none.
+    """
+    numbers = dict(values)
+    for name in _DURATIONS & numbers.keys():
+        if isinstance(numbers[name], str):
+            numbers[name] = _seconds(name, numbers[name])
+    if "background" in numbers:
+        numbers["background"] = list(map(in_seconds, numbers["background"]))
+    return numbers
+
+
+def _seconds(name: str, text: str) -> float:
+    seconds = in_base_units(text, SECONDS)
+    if seconds is None:
+        raise InvalidValue(
+            f"{name} is {cut(repr(text), 60)}, not a number, nor one with a unit of time",
+            hint="write it as in 2.5, 90s, 3m or 500ms",
+        )
+    return seconds
 
 
 def as_plan(values: Mapping[str, Any], queue: str, devices: int = 0) -> Plan:

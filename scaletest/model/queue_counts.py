@@ -18,6 +18,7 @@ of a time slot in its ring, 00 to 63, and b a bucket of model/histogram.py:
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -164,9 +165,8 @@ def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, 
 
 def added(counts: Mapping[Key, int], more: Mapping[Key, int]) -> dict[Key, int]:
     """The sum of two counts: earlier versions counted in a hash, this one counts in a row."""
-    sums = dict(counts)
-    for key, count in more.items():
-        sums[key] = sums.get(key, 0) + count
+    sums = Counter(counts)
+    sums.update(more)
     return sums
 
 

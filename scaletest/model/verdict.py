@@ -199,7 +199,7 @@ def parse(text: str, table: MeasureTable, example: str) -> Threshold:
     place = match["where"]
     threshold = Threshold(
         measure,
-        () if place is None else _where(place.strip(), measure, measurable.keys, shown, example),
+        _where(place, measure, measurable.keys, shown, example),
         match["operator"],
         float(match["value"]),
         unit,
@@ -238,8 +238,13 @@ def _check_bound(threshold: Threshold, most: float, shown: str) -> None:
         )
 
 
-def _where(text: str, measure: str, keys: tuple[str, ...], shown: str, example: str) -> Pairs:
-    """Keys and values between parentheses; a value alone belongs to the only key."""
+def _where(
+    place: str | None, measure: str, keys: tuple[str, ...], shown: str, example: str
+) -> Pairs:
+    """Keys and values between parentheses, if any; a value alone belongs to the only key."""
+    if place is None:
+        return ()
+    text = place.strip()
     if not keys:
         raise InvalidValue(
             f"threshold {shown} names {text or 'nothing'}",

@@ -54,44 +54,41 @@ class Visibility:
 
 def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
     """Information that cannot be read, the effect of each gap, and its remedy."""
-    return [
-        {"missing": missing, "effect": effect, "remedy": remedy}
-        for missing, effect, remedy in _gaps(visibility)
-        if missing
-    ]
-
-
-def _gaps(visibility: Visibility) -> list[tuple[str, str, str]]:
-    return [
+    rows = (
         (
-            "" if visibility.times else "times of threads",
+            visibility.times,
+            "times of threads",
             "no cause is named",
             "use a kernel with CONFIG_SCHED_INFO",
         ),
-        _calls_gap(visibility),
+        (visibility.calls, *_calls_gap(visibility)),
         (
-            "" if visibility.locks else "/proc/locks",
+            visibility.locks,
+            "/proc/locks",
             "the holder of a lock file is unknown",
             "make it readable",
         ),
         (
-            "" if visibility.pressure else "pressure",
+            visibility.pressure,
+            "pressure",
             "nothing confirms that the node's CPU, memory or disk is scarce",
             "boot the node with psi=1, or use a kernel with CONFIG_PSI",
         ),
-        _cgroup_gap(visibility),
+        (visibility.cgroup == 2, *_cgroup_gap(visibility)),
         *(
-            _device_gap(path, driver)
+            (driver in visibility.counters, *_device_gap(path, driver))
             for path, driver in visibility.devices.items()
-            if driver not in visibility.counters
         ),
+    )
+    return [
+        {"missing": missing, "effect": effect, "remedy": remedy}
+        for is_known, missing, effect, remedy in rows
+        if not is_known
     ]
 
 
 def _calls_gap(visibility: Visibility) -> tuple[str, str, str]:
     remedy = "set kernel.yama.ptrace_scope to 0 or 1 on the node, and mount /proc without hidepid"
-    if visibility.calls:
-        return "", "", ""
     if visibility.functions:
         return (
             "system calls",
@@ -102,8 +99,6 @@ def _calls_gap(visibility: Visibility) -> tuple[str, str, str]:
 
 
 def _cgroup_gap(visibility: Visibility) -> tuple[str, str, str]:
-    if visibility.cgroup == 2:
-        return "", "", ""
     effect = (
         "a container's pressure and the reclaim of its memory are unknown; its CPU limit is known"
     )

@@ -136,6 +136,24 @@ def test_a_benchmark_refuses_a_file_as_its_scratch_folder(
     assert "'empty' is a file" in capsys.readouterr().err
 
 
+def test_a_picture_is_not_written_into_a_file_of_another_form(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("pass", home)
+    assert run(["report", "pass", "--png", str(home / "page.html")]) == 2
+    assert "its suffix names another form" in capsys.readouterr().err
+    assert not (home / "page.html").exists()
+
+
+@pytest.mark.parametrize("words", [["size", "--rat", "3"], ["queue", "purge"], ["--wrong"]])
+def test_mistakes_that_click_finds_are_told_as_ours(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    error = capsys.readouterr().err
+    assert "\nerror: " in error and "Error" not in error
+
+
 @pytest.mark.parametrize("option", ["-o", "--png"])
 def test_a_report_is_never_written_over_a_file_of_the_run(
     option: str, home: Path, capsys: pytest.CaptureFixture[str]

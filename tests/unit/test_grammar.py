@@ -12,7 +12,7 @@ import click
 import pytest
 import yaml
 
-from scaletest.cli.main import OLD_SPELLINGS, run, with_new_spellings
+from scaletest.cli.main import run
 from scaletest.cli.options import DURATION, RATE, RATE_WITH_UNIT, SIZE, Quantity
 from scaletest.model.errors import UsageError
 from tests.unit.runs import make
@@ -146,30 +146,50 @@ def test_a_size_without_unit_is_the_megabytes_of_version_0_1(
     assert "2 is read as 2MB; write its unit" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["report", "LAST", "-t", "md"], ["report", "LAST", "--format", "md"]),
-        (["-v", "report", "LAST", "-tmd"], ["-v", "report", "LAST", "--format=md"]),
-        (["bench", "show", "r", "--type=csv"], ["bench", "show", "r", "--format=csv"]),
-        (["autoscale", "recommend", "--run-dir", "r"], ["autoscale", "recommend", "--run", "r"]),
-    ],
-)
+@pytest.mark.parametrize("old", [["-t", "brief"], ["-tbrief"], ["--type=brief"]])
 def test_an_old_spelling_is_understood_and_says_so_once(
-    words: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]
+    old: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert with_new_spellings(words) == expected
-    assert capsys.readouterr().err.count("is deprecated; write --") == 1
+    make("pass", tmp_path)
+    words = ["-v", "report", str(tmp_path / "pass")]
+    assert run([*words, "--format", "brief"]) == run([*words, *old]) == 0
+    out, errors = capsys.readouterr()
+    line, again = out.splitlines()
+    assert line == again
+    assert errors == "warning: -t/--type is deprecated; write --format\n"
 
 
-def test_only_options_of_a_command_have_old_spellings(capsys: pytest.CaptureFixture[str]) -> None:
-    for line in (["lifecycle", "run", "-t", "job"], ["report", "r", "--", "-t"], ["worker", "-t"]):
-        assert with_new_spellings(line) == line
-    assert capsys.readouterr().err == ""
-    for path, spellings in OLD_SPELLINGS.items():
-        names = {name for option in COMMANDS[" ".join(path)].params for name in option.opts}
-        assert names.isdisjoint(spellings), path
-        assert set(spellings.values()) <= names, path
+def test_an_old_spelling_gives_way_to_the_new_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make("pass", tmp_path)
+    assert run(["report", str(tmp_path / "pass"), "-t", "html", "--format", "brief"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["simulate", "recommend"])
+def test_a_run_of_version_0_1_may_be_named_by_its_folder(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["autoscale", command, "--run-dir", str(tmp_path / "nowhere")]) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[0] == "warning: --run-dir is deprecated; write --run"
+    assert "there is no run" in errors[1]
+
+
+def test_old_spellings_are_hidden_and_stand_beside_the_new_ones() -> None:
+    old = {"--type": "--format", "--run-dir": "--run"}
+    pairs = {("report", "--type"), ("bench show", "--type"), ("lifecycle report", "--type")}
+    pairs |= {("autoscale simulate", "--run-dir"), ("autoscale recommend", "--run-dir")}
+    hidden = {
+        (name, long_name(option))
+        for name, option in options()
+        if option.hidden and long_name(option) in old
+    }
+    assert hidden == pairs
+    for name, spelling in pairs:
+        names = {text for option in COMMANDS[name].params for text in option.opts}
+        assert old[spelling] in names, name
 
 
 @pytest.mark.parametrize(

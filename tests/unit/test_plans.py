@@ -169,17 +169,17 @@ def test_shares_that_cannot_be_are_refused(settings: dict[str, Any], text: str) 
 
 def test_several_numbers_per_device_are_the_steps_and_need_all_devices(tmp_path: Path) -> None:
     arguments = ("--per-device", "1,2,3", "--preset", "intel")
-    plan = validate_options.plan(context(*arguments), "q", lambda plan: 4)
+    plan = validate_options.plan(context(*arguments), "q", lambda plan: ["device"] * 4)
     assert (plan.steps, plan.limit, [plan.share(workers) for workers in plan.steps]) == (
         (4, 8, 12),
         12,
         [1, 2, 3],
     )
     with pytest.raises(UsageError, match="limit is 8, fewer than 3 workers on each of 4 devices"):
-        validate_options.plan(context(*arguments, "--limit", "8"), "q", lambda plan: 4)
+        validate_options.plan(context(*arguments, "--limit", "8"), "q", lambda plan: ["device"] * 4)
     # one number is how the workers of an ordinary run share
     plan = validate_options.plan(
-        context("--per-device", "2", "--preset", "intel"), "q", lambda plan: 4
+        context("--per-device", "2", "--preset", "intel"), "q", lambda plan: ["device"] * 4
     )
     assert (plan.steps, plan.share(1), plan.share(8)) == ((1, 2, 4, 8), 2, 2)
 
@@ -309,6 +309,14 @@ def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyP
         ("limit=3", "limit", 3),
         (" limit = 3 ", "limit", 3),
         ("seconds=1e-3", "seconds", 0.001),
+        ("seconds=500ms", "seconds", 0.5),
+        ("max_step=1.5 m", "max_step", 90.0),
+        ("warmup=2s", "warmup", 2.0),
+        (
+            "background=[{name: a, time_limit: 2m}]",
+            "background",
+            [{"name": "a", "time_limit": 120}],
+        ),
         ("warmup=null", "warmup", None),
         ("warmup=", "warmup", None),
         ("device_glob=/dev/a=b", "device_glob", "/dev/a=b"),
@@ -335,6 +343,9 @@ def test_set_reads_each_type(text: str, key: str, value: Any) -> None:
         "command='a",
         "command=[a",
         "seconds=",
+        "seconds=3/s",
+        "background=[{name: a, seconds: soon}]",
+        "limit=3s",
         "repeats=null",
     ],
 )
