@@ -27,12 +27,19 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
 
-from scaletest.analysis.estimate import Estimate, t95, t_quantile, welch, within
+from scaletest.analysis.estimate import (
+    Estimate,
+    RankTest,
+    mann_whitney,
+    t95,
+    t_quantile,
+    welch,
+    within,
+)
 from scaletest.analysis.measure import Measure
-from scaletest.analysis.percentiles import RankTest, mann_whitney
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.checks import cut
 from scaletest.model.declared import INNER, Written, called, flat
@@ -222,19 +229,18 @@ def compare(
         alone = tuple(CandidateComparison(side, (), contrast) for side, contrast in candidates)
         return Comparison(run_type, tolerance, base, alone, verdict)
     pairs = [_common(base, side) for side, _ in candidates]
-    changes = _changes(list(chain.from_iterable(pairs)), tolerance)
+    changes = iter(_changes(list(chain.from_iterable(pairs)), tolerance))
     compared = []
     for (side, contrast), own in zip(candidates, pairs, strict=True):
         compared.append(
             CandidateComparison(
                 side,
-                tuple(changes[: len(own)]),
+                tuple(islice(changes, len(own))),
                 contrast,
                 _alone(base, side),
                 _alone(side, base),
             )
         )
-        changes = changes[len(own) :]
     return Comparison(run_type, tolerance, base, tuple(compared), _verdict(compared, tolerance))
 
 
@@ -335,8 +341,7 @@ def _log_ratio(base: Measure, candidate: Measure) -> LogRatio | None:
         estimates = [measure.estimate.at_least(floor) for measure in (base, candidate)]
         if not all(estimate.value > 0 and math.isfinite(estimate.high) for estimate in estimates):
             return None
-        freedoms = (base.freedom, candidate.freedom)
-        moments = list(map(_of_interval, estimates, freedoms))
+        moments = list(map(_of_interval, estimates, (base.freedom, candidate.freedom)))
     (mean, variance, freedom), (other, more, left) = moments
     return LogRatio(
         other - mean,

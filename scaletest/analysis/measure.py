@@ -1,19 +1,64 @@
 """Measures: the named numbers of a run, with their intervals. Runs of one type are compared by
 them.
+
+Of repeated measurements the repetitions are the units: the variation from one to the next is in the
+interval of their mean, the variation within one is not used.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.percentiles import Distribution, Percentile
-from scaletest.analysis.repetitions import summarise
-from scaletest.model.declared import INNER, Written, called
+from scaletest.analysis.estimate import Distribution, Estimate, Percentile, t95
+from scaletest.model.declared import INNER, Unbounded, Written, called
 from scaletest.model.texts import short
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Written):
+    """A summary of repeated measurements."""
+
+    count: int
+    mean: Unbounded
+    half_width: Annotated[
+        Unbounded, "of the 95 % interval of their mean by Student's t; infinite for a single one."
+    ]
+    deviation: Unbounded
+    least: Unbounded
+    median: Unbounded
+    most: Unbounded
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean with its interval, of values of which none lies below 0."""
+        low = max(0.0, self.mean - self.half_width)
+        return Estimate(self.mean, low, self.mean + self.half_width)
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """The summary of one value or more."""
+    count, mean = len(values), statistics.fmean(values)
+    deviation, half = 0.0, math.inf
+    if count > 1:
+        deviation = statistics.stdev(values)
+        half = t95(count - 1) * deviation / math.sqrt(count)
+    return Summary(
+        count, mean, half, deviation, min(values), statistics.median(values), max(values)
+    )
+
+
+def gathered(rows: Sequence[tuple[int, Mapping[str, float]]]) -> dict[int, dict[str, list[float]]]:
+    """Values by permutation and headline. rows: (permutation, headlines) of each repetition."""
+    by_permutation: dict[int, dict[str, list[float]]] = {}
+    for number, headlines in rows:
+        for name, measured in headlines.items():
+            by_permutation.setdefault(number, {}).setdefault(name, []).append(measured)
+    return by_permutation
+
 
 Place = Mapping[str, str | int | float]
 NOWHERE: Place = {}
@@ -52,11 +97,6 @@ class Measure(Written):
     def key(self) -> tuple[object, ...]:
         """What it is in any run."""
         return self.name, *sorted(self.where.items(), key=str)
-
-    @property
-    def place(self) -> dict[str, str]:
-        """Where, as text."""
-        return {key: str(value) for key, value in self.where.items()}
 
     @property
     def text(self) -> str:
@@ -109,10 +149,8 @@ def percentiles(
 
 def interval_of(percentile: Percentile) -> Estimate:
     """A percentile with its interval; too few values leave an end unknown."""
-    low, high = percentile.low, percentile.high
-    return Estimate(
-        percentile.value, 0.0 if low is None else low, math.inf if high is None else high
-    )
+    high = math.inf if percentile.high is None else percentile.high
+    return Estimate(percentile.value, percentile.low or 0.0, high)
 
 
 def exactly(figure: float) -> Estimate:
@@ -124,6 +162,4 @@ def mean_of(samples: Sequence[float]) -> Estimate:
     """The mean of values of which none lies below 0, by Student's t; of a single one nothing more
     is known.
     """
-    summary = summarise(samples)
-    low = max(0.0, summary.mean - summary.half_width)
-    return Estimate(summary.mean, low, summary.mean + summary.half_width)
+    return summarise(samples).estimate

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scaletest.analysis.cause_text import PLACE_TEXTS
+from scaletest.analysis.request_time import PLACE_TEXTS
 from scaletest.model import Activity, State
 from scaletest.render.numbers import percent, quantity, seconds
 from scaletest.render.text import clean

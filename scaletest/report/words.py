@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.doubling import Ratio
-from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.estimate import Distribution, Estimate, Percentile, samples_needed
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
-from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
 from scaletest.analysis.scaling import Knee, Peak
 from scaletest.analysis.steps import Step
 from scaletest.analysis.stopping import way

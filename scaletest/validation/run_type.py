@@ -81,8 +81,8 @@ class ValidationType:
         """The numbers of each step, and the coefficients of the law."""
         result = judged.result
         law = [
-            Measure(name, NOWHERE, Estimate(value, low, high), "", False)
-            for name, (low, value, high) in result.growth.coefficients.items()
+            Measure(name, NOWHERE, estimate, "", False)
+            for name, estimate in result.growth.coefficients.items()
         ]
         efficiencies = {row.workers: row.efficiency for row in result.growth.scaling}
         steps = [of_step(step, efficiencies.get(step.level)) for step in result.steps]
@@ -185,10 +185,7 @@ def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
 
 
 def _rate(rate: Throughput, sound: bool) -> Estimate:
-    if not sound:
-        return Estimate(rate.per_s, 0.0, math.inf)
-    low = max(0.0, rate.per_s - rate.half_width)
-    return Estimate(rate.per_s, low, rate.per_s + rate.half_width)
+    return rate.estimate if sound else Estimate(rate.per_s, 0.0, math.inf)
 
 
 def _wider(ratio: Ratio) -> Estimate:

@@ -195,10 +195,12 @@ def timeline(workload: LifecycleObject) -> WorkloadTimeline:
                 stamps[name] = _nth(reached, needed_here)
         evicted = _pod_stamps(workload, "evicted")
         if evicted:
-            own = filter(None, [stamps.get("evicted")])
-            stamps["evicted"] = _nth([*evicted, *own], 1)
-    timed = {name: stamp for name, stamp in stamps.items() if stamp != Stamp()}
-    return WorkloadTimeline(workload, timed, frozenset(passed))
+            stamps["evicted"] = _nth([*evicted, *filter(None, [stamps.get("evicted")])], 1)
+    return WorkloadTimeline(
+        workload,
+        {name: stamp for name, stamp in stamps.items() if stamp != Stamp()},
+        frozenset(passed),
+    )
 
 
 def _pod_stamps(workload: LifecycleObject, name: str) -> list[Stamp]:
@@ -408,29 +410,22 @@ def books(
     counted = list(by_name)
     if submitted:
         counted = [name for name, submission in submitted.items() if submission.accepted]
-    fates: Counter[Fate] = Counter()
-    failures: Counter[str] = Counter()
     rejections = Counter(f"{each.status} {each.reason}".strip() for each in rejected)
-    running = 0
+    by_fate: dict[Fate, list[WorkloadTimeline]] = {state: [] for state in Fate}
     for name in counted:
-        if name not in by_name:
-            fates[Fate.PENDING] += 1
-            continue
-        timeline = by_name[name]
-        state = fate(timeline, until)
-        fates[state] += 1
-        running += state is Fate.PENDING and runs(timeline, until)
-        if state is Fate.FAILED:
-            failures[timeline.workload.reason or "no reason given"] += 1
+        if name in by_name:
+            by_fate[fate(by_name[name], until)].append(by_name[name])
+    failures = Counter(each.workload.reason or "no reason given" for each in by_fate[Fate.FAILED])
+    ended = sum(len(by_fate[state]) for state in Fate if state is not Fate.PENDING)
     return Books(
         planned=planned or len(counted) + len(rejected),
         rejected=len(rejected),
         submitted=len(counted),
-        measured=fates[Fate.MEASURED],
-        pending=fates[Fate.PENDING],
-        failed=fates[Fate.FAILED],
-        lost=fates[Fate.LOST],
+        measured=len(by_fate[Fate.MEASURED]),
+        pending=len(counted) - ended,
+        failed=len(by_fate[Fate.FAILED]),
+        lost=len(by_fate[Fate.LOST]),
         rejections=dict(rejections.most_common(MOST_REASONS)),
         failures=dict(failures.most_common(MOST_REASONS)),
-        running=running,
+        running=sum(runs(each, until) for each in by_fate[Fate.PENDING]),
     )

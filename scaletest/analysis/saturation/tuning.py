@@ -91,8 +91,9 @@ def settings(texts: Sequence[str]) -> list[dict[str, str]]:
     products = itertools.product(*axes.values())
     combinations = [dict(zip(axes, combination, strict=True)) for combination in products]
     if len(combinations) > MOST_SETTINGS:
-        reason = f"--tune makes {len(combinations)} settings"
-        raise InvalidValue(reason, hint=f"give at most {MOST_SETTINGS}")
+        raise InvalidValue(
+            f"--tune makes {len(combinations)} settings", hint=f"give at most {MOST_SETTINGS}"
+        )
     return combinations
 
 
@@ -101,13 +102,16 @@ def _axis(text: str) -> tuple[str, list[str]]:
     name, equals, listed = text.partition("=")
     choices = list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
     if not equals or name not in NAMES or not choices:
-        hint = f"write NAME=V,V,... with NAME of {', '.join(NAMES)}"
-        raise InvalidValue(f"--tune {text[:60]!r}", hint=hint)
+        raise InvalidValue(
+            f"--tune {text[:60]!r}", hint=f"write NAME=V,V,... with NAME of {', '.join(NAMES)}"
+        )
     if name in ("concurrency", "replicas"):
         for choice in choices:
             if not (choice.isascii() and choice.isdigit() and 0 < int(choice) <= 10_000):
-                reason = f"{name} {choice[:40]!r} is not a number"
-                raise InvalidValue(reason, hint="give whole numbers from 1 to 10000")
+                raise InvalidValue(
+                    f"{name} {choice[:40]!r} is not a number",
+                    hint="give whole numbers from 1 to 10000",
+                )
     return name, choices
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scaletest.analysis.estimate import quantile
 from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.percentiles import quantile
 from scaletest.analysis.steps import Rows
 from scaletest.render import svg
 from scaletest.render.numbers import plural, seconds, unit_of

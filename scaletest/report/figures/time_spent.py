@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.analysis.cause_text import PLACE_TEXTS, PLACES
 from scaletest.analysis.causes import StepTime
 from scaletest.analysis.evaluation import Evaluation
+from scaletest.analysis.request_time import PLACE_TEXTS, PLACES
 from scaletest.render import svg
 from scaletest.render.contents import Figure
 from scaletest.render.numbers import percent, plural, seconds, unit_of

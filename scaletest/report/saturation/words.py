@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scaletest.analysis.percentiles import Distribution
+from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
 from scaletest.analysis.saturation.pod_times import PodTimes, from_headers
 from scaletest.analysis.saturation.step import Assessed, level_text

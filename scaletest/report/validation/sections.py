@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.evaluation import BackgroundStep, Evaluation, FailureGroup
-from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
 from scaletest.model import Plan
 from scaletest.render.contents import Block, Cell, Charts, Section, Share, Table, Text
