@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 from scaletest.analysis.comparison import Contrast, Difference, differences
-from scaletest.analysis.measure import Summary, exactly, gathered, summarise
+from scaletest.analysis.estimate import Summary, exactly, gathered, summarise
 from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult

@@ -1,5 +1,5 @@
-"""Which measures changed from a base run to other runs of its type, by how much, and whether any is
-worse.
+"""Measures: the named numbers of a run, with their intervals; and which of them changed from a base
+run to other runs of its type, by how much, and whether any is worse.
 
 A measure that both runs have gives the ratio of candidate over base with a 95 % interval, built on
 the logarithm. Where a measure was repeated on both sides, the repeats are the units (Kalibera and
@@ -31,18 +31,108 @@ from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
 
 from scaletest.analysis.estimate import (
+    Distribution,
     Estimate,
     RankTest,
+    interval_of,
     mann_whitney,
+    mean_of,
     t95,
     t_quantile,
     welch,
     within,
 )
-from scaletest.analysis.measure import Measure
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.checks import cut
 from scaletest.model.declared import INNER, Written, called, flat
+from scaletest.model.texts import short
+
+Place = Mapping[str, str | int | float]
+NOWHERE: Place = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Written):
+    """One number of a run."""
+
+    name: Annotated[str, called("measure"), 'its name with its statistic, as in "run.p95"']
+    where: Annotated[Place, "of what in the run, as in workers: 8"]
+    estimate: Annotated[
+        Estimate,
+        INNER,
+        "with its 95 % interval; infinite ends where that is unknown, equal ones where it was "
+        "counted.",
+    ]
+    unit: Annotated[
+        str, 'the base unit, as in s, 1/s, B/s, x; "" for a plain number or a part of 1.'
+    ]
+    more_is_better: Annotated[bool | None, INNER, "None where neither is."]
+    samples: Annotated[
+        Sequence[float], INNER, "the single values behind it, if there are any."
+    ] = ()
+    repeats: Annotated[
+        Sequence[float], INNER, "what each repeat measured, where the estimate is their mean."
+    ] = ()
+    freedom: Annotated[
+        int, INNER, "degrees of freedom behind the interval, 0 where they are unknown."
+    ] = 0
+    resolution: Annotated[float, INNER, "of its clock, in its unit."] = 0.0
+    reason: Annotated[str, INNER, 'why it may not be judged, "" when it may.'] = ""
+    decides: Annotated[bool, "whether the verdict rests on it"] = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it is in any run."""
+        return self.name, *sorted(self.where.items(), key=str)
+
+    @property
+    def text(self) -> str:
+        """Name and place in words."""
+        return f"{self.name} ({place_text(self.where)})" if self.where else self.name
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its number has no interval because nothing about it is left to chance."""
+        return self.estimate.low == self.estimate.high and not self.reason
+
+    @property
+    def is_median(self) -> bool:
+        """Whether it is the median of its samples."""
+        return self.name.endswith(".p50")
+
+
+def _shown(setting: str | int | float) -> str:
+    return short(setting) if isinstance(setting, float) else str(setting)
+
+
+def place_text(where: Place) -> str:
+    """A place in words; "" for the whole run."""
+    return ", ".join(f"{key} {_shown(setting)}" for key, setting in where.items())
+
+
+def percentiles(
+    name: str,
+    where: Place,
+    spread: Distribution,
+    samples: Sequence[float] = (),
+    resolution_s: float = 0.0,
+) -> list[Measure]:
+    """The percentiles of durations in s that are known, and their mean where there are samples."""
+    known = {"p50": spread.p50, "p95": spread.p95, "p99": spread.p99}
+    estimates = {
+        statistic: interval_of(percentile)
+        for statistic, percentile in known.items()
+        if percentile is not None
+    }
+    if samples:
+        estimates = {"mean": mean_of(samples)} | estimates
+    return [
+        Measure(
+            f"{name}.{statistic}", where, estimate, "s", False, samples, resolution=resolution_s
+        )
+        for statistic, estimate in estimates.items()
+    ]
+
 
 FAMILY_ERROR = 0.05
 # One tolerance for runs of all types.

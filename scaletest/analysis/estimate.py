@@ -1,5 +1,8 @@
 """Values with their 95 % intervals: quantiles of Student's t, exact percentiles, and a rank test.
 
+Of repeated measurements the repetitions are the units: the variation from one to the next is in the
+interval of their mean, the variation within one is not used.
+
 `Estimate` is the type of ratios, coefficients and fractions. Intervals of ratios are built on
 the logarithm (delta method), where the relative errors of independent rates add in squares and no
 interval reaches below 0.
@@ -34,7 +37,7 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby
@@ -91,6 +94,48 @@ class Estimate(Written):
     def at_least(self, floor: float) -> Estimate:
         """The estimate of what is above `floor`; all that is below counts as that."""
         return Estimate(*(max(floor, end) for end in (self.value, self.low, self.high)))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Written):
+    """A summary of repeated measurements."""
+
+    count: int
+    mean: Unbounded
+    half_width: Annotated[
+        Unbounded, "of the 95 % interval of their mean by Student's t; infinite for a single one."
+    ]
+    deviation: Unbounded
+    least: Unbounded
+    median: Unbounded
+    most: Unbounded
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean with its interval, of values of which none lies below 0."""
+        low = max(0.0, self.mean - self.half_width)
+        return Estimate(self.mean, low, self.mean + self.half_width)
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """The summary of one value or more."""
+    count, mean = len(values), statistics.fmean(values)
+    deviation, half = 0.0, math.inf
+    if count > 1:
+        deviation = statistics.stdev(values)
+        half = t95(count - 1) * deviation / math.sqrt(count)
+    return Summary(
+        count, mean, half, deviation, min(values), statistics.median(values), max(values)
+    )
+
+
+def gathered(rows: Sequence[tuple[int, Mapping[str, float]]]) -> dict[int, dict[str, list[float]]]:
+    """Values by permutation and headline. rows: (permutation, headlines) of each repetition."""
+    by_permutation: dict[int, dict[str, list[float]]] = {}
+    for number, headlines in rows:
+        for name, measured in headlines.items():
+            by_permutation.setdefault(number, {}).setdefault(name, []).append(measured)
+    return by_permutation
 
 
 def within(value: float, relative: float) -> Estimate:
@@ -231,7 +276,7 @@ _BEYOND = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Percentile(Written):
-    """The p-quantile of `samples` values; low and high are None without enough for an interval."""
+    """A p-quantile; low and high are None without enough values for an interval."""
 
     description = "null when there are too few values"
 
@@ -239,7 +284,6 @@ class Percentile(Written):
     value: float
     low: float | None
     high: float | None
-    samples: Annotated[int, INNER]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +324,9 @@ def percentile(ordered: Sequence[float], p: float) -> Percentile | None:
         return None
     ranks = _ranks(count, p)
     if ranks is None:
-        return Percentile(p, quantile(ordered, p), None, None, count)
+        return Percentile(p, quantile(ordered, p), None, None)
     low, high = ordered[ranks[0] - 1], ordered[ranks[1] - 1]
-    return Percentile(p, quantile(ordered, p), low, high, count)
+    return Percentile(p, quantile(ordered, p), low, high)
 
 
 def samples_needed(p: float) -> int:
@@ -375,3 +419,21 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest | 
     # 2 cdf(-z), since 1 - cdf(z) would be 0 far out
     p = 2 * _NORMAL.cdf(-distance / math.sqrt(variance)) if variance > 0 else 1.0
     return RankTest(u, u / (m * n), min(1.0, p))
+
+
+def interval_of(percentile: Percentile) -> Estimate:
+    """A percentile with its interval; too few values leave an end unknown."""
+    high = math.inf if percentile.high is None else percentile.high
+    return Estimate(percentile.value, percentile.low or 0.0, high)
+
+
+def exactly(figure: float) -> Estimate:
+    """A figure that was counted, and has no interval."""
+    return Estimate(figure, figure, figure)
+
+
+def mean_of(samples: Sequence[float]) -> Estimate:
+    """The mean of values of which none lies below 0, by Student's t; of a single one nothing more
+    is known.
+    """
+    return summarise(samples).estimate

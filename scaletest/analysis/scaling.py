@@ -62,7 +62,7 @@ from typing import Annotated
 
 from scaletest.analysis.estimate import Estimate, within
 from scaletest.analysis.law import Law, LawInterval
-from scaletest.model.declared import INNER, Positive, Unbounded, Written
+from scaletest.model.declared import Positive, Unbounded, Written
 from scaletest.render.numbers import plural
 
 
@@ -84,7 +84,6 @@ class Scaled(Written):
     """Speed-up and efficiency of one step."""
 
     workers: Positive
-    multiple: Annotated[float, INNER]
     speedup: Annotated[
         Estimate, "throughput over that of the fewest workers, with its 95 % interval"
     ]
@@ -110,17 +109,17 @@ def scaling(rows: Sequence[MeasuredThroughput]) -> list[Scaled]:
 
 def scaled(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
     """Speed-up and efficiency of a step over another with a throughput."""
-    multiple = step.workers / base.workers
     if step.workers == base.workers:
         exactly_1 = Estimate(1.0, 1.0, 1.0)
-        return Scaled(step.workers, multiple, exactly_1, exactly_1, None)
+        return Scaled(step.workers, exactly_1, exactly_1, None)
+    multiple = step.workers / base.workers
     speedup = _over(step, base)
     serial = Estimate(
         _serial(speedup.value, multiple),
         _serial(speedup.high, multiple),
         _serial(speedup.low, multiple),
     )
-    return Scaled(step.workers, multiple, speedup, speedup.scaled(1 / multiple), serial)
+    return Scaled(step.workers, speedup, speedup.scaled(1 / multiple), serial)
 
 
 def _over(step: MeasuredThroughput, base: MeasuredThroughput) -> Estimate:

@@ -263,21 +263,11 @@ class Step(Written):
         return bool(parts) and self.throughput.enough and all(part.sound for part in parts)
 
     @property
-    def wait_s(self) -> float:
-        """Mean wait."""
-        return self.wait.mean or 0.0
-
-    @property
-    def run_s(self) -> float:
-        """Mean run time."""
-        return self.run.mean or 0.0
-
-    @property
     def overhead_share(
         self,
     ) -> Annotated[float, "the overhead as a part of the request's whole time"]:
         """The part of a request's total time that the tester itself cost."""
-        total = self.wait_s + self.run_s + self.overhead_s
+        total = (self.wait.mean or 0.0) + (self.run.mean or 0.0) + self.overhead_s
         return self.overhead_s / total if total > 0 else 0.0
 
 

@@ -397,8 +397,7 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     if plan.step_s or plan.compares:
         return []
     course = run_course(steps)
-    ratios = [doubling(first, second, plan, course=course) for first, second in pairwise(steps)]
-    if any(ratio and ratio.kind is VerdictKind.FAIL for ratio in ratios):  # that decides the run
+    if _fails(plan, steps, course):
         return []
     spent = {parts[0].workers: _seconds(parts) for parts in steps}
     lengths = _lengths(plan, steps, course, spent)
@@ -411,6 +410,12 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     open_steps = [workers for workers in plan.steps if workers in lengths]
     up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in open_steps]
     return up + [Turn(turn.workers, repeat + 1, turn.length_s) for turn in reversed(up)]
+
+
+def _fails(plan: Plan, steps: Sequence[Sequence[StepPart]], course: MachineTrend) -> bool:
+    """Whether a doubling fails, which decides the run."""
+    ratios = [doubling(first, second, plan, course=course) for first, second in pairwise(steps)]
+    return any(ratio and ratio.kind is VerdictKind.FAIL for ratio in ratios)
 
 
 def _seconds(parts: Sequence[StepPart]) -> float:

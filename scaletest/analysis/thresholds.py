@@ -24,8 +24,7 @@ from typing import Annotated
 
 from scaletest.analysis.doubling import Ratio
 from scaletest.analysis.drift import BATCHES
-from scaletest.analysis.estimate import Distribution, Estimate, Percentile, samples_needed
-from scaletest.analysis.measure import exactly
+from scaletest.analysis.estimate import Distribution, Estimate, Percentile, exactly, samples_needed
 from scaletest.analysis.scaling import scaled
 from scaletest.analysis.steps import Step
 from scaletest.analysis.stopping import Stop

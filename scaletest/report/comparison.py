@@ -15,11 +15,12 @@ from scaletest.analysis.comparison import (
     CandidateComparison,
     Change,
     Comparison,
+    Measure,
     MeasureChange,
+    place_text,
     ratio_text,
 )
 from scaletest.analysis.estimate import Estimate, finite
-from scaletest.analysis.measure import Measure, place_text
 from scaletest.model import VerdictKind
 from scaletest.render.contents import (
     Block,

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, cast
 
-from scaletest.analysis.comparison import Comparison, Side
+from scaletest.analysis.comparison import Comparison, Measure, Side
 from scaletest.analysis.comparison import compare as compare_sides
-from scaletest.analysis.measure import Measure
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.verdict import VerdictKind

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
-from scaletest.analysis.comparison import Contrast
-from scaletest.analysis.measure import Measure
+from scaletest.analysis.comparison import Contrast, Measure
 from scaletest.model.verdict import Verdict
 from scaletest.runs.folder import AnyPlan, Layout, RunFolder
 

@@ -10,8 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from scaletest.analysis.comparison import Contrast, differences
-from scaletest.analysis.measure import NOWHERE, Measure, Place, exactly, percentiles
+from scaletest.analysis.comparison import (
+    NOWHERE,
+    Contrast,
+    Measure,
+    Place,
+    differences,
+    percentiles,
+)
+from scaletest.analysis.estimate import exactly
 from scaletest.analysis.saturation.evaluation import SaturationResult, evaluate
 from scaletest.analysis.saturation.step import Assessed
 from scaletest.model import Verdict, wire

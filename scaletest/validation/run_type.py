@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from scaletest.analysis.comparison import Contrast, differences
+from scaletest.analysis.comparison import NOWHERE, Contrast, Measure, differences, percentiles
 from scaletest.analysis.doubling import Ratio
-from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.estimate import Estimate, exactly
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.growth import SEED
-from scaletest.analysis.measure import NOWHERE, Measure, exactly, percentiles
 from scaletest.analysis.steps import Rows, Step
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Plan, Verdict, wire

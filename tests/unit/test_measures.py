@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from scaletest.analysis.comparison import Measure, place_text
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.measure import Measure, place_text
 from scaletest.analysis.thresholds import Measured, judge
 from scaletest.model.verdict import STEP, Measurable, parse
 from scaletest.runs import registry, transfer

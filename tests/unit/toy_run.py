@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from scaletest.analysis.comparison import Contrast
-from scaletest.analysis.measure import NOWHERE, Measure, mean_of
+from scaletest.analysis.comparison import NOWHERE, Contrast, Measure
+from scaletest.analysis.estimate import mean_of
 from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Verdict, wire

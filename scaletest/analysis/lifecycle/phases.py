@@ -397,6 +397,15 @@ def fate(timeline: WorkloadTimeline, until: str) -> Fate:
     return Fate.PENDING
 
 
+def _by_fate(
+    timelines: Iterable[WorkloadTimeline], until: str
+) -> dict[Fate, list[WorkloadTimeline]]:
+    by_fate: dict[Fate, list[WorkloadTimeline]] = {state: [] for state in Fate}
+    for timeline in timelines:
+        by_fate[fate(timeline, until)].append(timeline)
+    return by_fate
+
+
 def books(
     timelines: Sequence[WorkloadTimeline],
     submissions: Iterable[Submission],
@@ -411,18 +420,15 @@ def books(
     if submitted:
         counted = [name for name, submission in submitted.items() if submission.accepted]
     rejections = Counter(f"{each.status} {each.reason}".strip() for each in rejected)
-    by_fate: dict[Fate, list[WorkloadTimeline]] = {state: [] for state in Fate}
-    for name in counted:
-        if name in by_name:
-            by_fate[fate(by_name[name], until)].append(by_name[name])
+    known = [by_name[name] for name in counted if name in by_name]
+    by_fate = _by_fate(known, until)
     failures = Counter(each.workload.reason or "no reason given" for each in by_fate[Fate.FAILED])
-    ended = sum(len(by_fate[state]) for state in Fate if state is not Fate.PENDING)
     return Books(
         planned=planned or len(counted) + len(rejected),
         rejected=len(rejected),
         submitted=len(counted),
         measured=len(by_fate[Fate.MEASURED]),
-        pending=len(counted) - ended,
+        pending=len(by_fate[Fate.PENDING]) + len(counted) - len(known),
         failed=len(by_fate[Fate.FAILED]),
         lost=len(by_fate[Fate.LOST]),
         rejections=dict(rejections.most_common(MOST_REASONS)),

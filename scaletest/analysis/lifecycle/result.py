@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Annotated, ClassVar
 
-from scaletest.analysis.estimate import Distribution, samples_needed, summary
+from scaletest.analysis.estimate import Distribution, exactly, interval_of, samples_needed, summary
 from scaletest.analysis.lifecycle.phases import (
     BY_NAME,
     PHASES,
@@ -35,7 +35,6 @@ from scaletest.analysis.lifecycle.phases import (
     reference,
     timeline,
 )
-from scaletest.analysis.measure import exactly, interval_of
 from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model.checks import cut

@@ -6,7 +6,7 @@ import math
 
 from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
-from scaletest.analysis.saturation.pod_times import PodTimes, from_headers
+from scaletest.analysis.saturation.pods import PodTimes, from_headers
 from scaletest.analysis.saturation.step import Assessed, level_text
 from scaletest.archive.sql import Answer, answers
 from scaletest.model.saturation import Phase
