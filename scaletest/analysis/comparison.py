@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
@@ -157,11 +157,15 @@ FLAGGED = (Change.REGRESSION, Change.IMPROVEMENT, Change.CHANGED)
 
 @dataclass(frozen=True, slots=True)
 class LogRatio:
-    """Logarithm of candidate over base, its standard error and the degrees of freedom behind it."""
+    """Logarithm of candidate over base, its standard error and the degrees of freedom behind it.
+
+    ranks: the test that decides whether there is a change, where there is one.
+    """
 
     value: float
     error: float
     freedom: float
+    ranks: RankTest | None = None
 
     @property
     def estimate(self) -> Estimate:
@@ -169,21 +173,11 @@ class LogRatio:
         return within(math.exp(self.value), t95(self.freedom) * self.error if self.error else 0.0)
 
     def beyond(self, level: float) -> bool:
-        """Whether it differs from 0 by the two-sided t test at that level."""
+        """Whether there is a change beyond chance: by ranks, else by the two-sided t test."""
+        if self.ranks:
+            return self.ranks.p <= level
         bound = t_quantile(1 - level / 2, self.freedom) * self.error if self.error else 0.0
         return abs(self.value) > bound
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeTest:
-    """Whether a measure changed. ranks: the test that decides it where there is one."""
-
-    ratio: LogRatio
-    ranks: RankTest | None
-
-    def beyond(self, level: float) -> bool:
-        """Whether there is a change beyond chance at that level."""
-        return self.ranks.p <= level if self.ranks else self.ratio.beyond(level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +380,7 @@ def _changes(pairs: Sequence[tuple[Measure, Measure]], tolerance: float) -> list
     ]
 
 
-def holm(tests: Mapping[int, ChangeTest]) -> set[int]:
+def holm(tests: Mapping[int, LogRatio]) -> set[int]:
     """The tests that are beyond chance, 5 % error for all of them together.
 
     As long as something is rejected at 5 % divided by the number of tests left, the rest is asked
@@ -402,7 +396,7 @@ def holm(tests: Mapping[int, ChangeTest]) -> set[int]:
     return rejected
 
 
-def _test(base: Measure, candidate: Measure) -> ChangeTest | None:
+def _test(base: Measure, candidate: Measure) -> LogRatio | None:
     """The test of a pair; None where there is no ratio, or nothing tells how sure one is. A median
     is tested by ranks.
     """
@@ -411,7 +405,7 @@ def _test(base: Measure, candidate: Measure) -> ChangeTest | None:
         ranks = mann_whitney(candidate.samples, base.samples)
     if ratio is None or (ratio.value and not ratio.error and not ranks):
         return None
-    return ChangeTest(ratio, ranks)
+    return replace(ratio, ranks=ranks)
 
 
 def _repeated(base: Measure, candidate: Measure) -> bool:
@@ -463,14 +457,14 @@ def _of_interval(estimate: Estimate, freedom: float) -> tuple[float, float, floa
 
 def _change(
     pair: tuple[Measure, Measure],
-    test: ChangeTest | None,
+    test: LogRatio | None,
     significant: bool,
     tolerance: float,
 ) -> MeasureChange:
     """The change of a measure. significant: whether it is beyond chance."""
     base, candidate = pair
     change, reason = Change.UNDECIDED, ""
-    ratio = test.ratio.estimate if test else None
+    ratio = test.estimate if test else None
     if ratio is None and base.estimate == candidate.estimate and base.is_counted:
         change = Change.EQUIVALENT
     elif ratio is None:

@@ -53,7 +53,7 @@ How often the truth was covered, per cent of 300 runs with 200 draws each, at 2 
 
 The law is assumed to be true. Where too few points made AICc choose Amdahl for a truth with
 coherency, its contention holds a part of the coherency and its interval misses a: check
-`separability` before the run.
+`inseparable` before the run.
 
 Contention and coherency with their intervals, for thresholds, whichever law the points prefer.
 
@@ -119,8 +119,9 @@ def lacking(workers: Sequence[float]) -> dict[str, MissingPoints]:
     """
     distinct = len(set(workers))
     repeats = repeats_needed(distinct)
-    points = len(workers)
-    steps = {name: max(PARAMETERS[name] + 2 - points, STEPS[name] - distinct) for name in LAWS}
+    steps = {
+        name: max(PARAMETERS[name] + 2 - len(workers), STEPS[name] - distinct) for name in LAWS
+    }
     return {name: MissingPoints(few, repeats[name]) for name, few in steps.items() if few > 0}
 
 
@@ -358,13 +359,10 @@ def law_interval(
     if freedom < 1:
         return None
     noise = _noise(law, points, freedom, chance, spreads)
-    fitted = [(workers, law.at(workers)) for workers, _ in points]
-
-    def drawn_law() -> Law:
-        points = enumerate(fitted)
-        return fit(law.name, [(n, rate * math.exp(noise(index))) for index, (n, rate) in points])
-
-    laws = [drawn_law() for _ in range(draws)]
+    laws = []
+    for _ in range(draws):
+        drawn = [(n, law.at(n) * math.exp(noise(index))) for index, (n, _) in enumerate(points)]
+        laws.append(fit(law.name, drawn))
 
     def of(coefficient: Callable[[Law], float], *names: str) -> Estimate | None:
         if law.name in names:

@@ -403,9 +403,7 @@ def _node_use(
     """One node in a step, and warnings. samples: of that node, in the order of time."""
     inside = _inside_windows(samples, windows)
     energy, warnings = energies(name, samples, windows, first_s)
-    sources: dict[str, str] = {}
-    for sample, _ in inside:
-        sources.update(sample.sources)
+    sources = itertools.chain.from_iterable(sample.sources.items() for sample, _ in inside)
     records = itertools.chain.from_iterable(window.rows for window in windows)
     devices = {record.reply.device for record in records if record.reply.node == name}
     use = NodeUse(
@@ -415,7 +413,7 @@ def _node_use(
         energy=energy,
         requests_cpu=_requests_cpu(name, windows),
         devices=frozenset(filter(None, devices)),
-        sources=sources,
+        sources=dict(sources),
     )
     return use, warnings
 

@@ -130,9 +130,10 @@ class MeasuredStep(Written):
 
     @property
     def sound(self) -> bool:
-        """Whether the throughput may be judged."""
+        """Whether the throughput may be judged: it is whole and steady."""
         return (
-            self.whole
+            self.measurement.stop != Stop.ENDED
+            and not self.lost
             and self.throughput.enough
             and self.settled
             and not self.drift.unsteady
@@ -152,11 +153,6 @@ class MeasuredStep(Written):
             self.tail,
             self.sound,
         )
-
-    @property
-    def whole(self) -> bool:
-        """Whether it was measured to its end, and all records of it are there."""
-        return self.measurement.stop != Stop.ENDED and not self.lost
 
 
 @dataclass(frozen=True, slots=True)

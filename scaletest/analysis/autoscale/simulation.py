@@ -412,7 +412,7 @@ class _World:
         """Process an event. Late ones, of a removed pod or a former request, have no effect."""
         if pod is None:
             self.look()
-        elif kind == READY:
+        elif kind == READY and not pod.gone:
             self.become_ready(pod)
         elif kind == FINISH and not pod.gone and pod.turn == turn:
             self.finish(pod)
@@ -499,8 +499,6 @@ class _World:
 
     def become_ready(self, pod: SimulatedPod) -> None:
         """Let a pod serve from now on."""
-        if pod.gone:
-            return
         pod.ready_s = self.now
         self.idle[pod] = None
         self.serve()

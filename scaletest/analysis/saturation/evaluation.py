@@ -69,8 +69,12 @@ def _lost(course: SaturationSequence) -> Ground | None:
     """Not the subject where records are missing: a file was cut."""
     for step in course.steps:
         if step.lost:
-            reason = f"{step.lost} of {step.step.requests} records of step {step.step.number}"
-            return Ground(Rank.NOT_THE_SUBJECT, f"{reason} are missing", "run it again")
+            return Ground(
+                Rank.NOT_THE_SUBJECT,
+                f"{step.lost} of {step.step.requests} records of step {step.step.number} are"
+                " missing",
+                "run it again",
+            )
     return None
 
 

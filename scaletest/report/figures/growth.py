@@ -83,7 +83,7 @@ def curve_of(result: Evaluation) -> Curve | None:
     steps = [step for step in result.steps if step.throughput.per_s > 0]
     if not steps:
         return None
-    law = result.law.law if result.law else None
+    law = result.growth.choice.law if result.growth.choice else None
     last = steps[-1].level
     end = last * (BEYOND if law else 1.06)
     peak = result.growth.peak.workers
