@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from scaletest.analysis.comparison import Contrast, Difference, differences
-from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.measure import exactly
-from scaletest.analysis.repetitions import Summary, gathered, summarise
+from scaletest.analysis.estimate import Summary, exactly, gathered, summarise
 from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
@@ -25,26 +23,23 @@ from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan, place_of
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model import Verdict, wire
+from scaletest.model.declared import INNER, Written, called
 from scaletest.model.verdict import Threshold
 from scaletest.render.numbers import plural
 from scaletest.render.text import clean
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredPermutation:
-    """One permutation. name: its values as text. good, failed: its benchmarks with a result, and
-    without.
+class MeasuredPermutation(Written):
+    """One permutation."""
 
-    summaries: by headline. absent: headlines that it cannot have, with the reason.
-    """
-
-    number: int
-    name: str
+    number: Annotated[int, INNER]
+    name: Annotated[str, INNER, "its values as text"]
     values: Mapping[str, Any]
-    good: int
-    failed: int
-    summaries: Mapping[str, Summary]
-    absent: Mapping[str, str]
+    good: Annotated[int, called("succeeded"), "its benchmarks with a result"]
+    failed: Annotated[int, "its benchmarks without a result"]
+    summaries: Annotated[Mapping[str, Summary], called("headlines")]
+    absent: Annotated[Mapping[str, str], INNER, "headlines that it cannot have, with the reason"]
 
 
 def judge_thresholds(
@@ -65,11 +60,13 @@ def _measured(name: str, permutation: MeasuredPermutation) -> Measured:
         return Measured(None, *_missing(name, permutation), place=place)
     remedy = "measure more --repetitions"
     if summary.count == 1:
-        remark = " (one repetition, no interval)"
-        return Measured(exactly(summary.mean), remedy=remedy, place=place, remark=remark)
-    # nothing that is measured here is below 0
-    low, high = max(0.0, summary.mean - summary.half_width), summary.mean + summary.half_width
-    return Measured(Estimate(summary.mean, low, high), remedy=remedy, place=place)
+        return Measured(
+            exactly(summary.mean),
+            remedy=remedy,
+            place=place,
+            remark=" (one repetition, no interval)",
+        )
+    return Measured(summary.estimate, remedy=remedy, place=place)
 
 
 def _missing(name: str, measured: MeasuredPermutation) -> tuple[str, str]:
@@ -121,11 +118,6 @@ class BenchmarkRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        permutations = []
-        for row in self.rows:
-            headlines = {name: summary.to_dict() for name, summary in row.summaries.items()}
-            counts = {"succeeded": row.good, "failed": row.failed}
-            permutations.append({"values": dict(row.values), **counts, "headlines": headlines})
         return {
             "schema_version": 1,
             "kind": KIND,
@@ -134,7 +126,7 @@ class BenchmarkRun:
             "name": self.plan.name,
             "verdict": self.verdict.to_dict(),
             "units": {headline.name: headline.unit for headline in self.headlines},
-            "permutations": permutations,
+            "permutations": [row.to_dict() for row in self.rows],
             "thresholds": [threshold.to_dict() for threshold in self.thresholds],
             "benchmarks": [
                 {**benchmark.document(), "status": ended.to_dict()}
@@ -251,16 +243,20 @@ def _missing_results(pairs: Pairs, result: Mapping[str, Any]) -> Ground | None:
     ended = sum(count for count in counts if isinstance(count, int))
     if ended <= len(pairs):
         return None
-    reason = f"{ended - len(pairs)} of {ended} records are missing"
-    return Ground(Rank.NOT_THE_SUBJECT, reason, "measure them again: scaletest bench run --resume")
+    return Ground(
+        Rank.NOT_THE_SUBJECT,
+        f"{ended - len(pairs)} of {ended} records are missing",
+        "measure them again: scaletest bench run --resume",
+    )
 
 
 def _first(results: Sequence[BenchmarkResult], rank: Rank, state: str) -> Ground | None:
     """The ground that the first of these benchmarks is, None without any."""
     if not results:
         return None
-    reason = f"{plural(len(results), 'benchmark')} {state}: {_why(results[0])}"
-    return Ground(rank, reason, results[0].advice)
+    return Ground(
+        rank, f"{plural(len(results), 'benchmark')} {state}: {_why(results[0])}", results[0].advice
+    )
 
 
 def _incomplete(plan: BenchmarkPlan, pairs: Pairs) -> Ground | None:
@@ -268,8 +264,9 @@ def _incomplete(plan: BenchmarkPlan, pairs: Pairs) -> Ground | None:
     left = plan.counted - len(pairs)
     if not left:
         return None
-    reason = f"{left} of {plan.counted} were not measured"
-    return Ground(Rank.OPEN, reason, "scaletest bench run --resume RUN")
+    return Ground(
+        Rank.OPEN, f"{left} of {plan.counted} were not measured", "scaletest bench run --resume RUN"
+    )
 
 
 def _why(ended: BenchmarkResult) -> str:
@@ -289,8 +286,7 @@ def contrast(base: BenchmarkRun, candidate: BenchmarkRun) -> Contrast:
     for name in ours.keys() & theirs.keys():
         specs = differences(ours[name], theirs[name], {*ours[name], *theirs[name]}, set())
         differing += [replace(each, field=f"{each.field} of {name}") for each in specs]
-    names = [_measured_names(run) for run in (base, candidate)]
-    return Contrast(differing, sorted(names[0] ^ names[1]))
+    return Contrast(differing, sorted(_measured_names(base) ^ _measured_names(candidate)))
 
 
 def _specs(plan: BenchmarkPlan) -> dict[str, dict[str, Any]]:

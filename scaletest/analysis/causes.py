@@ -36,17 +36,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, PLACES, cause_sentence, seconds_text
-from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.estimate import Chance, Estimate
 from scaletest.analysis.growth import UNSEEN
-from scaletest.analysis.law import Chance
 from scaletest.analysis.request_time import (
     CPU_S,
+    GAP,
+    PLACE_TEXTS,
+    PLACES,
     THROTTLED_S,
     RequestTime,
     SlowMember,
+    cause_sentence,
     repeats_of,
     request_time,
+    seconds_text,
     slow_member,
 )
 from scaletest.analysis.steps import Rows, Step
@@ -197,12 +200,11 @@ class _Grown:
         share = self.estimate(lambda drawn: min(1.0, _part(drawn[place], sum(drawn.values()))))
         if place == GAP:  # which needs no observation
             return share
-
-        def old_part(drawn: Seconds) -> float:
-            newly_observed = min(0.0, drawn[State.NOT_OBSERVED])
-            return _part(drawn[place] + newly_observed, sum(drawn.values()))
-
-        old = self.estimate(old_part)
+        old = self.estimate(
+            lambda drawn: _part(
+                drawn[place] + min(0.0, drawn[State.NOT_OBSERVED]), sum(drawn.values())
+            )
+        )
         return replace(share, low=min(share.low, old.low))
 
     def estimate(self, figure: Callable[[Seconds], float]) -> Estimate:
@@ -261,8 +263,9 @@ def attribute(
     if times_of_pair is None:
         return None
     as_wanted = failed is None and not missed and _as_wanted(steps)
-    grown = _grown(*times_of_pair, chance, throttled or {})
-    return _explained(grown, times_by_step, as_wanted=as_wanted)
+    return _explained(
+        _grown(*times_of_pair, chance, throttled or {}), times_by_step, as_wanted=as_wanted
+    )
 
 
 def _times_of(
@@ -363,11 +366,12 @@ def _ranked(grown: _Grown) -> tuple[Cause, ...]:
         place for place in PLACES if place != State.NOT_OBSERVED and grown.growth[place] > 0
     ]
     shares = {place: grown.share(place) for place in observed}
-    worth = [
-        place for place in observed if shares[place].value >= LEAST_SHARE and shares[place].low > 0
-    ]
-    worth.sort(key=lambda place: -shares[place].value)
-    return tuple(_cause(grown, place, shares[place]) for place in worth)
+    ranked = sorted(observed, key=lambda place: -shares[place].value)
+    return tuple(
+        _cause(grown, place, shares[place])
+        for place in ranked
+        if shares[place].value >= LEAST_SHARE and shares[place].low > 0
+    )
 
 
 def _unknown(grown: _Grown, causes: Sequence[Cause]) -> str:

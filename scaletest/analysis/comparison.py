@@ -1,5 +1,5 @@
-"""Which measures changed from a base run to other runs of its type, by how much, and whether any is
-worse.
+"""Measures: the named numbers of a run, with their intervals; and which of them changed from a base
+run to other runs of its type, by how much, and whether any is worse.
 
 A measure that both runs have gives the ratio of candidate over base with a 95 % interval, built on
 the logarithm. Where a measure was repeated on both sides, the repeats are the units (Kalibera and
@@ -25,17 +25,114 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import Annotated, Any, ClassVar
 
-from scaletest.analysis.estimate import Estimate, t95, t_quantile, welch, within
-from scaletest.analysis.measure import Measure
-from scaletest.analysis.percentiles import RankTest, mann_whitney
+from scaletest.analysis.estimate import (
+    Distribution,
+    Estimate,
+    RankTest,
+    interval_of,
+    mann_whitney,
+    mean_of,
+    t95,
+    t_quantile,
+    welch,
+    within,
+)
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.checks import cut
 from scaletest.model.declared import INNER, Written, called, flat
+from scaletest.model.texts import short
+
+Place = Mapping[str, str | int | float]
+NOWHERE: Place = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Written):
+    """One number of a run."""
+
+    name: Annotated[str, called("measure"), 'its name with its statistic, as in "run.p95"']
+    where: Annotated[Place, "of what in the run, as in workers: 8"]
+    estimate: Annotated[
+        Estimate,
+        INNER,
+        "with its 95 % interval; infinite ends where that is unknown, equal ones where it was "
+        "counted.",
+    ]
+    unit: Annotated[
+        str, 'the base unit, as in s, 1/s, B/s, x; "" for a plain number or a part of 1.'
+    ]
+    more_is_better: Annotated[bool | None, INNER, "None where neither is."]
+    samples: Annotated[
+        Sequence[float], INNER, "the single values behind it, if there are any."
+    ] = ()
+    repeats: Annotated[
+        Sequence[float], INNER, "what each repeat measured, where the estimate is their mean."
+    ] = ()
+    freedom: Annotated[
+        int, INNER, "degrees of freedom behind the interval, 0 where they are unknown."
+    ] = 0
+    resolution: Annotated[float, INNER, "of its clock, in its unit."] = 0.0
+    reason: Annotated[str, INNER, 'why it may not be judged, "" when it may.'] = ""
+    decides: Annotated[bool, "whether the verdict rests on it"] = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it is in any run."""
+        return self.name, *sorted(self.where.items(), key=str)
+
+    @property
+    def text(self) -> str:
+        """Name and place in words."""
+        return f"{self.name} ({place_text(self.where)})" if self.where else self.name
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its number has no interval because nothing about it is left to chance."""
+        return self.estimate.low == self.estimate.high and not self.reason
+
+    @property
+    def is_median(self) -> bool:
+        """Whether it is the median of its samples."""
+        return self.name.endswith(".p50")
+
+
+def _shown(setting: str | int | float) -> str:
+    return short(setting) if isinstance(setting, float) else str(setting)
+
+
+def place_text(where: Place) -> str:
+    """A place in words; "" for the whole run."""
+    return ", ".join(f"{key} {_shown(setting)}" for key, setting in where.items())
+
+
+def percentiles(
+    name: str,
+    where: Place,
+    spread: Distribution,
+    samples: Sequence[float] = (),
+    resolution_s: float = 0.0,
+) -> list[Measure]:
+    """The percentiles of durations in s that are known, and their mean where there are samples."""
+    known = {"p50": spread.p50, "p95": spread.p95, "p99": spread.p99}
+    estimates = {
+        statistic: interval_of(percentile)
+        for statistic, percentile in known.items()
+        if percentile is not None
+    }
+    if samples:
+        estimates = {"mean": mean_of(samples)} | estimates
+    return [
+        Measure(
+            f"{name}.{statistic}", where, estimate, "s", False, samples, resolution=resolution_s
+        )
+        for statistic, estimate in estimates.items()
+    ]
+
 
 FAMILY_ERROR = 0.05
 # One tolerance for runs of all types.
@@ -60,11 +157,15 @@ FLAGGED = (Change.REGRESSION, Change.IMPROVEMENT, Change.CHANGED)
 
 @dataclass(frozen=True, slots=True)
 class LogRatio:
-    """Logarithm of candidate over base, its standard error and the degrees of freedom behind it."""
+    """Logarithm of candidate over base, its standard error and the degrees of freedom behind it.
+
+    ranks: the test that decides whether there is a change, where there is one.
+    """
 
     value: float
     error: float
     freedom: float
+    ranks: RankTest | None = None
 
     @property
     def estimate(self) -> Estimate:
@@ -72,21 +173,11 @@ class LogRatio:
         return within(math.exp(self.value), t95(self.freedom) * self.error if self.error else 0.0)
 
     def beyond(self, level: float) -> bool:
-        """Whether it differs from 0 by the two-sided t test at that level."""
+        """Whether there is a change beyond chance: by ranks, else by the two-sided t test."""
+        if self.ranks:
+            return self.ranks.p <= level
         bound = t_quantile(1 - level / 2, self.freedom) * self.error if self.error else 0.0
         return abs(self.value) > bound
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeTest:
-    """Whether a measure changed. ranks: the test that decides it where there is one."""
-
-    ratio: LogRatio
-    ranks: RankTest | None
-
-    def beyond(self, level: float) -> bool:
-        """Whether there is a change beyond chance at that level."""
-        return self.ranks.p <= level if self.ranks else self.ratio.beyond(level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,19 +313,18 @@ def compare(
         alone = tuple(CandidateComparison(side, (), contrast) for side, contrast in candidates)
         return Comparison(run_type, tolerance, base, alone, verdict)
     pairs = [_common(base, side) for side, _ in candidates]
-    changes = _changes(list(chain.from_iterable(pairs)), tolerance)
+    changes = iter(_changes(list(chain.from_iterable(pairs)), tolerance))
     compared = []
     for (side, contrast), own in zip(candidates, pairs, strict=True):
         compared.append(
             CandidateComparison(
                 side,
-                tuple(changes[: len(own)]),
+                tuple(islice(changes, len(own))),
                 contrast,
                 _alone(base, side),
                 _alone(side, base),
             )
         )
-        changes = changes[len(own) :]
     return Comparison(run_type, tolerance, base, tuple(compared), _verdict(compared, tolerance))
 
 
@@ -290,7 +380,7 @@ def _changes(pairs: Sequence[tuple[Measure, Measure]], tolerance: float) -> list
     ]
 
 
-def holm(tests: Mapping[int, ChangeTest]) -> set[int]:
+def holm(tests: Mapping[int, LogRatio]) -> set[int]:
     """The tests that are beyond chance, 5 % error for all of them together.
 
     As long as something is rejected at 5 % divided by the number of tests left, the rest is asked
@@ -306,7 +396,7 @@ def holm(tests: Mapping[int, ChangeTest]) -> set[int]:
     return rejected
 
 
-def _test(base: Measure, candidate: Measure) -> ChangeTest | None:
+def _test(base: Measure, candidate: Measure) -> LogRatio | None:
     """The test of a pair; None where there is no ratio, or nothing tells how sure one is. A median
     is tested by ranks.
     """
@@ -315,7 +405,7 @@ def _test(base: Measure, candidate: Measure) -> ChangeTest | None:
         ranks = mann_whitney(candidate.samples, base.samples)
     if ratio is None or (ratio.value and not ratio.error and not ranks):
         return None
-    return ChangeTest(ratio, ranks)
+    return replace(ratio, ranks=ranks)
 
 
 def _repeated(base: Measure, candidate: Measure) -> bool:
@@ -335,8 +425,7 @@ def _log_ratio(base: Measure, candidate: Measure) -> LogRatio | None:
         estimates = [measure.estimate.at_least(floor) for measure in (base, candidate)]
         if not all(estimate.value > 0 and math.isfinite(estimate.high) for estimate in estimates):
             return None
-        freedoms = (base.freedom, candidate.freedom)
-        moments = list(map(_of_interval, estimates, freedoms))
+        moments = list(map(_of_interval, estimates, (base.freedom, candidate.freedom)))
     (mean, variance, freedom), (other, more, left) = moments
     return LogRatio(
         other - mean,
@@ -368,14 +457,14 @@ def _of_interval(estimate: Estimate, freedom: float) -> tuple[float, float, floa
 
 def _change(
     pair: tuple[Measure, Measure],
-    test: ChangeTest | None,
+    test: LogRatio | None,
     significant: bool,
     tolerance: float,
 ) -> MeasureChange:
     """The change of a measure. significant: whether it is beyond chance."""
     base, candidate = pair
     change, reason = Change.UNDECIDED, ""
-    ratio = test.ratio.estimate if test else None
+    ratio = test.estimate if test else None
     if ratio is None and base.estimate == candidate.estimate and base.is_counted:
         change = Change.EQUIVALENT
     elif ratio is None:

@@ -20,9 +20,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from scaletest.model import checks
-from scaletest.model.errors import InvalidValue
+from msgspec import Meta
+
+from scaletest.model.declared import Document, PositiveSeconds
 from scaletest.model.queue_counts import LONGEST_WINDOW_S, SLOT_S, TimeSlot
 
 
@@ -96,8 +98,7 @@ def _from(slots: Sequence[TimeSlot], first: int, now_s: float) -> RecentWindow:
 
 def _mean_run_s(past: Sequence[TimeSlot], recent: Sequence[TimeSlot]) -> float | None:
     """The mean run time of the recent slots, else of the last slot in which requests ended."""
-    known = [slot for slot in past if slot.ended]
-    used = [slot for slot in recent if slot.ended] or known[-1:]
+    used = [slot for slot in recent if slot.ended] or [slot for slot in past if slot.ended][-1:]
     if not used:
         return None
     return sum(slot.run_sum_s for slot in used) / sum(slot.ended for slot in used)
@@ -110,7 +111,7 @@ History = tuple[tuple[float, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
+class Targets(Document):
     """Targets for the number of workers.
 
     utilisation: share of time that workers are busy, above 0 to 1. wait_s: seconds in which a
@@ -118,18 +119,11 @@ class Targets:
     which a lower number must last.
     """
 
-    utilisation: float = 0.7
-    wait_s: float = 30.0
-    window_s: float = 60.0
-
-    def __post_init__(self) -> None:
-        checks.seconds(self.wait_s, "wait target", zero=False)
-        checks.seconds(self.window_s, "window", maximum=LONGEST_WINDOW_S, zero=False)
-        if not 0.0 < self.utilisation <= 1.0:
-            raise InvalidValue(
-                f"utilisation is {self.utilisation!r}",
-                hint="give a share above 0, at most 1, such as 0.7",
-            )
+    utilisation: Annotated[
+        float, Meta(gt=0, le=1, extra={"hint": "give a share above 0, at most 1, such as 0.7"})
+    ] = 0.7
+    wait_s: Annotated[PositiveSeconds, Meta(title="wait target")] = 30.0
+    window_s: Annotated[PositiveSeconds, Meta(le=LONGEST_WINDOW_S, title="window")] = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +147,7 @@ def wanted(demand: QueueDemand, targets: Targets) -> int:
     load = demand.submitted_per_s / targets.utilisation + demand.waiting / targets.wait_s
     # a billionth is noise of floating point, not a worker
     number = math.ceil(demand.run_s * load - 1e-9)
-    least = min(present, 1)
-    return min(max(number, least), MOST_WORKERS)
+    return min(max(number, min(present, 1)), MOST_WORKERS)
 
 
 def desired(

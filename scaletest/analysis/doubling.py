@@ -228,8 +228,7 @@ class StepPart:
     def spread(self) -> float | None:
         """Relative standard deviation of its cycles by its interval's width; None without one."""
         rate, count = self.throughput, self.throughput.completions - self.workers
-        known = rate.enough and count > 0 and math.isfinite(rate.relative)
-        if known:
+        if rate.enough and count > 0 and math.isfinite(rate.relative):
             return rate.error * math.sqrt(count)
         return None
 
@@ -424,8 +423,10 @@ def _with_tails(
     errors = [wider * t95(max(1, each.usual - 1)) * each.error for each in (base, tail)]
     below = math.hypot(*errors, slowed.value - slowed.low, slowed_more.high - slowed_more.value)
     above = math.hypot(*errors, slowed.high - slowed.value, slowed_more.value - slowed_more.low)
-    joint = around(log_ratio, narrower * below, narrower * above, plain.wanted, more)
-    return replace(joint, widened_by=SLOW_REQUESTS)
+    return replace(
+        around(log_ratio, narrower * below, narrower * above, plain.wanted, more),
+        widened_by=SLOW_REQUESTS,
+    )
 
 
 def _with_both_ways(whole: Ratio, pairs: Sequence[_Pair], per_s: float, more: float) -> Ratio:

@@ -129,10 +129,9 @@ def surely_rising(ends: Ends, per_s: float = 0.0) -> bool:
     per_s: the trend of the whole run, which is taken out before.
     """
     line = _line(ends, per_s)
-    if line is None:
-        return True
-    limit = t_quantile(1.0 - SURE_ERROR / 2.0, line.freedom)
-    return line.effect > SURE_EFFECT and line.t > limit
+    return line is None or (
+        line.effect > SURE_EFFECT and line.t > t_quantile(1.0 - SURE_ERROR / 2.0, line.freedom)
+    )
 
 
 @dataclass(frozen=True, slots=True)

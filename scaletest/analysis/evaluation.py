@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from scaletest.analysis.causes import Causes, attribute
+from scaletest.analysis.estimate import Chance, Distribution, summary
 from scaletest.analysis.evidence import supported
 from scaletest.analysis.growth import Growth, Sharing, growth, sharing
 from scaletest.analysis.interference import Interference, busy_before, interferences
 from scaletest.analysis.judge import changed_evenly, failed_doubling, judge, warnings
-from scaletest.analysis.law import Chance, Choice
-from scaletest.analysis.percentiles import Distribution, summary
 from scaletest.analysis.resources import StepResources, began, resources
 from scaletest.analysis.steps import Rows, Step, course_of, failed, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
@@ -153,11 +152,6 @@ class Evaluation(Written):
         "disturbances of the run from outside, in the order of time",
     ] = ()
     noticed: Annotated[Sequence[str], "the warnings from before the run"] = ()
-
-    @property
-    def law(self) -> Choice | None:
-        """The law of growth; None for fewer than four steps."""
-        return self.growth.choice
 
 
 def evaluate(

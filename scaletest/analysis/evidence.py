@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, cause_sentence, seconds_text
 from scaletest.analysis.causes import Cause, Causes
+from scaletest.analysis.request_time import GAP, PLACE_TEXTS, cause_sentence, seconds_text
 from scaletest.analysis.resources import NodeResource, StepResources, cores_text, differing, on_node
 from scaletest.model import State
 from scaletest.model.measurement import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
@@ -114,12 +114,11 @@ def _hidden(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause | No
     full_before = before >= FULL and any(device.name in node.devices for node in pair.after.nodes)
     if not full_before and device.figures["busy"] - before < 1.0 - FULL:
         return None
-    added_s = causes.grown_s.value
     return replace(
         cause,
         state=str(State.DEVICE),
         object=device.name,
-        sentence=cause_sentence(State.DEVICE, device.name, cause.share, added_s),
+        sentence=cause_sentence(State.DEVICE, device.name, cause.share, causes.grown_s.value),
         remedy=PLACE_TEXTS[State.DEVICE].remedy,
     )
 
@@ -134,8 +133,11 @@ def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
     taken = (busy + stolen) / cores
     line = _busy_line(pair, busy, cores)
     if taken < ROOM and not _one_full(after):
-        remedy = "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit"
-        return Evidence((f"only {line}", *rest), False, remedy)
+        return Evidence(
+            (f"only {line}", *rest),
+            False,
+            "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit",
+        )
     full = _confirmed(taken >= FULL or _one_full(after) or _pressed(pressure))
     own = after.requests_cpu
     if own is not None and own < busy - own and _others(after):
@@ -174,12 +176,15 @@ def _disk(pair: ComparedResources, _: str) -> Evidence:
     wait_s = disk.figures.get("wait_s")
     rest = [*([f"a read or write there takes {seconds_text(wait_s)}"] if wait_s else []), *rest]
     if busy < DISK_ROOM and (pressure is None or pressure < UNPRESSED):
-        line = f"no disk is busy for more than {busy:.0%} of the time"
         return Evidence(
-            (line, *rest), False, "look for a network file system, or a lock of the file system"
+            (f"no disk is busy for more than {busy:.0%} of the time", *rest),
+            False,
+            "look for a network file system, or a lock of the file system",
         )
-    full = _confirmed(busy >= DISK_FULL or _pressed(pressure))
-    return Evidence((f"{place} is busy for {busy:.0%} of the time{earlier}", *rest), full)
+    return Evidence(
+        (f"{place} is busy for {busy:.0%} of the time{earlier}", *rest),
+        _confirmed(busy >= DISK_FULL or _pressed(pressure)),
+    )
 
 
 def _memory(pair: ComparedResources, _: str) -> Evidence:
@@ -196,8 +201,9 @@ def _memory(pair: ComparedResources, _: str) -> Evidence:
         lines.append(f"swap: {_bytes(swap[0] or 0.0)} in, {_bytes(swap[1] or 0.0)} out")
     lines += _used_memory(after)
     calm = pressure is not None and pressure < UNPRESSED and reclaims == 0 and swap == [0.0, 0.0]
-    busy = _pressed(pressure) or bool(reclaims) or any(swap)
-    return Evidence(tuple(lines), _confirmed(busy, calm))
+    return Evidence(
+        tuple(lines), _confirmed(_pressed(pressure) or bool(reclaims) or any(swap), calm)
+    )
 
 
 def _used_memory(step: StepResources) -> list[str]:
@@ -243,8 +249,9 @@ def _device(pair: ComparedResources, named: str) -> Evidence:
     if slow:
         return Evidence((*slow, line), True, SLOW_REMEDY)
     if only:
-        remedy = "look for a lock in its driver, and for copies to and from the device"
-        return Evidence((line,), False, remedy)
+        return Evidence(
+            (line,), False, "look for a lock in its driver, and for copies to and from the device"
+        )
     return Evidence((line, *_device_memory(device)), _confirmed(part >= FULL))
 
 

@@ -24,14 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.analysis.cause_text import workers_text
-from scaletest.analysis.estimate import Estimate, t95, t_quantile, welch, within
+from scaletest.analysis.estimate import Chance, Estimate, t95, t_quantile, welch, within
 from scaletest.analysis.law import (
-    Chance,
     Choice,
     LawInterval,
     MissingPoints,
-    Point,
     choose,
     coefficients,
     lacking,
@@ -39,7 +36,6 @@ from scaletest.analysis.law import (
 )
 from scaletest.analysis.scaling import (
     Knee,
-    MeasuredThroughput,
     Peak,
     Scaled,
     SerialTrend,
@@ -47,12 +43,14 @@ from scaletest.analysis.scaling import (
     knees,
     scaling,
     serial_trend,
+    usable,
 )
 from scaletest.analysis.steps import Step
+from scaletest.analysis.throughput import Throughput
 from scaletest.model import Plan
 from scaletest.model.declared import INNER, Positive, Written, called, flat
+from scaletest.render.numbers import plural
 
-_NORMAL = t95(1e9)
 # Steps of one run differ by this relative standard deviation for reasons that no interval within a
 # step can show.
 UNSEEN = 0.01
@@ -82,9 +80,9 @@ class Growth(Written):
     scaling: list[Scaled]
     serial: Annotated[SerialTrend, called("serial_fraction")]
     coefficients: Annotated[
-        dict[str, tuple[float, float, float]],
+        dict[str, Estimate],
         INNER,
-        "(low, value, high) of contention and coherency, also where another law was chosen.",
+        "contention and coherency, also where another law was chosen.",
     ]
 
     @property
@@ -111,22 +109,19 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     of these.
     """
     enough = [step for step in steps if step.throughput.enough]
-    rates = [
-        MeasuredThroughput(step.level, step.throughput.per_s, step.throughput.relative)
-        for step in enough
-    ]
-    points, widths = _points(enough)
+    rates = usable(step.rate for step in enough)
+    parts: list[tuple[float, Throughput]] = []
+    for step in enough:
+        parts += [(float(step.level), part.throughput) for part in step.judged_parts]
+    points = [(level, rate.per_s) for level, rate in parts]
     spreads = None
     if len(points) == len(enough) or any(step.mirrored for step in enough):
-        spreads = [max(UNSEEN, width / _NORMAL) for width in widths]
+        spreads = [max(UNSEEN, rate.relative / t95(math.inf)) for _, rate in parts]
     choice = choose(points, spreads)
     law, interval = None, None
     if choice:
         law = choice.law
-        relative = None
-        if spreads:
-            relative = [spread * _NORMAL for spread in spreads]
-        interval = law_interval(law, points, chance, relative=relative)
+        interval = law_interval(law, points, chance, spreads=spreads)
     return Growth(
         choice=choice,
         interval=interval,
@@ -137,16 +132,6 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
         serial=serial_trend(rates),
         coefficients=coefficients(points, chance, spreads),
     )
-
-
-def _points(steps: Sequence[Step]) -> tuple[list[Point], list[float]]:
-    """Points (workers, requests/s) for a law, and the relative half-width of each."""
-    points, widths = [], []
-    for step in steps:
-        for part in step.judged_parts:
-            points.append((float(step.level), part.throughput.per_s))
-            widths.append(part.throughput.relative)
-    return points, widths
 
 
 FAMILY_ERROR = 0.05
@@ -206,14 +191,21 @@ def sharing(plan: Plan, steps: Sequence[Step]) -> Sharing | None:
     candidates = {number: Candidate(number, None, False, why) for number, why in reasons.items()}
     able = [step for step in steps if not reasons[step.per_device]]
     if not able:
-        sentence = "no step may be judged, so no number is best"
-        return Sharing(plan.devices, None, None, (), tuple(candidates.values()), sentence)
+        return Sharing(
+            devices=plan.devices,
+            best=None,
+            leader=None,
+            equals=(),
+            candidates=tuple(candidates.values()),
+            sentence="no step may be judged, so no number is best",
+        )
     leader = max(able, key=lambda step: step.throughput.per_s)
     candidates |= {step.per_device: _compared(step, leader, len(able) - 1) for step in able}
     rows = tuple(candidates.values())
     equals = tuple(row.per_device for row in rows if not (row.worse or row.excluded))
-    sentence = _sentence(equals, leader, plan)
-    return Sharing(plan.devices, equals[0], leader.per_device, equals, rows, sentence)
+    return Sharing(
+        plan.devices, equals[0], leader.per_device, equals, rows, _sentence(equals, leader, plan)
+    )
 
 
 def _excluded(plan: Plan, step: Step) -> str:
@@ -242,7 +234,7 @@ def _error(step: Step) -> float:
 
 
 def _sentence(equals: Sequence[int], leader: Step, plan: Plan) -> str:
-    best = f"{workers_text(equals[0])} on each device"
+    best = f"{plural(equals[0], 'worker')} on each device"
     if len(equals) == 1:
         return f"{best}: every other number does less"
     others = ", ".join(map(str, equals[1:]))

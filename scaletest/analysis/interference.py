@@ -21,8 +21,10 @@ import math
 import statistics
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import add, itemgetter
 from typing import Annotated
 
 from scaletest.analysis.resources import clock_text, cores_text, samples_by_node
@@ -111,12 +113,10 @@ def _least(samples: Sequence[NodeSample]) -> dict[str, dict[str, float]]:
     for resource, figures in samples[0].resources.items():
         own = [sample.resources.get(resource, {}) for sample in samples]
         shared = set(figures).intersection(*own)
-        least[resource] = {figure: _lowest(own, figure) for figure in figures if figure in shared}
+        least[resource] = {
+            figure: min(map(itemgetter(figure), own)) for figure in figures if figure in shared
+        }
     return least
-
-
-def _lowest(own: Sequence[Mapping[str, float]], figure: str) -> float:
-    return min(figures[figure] for figures in own)
 
 
 # Cores that other programs use: part of all cores, and number of cores, from which they disturb.
@@ -132,14 +132,24 @@ SHORTEST_S = 1.5
 LEAST_SPAN_S = 2.0
 RUNS_IN_SPAN = 4.0
 MOST_SPELLS = 8
-KINDS = ("other programs", "steal", "pressure", "heat", "clock", "device")
+# kind -> its text; used: cores, value: the mean of the figure, usual: in the whole measurement
+TEXTS = {
+    "other programs": "other programs used {used}{where}",
+    "steal": "the hypervisor took {used}{where}",
+    "pressure": "the pressure on {name}{where} was {value:.0%}, usually {usual:.0%}",
+    "heat": "heat lowered a CPU's clock{where} {value:.1f} times a second",
+    "clock": "the clocks{where} were at {value:.0%} of their highest, usually at {usual:.0%}",
+    "device": "heat, power or another limit lowered the clock of {name}{where}",
+}
+# The part of a node that a disturbance takes, by its figure.
+Cost = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Interference(Written):
     """One disturbance."""
 
-    kind: Annotated[str, choice(KINDS), "other programs, steal, pressure, heat, clock, device."]
+    kind: Annotated[str, choice(TEXTS), "other programs, steal, pressure, heat, clock, device."]
     node: str
     begin_s: Annotated[float, "on Redis's clock, as in records"]
     end_s: Annotated[float, "on Redis's clock."]
@@ -200,47 +210,55 @@ def between(spells: Sequence[Interference], begin_s: float, end_s: float) -> Int
 def _of_node(
     node: str, where: str, samples: Sequence[NodeSample], rows: Sequence[Record], tester: float
 ) -> Iterator[Interference]:
-    """The disturbances of one node during one measurement."""
+    """The disturbances of one node during one measurement.
+
+    Clocks are compared with most of the measurement, and so is pressure.
+    """
     cores = max(0.0, samples[-1].value(CPU, "cores") or 0.0)
-    for spell in _spells(_foreign(samples, rows, cores, tester)):
-        text = f"other programs used {cores_text(spell.value, cores)}{where}"
-        yield Interference(
-            "other programs", node, spell.begin_s, spell.end_s, spell.value / cores, text
-        )
-    for spell in _spells(_levels(samples, CPU, "steal", STOLEN * cores)) if cores else ():
-        text = f"the hypervisor took {cores_text(spell.value, cores)}{where}"
-        yield Interference("steal", node, spell.begin_s, spell.end_s, spell.value / cores, text)
-    for spell in _spells(_levels(samples, CPU, "heat_throttled", 1e-9)):
-        text = f"heat lowered a CPU's clock{where} {spell.value:.1f} times a second"
-        yield Interference("heat", node, spell.begin_s, spell.end_s, 0.1, text)
-    yield from _changes(node, where, samples)
-    devices: set[str] = set()
-    for sample in samples:
-        devices.update(sample.of_kind(DEVICE))
-    for name in sorted(devices):
-        for spell in _spells(_levels(samples, f"{DEVICE}:{name}", "throttled", 0.5)):
-            text = f"heat, power or another limit lowered the clock of {name}{where}"
-            yield Interference("device", node, spell.begin_s, spell.end_s, 0.1, text)
 
+    def spells(
+        kind: str, spans: Iterable[_Span], cost: Cost, name: str = "", usual: float = 0.0
+    ) -> Iterator[Interference]:
+        for spell in _spells(spans):
+            text = TEXTS[kind].format(
+                used=cores_text(spell.value, cores),
+                where=where,
+                name=name,
+                value=spell.value,
+                usual=usual,
+            )
+            yield Interference(kind, node, spell.begin_s, spell.end_s, cost(spell.value), text)
 
-def _changes(node: str, where: str, samples: Sequence[NodeSample]) -> Iterator[Interference]:
-    """Clocks that are lower, and pressure that is higher, than in most of the measurement."""
-    usual = _median(samples, CPU, "frequency")
-    clocks = _levels(samples, CPU, "frequency", usual * (1.0 - CLOCK_FELL), above=False)
-    for spell in _spells(clocks) if usual > 0 else ():
-        text = (
-            f"the clocks{where} were at {spell.value:.0%} of their highest, usually at {usual:.0%}"
+    if cores:
+        yield from spells(
+            "other programs", _foreign(samples, rows, cores, tester), lambda used: used / cores
         )
-        yield Interference(
-            "clock", node, spell.begin_s, spell.end_s, 1.0 - spell.value / usual, text
+        yield from spells(
+            "steal", _levels(samples, CPU, "steal", STOLEN * cores), lambda used: used / cores
         )
+    yield from spells("heat", _levels(samples, CPU, "heat_throttled", 1e-9), _some)
+    usual_clock = _median(samples, CPU, "frequency")
+    if usual_clock > 0:
+        clocks = _levels(samples, CPU, "frequency", usual_clock * (1.0 - CLOCK_FELL), above=False)
+        yield from spells("clock", clocks, lambda part: 1.0 - part / usual_clock, usual=usual_clock)
     for figure, name in (("cpu_some", "CPUs"), ("memory_some", "memory"), ("io_some", "disks")):
         usual = _median(samples, PRESSURE, figure)
-        for spell in _spells(_levels(samples, PRESSURE, figure, usual + PRESSURE_ROSE)):
-            text = f"the pressure on {name}{where} was {spell.value:.0%}, usually {usual:.0%}"
-            yield Interference(
-                "pressure", node, spell.begin_s, spell.end_s, spell.value - usual, text
-            )
+        yield from spells(
+            "pressure",
+            _levels(samples, PRESSURE, figure, usual + PRESSURE_ROSE),
+            partial(add, -usual),
+            name,
+            usual,
+        )
+    for name in sorted(set[str]().union(*(sample.of_kind(DEVICE) for sample in samples))):
+        yield from spells(
+            "device", _levels(samples, f"{DEVICE}:{name}", "throttled", 0.5), _some, name
+        )
+
+
+def _some(_: float) -> float:
+    """The cost of what lowers a clock by an unknown part."""
+    return 0.1
 
 
 def _levels(
@@ -278,8 +296,9 @@ def _foreign(
     used = [(busy, *own.between(_begin(first), last.at_s)) for first, _, last, busy in spans]
     limit = max(FOREIGN_PART * cores, FOREIGN_CORES)
     if tester > TESTER:
-        usual = statistics.median(busy - (least + most) / 2.0 for busy, least, most in used)
-        limit += max(0.0, usual)
+        limit += max(
+            0.0, statistics.median(busy - (least + most) / 2.0 for busy, least, most in used)
+        )
     begins = [_begin(middle) for _, middle, _, _ in spans]
     ends = [middle.at_s for _, middle, _, _ in spans]
     begins[0], ends[-1] = _begin(spans[0][0]), spans[-1][2].at_s
@@ -369,7 +388,7 @@ def _cpu_s(reply: Reply, rates: Mapping[str, float]) -> float:
     return reply.activity.cpu_s if reply.activity else rates[reply.worker] * reply.run_s
 
 
-def _spells(spans: Iterator[_Span]) -> Iterator[_Span]:
+def _spells(spans: Iterable[_Span]) -> Iterator[_Span]:
     """Disturbed spans that follow each other as one, with the mean of their values.
 
     They must be long enough, and one of them certain.

@@ -14,7 +14,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from scaletest.analysis.cause_text import workers_text
 from scaletest.analysis.causes import Causes
 from scaletest.analysis.doubling import SLOW_REQUESTS, WAYS, Ratio
 from scaletest.analysis.growth import Sharing
@@ -25,6 +24,7 @@ from scaletest.analysis.thresholds import ThresholdResult, ground_of
 from scaletest.analysis.throughput import SLOW, least_per_worker, least_total
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Plan, Verdict, VerdictKind
+from scaletest.render.numbers import plural
 
 # Parts of a request's time that the tester may cost: above them a warning, or no verdict.
 WARN_OVERHEAD = 0.02
@@ -51,10 +51,12 @@ def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> l
         f"{line}; compare run times by worker and device" for line in too_good(steps, WARN_TOO_GOOD)
     ]
     for step in steps:
-        at = workers_text(step.workers)
+        at = plural(step.workers, "worker")
         if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
-            overhead = f"the tester costs {step.overhead_share:.0%} of a request's time"
-            lines.append(f"{at}: {overhead}; use longer requests")
+            lines.append(
+                f"{at}: the tester costs {step.overhead_share:.0%} of a request's time; use longer"
+                " requests"
+            )
         for measured in step.samples:
             lines += _unsteady(at, measured, disturbed)
         lines += _unfair(at, step)
@@ -88,8 +90,7 @@ def _disturbances(disturbed: Sequence[Interference], warned: str) -> list[str]:
         worst = max(spells, key=lambda spell: spell.weight)
         if worst.sentence in warned:
             continue
-        often = f", and {len(spells) - 1} more times"
-        more = {1: "", 2: ", and once more"}.get(len(spells), often)
+        more = {1: "", 2: ", and once more"}.get(len(spells), f", and {len(spells) - 1} more times")
         lines.append(worst.sentence + more)
     return lines
 
@@ -116,7 +117,7 @@ def too_good(steps: Sequence[Step], limit: float) -> list[str]:
     return [
         f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than the"
         " added workers can explain, so something slowed down the step with"
-        f" {workers_text(before.workers)}"
+        f" {plural(before.workers, 'worker')}"
         for before, step in itertools.pairwise(steps)
         if step.ratio and step.ratio.low > limit * step.workers / before.workers
     ]
@@ -224,8 +225,7 @@ def _failures(plan: Plan, steps: Sequence[Step]) -> Ground | None:
 def _smaller(plan: Plan, steps: Sequence[Step]) -> str:
     """A further remedy where device memory was too small for some numbers of workers per device."""
     good = [str(step.per_device) for step in steps if not step.failures]
-    short = plan.compares and good and any(step.memory_hits for step in steps)
-    if short:
+    if plan.compares and good and any(step.memory_hits for step in steps):
         return f"; or leave out what does not fit: --per-device {','.join(good)}"
     return ""
 
@@ -233,15 +233,16 @@ def _smaller(plan: Plan, steps: Sequence[Step]) -> str:
 def _lost(steps: Sequence[Step]) -> Ground | None:
     """Not the subject where records are missing, or too many: a file was cut."""
     for step in steps:
-        at = workers_text(step.workers)
+        at = plural(step.workers, "worker")
         for measured in step.samples:
             if measured.lost:
                 reason = f"{-measured.lost} records with {at} are too many"
                 if measured.lost > 0:
                     count = measured.measurement.requests
                     reason = f"{measured.lost} of {count} records with {at} are missing"
-                remedy = "measure what is damaged again: --resume"
-                return Ground(Rank.NOT_THE_SUBJECT, reason, remedy)
+                return Ground(
+                    Rank.NOT_THE_SUBJECT, reason, "measure what is damaged again: --resume"
+                )
     return None
 
 
@@ -249,8 +250,11 @@ def _cut_short(steps: Sequence[Step]) -> Ground | None:
     """Open where a measurement is incomplete: a worker died, or the run was ended."""
     for step in steps:
         if any(measured.measurement.stop == Stop.ENDED for measured in step.samples):
-            reason = f"the measurement with {workers_text(step.workers)} was cut short"
-            return Ground(Rank.OPEN, reason, RESUME)
+            return Ground(
+                Rank.OPEN,
+                f"the measurement with {plural(step.workers, 'worker')} was cut short",
+                RESUME,
+            )
     return None
 
 
@@ -261,9 +265,9 @@ def _stalled(steps: Sequence[Step], doubt: Rank) -> Ground | None:
             if measured.stall:
                 return Ground(
                     doubt,
-                    f"with {workers_text(step.workers)}, {measured.stall.worker} finished nothing"
-                    f" in the last {measured.stall.silent_s:.1f} s, much longer than any request"
-                    " took",
+                    f"with {plural(step.workers, 'worker')}, {measured.stall.worker} finished"
+                    f" nothing in the last {measured.stall.silent_s:.1f} s, much longer than any"
+                    " request took",
                     "check whether it, its device or its node stopped: see the end of workers.log,"
                     " or of the pod's log",
                 )
@@ -275,7 +279,7 @@ def _tester(steps: Sequence[Step], doubt: Rank) -> Ground | None:
     may have been late.
     """
     for step in steps:
-        at = workers_text(step.workers)
+        at = plural(step.workers, "worker")
         if step.overhead_share > MOST_OVERHEAD:
             return Ground(
                 Rank.NOT_THE_SUBJECT,
@@ -319,7 +323,7 @@ def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> G
     )
     remedy = (
         f"with {step.workers} workers requests wait for something that the workers share: compare"
-        f" their run times with those of {workers_text(before.workers)}"
+        f" their run times with those of {plural(before.workers, 'worker')}"
     )
     if causes and causes.sentence:
         return Ground(Rank.REFUTED, f"{reason}. {causes.sentence}", causes.remedy or remedy)
@@ -333,19 +337,20 @@ def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference
         longer = f"give a longer --step-time than {plan.step_s:g} s"
     for step in steps:
         if step.throughput.completions == 0:
-            reason = f"no request was completed with {workers_text(step.workers)}"
+            reason = f"no request was completed with {plural(step.workers, 'worker')}"
             return Ground(Rank.OPEN, reason, f"{longer}, or correct --seconds")
         if not step.throughput.enough:
             return Ground(Rank.OPEN, _too_few(plan, step), f"{longer}, or correct --seconds")
-        at = f"with {workers_text(step.workers)}"
+        at = f"with {plural(step.workers, 'worker')}"
         for measured in _doubtful(step):
             if measured.drift.unsteady:
                 reason = f"{at} throughput changed by {measured.drift.shift:+.1%} while measured"
                 return Ground(Rank.OPEN, reason, _steadier(measured, disturbed))
             if not measured.settled:
                 reason = f"{at} throughput had not settled by the end of the step"
-                remedy = f"{longer}, or say how long warming up takes with --warmup"
-                return Ground(Rank.OPEN, reason, remedy)
+                return Ground(
+                    Rank.OPEN, reason, f"{longer}, or say how long warming up takes with --warmup"
+                )
     if not _complete(plan, steps):
         return Ground(Rank.OPEN, "not every step was measured", "run it again to the end")
     return None
@@ -358,15 +363,15 @@ def _doubtful(step: Step) -> Sequence[MeasuredStep]:
 
 def _too_few(plan: Plan, step: Step) -> str:
     """How many requests the shortest measurement of a step has, and how many each needs."""
-    counts = [
-        sample.throughput.completions for sample in step.samples if not sample.throughput.enough
-    ]
-    fewest = min(counts, default=step.throughput.completions)
+    fewest = min(
+        [sample.throughput.completions for sample in step.samples if not sample.throughput.enough],
+        default=step.throughput.completions,
+    )
     once = f"{fewest}"
     if len(step.samples) > 1:
         once = f"{fewest} in one of {len(step.samples)} measurements"
     return (
-        f"too few requests completed with {workers_text(step.workers)}: {once} "
+        f"too few requests completed with {plural(step.workers, 'worker')}: {once} "
         f"(needs {least_total(plan.parts)}, and {least_per_worker(plan.parts)} of every worker)"
     )
 
@@ -393,8 +398,9 @@ def _undecided(
         if ratio and ratio.kind is VerdictKind.INVALID:
             at = f"{before.workers} -> {step.workers} workers"
             if ratio.widened_by == WAYS:
-                samples = [*before.samples, *step.samples]
-                return _changed(at, ratio, disturbance_of(samples, disturbed))
+                return _changed(
+                    at, ratio, disturbance_of([*before.samples, *step.samples], disturbed)
+                )
             reason = (
                 f"{at}: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
                 f"neither reaches nor misses {ratio.wanted:.2f}"
@@ -426,7 +432,7 @@ def _changed(at: str, ratio: Ratio, disturbance: str) -> Ground:
 def _slow(before: Step, step: Step) -> str:
     """How many requests of two steps were slow."""
     counts = [
-        f"{measured.tail.slow} of {measured.tail.count} with {workers_text(measured.workers)}"
+        f"{measured.tail.slow} of {measured.tail.count} with {plural(measured.workers, 'worker')}"
         for measured in (before, step)
     ]
     return f"{' and '.join(counts)} took more than {SLOW:g} times as long as usual, which"
@@ -449,9 +455,9 @@ def _out_of_time(plan: Plan, steps: Sequence[Step]) -> bool:
     samples = itertools.chain.from_iterable(step.samples for step in steps)
     if any(sample.measurement.stop == Stop.LONGEST for sample in samples):
         return True
-    slow = any(step.ratio and step.ratio.widened_by == SLOW_REQUESTS for step in steps[1:])
     return plan.mirrored and (
-        slow or any(step.throughput.relative > plan.precision for step in steps)
+        any(step.ratio and step.ratio.widened_by == SLOW_REQUESTS for step in steps[1:])
+        or any(step.throughput.relative > plan.precision for step in steps)
     )
 
 
@@ -504,7 +510,7 @@ def _unseen(steps: Sequence[Step]) -> str:
     if fewest.tail.slow or share <= NEGLIGIBLE:
         return ""
     rarest = max(2, round(1.0 / share))
-    at = workers_text(fewest.workers)
+    at = plural(fewest.workers, "worker")
     return (
         f" ({fewest.tail.count} requests with {at} cannot show slow ones rarer than 1 in {rarest})"
     )

@@ -28,12 +28,12 @@ know a spread, are drawn again over all points, the same law is fitted to each d
 95 % of its coefficients are the interval. Drawing repeats within a number of workers instead covers
 only 63-92 % with three repeats.
 
-With half-widths of the points and less than 10 degrees of freedom left, each point is drawn
-log-normally with its own spread instead; but when the residuals scatter more than the half-widths
+With known spreads of the points and less than 10 degrees of freedom left, each point is drawn
+log-normally with its own instead; but when the residuals scatter more than the spreads
 allow, they count, with t's factor.
 
 How often the truth was covered, per cent of 300 runs with 200 draws each, at 2 % / 5 % noise;
-"known" are half-widths that tell the whole noise, "understated" ones that tell 40 % of it:
+"known" are spreads that tell the whole noise, "understated" ones that tell 40 % of it:
 
     truth                 points                          rate       a       b       C
     a = .03, b = .005     N = 1,2,4,8 x 3                92 / 93  96 / 98  94 / 99
@@ -53,7 +53,7 @@ How often the truth was covered, per cent of 300 runs with 200 draws each, at 2 
 
 The law is assumed to be true. Where too few points made AICc choose Amdahl for a truth with
 coherency, its contention holds a part of the coherency and its interval misses a: check
-`separability` before the run.
+`inseparable` before the run.
 
 Contention and coherency with their intervals, for thresholds, whichever law the points prefer.
 
@@ -81,9 +81,10 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Protocol, TypeVar
+from functools import partial
+from typing import Annotated
 
-from scaletest.analysis.estimate import Estimate, t95
+from scaletest.analysis.estimate import Chance, Estimate, t95
 from scaletest.model.declared import Unbounded, Written, called, choice, flat
 from scaletest.render.numbers import plural
 
@@ -118,8 +119,9 @@ def lacking(workers: Sequence[float]) -> dict[str, MissingPoints]:
     """
     distinct = len(set(workers))
     repeats = repeats_needed(distinct)
-    points = len(workers)
-    steps = {name: max(PARAMETERS[name] + 2 - points, STEPS[name] - distinct) for name in LAWS}
+    steps = {
+        name: max(PARAMETERS[name] + 2 - len(workers), STEPS[name] - distinct) for name in LAWS
+    }
     return {name: MissingPoints(few, repeats[name]) for name, few in steps.items() if few > 0}
 
 
@@ -211,8 +213,10 @@ def fit(name: str, points: Sequence[Point]) -> Law:
     """The law `name` fitted to (workers, requests/s) points; throughputs must be above 0."""
     if name == "capped":
         return _fit_capped(points)
-    fits = [_closed_form(points, free, law) for free, law in _FITS[name].items()]
-    return min(fits, key=_misfit(points))
+    return min(
+        [_closed_form(points, free, law) for free, law in _FITS[name].items()],
+        key=partial(_misfit, points),
+    )
 
 
 def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> Choice | None:
@@ -257,25 +261,21 @@ def aic(points: Sequence[Point], law: Law, parameters: int, spreads: Sequence[fl
 def aicc(points: Sequence[Point], law: Law, parameters: int) -> float:
     """Corrected Akaike criterion of relative residuals; low is good; infinite below n = k + 2."""
     n, k = len(points), parameters
-    squares = max(sum(_relative(point, law) ** 2 for point in points), n * 1e-12)
+    squares = max(_squares(points, law), n * 1e-12)
     correction = 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else math.inf
     return n * math.log(squares / n) + 2 * k + correction
 
 
-def _relative(point: Point, law: Law) -> float:
-    workers, rate = point
-    return law.at(workers) / rate - 1.0
+def _squares(points: Sequence[Point], law: Law) -> float:
+    """The sum of the squares of the relative residuals."""
+    return sum((law.at(workers) / rate - 1.0) ** 2 for workers, rate in points)
 
 
-def _misfit(points: Sequence[Point]) -> Callable[[Law], float]:
+def _misfit(points: Sequence[Point], law: Law) -> float:
     """Sum of squares, infinite for coefficients below 0."""
-
-    def of(law: Law) -> float:
-        if law.rate <= 0 or law.contention < 0 or law.coherency < 0:
-            return math.inf
-        return sum(_relative(point, law) ** 2 for point in points)
-
-    return of
+    if law.rate <= 0 or law.contention < 0 or law.coherency < 0:
+        return math.inf
+    return _squares(points, law)
 
 
 def _closed_form(points: Sequence[Point], free: tuple[str, ...], law: str) -> Law:
@@ -314,7 +314,7 @@ def _fit_capped(points: Sequence[Point]) -> Law:
         rising = [x / n for n, x in ordered if n < split]
         flat = [x for n, x in ordered if n >= split]
         candidate = Law("capped", _relative_mean(rising), ceiling=_relative_mean(flat))
-        best = min(best, candidate, key=_misfit(points))
+        best = min(best, candidate, key=partial(_misfit, points))
     return best
 
 
@@ -327,17 +327,6 @@ DRAWS = 500
 _NORMAL = t95(math.inf)
 # With more degrees of freedom the residuals themselves know the spread well enough.
 _FEW = 10
-_T = TypeVar("_T")
-
-
-class Chance(Protocol):
-    """The part of random.Random that resampling uses."""
-
-    def choice(self, seq: Sequence[_T], /) -> _T:
-        """A member of the sequence, each equally likely."""
-
-    def gauss(self, mu: float, sigma: float, /) -> float:
-        """A normal variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,25 +347,22 @@ def law_interval(
     points: Sequence[Point],
     chance: Chance,
     *,
-    relative: Sequence[float] | None = None,
+    spreads: Sequence[float] | None = None,
     draws: int = DRAWS,
 ) -> LawInterval | None:
     """Intervals of `law` as it was fitted to `points`; None when the points are not more than its
     parameters.
 
-    relative: half-width of each point's 95 % interval over its throughput, where known.
+    spreads: relative standard deviation of each point, where known, as for `choose`.
     """
     freedom = len(points) - PARAMETERS[law.name]
     if freedom < 1:
         return None
-    noise = _noise(law, points, freedom, chance, relative)
-    fitted = [(workers, law.at(workers)) for workers, _ in points]
-
-    def drawn_law() -> Law:
-        points = enumerate(fitted)
-        return fit(law.name, [(n, rate * math.exp(noise(index))) for index, (n, rate) in points])
-
-    laws = [drawn_law() for _ in range(draws)]
+    noise = _noise(law, points, freedom, chance, spreads)
+    laws = []
+    for _ in range(draws):
+        drawn = [(n, law.at(n) * math.exp(noise(index))) for index, (n, _) in enumerate(points)]
+        laws.append(fit(law.name, drawn))
 
     def of(coefficient: Callable[[Law], float], *names: str) -> Estimate | None:
         if law.name in names:
@@ -397,19 +383,18 @@ def _noise(
     points: Sequence[Point],
     freedom: int,
     chance: Chance,
-    relative: Sequence[float] | None,
+    spreads: Sequence[float] | None,
 ) -> Callable[[int], float]:
     """A function that draws the logarithm of a deviation for the point of that index."""
     residuals = [math.log(rate / law.at(workers)) for workers, rate in points]
     unsure = t95(freedom) / _NORMAL
-    if relative is None or freedom >= _FEW:
+    if spreads is None or freedom >= _FEW:
         widened = [residual * unsure * math.sqrt(len(points) / freedom) for residual in residuals]
         return lambda index: chance.choice(widened)
-    known = [width / _NORMAL for width in relative]
     scatter = math.sqrt(sum(residual**2 for residual in residuals) / freedom)
-    allowed = math.sqrt(sum(spread**2 for spread in known) / len(known))
+    allowed = math.sqrt(sum(spread**2 for spread in spreads) / len(spreads))
     least = scatter * unsure if scatter > allowed else 0.0
-    return lambda index: chance.gauss(0.0, max(known[index], least))
+    return lambda index: chance.gauss(0.0, max(spreads[index], least))
 
 
 def _middle(fitted: float, drawn: Sequence[float]) -> Estimate:
@@ -428,27 +413,24 @@ LAWS_WITH = {"contention": ("amdahl", "usl"), "coherency": ("usl",)}
 
 def coefficients(
     points: Sequence[Point], chance: Chance, spreads: Sequence[float] | None = None
-) -> dict[str, tuple[float, float, float]]:
-    """(low, value, high) by name; one is missing where the points are too few for every law that
-    has it.
+) -> dict[str, Estimate]:
+    """Contention and coherency by name; one is missing where the points are too few for every law
+    that has it.
 
     spreads: relative standard deviation of each point, where known, as for `choose`.
     """
     choice = choose(points, spreads)
     if choice is None:
         return {}
-    relative = None
-    if spreads:
-        relative = [spread * _NORMAL for spread in spreads]
-    estimates: dict[str, tuple[float, float, float]] = {}
+    estimates: dict[str, Estimate] = {}
     for name, laws in LAWS_WITH.items():
         law = _best(laws, choice)
         if law:
             # a fit that ends at 0 is called linear; its interval is wanted all the same
             fitted = replace(fit(law, points), name=law)
-            estimate = getattr(law_interval(fitted, points, chance, relative=relative), name, None)
+            estimate = getattr(law_interval(fitted, points, chance, spreads=spreads), name, None)
             if estimate is not None:
-                estimates[name] = (estimate.low, estimate.value, estimate.high)
+                estimates[name] = estimate
     return estimates
 
 
@@ -473,63 +455,42 @@ _MOST_WORKERS = 4096
 _MOST_REPEATS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Separability(Written):
-    """Whether a plan separates the two coefficients. The standard errors are those of the assumed
-    truth, infinite when unknown.
-    """
-
-    separable: bool
-    contention_error: Unbounded
-    coherency_error: Unbounded
-    correlation: float
-    limit: Annotated[
-        int | None,
-        "the largest number of workers that suffices with the same repeats, repeats: those "
-        "that suffice with the same steps; those of the plan when it separates them, None "
-        "when no sensible number suffices.",
-    ]
-    repeats: int | None
-    sentence: str
-
-
-def separability(
+def inseparable(
     workers: Sequence[int],
     repeats: int = 1,
     noise: float = EXPECTED_NOISE,
     truth: Law = REFERENCE,
     who: str = "workers",
-) -> Separability:
-    """Judge a plan of these numbers of workers, each measured `repeats` times.
+) -> str:
+    """Why a plan cannot separate the two coefficients, and what can; "" where it separates them.
 
+    workers: the numbers of workers of the plan, each measured `repeats` times.
     noise: relative standard error of each measurement. truth: the law that is assumed. who: the
     noun in the sentence. A plan separates the two when the coherency stands out from its standard
     error and they are not correlated too strongly.
     """
     steps = sorted(set(workers))
-    errors = _errors(steps, repeats, noise, truth)
-    good = _separates(steps, repeats, noise, truth)
-    limit = steps[-1] if good else _limit(steps, repeats, noise, truth)
-    enough = repeats if good else _repeats(steps, repeats, noise, truth)
+    if _separates(steps, repeats, noise, truth):
+        return ""
+    remedies = []
+    limit = _limit(steps, repeats, noise, truth)
+    if limit:
+        remedies.append(f"go up to {limit} {who}")
+    enough = _repeats(steps, repeats, noise, truth)
+    if enough:
+        remedies.append(f"measure each step {enough} times")
+    remedy = " or ".join(remedies) or "measure with less noise"
     often = "once" if repeats == 1 else f"{repeats} times"
-    plan = f"{who} up to {steps[-1]}, {often} each, with {100 * noise:g}% noise"
-    if good:
-        sentence = f"{plan}: enough to separate {_COEFFICIENTS}"
-    else:
-        remedies = []
-        if limit:
-            remedies.append(f"go up to {limit} {who}")
-        if enough:
-            remedies.append(f"measure each step {enough} times")
-        remedy = " or ".join(remedies) or "measure with less noise"
-        sentence = f"{plan}: not enough to separate {_COEFFICIENTS}; for that {remedy}"
-    return Separability(good, *errors, limit, enough, sentence)
+    return (
+        f"{who} up to {steps[-1]}, {often} each, with {100 * noise:g}% noise: not enough to"
+        f" separate {_COEFFICIENTS}; for that {remedy}"
+    )
 
 
 def _separates(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> bool:
     if len(steps) * repeats < PARAMETERS["usl"] + 2:
         return False
-    _, error, correlation = _errors(steps, repeats, noise, truth)
+    _, error, correlation = coefficient_errors(steps, repeats, noise, truth)
     return error * STANDS_OUT <= truth.coherency and abs(correlation) <= STRONGEST_CORRELATION
 
 
@@ -548,7 +509,7 @@ def _repeats(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> in
     return next((number for number in more if _separates(steps, number, noise, truth)), None)
 
 
-def _errors(
+def coefficient_errors(
     steps: Sequence[int], repeats: int, noise: float, truth: Law
 ) -> tuple[float, float, float]:
     """Standard errors of contention and coherency, and their correlation."""
@@ -574,8 +535,7 @@ def _covariances(steps: Sequence[int], truth: Law) -> list[list[float]]:
         normal[i][j] = sum(equation[i] * equation[j] for equation in equations)
     columns = []
     for i in range(3):
-        unit = [float(i == j) for j in range(3)]
-        columns.append(solve(normal, unit) or [math.inf] * 3)
+        columns.append(solve(normal, [float(i == j) for j in range(3)]) or [math.inf] * 3)
     return columns
 
 

@@ -22,11 +22,104 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from scaletest.analysis.cause_text import PLACES, seconds_text
-from scaletest.analysis.law import Chance
+from scaletest.analysis.estimate import Chance, Estimate
 from scaletest.analysis.steps import MeasuredStep, Rows, Step
+from scaletest.analysis.throughput import ends_of
 from scaletest.model import Activity, Record, Reply, State
 from scaletest.model.declared import Written, choice
+
+# The time between two requests, in which a worker has nothing to do.
+GAP = "gap"
+# Every place where a worker's time can be spent; together they are its whole time.
+PLACES: tuple[str, ...] = (*State, GAP)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceText:
+    """How texts name a place.
+
+    label: for tables and charts. phrase: what requests do there, for sentences. remedy: what to try
+    when the time there grew.
+    """
+
+    label: str
+    phrase: str
+    remedy: str
+
+
+PLACE_TEXTS: dict[str, PlaceText] = {
+    State.ON_CPU: PlaceText(
+        "on a CPU",
+        "computing: each request needs more CPU time",
+        "caches, memory bandwidth, hyper-threads or clocks slow each worker down: spread them over"
+        " more cores or nodes",
+    ),
+    State.CPU_WAIT: PlaceText(
+        "waiting for a CPU", "waiting for a CPU", "more cores, or a lower --limit"
+    ),
+    State.THROTTLED: PlaceText(
+        "CPU limit",
+        "throttled by the container's CPU limit",
+        "a higher CPU limit of the container, or a lower --limit",
+    ),
+    State.DISK: PlaceText(
+        "disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"
+    ),
+    State.MEMORY: PlaceText(
+        "memory", "waiting for memory", "more memory, or a higher memory limit of the container"
+    ),
+    State.DEVICE: PlaceText(
+        "device", "waiting for a device", "more devices, or fewer workers on each of them"
+    ),
+    State.FILE_LOCK: PlaceText(
+        "file lock",
+        "waiting for a file lock",
+        "a lock file for each worker, or a lock that is held for a shorter time",
+    ),
+    State.NETWORK: PlaceText(
+        "network",
+        "waiting for a peer",
+        "more capacity of the service that answers, or fewer calls in each request",
+    ),
+    State.LOCK: PlaceText(
+        "lock",
+        "waiting for a lock in memory",
+        "look for the semaphore or mutex that the workers share, and hold it for a shorter time",
+    ),
+    State.PIPE: PlaceText(
+        "pipe", "waiting for a pipe", "look at the process at the other end of the pipe"
+    ),
+    State.SLEEP: PlaceText("sleep", "sleeping", "look for pauses between attempts in the workload"),
+    State.CHILD: PlaceText(
+        "child process", "waiting for a child process", "look at what the workload starts"
+    ),
+    State.IDLE: PlaceText("idle", "waiting for an event", "look at what the workload waits for"),
+    State.NOT_OBSERVED: PlaceText("not observed", "not observed", ""),
+    GAP: PlaceText(
+        "no request",
+        "workers were idle: the queue, the client or the tester",
+        "run the client and Redis on machines of their own, or use longer requests",
+    ),
+}
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration in words with two significant digits."""
+    if abs(seconds) >= 10.0:
+        return f"{seconds:.0f} s"
+    if abs(seconds) >= 0.01:
+        return f"{seconds:.2g} s"
+    return f"{1000.0 * seconds:.2g} ms"
+
+
+def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
+    """The sentence of a cause. named: its object, "" for none. added_s: growth of a cycle in s."""
+    on = f" ({named})" if named else ""
+    return (
+        f"{PLACE_TEXTS[place].phrase}{on}, {share.value:.0%} [{100.0 * share.low:.0f},"
+        f" {100.0 * share.high:.0f}] of the added {seconds_text(added_s)}"
+    )
+
 
 # Times of a request beside those of the places where it is spent.
 CPU_S, THROTTLED_S = "cpu_s", "throttled_s"
@@ -76,15 +169,17 @@ class RequestTime:
         whole = sum(self.requests.values())
         telling = {cycle.reply.worker for cycle in self.cycles}
         counts = [count for (_, worker), count in self.requests.items() if worker in telling]
-        return sum(counts) / whole if whole else 0.0
+        return sum(counts) / (whole or 1)
 
     def of(self, repeats: Collection[int]) -> RequestTime:
         """The time of some measurements alone."""
         cycles = [cycle for cycle in self.cycles if cycle.repeat in repeats]
-        requests = {
-            stratum: count for stratum, count in self.requests.items() if stratum[0] in repeats
-        }
-        return RequestTime(self.workers, self.per_device, cycles, requests)
+        return RequestTime(
+            self.workers,
+            self.per_device,
+            cycles,
+            {stratum: count for stratum, count in self.requests.items() if stratum[0] in repeats},
+        )
 
     def means(self) -> dict[str, float]:
         """Mean seconds a request, by column; it needs a request."""
@@ -114,8 +209,9 @@ class RequestTime:
         units = {}
         for stratum, rows in by_worker.items():
             weight = self.requests[stratum] / len(rows)
-            blocks = range(0, len(rows), size)
-            units[stratum] = [_joined(rows[begin : begin + size], weight) for begin in blocks]
+            units[stratum] = [
+                _joined(rows[begin : begin + size], weight) for begin in range(0, len(rows), size)
+            ]
         return units
 
 
@@ -147,13 +243,8 @@ def _gaps(sample: MeasuredStep, rows: Sequence[Record]) -> Iterator[tuple[Record
     """
     if not sample.counted:
         return
-    first = min(record.reply.ended_s for record in sample.counted)
-    last_of: dict[str, float] = {}
-    for record in sample.counted:
-        last_of[record.reply.worker] = max(
-            record.reply.ended_s, last_of.get(record.reply.worker, 0.0)
-        )
-    last = min(last_of.values())
+    ends = ends_of(sample.counted).values()
+    first, last = min(times[0] for times in ends), min(times[-1] for times in ends)
     before: dict[str, float] = {}
     for record in sorted(rows, key=lambda record: record.reply.ended_s):
         reply = record.reply

@@ -18,12 +18,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-from scaletest.analysis.cause_text import workers_text
-from scaletest.analysis.node_energy import ENERGY_J, Energy, MeasuredWindow, energies, windows_of
+from scaletest.analysis.request_time import repeats_of
 from scaletest.analysis.steps import Rows, Step
-from scaletest.model import Reply
-from scaletest.model.declared import INNER, Count, Positive, Written
-from scaletest.model.measurement import CONTAINER, CPU, DEVICE, NodeSample
+from scaletest.analysis.throughput import Ends, ends_of, progress, span
+from scaletest.model import Record, Reply
+from scaletest.model.declared import INNER, Count, Positive, Written, called
+from scaletest.model.measurement import CONTAINER, CPU, DEVICE, NodeFigures, NodeSample
+from scaletest.render.numbers import plural
 
 # A sample lies in a step when more than this part of its interval lies there; less where the rest
 # is between two measurements of the step that follow each other.
@@ -32,7 +33,168 @@ Figures = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeUse(Written):
+class MeasuredWindow:
+    """The time of one measurement on Redis's clock.
+
+    ends: completions by worker; rows: the records of the measurement. at_work_s: since when all
+    workers run requests that count, which is before the first of these are completed.
+    """
+
+    begin_s: float
+    end_s: float
+    ends: Ends
+    rows: Sequence[Record]
+    at_work_s: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return self.end_s - self.begin_s
+
+    def covers(self, sample: NodeSample) -> float:
+        """The seconds of a sample's interval that lie in it."""
+        return max(
+            0.0, min(self.end_s, sample.at_s) - max(self.begin_s, sample.at_s - sample.interval_s)
+        )
+
+    def includes(self, instant_s: float) -> bool:
+        """Whether an instant lies in it."""
+        return self.begin_s <= instant_s <= self.end_s
+
+
+def windows_of(step: Step, records: Rows) -> list[MeasuredWindow]:
+    """The times behind a step's throughput."""
+    repeats = repeats_of(step)
+    windows = []
+    for sample in step.samples:
+        ends = ends_of(sample.counted)
+        first_s, last_s = span(ends)
+        if sample.measurement.repeat in repeats and last_s > first_s:
+            rows = records.get(sample.measurement.key, ())
+            windows.append(
+                MeasuredWindow(
+                    first_s, last_s, ends, rows, min(first_s, _at_work_s(sample.counted, first_s))
+                )
+            )
+    return windows
+
+
+def _at_work_s(counted: Sequence[Record], first_s: float) -> float:
+    """When the last worker began its first request that counts; `first_s` where that is unknown."""
+    began: dict[str, float] = {}
+    for record in counted:
+        reply = record.reply
+        began[reply.worker] = min(reply.started_s or first_s, began.get(reply.worker, first_s))
+    return max(began.values(), default=first_s)
+
+
+ENERGY_J = "energy_j"
+
+
+@dataclass(frozen=True, slots=True)
+class Energy(Written):
+    """Energy that a device used in a step, by the difference of its counter."""
+
+    joules: Annotated[float, "the difference of the device's counter"]
+    seconds: Annotated[float, "between its two readings"]
+    requests: Annotated[float, "of the whole step in these seconds, with fractions"]
+    source: Annotated[str, "where the counter was read"]
+    idle_w: Annotated[float | None, "power before the first request"] = None
+
+    @property
+    def per_request_j(self) -> Annotated[float, called("joules_per_request")]:
+        """Joules that the device used for each request of the step."""
+        return self.joules / self.requests
+
+    @property
+    def power_w(self) -> Annotated[float, "the mean, from the counter"]:
+        """The mean power, from the counter."""
+        return self.joules / self.seconds
+
+
+def energies(
+    node: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow], first_s: float
+) -> tuple[dict[str, Energy], list[str]]:
+    """The energy of every device with a counter, and a warning for each unusable counter."""
+    by_name: dict[str, Energy] = {}
+    warnings: list[str] = []
+    for name in sorted(_devices_with_counter(samples)):
+        readings = list(_readings(samples, f"{DEVICE}:{name}"))
+        parts = [_readings_inside(readings, window) for window in windows]
+        if any(_odd(part) for part in parts):
+            warnings.append(
+                f"the energy counter of {name} on {node} was reset, or its source changed: no"
+                " joules are reported"
+            )
+            continue
+        pairs = [
+            (part[0], part[-1], window)
+            for part, window in zip(parts, windows, strict=True)
+            if len(part) > 1
+        ]
+        requests = math.fsum(
+            sum(progress(window.ends, (first.at_s, last.at_s))) for first, last, window in pairs
+        )
+        if requests > 0:
+            joules = math.fsum(last.joules - first.joules for first, last, _ in pairs)
+            seconds = math.fsum(last.at_s - first.at_s for first, last, _ in pairs)
+            by_name[name] = Energy(
+                joules, seconds, requests, pairs[0][0].source, _idle_w(samples, name, first_s)
+            )
+    return by_name, warnings
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A counter of energy at one time."""
+
+    at_s: float
+    joules: float
+    source: str
+
+
+def _readings(samples: Iterable[NodeSample], resource: str) -> Iterator[_Reading]:
+    for sample in samples:
+        joules = sample.value(resource, ENERGY_J)
+        if joules is not None:
+            yield _Reading(sample.at_s, joules, sample.sources.get(resource, ""))
+
+
+def _readings_inside(readings: Iterable[_Reading], window: MeasuredWindow) -> list[_Reading]:
+    return [reading for reading in readings if window.includes(reading.at_s)]
+
+
+def _devices_with_counter(samples: Iterable[NodeSample]) -> set[str]:
+    """The names of the devices with an energy counter."""
+    devices = itertools.chain.from_iterable(sample.of_kind(DEVICE).items() for sample in samples)
+    return {name for name, figures in devices if ENERGY_J in figures}
+
+
+def _odd(readings: Sequence[_Reading]) -> bool:
+    """Whether the difference of the first and the last reading is not the energy used."""
+    return any(
+        after.joules < before.joules or after.source != before.source
+        for before, after in itertools.pairwise(readings)
+    )
+
+
+def _idle_w(samples: Sequence[NodeSample], device: str, first_s: float) -> float | None:
+    """The power of a device before the first request, in W; None where unknown.
+
+    By its energy counter, else by its reading of power.
+    """
+    resource = f"{DEVICE}:{device}"
+    before = [sample for sample in samples if sample.at_s <= first_s]
+    readings = list(_readings(before, resource))
+    if len(readings) > 1 and readings[-1].at_s > readings[0].at_s and not _odd(readings):
+        return (readings[-1].joules - readings[0].joules) / (readings[-1].at_s - readings[0].at_s)
+    read = [sample.value(resource, "power") for sample in before]
+    power = [watts for watts in read if watts is not None]
+    return statistics.fmean(power) if power else None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse(NodeFigures, Written):
     """One node in one step."""
 
     node: Annotated[str, "its name in replies"]
@@ -49,23 +211,12 @@ class NodeUse(Written):
         default_factory=dict
     )
 
-    def value(self, resource: str, figure: str) -> float | None:
-        """The mean of one figure; None when it was not read."""
-        return self.resources.get(resource, {}).get(figure)
-
     @property
     def cores_busy(self) -> Annotated[float | None, "cores that run programs or the kernel"]:
         """Cores that run programs or the kernel."""
         parts = [self.value(CPU, name) for name in ("user", "system")]
         known = [part for part in parts if part is not None]
         return math.fsum(known) if known else None
-
-    def of_kind(self, kind: str) -> dict[str, Figures]:
-        """The figures of every resource of a kind, by the resource's own name: "sda"."""
-        labels = {resource: resource.partition(":") for resource in self.resources}
-        return {
-            name: self.resources[label] for label, (own, _, name) in labels.items() if own == kind
-        }
 
     def used_devices(self) -> dict[str, Figures]:
         """The devices that requests ran on; all of the node where requests name no sampled one."""
@@ -144,8 +295,11 @@ class StepResources(Written):
 
     def busiest(self, kind: str) -> NodeResource | None:
         """The disk or device that is busy for the largest part of the time; None where unknown."""
-        known = [place for place in self.places(kind) if "busy" in place.figures]
-        return max(known, key=lambda place: place.figures["busy"], default=None)
+        return max(
+            [place for place in self.places(kind) if "busy" in place.figures],
+            key=lambda place: place.figures["busy"],
+            default=None,
+        )
 
     def place(self, kind: str, node: str, name: str) -> NodeResource | None:
         """One resource of a node by its name; None where it was not sampled."""
@@ -207,7 +361,7 @@ def resources(
             node, lines = _node_use(name, by_node[name], windows, first_s)
             if node.samples:
                 nodes.append(node)
-            warnings += [f"{workers_text(step.workers)}: {line}" for line in lines]
+            warnings += [f"{plural(step.workers, 'worker')}: {line}" for line in lines]
         if nodes:
             used.append(StepResources(step.workers, step.per_device, tuple(nodes), _work(step)))
     return used, warnings
@@ -229,8 +383,11 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 def began(records: Rows) -> float:
     """When the first request of a run started, on Redis's clock; 0 where none did."""
-    all_records = itertools.chain.from_iterable(records.values())
-    times = [record.reply.started_s for record in all_records if record.reply.started_s]
+    times = [
+        record.reply.started_s
+        for record in itertools.chain.from_iterable(records.values())
+        if record.reply.started_s
+    ]
     return min(times, default=0.0)
 
 
@@ -246,9 +403,7 @@ def _node_use(
     """One node in a step, and warnings. samples: of that node, in the order of time."""
     inside = _inside_windows(samples, windows)
     energy, warnings = energies(name, samples, windows, first_s)
-    sources: dict[str, str] = {}
-    for sample, _ in inside:
-        sources.update(sample.sources)
+    sources = itertools.chain.from_iterable(sample.sources.items() for sample, _ in inside)
     records = itertools.chain.from_iterable(window.rows for window in windows)
     devices = {record.reply.device for record in records if record.reply.node == name}
     use = NodeUse(
@@ -258,7 +413,7 @@ def _node_use(
         energy=energy,
         requests_cpu=_requests_cpu(name, windows),
         devices=frozenset(filter(None, devices)),
-        sources=sources,
+        sources=dict(sources),
     )
     return use, warnings
 
@@ -356,9 +511,8 @@ def _with_engines(
     for device, parts in engines.items():
         figures = complete.get(f"{DEVICE}:{device}", {})
         if "busy" not in figures:
-            busy_by_engine = {f"busy.{engine}": part for engine, part in parts.items()}
             complete[f"{DEVICE}:{device}"] = {
-                **busy_by_engine,
+                **{f"busy.{engine}": part for engine, part in parts.items()},
                 **figures,
                 "busy": max(parts.values()),
             }

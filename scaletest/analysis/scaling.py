@@ -60,10 +60,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from scaletest.analysis.cause_text import workers_text
 from scaletest.analysis.estimate import Estimate, within
 from scaletest.analysis.law import Law, LawInterval
-from scaletest.model.declared import INNER, Positive, Unbounded, Written
+from scaletest.model.declared import Positive, Unbounded, Written
+from scaletest.render.numbers import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,6 @@ class Scaled(Written):
     """Speed-up and efficiency of one step."""
 
     workers: Positive
-    multiple: Annotated[float, INNER]
     speedup: Annotated[
         Estimate, "throughput over that of the fewest workers, with its 95 % interval"
     ]
@@ -103,24 +102,24 @@ def usable(measured: Iterable[MeasuredThroughput]) -> list[MeasuredThroughput]:
     return rows
 
 
-def scaling(measured: Iterable[MeasuredThroughput]) -> list[Scaled]:
-    """Figures of every step with a throughput, by workers, relative to the least number of them."""
-    rows = usable(measured)
-    return [_scaled(step, rows[0]) for step in rows]
+def scaling(rows: Sequence[MeasuredThroughput]) -> list[Scaled]:
+    """Figures of usable steps relative to the first of them."""
+    return [scaled(step, rows[0]) for step in rows]
 
 
-def _scaled(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
-    multiple = step.workers / base.workers
-    if step is base:
+def scaled(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
+    """Speed-up and efficiency of a step over another with a throughput."""
+    if step.workers == base.workers:
         exactly_1 = Estimate(1.0, 1.0, 1.0)
-        return Scaled(step.workers, multiple, exactly_1, exactly_1, None)
+        return Scaled(step.workers, exactly_1, exactly_1, None)
+    multiple = step.workers / base.workers
     speedup = _over(step, base)
     serial = Estimate(
         _serial(speedup.value, multiple),
         _serial(speedup.high, multiple),
         _serial(speedup.low, multiple),
     )
-    return Scaled(step.workers, multiple, speedup, speedup.scaled(1 / multiple), serial)
+    return Scaled(step.workers, speedup, speedup.scaled(1 / multiple), serial)
 
 
 def _over(step: MeasuredThroughput, base: MeasuredThroughput) -> Estimate:
@@ -159,9 +158,8 @@ class SerialTrend(Written):
     rise: Annotated[Estimate | None, "from the first step to the last"]
 
 
-def serial_trend(measured: Iterable[MeasuredThroughput]) -> SerialTrend:
-    """Classify the trend of the serial fraction; needs three numbers of workers, better five."""
-    rows = usable(measured)
+def serial_trend(rows: Sequence[MeasuredThroughput]) -> SerialTrend:
+    """Classify the trend of the serial fraction; needs three usable steps, better five."""
     if len(rows) < 3:
         return SerialTrend(
             FractionTrend.UNCLEAR,
@@ -227,7 +225,7 @@ def _sentence(
         ),
         FractionTrend.FALLING: (
             f"the serial fraction falls by {-100 * rise.value:.1f} points {reach}:"
-            f" {workers_text(rows[0].workers)} may have been measured too fast, or workers help"
+            f" {plural(rows[0].workers, 'worker')} may have been measured too fast, or workers help"
             " each other (warm caches)"
         ),
         FractionTrend.NONE: f"no serial part stands out from the noise {reach}",
@@ -257,19 +255,17 @@ class Knee(Written):
     reached: Annotated[bool, "whether it lies within the measured steps"]
 
 
-def knees(measured: Iterable[MeasuredThroughput]) -> tuple[Knee, Knee, Knee]:
-    """The knees by kneedle, efficiency and marginal gain."""
-    rows = usable(measured)
+def knees(rows: Sequence[MeasuredThroughput]) -> tuple[Knee, Knee, Knee]:
+    """The knees of usable steps by kneedle, efficiency and marginal gain."""
     return kneedle(rows), efficiency_knee(rows), marginal_knee(rows)
 
 
-def kneedle(measured: Iterable[MeasuredThroughput]) -> Knee:
+def kneedle(rates: Sequence[MeasuredThroughput]) -> Knee:
     """Kneedle for concave increasing curves, offline, unsmoothed: the first knee, or none.
 
     Both axes are scaled to [0, 1]; the knee is a local maximum of y - x from which the difference
     falls by the mean distance of neighbouring x before it rises again. It has no intervals.
     """
-    rates = usable(measured)
     without = Knee("kneedle", None, None, None, False)
     if len(rates) < 3 or len({rate.per_s for rate in rates}) == 1:
         return without
@@ -289,12 +285,12 @@ def kneedle(measured: Iterable[MeasuredThroughput]) -> Knee:
     return without
 
 
-def efficiency_knee(measured: Iterable[MeasuredThroughput]) -> Knee:
+def efficiency_knee(rows: Sequence[MeasuredThroughput]) -> Knee:
     """The last number of workers whose efficiency is 80 % or more.
 
     low and high: the same by the ends of the interval of the efficiency.
     """
-    steps = scaling(measured)
+    steps = scaling(rows)
     if len(steps) < 2:
         return Knee("efficiency", None, None, None, False)
     least = WANTED_EFFICIENCY - _ROUNDING
@@ -309,14 +305,13 @@ def efficiency_knee(measured: Iterable[MeasuredThroughput]) -> Knee:
     return Knee("efficiency", knee, low, high, knee < steps[-1].workers)
 
 
-def marginal_knee(measured: Iterable[MeasuredThroughput]) -> Knee:
+def marginal_knee(rows: Sequence[MeasuredThroughput]) -> Knee:
     """The first number of workers from which the next step certainly gains less than half.
 
     The gain of a step from N to M is (X(M)/X(N) - 1) / (M/N - 1): 1 is ideal, for a doubling
     X(M) = 2 X(N). Only a step whose whole interval lies below counts, since with noise of 5 % every
     seventh straight line had a knee.
     """
-    rows = usable(measured)
     steps = [(before.workers, _gain(before, after)) for before, after in itertools.pairwise(rows)]
     low = next((workers for workers, gain in steps if gain.low < WANTED_GAIN), None)
     knee = next((workers for workers, gain in steps if gain.high < WANTED_GAIN), None)
@@ -359,14 +354,13 @@ class Peak(Written):
 
 
 def find_peak(
-    measured: Sequence[MeasuredThroughput], law: Law | None, interval: LawInterval | None
+    rows: Sequence[MeasuredThroughput], law: Law | None, interval: LawInterval | None
 ) -> Peak:
     """The peak of a run: fitted when law and data agree on it, else measured, else refused.
 
-    measured: one throughput for every number of workers. law, interval: the chosen law, None
+    rows: usable steps. law, interval: the chosen law, None
     without one.
     """
-    rows = usable(measured)
     measured_peak = _measured(rows)
     most = max((step.workers for step in rows), default=0)
     fitted = _fitted(law, interval, float(most))
@@ -387,8 +381,9 @@ def _fitted(law: Law | None, interval: LawInterval | None, most: float) -> Peak:
     low, high = interval.peak.low, interval.peak.high
     if law.peak <= most:
         return Peak(law.peak, low, high, False, False, "fitted within the range tested")
-    reason = f"extrapolated: at most {most:g} workers were tested"
-    return Peak(law.peak, low, high, True, False, reason)
+    return Peak(
+        law.peak, low, high, True, False, f"extrapolated: at most {most:g} workers were tested"
+    )
 
 
 def _measured(rows: Sequence[MeasuredThroughput]) -> Peak | None:

@@ -46,8 +46,12 @@ def _lifecycle() -> Schema:
 
 def _lifecycle_result() -> Schema:
     """result.json of a lifecycle, and what its commands print."""
-    description = "What a lifecycle found. Seconds; what is not known is null."
-    schema = described("lifecycle-result", description, LifecycleResult, _WRITTEN)
+    schema = described(
+        "lifecycle-result",
+        "What a lifecycle found. Seconds; what is not known is null.",
+        LifecycleResult,
+        _WRITTEN,
+    )
     schema["properties"]["folder"] = _text("where the run is kept")
     schema["required"].append("folder")
     return schema

@@ -26,7 +26,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
-from scaletest.model.declared import Written, called
+from msgspec import Meta
+
+from scaletest.model.declared import Written, called, check
 from scaletest.model.errors import InvalidValue
 
 NODE_OVERHEAD_CPU = 0.7
@@ -43,26 +45,32 @@ EFFICIENCY: tuple[tuple[float, float, float], ...] = (
 _ROUNDING = 1e-9
 
 
+Amount = Annotated[float, Meta(ge=0, le=1e9)]
+AboveZero = Annotated[float, Meta(gt=0, le=1e9)]
+
+
 @dataclass(frozen=True, slots=True)
 class PodSize:
     """The requests of a pod: cores, GiB, devices. concurrency: requests that it serves at once."""
 
-    cpu: float
-    memory: float = 0.0
-    devices: float = 0.0
-    concurrency: float = 1.0
+    cpu: Annotated[AboveZero, Meta(title="a pod's CPU")]
+    memory: Annotated[Amount, Meta(title="a pod's memory")] = 0.0
+    devices: Annotated[Amount, Meta(title="a pod's number of devices")] = 0.0
+    concurrency: Annotated[AboveZero, Meta(title="a pod's concurrency")] = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSize:
     """A node: cores, GiB, devices, pods, and overhead before our pods come."""
 
-    cpu: float
-    memory: float = math.inf
-    devices: float = 0.0
-    pods: int = PODS_A_NODE
-    overhead_cpu: float = NODE_OVERHEAD_CPU
-    overhead_memory: float = 0.0
+    cpu: Annotated[AboveZero, Meta(title="a node's CPU")]
+    memory: Annotated[
+        float, Meta(gt=0, title="a node's memory", extra={"hint": "give a number above 0"})
+    ] = math.inf
+    devices: Annotated[Amount, Meta(title="a node's number of devices")] = 0.0
+    pods: Annotated[int, Meta(ge=1, le=100_000, title="a node's number of pods")] = PODS_A_NODE
+    overhead_cpu: Annotated[Amount, Meta(title="a node's CPU overhead")] = NODE_OVERHEAD_CPU
+    overhead_memory: Annotated[Amount, Meta(title="a node's memory overhead")] = 0.0
 
     @property
     def free(self) -> tuple[float, float, float, float]:
@@ -84,13 +92,15 @@ class CapacityDemand:
     concurrency count.
     """
 
-    rate: float
-    latency_s: float
+    rate: Annotated[AboveZero, Meta(title="the request rate")]
+    latency_s: Annotated[AboveZero, Meta(title="the latency")]
     pod: PodSize
     node: NodeSize
-    shared_pods: int = SHARED_PODS
-    shared_cpu: float = SHARED_CPU
-    per_pod: float = 0.0
+    shared_pods: Annotated[int, Meta(ge=0, le=1000, title="the number of shared pods")] = (
+        SHARED_PODS
+    )
+    shared_cpu: Annotated[Amount, Meta(title="a shared pod's CPU")] = SHARED_CPU
+    per_pod: Annotated[Amount, Meta(title="the measured rate of a pod")] = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -141,8 +151,7 @@ def chart_values(pod: PodSize, pods: int, headroom: float) -> dict[str, Any]:
 
 def efficiency(latency_s: float) -> tuple[float, float]:
     """Lowest and highest part of the formula's rate that services of this latency reached."""
-    low, high = next((low, high) for begin, low, high in reversed(EFFICIENCY) if latency_s >= begin)
-    return low, high
+    return next((low, high) for begin, low, high in reversed(EFFICIENCY) if latency_s >= begin)
 
 
 def per_pod(demand: CapacityDemand, part: float = 1.0) -> float:
@@ -186,13 +195,20 @@ def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | Non
         enough *= 2
         if enough > MOST_NODES:
             return None
-    nodes = range(1, enough)
-    return 1 + bisect_left(nodes, pods, key=partial(fitting, demand)) + spare
+    return 1 + bisect_left(range(1, enough), pods, key=partial(fitting, demand)) + spare
 
 
 def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
-    """The alternatives, from the article's bare formula to pods with headroom and lost nodes."""
-    check(demand)
+    """The alternatives, from the article's bare formula to pods with headroom and lost nodes.
+
+    InvalidValue for a demand that makes no sense.
+    """
+    for part in (demand, demand.pod, demand.node):
+        check(part)
+    if demand.rate / per_pod(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
+        raise InvalidValue(
+            "more than a million pods would be needed", hint="look at the units of rate and latency"
+        )
     if not 0 < headroom <= 1:
         raise InvalidValue(
             f"the headroom's share is {headroom}", hint="give a part of 1, as in 0.7"
@@ -256,43 +272,6 @@ def alternatives(
 ) -> list[list[Size]]:
     """The sizes for each kind of node."""
     return [sizes(replace(demand, node=node), headroom, spare) for node in nodes]
-
-
-def check(demand: CapacityDemand) -> None:
-    """InvalidValue for a demand that makes no sense."""
-    pod, node = demand.pod, demand.node
-    wanted = {
-        "the request rate": demand.rate,
-        "the latency": demand.latency_s,
-        "a pod's concurrency": pod.concurrency,
-        "a pod's CPU": pod.cpu,
-        "a node's CPU": node.cpu,
-    }
-    for name, number in wanted.items():
-        if not (math.isfinite(number) and 0 < number <= 1e9):
-            raise InvalidValue(f"{name} is {number}", hint="give a number above 0, up to 1e9")
-    rest = (
-        pod.memory,
-        pod.devices,
-        node.overhead_cpu,
-        node.overhead_memory,
-        demand.shared_cpu,
-        demand.per_pod,
-    )
-    if (
-        not all(math.isfinite(size) and size >= 0 for size in rest)
-        or node.memory <= 0
-        or node.devices < 0
-    ):
-        raise InvalidValue("a size of a pod or a node is below 0", hint="give numbers from 0")
-    if not 0 <= demand.shared_pods <= 1000 or not 1 <= node.pods <= 100_000:
-        raise InvalidValue(
-            "shared pods or pods a node are out of range", hint="give 0 to 1000, and 1 to 100000"
-        )
-    if demand.rate / per_pod(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
-        raise InvalidValue(
-            "more than a million pods would be needed", hint="look at the units of rate and latency"
-        )
 
 
 def _shared(demand: CapacityDemand) -> float:

@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import itemgetter
 from typing import Annotated
 
 from scaletest.analysis.doubling import (
@@ -29,8 +30,8 @@ from scaletest.analysis.doubling import (
     together,
 )
 from scaletest.analysis.drift import Drift, beyond_noise, drift
-from scaletest.analysis.estimate import t95
-from scaletest.analysis.percentiles import Distribution, summary
+from scaletest.analysis.estimate import Distribution, summary, t95
+from scaletest.analysis.scaling import MeasuredThroughput
 from scaletest.analysis.stopping import Stop, trimmed
 from scaletest.analysis.throughput import (
     Ends,
@@ -129,9 +130,10 @@ class MeasuredStep(Written):
 
     @property
     def sound(self) -> bool:
-        """Whether the throughput may be judged."""
+        """Whether the throughput may be judged: it is whole and steady."""
         return (
-            self.whole
+            self.measurement.stop != Stop.ENDED
+            and not self.lost
             and self.throughput.enough
             and self.settled
             and not self.drift.unsteady
@@ -151,11 +153,6 @@ class MeasuredStep(Written):
             self.tail,
             self.sound,
         )
-
-    @property
-    def whole(self) -> bool:
-        """Whether it was measured to its end, and all records of it are there."""
-        return self.measurement.stop != Stop.ENDED and not self.lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +245,11 @@ class Step(Written):
         return self.per_device or self.workers
 
     @property
+    def rate(self) -> MeasuredThroughput:
+        """Its throughput by its level, for figures of scaling."""
+        return MeasuredThroughput(self.level, self.throughput.per_s, self.throughput.relative)
+
+    @property
     def sound(self) -> bool:
         """Whether every repeat may be judged.
 
@@ -257,21 +259,11 @@ class Step(Written):
         return bool(parts) and self.throughput.enough and all(part.sound for part in parts)
 
     @property
-    def wait_s(self) -> float:
-        """Mean wait."""
-        return self.wait.mean or 0.0
-
-    @property
-    def run_s(self) -> float:
-        """Mean run time."""
-        return self.run.mean or 0.0
-
-    @property
     def overhead_share(
         self,
     ) -> Annotated[float, "the overhead as a part of the request's whole time"]:
         """The part of a request's total time that the tester itself cost."""
-        total = self.wait_s + self.run_s + self.overhead_s
+        total = (self.wait.mean or 0.0) + (self.run.mean or 0.0) + self.overhead_s
         return self.overhead_s / total if total > 0 else 0.0
 
 
@@ -306,12 +298,12 @@ def _samples(
     plan: Plan, measurements: Sequence[Measurement], records: Rows, per_s: float = 0.0
 ) -> list[tuple[MeasuredStep, ...]]:
     """The measurements of every step that has any, summarised."""
-
-    def samples_of(workers: int) -> tuple[MeasuredStep, ...]:
-        own = (each for each in measurements if each.workers == workers)
-        return tuple(measured_step(plan, each, records.get(each.key, ()), per_s) for each in own)
-
-    return list(filter(None, map(samples_of, plan.steps)))
+    samples: dict[int, list[MeasuredStep]] = {workers: [] for workers in plan.steps}
+    for each in measurements:
+        if each.workers in samples:
+            own = measured_step(plan, each, records.get(each.key, ()), per_s)
+            samples[each.workers].append(own)
+    return [tuple(own) for own in samples.values() if own]
 
 
 def measured_step(
@@ -418,11 +410,11 @@ def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
         samples = [sample for sample in samples if sample.measurement.repeat in counted]
     reported: list[Work] = [work(sample.throughput, sample.counted) for sample in samples]
     shared = set(reported[0]).intersection(*reported)
-    figures = {}
-    for name in reported[0]:
-        if name in shared:
-            figures[name] = _joined_work(plan, samples, [by_name[name] for by_name in reported])
-    return figures
+    return {
+        name: _joined_work(plan, samples, list(map(itemgetter(name), reported)))
+        for name in reported[0]
+        if name in shared
+    }
 
 
 def _joined_work(
@@ -452,8 +444,9 @@ def _ratio(
     if plan.mirrored:
         return doubling(base.parts, parts, plan, course=course)
     doublings = len(plan.steps) - 1
-    larger = (parts[0].workers, rate)
-    return ratio((base.workers, base.throughput), larger, plan.scale, doublings=doublings)
+    return ratio(
+        (base.workers, base.throughput), (parts[0].workers, rate), plan.scale, doublings=doublings
+    )
 
 
 def joined(rates: Sequence[Throughput]) -> Throughput:
@@ -481,9 +474,9 @@ def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
     """Workers that failed all of their requests, at least five, while others succeeded."""
     wrong = Counter(record.reply.worker for record in rows if failed(record))
     good = {record.reply.worker for record in rows if record.ok}
-    if not good:
-        return ()
-    failing = [name for name, count in wrong.items() if name and count >= 5 and name not in good]
+    failing = (
+        name for name, count in wrong.items() if good and name and count >= 5 and name not in good
+    )
     return tuple(sorted(failing))
 
 

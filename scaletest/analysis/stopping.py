@@ -9,6 +9,9 @@ ratio counts as decided while measuring only when one end in a hundred would be 
 itself allows one in twenty); and nothing counts while throughput still rises or falls, or while
 warm-up fills 40 % of the step.
 
+Thresholds require requests and precision of a step: without that a step that is decided after
+twenty requests would leave every percentile threshold undecided.
+
 A step of a mirrored run is measured in two parts, on the way up and on the way down. The first ends
 when twice as much of the same would suffice; the second is as long as the first. The requests in
 flight when a part ends still finish and count, so a part of steady requests ends when these will
@@ -47,9 +50,8 @@ from scaletest.analysis.doubling import (
     run_course,
     together,
 )
-from scaletest.analysis.drift import TREND_EFFECT, Warmup, agreed, cut, rising
-from scaletest.analysis.estimate import spread_bound, t95
-from scaletest.analysis.threshold_requirements import requirements_of
+from scaletest.analysis.drift import BATCHES, TREND_EFFECT, Warmup, agreed, cut, rising
+from scaletest.analysis.estimate import samples_needed, spread_bound, t95
 from scaletest.analysis.throughput import (
     MIN_COMPLETIONS_PER_WORKER,
     Ends,
@@ -68,6 +70,7 @@ from scaletest.analysis.throughput import (
 )
 from scaletest.model import Plan, VerdictKind
 from scaletest.model.declared import Written
+from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
 
 # Shorter steps would be at the mercy of one scheduling delay, however many requests they hold.
 SHORTEST_STEP_S = 2.0
@@ -94,6 +97,54 @@ class Stop(StrEnum):
     MIRRORED = "as long as before"
     FAILURES = "failures"
     ENDED = "ended early"
+
+
+# Measures whose thresholds need the plan's precision.
+RATES = ("ratio", "efficiency", "throughput", "contention", "coherency")
+
+
+@dataclass(frozen=True, slots=True)
+class StepRequirements:
+    """Requirements of a step.
+
+    requests: that must be counted. precise: whether the step must go on to the plan's precision.
+    """
+
+    requests: int
+    precise: bool
+
+
+def requirements_of(plan: Plan, workers: int) -> StepRequirements:
+    """The requirements of the thresholds for the step with that many workers."""
+    thresholds = [parse_of_steps(text, plan.steps) for text in plan.thresholds]
+    concerning = [each for each in thresholds if _concerns(each, plan, workers)]
+    return StepRequirements(
+        requests=max((_requests(each, plan, workers) for each in concerning), default=0),
+        precise=any(each.measure in RATES for each in concerning),
+    )
+
+
+def _concerns(threshold: Threshold, plan: Plan, workers: int) -> bool:
+    """Whether a threshold uses the step: by name, by naming none, or as the base of its ratio."""
+    if threshold.workers is None or threshold.workers == workers:
+        return True
+    if threshold.measure == "ratio":
+        return plan.steps[max(0, plan.steps.index(threshold.workers) - 1)] == workers
+    return threshold.measure == "efficiency" and workers == plan.steps[0]
+
+
+def _requests(threshold: Threshold, plan: Plan, workers: int) -> int:
+    """A percentile's interval needs twice the requests of its value; drift two of each worker in
+    every batch.
+
+    Whether a step drifted is asked of each of its parts.
+    """
+    if threshold.measure == "drift":
+        return 2 * BATCHES * workers * plan.parts
+    quantile = PERCENTILES.get(threshold.measure.partition(".")[2])
+    if quantile:
+        return 2 * samples_needed(quantile)
+    return 0
 
 
 def trimmed(

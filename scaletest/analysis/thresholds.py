@@ -19,16 +19,14 @@ each with a remedy of its own: so a validation says itself what was measured at 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from scaletest.analysis.cause_text import workers_text
+from scaletest.analysis.doubling import Ratio
 from scaletest.analysis.drift import BATCHES
-from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.measure import Measure, exactly, place_text
-from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
-from scaletest.analysis.scaling import MeasuredThroughput, scaling
+from scaletest.analysis.estimate import Distribution, Estimate, Percentile, exactly, samples_needed
+from scaletest.analysis.scaling import scaled
 from scaletest.analysis.steps import Step
 from scaletest.analysis.stopping import Stop
 from scaletest.analysis.throughput import ends_of
@@ -37,7 +35,7 @@ from scaletest.model import Plan, VerdictKind
 from scaletest.model.declared import Positive, Unbounded, Written, choice
 from scaletest.model.texts import short
 from scaletest.model.verdict import JUDGEMENTS, PERCENTILES, Threshold, parse_of_steps
-from scaletest.render.numbers import quantity
+from scaletest.render.numbers import plural, quantity
 
 # The worst first; among equals the first step counts.
 _ORDER = (VerdictKind.FAIL, VerdictKind.INVALID, VerdictKind.PASS)
@@ -49,8 +47,8 @@ LIMITED = "find what limits it there, or set another threshold"
 PREFIXED = ("bit/s", "B/s", "B")
 # A narrow interval is shown with up to so many digits more than usual.
 _MORE_DIGITS = 3
-# coefficient -> (low, value, high)
-Coefficients = Mapping[str, tuple[float, float, float]]
+# contention and coherency of the fitted law
+Coefficients = Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +92,6 @@ def judge(threshold: Threshold, places: Sequence[Measured]) -> ThresholdResult:
     )
 
 
-def judge_measures(
-    thresholds: Sequence[Threshold], measures: Sequence[Measure]
-) -> tuple[ThresholdResult, ...]:
-    """Whether thresholds hold of these measures, which are told apart by name and place."""
-    missing = Measured(None, "not measured", "run it to the end")
-    results = []
-    for threshold in thresholds:
-        places = [
-            Measured(measure.estimate, place=place_text(measure.where))
-            for measure in measures
-            if measure.name == threshold.measure and threshold.about(measure.place)
-        ]
-        results.append(judge(threshold, places or [missing]))
-    return tuple(results)
-
-
 def _judge(threshold: Threshold, measured: Measured) -> ThresholdResult:
     """PASS where all of the interval meets it, FAIL where none of it does, else INVALID."""
     text, estimate = str(threshold), measured.estimate
@@ -124,9 +106,15 @@ def _judge(threshold: Threshold, measured: Measured) -> ThresholdResult:
         kind, remedy = VerdictKind.PASS, ""
     elif not any(ends):
         kind, remedy = VerdictKind.FAIL, measured.refuted
-    reason = at + _shown(threshold, estimate) + measured.remark
     return ThresholdResult(
-        text, kind, reason, remedy, measured.workers, estimate.value, estimate.low, estimate.high
+        text,
+        kind,
+        at + _shown(threshold, estimate) + measured.remark,
+        remedy,
+        measured.workers,
+        estimate.value,
+        estimate.low,
+        estimate.high,
     )
 
 
@@ -136,8 +124,7 @@ def _shown(threshold: Threshold, estimate: Estimate) -> str:
     """
     ends = (estimate.value, estimate.low, estimate.high)
     rows = [_numbers(threshold, ends, more) for more in range(_MORE_DIGITS + 1)]
-    apart = (row for row in rows if len(set(row)) == len(set(ends)))
-    value, low, high = next(apart, rows[0])
+    value, low, high = next((row for row in rows if len(set(row)) == len(set(ends))), rows[0])
     unit = f" {threshold.unit}" if threshold.unit and threshold.base not in PREFIXED else ""
     if math.isinf(estimate.high):
         known = f" [{low}, unknown]" if estimate.low > 0 else ", interval unknown"
@@ -157,25 +144,25 @@ def evaluate_thresholds(
 ) -> tuple[ThresholdResult, ...]:
     """One result for each of the plan's thresholds, in their order.
 
-    coefficients: of the fitted law, (low, value, high) for contention and coherency; None when no
-    law was fitted.
+    coefficients: None when no law was fitted.
     """
     thresholds = [parse_of_steps(text, plan.steps) for text in plan.thresholds]
     return tuple(_evaluate(each, plan, steps, coefficients or {}) for each in thresholds)
 
 
-# The kind of the results that make a ground of a rank.
-_KINDS = {Rank.REFUTED: VerdictKind.FAIL, Rank.OPEN: VerdictKind.INVALID}
+# The kind of the results that make a ground of a rank, and how texts call them.
+_KINDS = {
+    Rank.REFUTED: (VerdictKind.FAIL, "not met"),
+    Rank.OPEN: (VerdictKind.INVALID, "undecided"),
+}
 
 
 def ground_of(results: Sequence[ThresholdResult], rank: Rank) -> Ground | None:
     """The ground that refuted, or undecided, thresholds are; None without one."""
-    relevant = [result for result in results if result.kind is _KINDS[rank]]
+    kind, state = _KINDS[rank]
+    relevant = [result for result in results if result.kind is kind]
     if not relevant:
         return None
-    state = "undecided"
-    if rank is Rank.REFUTED:
-        state = "not met"
     first = relevant[0]
     count = f"{len(relevant)} of {len(results)} thresholds {state}"
     return Ground(rank, f"{count}: {first.text}: {first.reason}", first.remedy)
@@ -188,9 +175,11 @@ def _evaluate(
         return judge(threshold, [_coefficient(threshold.measure, coefficients)])
     if threshold.measure == "failures" and threshold.workers is None:
         return judge(threshold, [_run_failures(threshold, plan, steps)])
-    wanted = _all_steps(threshold, plan)
+    wanted = plan.steps
     if threshold.workers is not None:
-        wanted = [threshold.workers]
+        wanted = (threshold.workers,)
+    elif threshold.measure == "ratio" and len(plan.steps) > 1:
+        wanted = plan.steps[1:]
     by_workers = {step.workers: step for step in steps}
     places = []
     for workers in wanted:
@@ -198,15 +187,9 @@ def _evaluate(
         measured = Measured(None, "not measured", "run it to the end")
         if step:
             measured = _measured(threshold, step, steps)
-        place = workers_text(workers) if threshold.workers is None else ""
+        place = plural(workers, "worker") if threshold.workers is None else ""
         places.append(replace(measured, workers=workers, place=place))
     return judge(threshold, places)
-
-
-def _all_steps(threshold: Threshold, plan: Plan) -> Sequence[int]:
-    if threshold.measure == "ratio" and len(plan.steps) > 1:
-        return plan.steps[1:]
-    return plan.steps
 
 
 def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measured:
@@ -219,55 +202,29 @@ def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> Measur
         return _drift(step)
     kind, _, name = measure.partition(".")
     if name:
-        times = step.run
-        if kind == "wait":
-            times = step.wait
-        return _percentile(times, name)
-    before = {"efficiency": steps[0], "ratio": _before(step, steps)}.get(measure)
-    for used in (step, before):
-        if used is None:
-            continue
-        at = workers_text(used.workers)
+        return _percentile(getattr(step, kind), name)
+    before = {"efficiency": steps[0], "ratio": steps[max(0, steps.index(step) - 1)]}
+    for used in (step, before.get(measure, step)):
+        at = plural(used.workers, "worker")
         if not used.sound:
             return Measured(None, f"{at}: not steady, or too few requests to tell")
         # a change of the machine cancels in a ratio only with the way down
         if used.mirrored and len(used.samples) < 2 and measure != "throughput":
             return Measured(None, f"{at}: the way down was not measured", "run it to the end")
-    return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[measure](
-        step, steps
-    )
+    if measure == "throughput":
+        return Measured(step.throughput.estimate)
+    if measure == "ratio":
+        return _ratio(step.ratio)
+    return _efficiency(step, steps[0])
 
 
-def _before(step: Step, steps: Sequence[Step]) -> Step | None:
-    index = steps.index(step)
-    if index:
-        return steps[index - 1]
-    return None
+def _efficiency(step: Step, base: Step) -> Measured:
+    if min(step.throughput.per_s, base.throughput.per_s) <= 0:
+        return Measured(None, "there is no throughput to compare with")
+    return Measured(scaled(step.rate, base.rate).efficiency)
 
 
-def _throughput(step: Step, steps: Sequence[Step]) -> Measured:
-    rate = step.throughput
-    return Measured(
-        Estimate(rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width)
-    )
-
-
-def _efficiency(step: Step, steps: Sequence[Step]) -> Measured:
-    compared = [steps[0]]
-    if step is not steps[0]:
-        compared.append(step)
-    rates = [
-        MeasuredThroughput(each.workers, each.throughput.per_s, each.throughput.relative)
-        for each in compared
-    ]
-    for scaled in scaling(rates):
-        if scaled.workers == step.workers:
-            return Measured(scaled.efficiency)
-    return Measured(None, "there is no throughput to compare with")
-
-
-def _ratio(step: Step, steps: Sequence[Step]) -> Measured:
-    ratio = step.ratio
+def _ratio(ratio: Ratio | None) -> Measured:
     if ratio is None:
         return Measured(
             None,
@@ -296,14 +253,12 @@ def _drift(step: Step) -> Measured:
         return Measured(
             None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}"
         )
-    shift = max(abs(measured.drift.shift) for measured in step.samples)
-    return Measured(exactly(shift))
+    return Measured(exactly(max(abs(measured.drift.shift) for measured in step.samples)))
 
 
-def _failures(threshold: Threshold, steps: Iterable[Step]) -> Measured:
-    rows = list(steps)
-    failed = sum(step.failures for step in rows)
-    ended = failed + sum(step.run.count for step in rows)
+def _failures(threshold: Threshold, steps: Sequence[Step]) -> Measured:
+    failed = sum(step.failures for step in steps)
+    ended = failed + sum(step.run.count for step in steps)
     if threshold.share and not ended:
         return Measured(None, "no request ended")
     failures = failed / ended if threshold.share else float(failed)
@@ -329,5 +284,4 @@ def _coefficient(name: str, coefficients: Coefficients) -> Measured:
             "no scaling law could be fitted",
             "measure 4 steps or more: raise --limit or --repeats",
         )
-    low, value, high = coefficients[name]
-    return Measured(Estimate(value, low, high))
+    return Measured(coefficients[name])

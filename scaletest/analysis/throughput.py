@@ -68,8 +68,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
 
-from scaletest.analysis.estimate import Estimate, t95
-from scaletest.analysis.percentiles import mann_whitney
+from scaletest.analysis.estimate import Estimate, mann_whitney, t95
 from scaletest.model import Record
 from scaletest.model.declared import INNER, Count, Unbounded, Written, called
 
@@ -155,11 +154,15 @@ class Throughput(Written):
     enough: Annotated[bool, "whether there are completions enough for the rate to be evidence"]
 
     @property
+    def estimate(self) -> Estimate:
+        """The rate with its 95 % interval, which ends at 0."""
+        low = max(0.0, self.per_s - self.half_width)
+        return Estimate(self.per_s, low, self.per_s + self.half_width)
+
+    @property
     def relative(self) -> float:
         """Half-width over rate; infinity when the rate is 0."""
-        if self.per_s > 0:
-            return self.half_width / self.per_s
-        return math.inf
+        return self.half_width / self.per_s if self.per_s > 0 else math.inf
 
     @property
     def error(self) -> float:
@@ -192,8 +195,11 @@ def throughput(ends: Ends, workers: int, *, parts: int = 1, cautious: bool = Fal
         return Throughput(_rough(ends), math.inf, sum(counts), 0, False)
     rate = sum(progress(ends, (first, last))) / (last - first)
     estimate = _of_workers(ends, first, last, cautious)
-    common = _in_common(ends, first, last, estimate)
-    estimate = max(estimate, common, key=lambda candidate: candidate.half_width)
+    estimate = max(
+        estimate,
+        _in_common(ends, first, last, estimate),
+        key=lambda candidate: candidate.half_width,
+    )
     return Throughput(rate, estimate.half_width, sum(counts), max(1, int(estimate.freedom)), True)
 
 
@@ -469,7 +475,7 @@ class Tail:
     @property
     def share(self) -> float:
         """The part that was slow."""
-        return self.slow / self.count if self.count else 0.0
+        return self.slow / max(1, self.count)
 
     def unseen_share(self) -> float:
         """The largest share of a sort of request that did not occur, wrong in 5 % of cases."""
@@ -489,8 +495,12 @@ def tail(ends: Ends) -> Tail:
     mean = statistics.fmean(flat) if flat else 0.0
     if mean <= 0:
         return Tail(0, 0.0, math.inf, ())
-    excess = tuple(cycle / mean - 1.0 for cycle in slow)
-    return Tail(len(flat), mean, error_of_mean(usual_cycles) / mean, excess)
+    return Tail(
+        len(flat),
+        mean,
+        error_of_mean(usual_cycles) / mean,
+        tuple(cycle / mean - 1.0 for cycle in slow),
+    )
 
 
 def usual(ends: Ends) -> Ends:

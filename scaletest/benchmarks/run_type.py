@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, contrast, evaluate_benchmarks
-from scaletest.analysis.comparison import Contrast
-from scaletest.analysis.measure import Measure, Place, mean_of
+from scaletest.analysis.comparison import Contrast, Measure, Place
+from scaletest.analysis.estimate import mean_of
 from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan
 from scaletest.kinds.fields import as_yaml

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from scaletest.analysis.saturation.pods import TriedSetting, ranked, settings
 from scaletest.analysis.saturation.sequence import (
     LONGEST,
     MOST_AGAIN,
     SaturationForecast,
     forecast,
 )
-from scaletest.analysis.saturation.tuning import TriedSetting, ranked, settings
 from scaletest.cli import stored
 from scaletest.cli.output import Output
 from scaletest.model.saturation import Mode, SaturationPlan

@@ -99,8 +99,7 @@ def settings(data: Mapping[str, Any]) -> dict[str, Any]:
                 " name it"
             ),
         )
-    hub = _table(data, "eventHubConfiguration")
-    if any(hub.values()):
+    if any(_table(data, "eventHubConfiguration").values()):
         raise UsageError(
             "an event hub is not used here",
             hint="leave it empty: agents merge by themselves, --sql keeps the records",

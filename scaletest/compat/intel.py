@@ -99,8 +99,9 @@ def families(queues: Sequence[QueueFigures], interval_s: int = 0) -> Iterator[Fa
     label names; 0 for the window.
     """
     for alias in TOTALS:
-        total = sum(map(alias.value, queues))
-        yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=total)
+        yield CounterMetricFamily(
+            alias.name, f"As {alias.ours}.", value=sum(map(alias.value, queues))
+        )
     for alias in QUEUES:
         text, labels = f"As {alias.ours}.", {}
         if interval_s and alias.longest:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.comparison import Contrast, differences
+from scaletest.analysis.comparison import NOWHERE, Contrast, Measure, differences, percentiles
+from scaletest.analysis.estimate import exactly
 from scaletest.analysis.lifecycle.result import (
     COUNTS,
     EXAMPLE,
@@ -16,7 +17,6 @@ from scaletest.analysis.lifecycle.result import (
     WorkloadSelection,
     result,
 )
-from scaletest.analysis.measure import NOWHERE, Measure, exactly, percentiles
 from scaletest.lifecycle.folder import LAYOUT, LifecycleFolder
 from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission

@@ -156,8 +156,28 @@ Figures = Annotated[Mapping[str, float], Meta(max_length=40)]
 _LARGEST = 1e30
 
 
+class NodeFigures:
+    """What has figures of a node's resources: a sample, or a step."""
+
+    __slots__ = ()
+    resources: Mapping[str, Figures]
+
+    def value(self, resource: str, figure: str) -> float | None:
+        """One figure of one resource; None when it was not read."""
+        return self.resources.get(resource, {}).get(figure)
+
+    def of_kind(self, kind: str) -> dict[str, Mapping[str, float]]:
+        """Figures of all resources of a kind by the resource's name, as "sda"; "" for none."""
+        resources = {}
+        for label, figures in self.resources.items():
+            resource_kind, _, name = label.partition(":")
+            if resource_kind == kind:
+                resources[name] = figures
+        return resources
+
+
 @dataclass(frozen=True, slots=True)
-class NodeSample(Document):
+class NodeSample(NodeFigures, Document):
     """One interval of one node."""
 
     document_name = "the sample"
@@ -180,19 +200,6 @@ class NodeSample(Document):
         Mapping[str, str],
         'where a device\'s figures come from, by resource: "NVML", "sysfs", a host.',
     ]
-
-    def value(self, resource: str, figure: str) -> float | None:
-        """One figure of one resource; None when it was not read."""
-        return self.resources.get(resource, {}).get(figure)
-
-    def of_kind(self, kind: str) -> dict[str, Mapping[str, float]]:
-        """Figures of all resources of a kind by the resource's name, as "sda"; "" for none."""
-        resources = {}
-        for label, figures in self.resources.items():
-            resource_kind, _, name = label.partition(":")
-            if resource_kind == kind:
-                resources[name] = figures
-        return resources
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:

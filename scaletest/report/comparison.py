@@ -13,12 +13,13 @@ from scaletest.analysis.comparison import (
     CandidateComparison,
     Change,
     Comparison,
+    Measure,
     MeasureChange,
     Side,
+    place_text,
     ratio_text,
 )
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.measure import Measure, place_text
 from scaletest.model import VerdictKind
 from scaletest.render import contents
 from scaletest.render.contents import (

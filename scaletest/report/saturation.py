@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from scaletest.analysis.saturation.evaluation import SaturationResult
-from scaletest.analysis.saturation.pod_times import PodTimes, from_headers
+from scaletest.analysis.saturation.pods import PodTimes, from_headers
 from scaletest.analysis.saturation.step import Assessed, level_text
 from scaletest.archive.sql import Answer, answers
 from scaletest.model import VerdictKind

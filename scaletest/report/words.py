@@ -9,8 +9,8 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from scaletest.analysis.cause_text import PLACE_TEXTS
-from scaletest.analysis.percentiles import Distribution
+from scaletest.analysis.estimate import Distribution
+from scaletest.analysis.request_time import PLACE_TEXTS
 from scaletest.analysis.scaling import Knee
 from scaletest.model import Activity, State, Verdict, VerdictKind
 from scaletest.render.contents import Table, aligned

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
 
-from scaletest.analysis.comparison import Contrast
-from scaletest.analysis.measure import Measure
+from scaletest.analysis.comparison import Contrast, Measure
 from scaletest.model.verdict import Verdict
 from scaletest.runs.folder import COMMON, AnyPlan, Layout, RunFolder, TypedFolder
 

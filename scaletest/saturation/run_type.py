@@ -8,8 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scaletest.analysis.comparison import Contrast, differences
-from scaletest.analysis.measure import NOWHERE, Measure, Place, exactly, percentiles
+from scaletest.analysis.comparison import (
+    NOWHERE,
+    Contrast,
+    Measure,
+    Place,
+    differences,
+    percentiles,
+)
+from scaletest.analysis.estimate import exactly
 from scaletest.analysis.saturation.evaluation import SaturationResult, evaluate
 from scaletest.analysis.saturation.step import Assessed
 from scaletest.model import wire

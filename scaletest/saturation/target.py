@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from scaletest.analysis.saturation.pod_times import compiled, from_logs
+from scaletest.analysis.saturation.pods import compiled, from_logs, settings
 from scaletest.analysis.saturation.step import Assessed
-from scaletest.analysis.saturation.tuning import settings
 from scaletest.broker import Queues, connect
 from scaletest.cluster import connection, tuning
 from scaletest.cluster.connection import Cluster

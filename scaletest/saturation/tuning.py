@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 
-from scaletest.analysis.saturation.tuning import TriedSetting, settings
+from scaletest.analysis.saturation.pods import TriedSetting, settings
 from scaletest.cluster.capacity import quantity
 from scaletest.cluster.connection import connect
 from scaletest.cluster.service import AutoscalerHold

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from scaletest.analysis.evaluation import Evaluation, queue_of
-from scaletest.analysis.law import separability
+from scaletest.analysis.law import inseparable
 from scaletest.archive.environment import environment
 from scaletest.load import busy_check
 from scaletest.model import Background, Plan
@@ -75,8 +75,8 @@ def doubts(plan: Plan, devices: Devices) -> list[str]:
     points, who = (
         (plan.per_device, "workers on each device") if plan.compares else (plan.steps, "workers")
     )
-    scatter = separability(points, plan.parts * plan.repeats, who=who)
-    lines = [] if scatter.separable or len(points) < 3 else [scatter.sentence]
+    doubt = inseparable(points, plan.parts * plan.repeats, who=who)
+    lines = [doubt] if doubt and len(points) >= 3 else []
     models = Counter(devices(plan)) if plan.compares else Counter[str]()
     if len(models) > 1:
         names = ", ".join(f"{count} {name or 'unknown'}" for name, count in models.most_common())

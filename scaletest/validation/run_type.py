@@ -9,12 +9,11 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from scaletest.analysis.comparison import Contrast, differences
+from scaletest.analysis.comparison import NOWHERE, Contrast, Measure, differences, percentiles
 from scaletest.analysis.doubling import Ratio
-from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.estimate import Estimate, exactly
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.growth import SEED
-from scaletest.analysis.measure import NOWHERE, Measure, exactly, percentiles
 from scaletest.analysis.steps import Rows, Step
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import wire
@@ -71,8 +70,8 @@ class ValidationType(FolderType):
         """The numbers of each step, and the coefficients of the law."""
         result = judged.result
         law = [
-            Measure(name, NOWHERE, Estimate(value, low, high), "", False)
-            for name, (low, value, high) in result.growth.coefficients.items()
+            Measure(name, NOWHERE, estimate, "", False)
+            for name, estimate in result.growth.coefficients.items()
         ]
         efficiencies = {row.workers: row.efficiency for row in result.growth.scaling}
         steps = [of_step(step, efficiencies.get(step.level)) for step in result.steps]
@@ -138,11 +137,7 @@ def of_step(step: Step, efficiency: Estimate | None) -> Iterator[Measure]:
 
 
 def _rate(rate: Throughput, sound: bool) -> Estimate:
-    if not sound:
-        return Estimate(rate.per_s, 0.0, math.inf)
-    return Estimate(
-        rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width
-    )
+    return rate.estimate if sound else Estimate(rate.per_s, 0.0, math.inf)
 
 
 def _wider(ratio: Ratio) -> Estimate:

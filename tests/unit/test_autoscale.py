@@ -37,7 +37,6 @@ from scaletest.analysis.autoscale.rule import (
     turns,
 )
 from scaletest.analysis.autoscale.simulation import (
-    PodTiming,
     SimulatedPod,
     SimulationSetting,
     simulate,
@@ -249,8 +248,8 @@ def play(rule: str, seed: int = 1, **setting: Any) -> SimulationResult:
 
 @pytest.mark.parametrize("name", RULES)
 def test_every_rule_accounts_for_every_request_and_repeats_itself(name: str) -> None:
-    result = play(name, nodes=PodTiming(20, 0.2, 30))
-    assert result == play(name, nodes=PodTiming(20, 0.2, 30))
+    result = play(name, start_s=20, jitter=0.2, grace_s=30)
+    assert result == play(name, start_s=20, jitter=0.2, grace_s=30)
     assert len(result.waits_s) == result.ended <= result.requests
     assert result.makespan_s is None or result.ended == result.requests
     assert all(wait >= 0 for wait in result.waits_s)
@@ -264,9 +263,7 @@ def test_every_rule_accounts_for_every_request_and_repeats_itself(name: str) -> 
 def test_one_worker_and_constant_runs_by_hand() -> None:
     # three requests at 0, 10 s each, on one pod that is ready after 20 s
     work = simulation.Arrivals((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
-    result = simulate(
-        work, parse("demand:max=1"), SimulationSetting(PodTiming(20, 0, 30)), random.Random(1)
-    )
+    result = simulate(work, parse("demand:max=1"), SimulationSetting(20, 0, 30), random.Random(1))
     assert (result.waits_s, result.makespan_s, result.pod_s) == ((20.0, 30.0, 40.0), 50.0, 50.0)
     assert (result.changes, result.killed, result.peak) == (0, 0, 1)
 
@@ -314,7 +311,7 @@ def test_no_simulated_request_is_lost(
     result = simulate(
         work,
         RULES[name],
-        SimulationSetting(PodTiming(start_s, 0.5, grace_s), until_s=20_000),
+        SimulationSetting(start_s, 0.5, grace_s, until_s=20_000),
         random.Random(1),
     )
     assert result.ended <= result.requests == len(rows)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.repetitions import summarise
+from scaletest.analysis.estimate import summarise
 from scaletest.benchmarks import programs
 from scaletest.benchmarks.runner import counts, run
 from scaletest.benchmarks.sweep import plan_of

@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.comparison import (
+    NOWHERE,
     TOLERANCE,
     Change,
     Comparison,
     Contrast,
     Difference,
+    Measure,
     MeasureChange,
     Side,
     compare,
 )
-from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.measure import NOWHERE, Measure
-from scaletest.analysis.percentiles import mann_whitney
+from scaletest.analysis.estimate import Estimate, mann_whitney
 from scaletest.analysis.steps import Step, summarise
 from scaletest.model import Background, Plan, VerdictKind
 from scaletest.validation.run_type import RUN_TYPE, of_step

@@ -36,15 +36,13 @@ def points(
 def intervals(
     law: Law, workers: Sequence[int], repeats: int, noise: float, known: float
 ) -> list[LawInterval]:
-    """Of many runs; known: how much of the noise the half-widths of the points tell, 0 for no
-    half-widths.
-    """
+    """Of many runs; known: how much of the noise the spreads of the points tell, 0 for none."""
     simulated = []
     for seed in range(RUNS):
         chance = random.Random(seed)
         rows = points(law, workers, repeats, noise, chance)
-        relative = [1.96 * noise * known] * len(rows) if known else None
-        interval = law_interval(fit(law.name, rows), rows, chance, relative=relative, draws=DRAWS)
+        spreads = [noise * known] * len(rows) if known else None
+        interval = law_interval(fit(law.name, rows), rows, chance, spreads=spreads, draws=DRAWS)
         assert interval is not None
         simulated.append(interval)
     return simulated
@@ -119,9 +117,7 @@ def peak_of(law: Law, workers: Sequence[int], repeats: int, noise: float, seed: 
     rows = points(law, workers, repeats, noise, chance)
     choice = choose(rows)
     assert choice is not None
-    interval = law_interval(
-        choice.law, rows, chance, relative=[1.96 * noise] * len(rows), draws=DRAWS
-    )
+    interval = law_interval(choice.law, rows, chance, spreads=[noise] * len(rows), draws=DRAWS)
     joined = [
         MeasuredThroughput(
             n, sum(x for m, x in rows if m == n) / repeats, 1.96 * noise / math.sqrt(repeats)

@@ -12,8 +12,13 @@ from dataclasses import replace
 import pytest
 
 from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.node_energy import MeasuredWindow, windows_of
-from scaletest.analysis.resources import StepResources, _inside_windows, resources
+from scaletest.analysis.resources import (
+    MeasuredWindow,
+    StepResources,
+    _inside_windows,
+    resources,
+    windows_of,
+)
 from scaletest.model import Plan, State
 from scaletest.model.measurement import NodeSample
 from tests.unit.activities import Injected, Phase, run

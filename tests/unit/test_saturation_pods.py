@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.analysis.saturation.pod_times import from_headers, from_logs
+from scaletest.analysis.saturation.pods import from_headers, from_logs
 from scaletest.model.errors import InvalidValue
 from scaletest.model.saturation import OK, Attempt
 

@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.law import Law
-from scaletest.analysis.scaling import FractionTrend, MeasuredThroughput, scaling, serial_trend
+from scaletest.analysis.scaling import (
+    FractionTrend,
+    MeasuredThroughput,
+    scaling,
+    serial_trend,
+    usable,
+)
 
 LINEAR, AMDAHL, USL = Law("linear", 2.0), Law("amdahl", 2.0, 0.05), Law("usl", 2.0, 0.03, 0.005)
 DOUBLINGS = (1, 2, 4, 8, 16)
@@ -28,7 +34,9 @@ def measured(law: Law, noise: float, seed: int) -> list[MeasuredThroughput]:
 
 
 def test_speedup_and_efficiency_match_figures_computed_by_hand() -> None:
-    base, two = scaling([MeasuredThroughput(2, 6.0, 0.04), MeasuredThroughput(1, 4.0, 0.03)])
+    base, two = scaling(
+        usable([MeasuredThroughput(2, 6.0, 0.04), MeasuredThroughput(1, 4.0, 0.03)])
+    )
     assert (
         base.speedup.value,
         base.efficiency.low,
@@ -62,9 +70,8 @@ def test_another_base_than_one_worker_counts_as_one() -> None:
 
 
 def test_steps_without_throughput_are_left_out_and_unknown_widths_are_null() -> None:
-    rows = scaling(
-        [MeasuredThroughput(1, 2.0), MeasuredThroughput(2, 0.0), MeasuredThroughput(4, 6.0)]
-    )
+    measured_steps = [MeasuredThroughput(1, 2.0), MeasuredThroughput(2, 0.0)]
+    rows = scaling(usable([*measured_steps, MeasuredThroughput(4, 6.0)]))
     assert [row.workers for row in rows] == [1, 4]
     row = json.loads(json.dumps(rows[1].to_dict(), allow_nan=False))
     assert row["speedup"] == {"value": 3, "low": 0, "high": None}
@@ -74,7 +81,7 @@ def test_steps_without_throughput_are_left_out_and_unknown_widths_are_null() -> 
 
 def test_repeats_must_be_joined_first() -> None:
     with pytest.raises(ValueError, match="join the repeats"):
-        scaling([MeasuredThroughput(1, 1.0), MeasuredThroughput(1, 1.1)])
+        usable([MeasuredThroughput(1, 1.0), MeasuredThroughput(1, 1.1)])
 
 
 def test_intervals_of_the_speedup_cover_the_truth() -> None:

@@ -67,8 +67,9 @@ def test_the_best_number_is_the_least_that_is_not_worse() -> None:
     assert result.verdict.kind is VerdictKind.PASS
     assert result.verdict.reason.startswith("2 workers on each device")
     # and the law is one of workers per device, not of workers
-    assert result.law is not None
-    assert (result.law.law.name, result.law.law.ceiling) == ("capped", pytest.approx(4, rel=0.02))
+    choice = result.growth.choice
+    assert choice is not None
+    assert (choice.law.name, choice.law.ceiling) == ("capped", pytest.approx(4, rel=0.02))
 
 
 def test_a_number_that_is_better_by_more_than_chance_is_best_alone() -> None:

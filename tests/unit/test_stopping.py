@@ -10,8 +10,7 @@ from itertools import accumulate
 import pytest
 
 from scaletest.analysis.doubling import StepPart
-from scaletest.analysis.stopping import Stop, Stopping, trimmed
-from scaletest.analysis.threshold_requirements import requirements_of
+from scaletest.analysis.stopping import Stop, Stopping, requirements_of, trimmed
 from scaletest.analysis.throughput import Tail, Throughput, throughput
 from scaletest.model import Plan
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.estimate import Estimate, finite
 from scaletest.analysis.law import coefficients
 from scaletest.analysis.steps import Step, summarise
 from scaletest.analysis.thresholds import (
@@ -230,15 +230,17 @@ def test_failures_are_counted_exactly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "kind"),
-    [((0.01, 0.02, 0.03), PASS), ((0.04, 0.045, 0.06), INVALID), ((0.06, 0.07, math.inf), FAIL)],
+    ("estimate", "kind"),
+    [
+        (Estimate(0.02, 0.01, 0.03), PASS),
+        (Estimate(0.045, 0.04, 0.06), INVALID),
+        (Estimate(0.07, 0.06, math.inf), FAIL),
+    ],
 )
-def test_coefficients_come_with_their_interval(
-    interval: tuple[float, float, float], kind: VerdictKind
-) -> None:
-    result = judged("contention<5%", {1: 0.1, 2: 0.1}, {"contention": interval})
+def test_coefficients_come_with_their_interval(estimate: Estimate, kind: VerdictKind) -> None:
+    result = judged("contention<5%", {1: 0.1, 2: 0.1}, {"contention": estimate})
     assert result.kind is kind
-    assert result.to_dict()["high"] == (None if math.isinf(interval[2]) else interval[2])
+    assert result.to_dict()["high"] == finite(estimate.high)
 
 
 def test_without_a_law_a_coefficient_is_unknown() -> None:
@@ -301,9 +303,9 @@ def test_coefficients_enclose_the_truth_under_every_law(
     rows = points(contention, coherency, 6, 0.01)
     outcome = coefficients(rows, random.Random(1), [0.01] * len(rows))
     for name, truth in (("contention", contention), ("coherency", coherency)):
-        low, value, high = outcome[name]
-        assert low <= value <= high
-        assert low - 1e-9 <= truth <= high, name
+        estimate = outcome[name]
+        assert estimate.low <= estimate.value <= estimate.high
+        assert estimate.low - 1e-9 <= truth <= estimate.high, name
 
 
 def test_a_linear_run_can_be_held_to_little_contention() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from scaletest.analysis.comparison import Contrast
-from scaletest.analysis.measure import NOWHERE, Measure, mean_of
-from scaletest.analysis.thresholds import ThresholdResult, ground_of, judge_measures
+from scaletest.analysis.comparison import NOWHERE, Contrast, Measure
+from scaletest.analysis.estimate import mean_of
+from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Verdict, VerdictKind, wire
 from scaletest.model.verdict import Measurable, MeasureTable, parse
@@ -101,9 +101,9 @@ class ToyType:
             plan = self.plan(folder.read(PLAN))
             seconds = [json.loads(line)["s"] for line in folder.lines(RECORDS)]
             environment = folder.read(ENVIRONMENT)
-        measures = [Measure("jump", NOWHERE, mean_of(seconds), "s", False, seconds, decides=True)]
+        jump = Measure("jump", NOWHERE, mean_of(seconds), "s", False, seconds, decides=True)
         thresholds = [parse(text, MEASURES, "") for text in plan.thresholds]
-        results = judge_measures(thresholds, measures)
+        results = [judge(threshold, [Measured(jump.estimate)]) for threshold in thresholds]
         grounds = [
             ground_of(results, Rank.REFUTED),
             ground_of(results, Rank.OPEN),
@@ -111,7 +111,7 @@ class ToyType:
         ]
         verdict = decide(grounds)
         return ToyRun(
-            folder.name, str(folder.path), plan, environment, seconds, measures, results, verdict
+            folder.name, str(folder.path), plan, environment, seconds, [jump], results, verdict
         )
 
     def measures(self, judged: ToyRun) -> Sequence[Measure]:

@@ -128,8 +128,7 @@ class Hpa:
         ]
         self._store(now_s, proposal, DOWNSCALE_WINDOW_S)
         stable = max([proposal, *recent])
-        limit = max(2 * replicas, 4)
-        return min(max(stable, self.spec.minimum), self.spec.maximum, limit)
+        return min(max(stable, self.spec.minimum), self.spec.maximum, max(2 * replicas, 4))
 
     def _ruled(self, now_s: float, replicas: int, proposal: int, behavior: Behavior) -> int:
         """With `behavior`: stabilised in both directions, then limited by the policies."""
@@ -165,12 +164,8 @@ class Hpa:
         return max(limits) if (rules.select == "Max") == (sign > 0) else min(limits)
 
     def _store(self, now_s: float, proposal: int, window_s: float) -> None:
-        self.recommendations = [
-            recommendation
-            for recommendation in self.recommendations
-            if recommendation[0] >= now_s - window_s
-        ]
-        self.recommendations.append((now_s, proposal))
+        recent = (row for row in self.recommendations if row[0] >= now_s - window_s)
+        self.recommendations = [*recent, (now_s, proposal)]
 
     def _remember_change(self, now_s: float, change: int) -> None:
         if change and self.spec.behavior is not None:

@@ -167,7 +167,7 @@ def _targets(key: str) -> Callable[[Rule, str], Rule]:
 
 
 CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
-    "metric": lambda rule, text: replace(rule, metric=_one_of(text, METRICS)),
+    "metric": lambda rule, text: replace(rule, metric=checks.one_of(text, METRICS, "metric")),
     "target": lambda rule, text: replace(rule, target=float(text)),
     "min": lambda rule, text: replace(rule, minimum=int(text)),
     "max": lambda rule, text: replace(rule, maximum=int(text)),
@@ -176,22 +176,16 @@ CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
     ),
     "down_pods": _down_pods,
     "idle_first": lambda rule, text: replace(
-        rule, idle_first=_one_of(text, ("yes", "no")) == "yes"
+        rule, idle_first=checks.one_of(text, ("yes", "no"), "answer") == "yes"
     ),
     "grace": lambda rule, text: replace(rule, grace_s=checks.seconds(float(text), "grace")),
     "strategy": lambda rule, text: replace(
-        rule, strategy=_one_of(text, ("default", "custom", "accurate", "eager"))
+        rule, strategy=checks.one_of(text, ("default", "custom", "accurate", "eager"), "strategy")
     ),
     "utilisation": _targets("utilisation"),
     "wait_target": _targets("wait_s"),
     "window": _targets("window_s"),
 }
-
-
-def _one_of(text: str, known: tuple[str, ...]) -> str:
-    if text not in known:
-        raise InvalidValue(f"{text!r} is not one of {', '.join(known)}")
-    return text
 
 
 def to_values(rule: Rule) -> dict[str, Any]:

@@ -16,8 +16,10 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from msgspec import Meta
 
 from scaletest.analysis.autoscale.hpa import SYNC_S, Hpa, ScaledJob, ScaledObject
 from scaletest.analysis.autoscale.rule import (
@@ -28,27 +30,12 @@ from scaletest.analysis.autoscale.rule import (
     turns,
 )
 from scaletest.analysis.desired_workers import History, QueueDemand, desired, over, wanted
-from scaletest.model import checks
+from scaletest.analysis.estimate import Chance
+from scaletest.model.declared import Document, PositiveSeconds, Seconds
 from scaletest.model.errors import InvalidValue
 from scaletest.model.queue_counts import RING, SLOT_S, TimeSlot
 
 MOST_REQUESTS = 5_000_000
-
-
-class SimulationChance(Protocol):
-    """The part of random.Random that a simulation uses."""
-
-    def random(self) -> float:
-        """From 0 to 1, 1 excluded."""
-
-    def expovariate(self, lambd: float) -> float:
-        """Exponential with this rate."""
-
-    def lognormvariate(self, mu: float, sigma: float) -> float:
-        """Log-normal."""
-
-    def choice(self, seq: Sequence[float]) -> float:
-        """A member of the sequence, each equally likely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +50,12 @@ class Arrivals:
             raise InvalidValue(
                 "the workload has no request", hint="give a higher rate or a longer duration"
             )
-        if len(self.arrivals) != len(self.runs):
-            raise InvalidValue("the workload has another number of run times than of requests")
 
 
 Runs = Callable[[], float]
 
 
-def runs_of(chance: SimulationChance, mean_s: float, variation: float) -> Runs:
+def runs_of(chance: Chance, mean_s: float, variation: float) -> Runs:
     """Run times with this mean. variation: deviation over mean; 0 is constant, else log-normal."""
     if variation <= 0:
         return lambda: mean_s
@@ -79,7 +64,7 @@ def runs_of(chance: SimulationChance, mean_s: float, variation: float) -> Runs:
     return lambda: chance.lognormvariate(mu, sigma)
 
 
-def recorded(chance: SimulationChance, values: Sequence[float]) -> Runs:
+def recorded(chance: Chance, values: Sequence[float]) -> Runs:
     """Run times drawn from recorded ones."""
     if not values:
         raise InvalidValue(
@@ -89,7 +74,7 @@ def recorded(chance: SimulationChance, values: Sequence[float]) -> Runs:
 
 
 def poisson(
-    chance: SimulationChance,
+    chance: Chance,
     runs: Runs,
     rate: Callable[[float], float],
     peak: float,
@@ -119,9 +104,7 @@ def _check_size(requests: float) -> None:
 PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
 
 
-def pattern(
-    name: str, chance: SimulationChance, runs: Runs, per_s: float, duration_s: float
-) -> Arrivals:
+def pattern(name: str, chance: Chance, runs: Runs, per_s: float, duration_s: float) -> Arrivals:
     """A workload with a mean of `per_s` requests a second.
 
     poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over
@@ -201,23 +184,6 @@ def victims(
         )
 
     return sorted(pods, key=order)[:count]
-
-
-@dataclass(frozen=True, slots=True)
-class PodTiming:
-    """How long pods take to come and go. Seconds.
-
-    start_s: from creation to ready, jitter: its relative spread (0.2: from 80 to 120 %). grace_s:
-    between SIGTERM and SIGKILL; a worker that ends sooner loses nothing.
-    """
-
-    start_s: float = 20.0
-    jitter: float = 0.0
-    grace_s: float = 30.0
-
-    def delay_s(self, chance: SimulationChance) -> float:
-        """Start delay of one pod."""
-        return self.start_s * (1 + self.jitter * (2 * chance.random() - 1))
 
 
 # The exporter looks this often by itself, whoever scrapes.
@@ -308,50 +274,51 @@ COURSE_POINTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class SimulationSetting:
-    """The setting of a simulation.
+    """The setting of a simulation. Seconds.
 
-    start: replicas at the beginning. until_s: when it ends at the latest, whatever still waits.
+    start_s: of a pod, from creation to ready; jitter: its relative spread (0.2: from 80 to 120 %).
+    grace_s: between SIGTERM and SIGKILL; a worker that ends sooner loses nothing. start: replicas
+    at the beginning. until_s: when it ends at the latest, whatever still waits.
     """
 
-    nodes: PodTiming = field(default_factory=PodTiming)
+    start_s: float = 20.0
+    jitter: float = 0.0
+    grace_s: float = 30.0
     start: int = 1
     until_s: float = 0.0
     sync_s: float = SYNC_S
 
+    def delay_s(self, chance: Chance) -> float:
+        """Start delay of one pod."""
+        return self.start_s * (1 + self.jitter * (2 * chance.random() - 1))
+
 
 @dataclass(frozen=True, slots=True)
-class PlayedLoad:
+class PlayedLoad(Document):
     """A load, and how pods come and go. seconds: mean run time; variation: its deviation over the
     mean. rate: requests a second.
     """
 
-    seconds: float
-    variation: float
+    seconds: PositiveSeconds
+    variation: Annotated[float, Meta(ge=0, le=10)]
     pattern: str
-    rate: float
-    duration_s: float
+    rate: Annotated[float, Meta(gt=0, le=1e5)]
+    duration_s: Annotated[PositiveSeconds, Meta(title="duration")]
     min_workers: int
     max_workers: int
-    pod_start_s: float
-    grace_s: float
-
-    def __post_init__(self) -> None:
-        checks.seconds(self.pod_start_s, "pod start")
-        checks.seconds(self.grace_s, "grace")
-        checks.seconds(self.seconds, "seconds", zero=False)
-        checks.number(self.variation, "variation", maximum=10.0, zero=True)
-        checks.seconds(self.duration_s, "duration", zero=False)
-        checks.number(self.rate, "rate", maximum=1e5)
+    pod_start_s: Annotated[Seconds, Meta(title="pod start")]
+    grace_s: Annotated[Seconds, Meta(title="grace")]
 
     @property
     def setting(self) -> SimulationSetting:
         """How pods come and go."""
-        timing = PodTiming(self.pod_start_s, 0.0, self.grace_s)
-        return SimulationSetting(timing, start=max(0, self.min_workers))
+        return SimulationSetting(
+            self.pod_start_s, grace_s=self.grace_s, start=max(0, self.min_workers)
+        )
 
     def arrivals(
         self,
-        chance: SimulationChance,
+        chance: Chance,
         run_times: Sequence[float] | None,
         times: Sequence[float] | None,
     ) -> Arrivals:
@@ -374,7 +341,7 @@ class PlayedLoad:
 
 
 def simulate(
-    workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance
+    workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: Chance
 ) -> SimulationResult:
     """The result of a rule for these arrivals."""
     return _World(workload, rule, setting, chance).play()
@@ -384,10 +351,10 @@ class _World:
     """The state between events."""
 
     def __init__(
-        self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance
+        self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: Chance
     ) -> None:
         self.workload, self.rule, self.setting, self.chance = workload, rule, setting, chance
-        self.grace_s = setting.nodes.grace_s if rule.grace_s is None else rule.grace_s
+        self.grace_s = setting.grace_s if rule.grace_s is None else rule.grace_s
         # Without an end a play ends when all is done, or after as long again and an hour.
         self.until_s = (
             setting.until_s or 2 * workload.arrivals[-1] + 10 * max(workload.runs) + 3600.0
@@ -445,7 +412,7 @@ class _World:
         """Process an event. Late ones, of a removed pod or a former request, have no effect."""
         if pod is None:
             self.look()
-        elif kind == READY:
+        elif kind == READY and not pod.gone:
             self.become_ready(pod)
         elif kind == FINISH and not pod.gone and pod.turn == turn:
             self.finish(pod)
@@ -525,15 +492,13 @@ class _World:
         for _ in range(count):
             pod = SimulatedPod(self.chance.random(), self.now, once)
             self.pods[pod] = None
-            self.at(self.now + self.setting.nodes.delay_s(self.chance), READY, pod)
+            self.at(self.now + self.setting.delay_s(self.chance), READY, pod)
         if once and count > 0:
             self.changes.append(count)
         self.peak = max(self.peak, len(self.pods))
 
     def become_ready(self, pod: SimulatedPod) -> None:
         """Let a pod serve from now on."""
-        if pod.gone:
-            return
         pod.ready_s = self.now
         self.idle[pod] = None
         self.serve()

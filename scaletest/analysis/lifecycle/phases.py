@@ -195,10 +195,12 @@ def timeline(workload: LifecycleObject) -> WorkloadTimeline:
                 stamps[name] = _nth(reached, needed_here)
         evicted = _pod_stamps(workload, "evicted")
         if evicted:
-            own = filter(None, [stamps.get("evicted")])
-            stamps["evicted"] = _nth([*evicted, *own], 1)
-    timed = {name: stamp for name, stamp in stamps.items() if stamp != Stamp()}
-    return WorkloadTimeline(workload, timed, frozenset(passed))
+            stamps["evicted"] = _nth([*evicted, *filter(None, [stamps.get("evicted")])], 1)
+    return WorkloadTimeline(
+        workload,
+        {name: stamp for name, stamp in stamps.items() if stamp != Stamp()},
+        frozenset(passed),
+    )
 
 
 def _pod_stamps(workload: LifecycleObject, name: str) -> list[Stamp]:
@@ -395,6 +397,15 @@ def fate(timeline: WorkloadTimeline, until: str) -> Fate:
     return Fate.PENDING
 
 
+def _by_fate(
+    timelines: Iterable[WorkloadTimeline], until: str
+) -> dict[Fate, list[WorkloadTimeline]]:
+    by_fate: dict[Fate, list[WorkloadTimeline]] = {state: [] for state in Fate}
+    for timeline in timelines:
+        by_fate[fate(timeline, until)].append(timeline)
+    return by_fate
+
+
 def books(
     timelines: Sequence[WorkloadTimeline],
     submissions: Iterable[Submission],
@@ -408,29 +419,19 @@ def books(
     counted = list(by_name)
     if submitted:
         counted = [name for name, submission in submitted.items() if submission.accepted]
-    fates: Counter[Fate] = Counter()
-    failures: Counter[str] = Counter()
     rejections = Counter(f"{each.status} {each.reason}".strip() for each in rejected)
-    running = 0
-    for name in counted:
-        if name not in by_name:
-            fates[Fate.PENDING] += 1
-            continue
-        timeline = by_name[name]
-        state = fate(timeline, until)
-        fates[state] += 1
-        running += state is Fate.PENDING and runs(timeline, until)
-        if state is Fate.FAILED:
-            failures[timeline.workload.reason or "no reason given"] += 1
+    known = [by_name[name] for name in counted if name in by_name]
+    by_fate = _by_fate(known, until)
+    failures = Counter(each.workload.reason or "no reason given" for each in by_fate[Fate.FAILED])
     return Books(
         planned=planned or len(counted) + len(rejected),
         rejected=len(rejected),
         submitted=len(counted),
-        measured=fates[Fate.MEASURED],
-        pending=fates[Fate.PENDING],
-        failed=fates[Fate.FAILED],
-        lost=fates[Fate.LOST],
+        measured=len(by_fate[Fate.MEASURED]),
+        pending=len(by_fate[Fate.PENDING]) + len(counted) - len(known),
+        failed=len(by_fate[Fate.FAILED]),
+        lost=len(by_fate[Fate.LOST]),
         rejections=dict(rejections.most_common(MOST_REASONS)),
         failures=dict(failures.most_common(MOST_REASONS)),
-        running=running,
+        running=sum(runs(each, until) for each in by_fate[Fate.PENDING]),
     )

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Annotated, ClassVar
 
+from scaletest.analysis.estimate import Distribution, exactly, interval_of, samples_needed, summary
 from scaletest.analysis.lifecycle.phases import (
     BY_NAME,
     PHASES,
@@ -34,8 +35,6 @@ from scaletest.analysis.lifecycle.phases import (
     reference,
     timeline,
 )
-from scaletest.analysis.measure import exactly, interval_of
-from scaletest.analysis.percentiles import Distribution, percentile, samples_needed, summary
 from scaletest.analysis.thresholds import Measured, ThresholdResult, ground_of, judge
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model.checks import cut
@@ -83,14 +82,13 @@ def _measured(
     phase = steps.get(name)
     if phase is None:
         return _of(None, f"no workload has both ends of {name}")
+    figure = getattr(phase.spread, statistic.replace(".", "_"))
     if statistic not in PERCENTILES:
-        return _of(getattr(phase.spread, statistic), "")
-    quantile = PERCENTILES[statistic]
-    known = percentile(sorted(each for each in phase.values if each is not None), quantile)
-    if known is None:
-        needed = samples_needed(quantile)
+        return _of(figure, "")
+    if figure is None:
+        needed = samples_needed(PERCENTILES[statistic])
         return _of(None, f"{statistic} needs {needed} values, and there are {phase.spread.count}")
-    return replace(_of(known.value, ""), estimate=interval_of(known))
+    return replace(_of(figure.value, ""), estimate=interval_of(figure))
 
 
 def _count(threshold: Threshold, books: Books) -> float | None:
@@ -126,8 +124,9 @@ def judged(
         met += f", {plural(len(thresholds), 'threshold')} met"
     stopped = None
     if interrupted:
-        remedy = "go on: run the same command again"
-        stopped = Ground(Rank.OPEN, f"interrupted: {interrupted}", remedy)
+        stopped = Ground(
+            Rank.OPEN, f"interrupted: {interrupted}", "go on: run the same command again"
+        )
     return decide(
         [
             _unbalanced(books),
@@ -281,26 +280,30 @@ def result(
     steps = tuple(phase for phase in measured if phase.spread.count)
     rate = throughput(everything)
     outcomes = judge_thresholds(thresholds, steps, counts, rate.per_s)
-    verdict = judged(counts, outcomes, tolerate_failures, until, interrupted)
-    return LifecycleResult(until, counts, tuple(shown), steps, rate, skipped, outcomes, verdict)
+    return LifecycleResult(
+        until,
+        counts,
+        tuple(shown),
+        steps,
+        rate,
+        skipped,
+        outcomes,
+        judged(counts, outcomes, tolerate_failures, until, interrupted),
+    )
 
 
 def _shown(
     everything: Sequence[WorkloadTimeline], view: WorkloadSelection
 ) -> tuple[list[WorkloadTimeline], dict[str, int]]:
-    skipped: Counter[str] = Counter()
-    shown = []
-    for workload in everything:
-        reason = erroneous(workload)
-        if reason:
-            skipped[reason] += 1
-        if not reason or not view.skip_errors:
-            shown.append(workload)
-    if view.head is not None:
-        shown = shown[: view.head]
+    reasons = list(map(erroneous, everything))
+    shown = [
+        workload
+        for workload, reason in zip(everything, reasons, strict=True)
+        if not (reason and view.skip_errors)
+    ][: view.head]
     if view.tail is not None:
         shown = shown[max(0, len(shown) - view.tail) :]
-    return shown, dict(skipped)
+    return shown, dict(Counter(filter(None, reasons)))
 
 
 def _durations(
@@ -322,10 +325,8 @@ def _durations(
 
 def throughput(timelines: Sequence[WorkloadTimeline]) -> PodThroughput:
     """Pods scheduled over time, in bins of whole seconds."""
-    scheduled: list[float | None] = []
-    for each in timelines:
-        pods = each.workload.pods.values()
-        scheduled += [at(pod.stamps.get("scheduled")) for pod in pods]
+    pods = chain.from_iterable(each.workload.pods.values() for each in timelines)
+    scheduled = [at(pod.stamps.get("scheduled")) for pod in pods]
     times = sorted(time for time in scheduled if time is not None)
     if not times:
         return PodThroughput(0, None, None, 0.0, 1.0, (), len(scheduled))
@@ -335,9 +336,8 @@ def throughput(timelines: Sequence[WorkloadTimeline]) -> PodThroughput:
     for time in times:
         counts[int((time - times[0]) / bin_s)] += 1
     per_s = (len(times) - 1) / span if span >= 1.0 else None
-    peak_per_s = max(counts) / bin_s
     return PodThroughput(
-        len(times), per_s, peak_per_s, times[0], bin_s, tuple(counts), len(scheduled)
+        len(times), per_s, max(counts) / bin_s, times[0], bin_s, tuple(counts), len(scheduled)
     )
 
 

@@ -19,6 +19,7 @@ from typing import Annotated, ClassVar
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.saturation.search import PLATEAU_SHARE, Bracket
 from scaletest.analysis.saturation.sequence import (
+    OUTSIDE,
     SaturationSequence,
     at_level,
     replay,
@@ -69,38 +70,49 @@ def _lost(course: SaturationSequence) -> Ground | None:
     """Not the subject where records are missing: a file was cut."""
     for step in course.steps:
         if step.lost:
-            reason = f"{step.lost} of {step.step.requests} records of step {step.step.number}"
-            return Ground(Rank.NOT_THE_SUBJECT, f"{reason} are missing", "run it again")
+            return Ground(
+                Rank.NOT_THE_SUBJECT,
+                f"{step.lost} of {step.step.requests} records of step {step.step.number} are"
+                " missing",
+                "run it again",
+            )
     return None
 
 
 def _broken_off(course: SaturationSequence, interrupted: str, lost: str) -> Ground | None:
     """Open where the run was not measured to its end; None otherwise."""
     if lost:
-        remedy = (
-            "check why it ended, and run it again; a signal 9 that nobody sent is the kernel's,"
+        return Ground(
+            Rank.OPEN,
+            lost,
+            "check why it ended, and run it again; a signal 9 that nobody sent is the kernel's, out"
+            " of memory",
         )
-        return Ground(Rank.OPEN, lost, f"{remedy} out of memory")
     if interrupted:
         return Ground(Rank.OPEN, f"interrupted by {interrupted}", "run it to the end")
     if course.warm and course.warm.success == 0 and course.warm.step.requests:
-        remedy = "fix the endpoint, or the request"
-        return Ground(Rank.OPEN, "no request of the probe succeeded", remedy)
+        return Ground(
+            Rank.OPEN, "no request of the probe succeeded", "fix the endpoint, or the request"
+        )
     if course.strayed is not None:
         number = course.strayed.step.number
-        reason = f"this version would not have measured step {number}: the run followed other rules"
-        return Ground(Rank.OPEN, reason, "run it again; its result.json has the former result")
-    if course.gone:
-        remedy = (
-            "check its log for why it ended; if the load was the reason, give a lower --maximum"
+        return Ground(
+            Rank.OPEN,
+            f"this version would not have measured step {number}: the run followed other rules",
+            "run it again; its result.json has the former result",
         )
-        return Ground(Rank.OPEN, course.gone, remedy)
+    if course.gone:
+        return Ground(
+            Rank.OPEN,
+            course.gone,
+            "check its log for why it ended; if the load was the reason, give a lower --maximum",
+        )
     return None
 
 
 def _late(course: SaturationSequence, point: Estimate | None) -> Ground | None:
     """Not the subject where the tester stayed late, and what was found depends on that."""
-    late = next((step.tester for step in _spoilt(course)), "")
+    late = next((step.tester for step in course.spoilt if step.step.phase not in OUTSIDE), "")
     unfit = course.bracket and (course.bracket.unfit or point is None)
     if late and (unfit or course.plan.mode == Mode.SWEEP):
         return Ground(Rank.NOT_THE_SUBJECT, late, _undisturbed(late))
@@ -122,8 +134,7 @@ def _swept(course: SaturationSequence) -> Ground | None:
 
 def _too_much(course: SaturationSequence, level: float, reason: str) -> Ground:
     """Refuted since a level of a sweep did not hold."""
-    reason = f"{level:g} {course.plan.unit}: {reason}"
-    return Ground(Rank.REFUTED, reason, "stay below this level")
+    return Ground(Rank.REFUTED, f"{level:g} {course.plan.unit}: {reason}", "stay below this level")
 
 
 def _undisturbed(late: str) -> str:
@@ -134,12 +145,6 @@ def _undisturbed(late: str) -> str:
         "let nothing else run beside the tester, give it more CPU or --agents N, or set a lower"
         " --maximum"
     )
-
-
-def _spoilt(course: SaturationSequence) -> list[Assessed]:
-    """Steps of the search in which the tester stayed late."""
-    outside = (Phase.WARM, Phase.OPERATE)
-    return [step for step in course.spoilt if step.step.phase not in outside]
 
 
 def _of_search(course: SaturationSequence, bracket: Bracket, point: Estimate | None) -> Ground:
@@ -163,16 +168,14 @@ def _unreached(course: SaturationSequence, point: Estimate) -> Ground:
     if course.plan.open:
         sure = f", {point.low:.4g}/s for sure" if course.plan.wanted else ""
         reason = f"{point.value:.4g}/s held{sure}, and no limit was reached"
-    remedy = "raise --maximum, --max-in-flight or --most-steps"
-    return Ground(Rank.OPEN, reason, remedy)
+    return Ground(Rank.OPEN, reason, "raise --maximum, --max-in-flight or --most-steps")
 
 
 def _of_nothing(course: SaturationSequence, bracket: Bracket) -> Ground:
     """The verdict on a search in which no level held: each was too much, or none was decided."""
     unclear = _undecided(course, bracket)
-    if bracket.high is None or (
-        unclear is not None and any(map(_counted, _open_steps(course, bracket)))
-    ):
+    counts = [step.exceeded.count for step in _open_steps(course, bracket) if step.exceeded]
+    if bracket.high is None or (unclear is not None and any(counts)):
         return unclear or Ground(Rank.OPEN, "no level was measured", "give more --most-steps")
     reason = (
         f"even {bracket.high:.4g} {course.plan.unit} was saturated: {_failure(course, bracket)}"
@@ -189,11 +192,6 @@ def _of_nothing(course: SaturationSequence, bracket: Bracket) -> Ground:
 def _open_steps(course: SaturationSequence, bracket: Bracket) -> list[Assessed]:
     """The last step of each undecided level."""
     return [at_level(course, level)[-1] for level in bracket.undecided]
-
-
-def _counted(step: Assessed) -> bool:
-    """Whether requests were counted at the level of this step."""
-    return step.exceeded is not None and step.exceeded.count > 0
 
 
 def _of_point(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Ground:
@@ -264,8 +262,11 @@ def _below_all(course: SaturationSequence, bracket: Bracket) -> Ground | None:
     plan = course.plan
     if not plan.open or bracket.unfit or bracket.high is None or bracket.high > plan.wanted:
         return None
-    reason = f"even {bracket.high:.4g}/s was too much: {_failure(course, bracket)}; {_less(course)}"
-    return Ground(Rank.REFUTED, reason, SIZE)
+    return Ground(
+        Rank.REFUTED,
+        f"even {bracket.high:.4g}/s was too much: {_failure(course, bracket)}; {_less(course)}",
+        SIZE,
+    )
 
 
 def _passed(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Ground | None:
@@ -290,8 +291,11 @@ def _missed(course: SaturationSequence, bracket: Bracket, point: Estimate) -> Gr
         and not bracket.undecided
         and point.value < plan.wanted
     ):
-        reason = f"the highest level of the sweep, {point.value:.4g}/s, is {_less(course)}"
-        return Ground(Rank.REFUTED, reason, "raise --maximum to see whether the service holds more")
+        return Ground(
+            Rank.REFUTED,
+            f"the highest level of the sweep, {point.value:.4g}/s, is {_less(course)}",
+            "raise --maximum to see whether the service holds more",
+        )
     limited = swept or bracket.confirmed
     if limited and (bracket.high is not None or not plan.open) and point.high < plan.wanted:
         return Ground(Rank.REFUTED, f"saturated at {point.value:.4g}/s, {_less(course)}", SIZE)
@@ -304,8 +308,9 @@ def _less(course: SaturationSequence) -> str:
 
 def _failure(course: SaturationSequence, bracket: Bracket) -> str:
     """Why the lowest level that did not hold did not."""
-    steps = at_level(course, bracket.high or 0.0)
-    return next((step.saturated for step in steps if step.saturated), "")
+    return next(
+        (step.saturated for step in at_level(course, bracket.high or 0.0) if step.saturated), ""
+    )
 
 
 def _undecided(course: SaturationSequence, bracket: Bracket) -> Ground | None:
@@ -335,11 +340,12 @@ def _of_sweep(course: SaturationSequence, bracket: Bracket, point: Estimate | No
     if not plan.wanted:
         return Ground(Rank.MET, "every level held")
     if point is None:
-        reason = (
+        return Ground(
+            Rank.OPEN,
             f"{bracket.high or 0:g} {plan.unit} is the lowest level and did not hold:"
-            f" {_failure(course, bracket)}"
+            f" {_failure(course, bracket)}",
+            "give a lower --start",
         )
-        return Ground(Rank.OPEN, reason, "give a lower --start")
     return Ground(
         Rank.OPEN,
         f"between {point.low:.4g} and {point.high:.4g}/s held, {plan.wanted:.4g}/s wanted:"
@@ -559,8 +565,9 @@ def _measured_again(course: SaturationSequence) -> list[str]:
         again = [step for step in late if step.step.phase != Phase.OPERATE]
     if not again or (course.bracket and course.bracket.unfit):
         return []
-    reasons = [machine_full(step.step.around) for step in late if step.step.around]
-    reason = next(filter(None, reasons), "")
+    reason = next(
+        filter(None, [machine_full(step.step.around) for step in late if step.step.around]), ""
+    )
     if reason:
         reason = f" ({reason})"
     return [f"in {len(again)} steps the tester itself was late{reason}; they were measured again"]

@@ -96,82 +96,61 @@ PLATEAU_SHARE = 0.97
 GAIN = 1.03
 
 
+# Throughputs by number in flight.
+Rates = dict[int, list[float]]
+
+
 def closed_search(plan: SaturationPlan, start: int) -> Search:
     """Search the number in flight that saturates the service. start: the first number."""
-    ramp = _Ramp(plan, max(1, start))
-    yield from ramp.climb()
-    rates, doubts = ramp.rates, ramp.doubts
-    steps, high, unfit = ramp.steps, None, False
-    if ramp.stopped:
-        high, unfit = ramp.stopped.level, ramp.stopped.unfit
+    rates: Rates = {}
+    doubts: set[int] = set()
+    failed, flat = yield from _climb(plan, max(1, start), rates, doubts)
+    steps = len(rates) + len(doubts) + (failed is not None)
+    high, unfit = (failed.level, failed.unfit) if failed else (None, False)
     if not rates:
         return Bracket(None, high, None, False, steps, unfit, _levels(doubts))
     steps += yield from _smallest(plan, rates, plan.most_steps - steps)
     confirmed = yield from _confirm_closed(plan, rates, doubts)
-    reached = ramp.stopped is not None or ramp.flat == 2
+    reached = failed is not None or flat == 2
     # a number in flight that holds lets lower ones hold as well
     undecided = _levels(level for level in doubts if level > max(rates))
     plateau = max(map(fmean, rates.values()))
-    confirmed, unfit = confirmed and reached, unfit and ramp.flat < 1
+    confirmed, unfit = confirmed and reached, unfit and flat < 1
     return Bracket(float(_first(rates)), high, plateau, confirmed, steps, unfit, undecided)
 
 
-class _Ramp:
-    """The way up until throughput is flat twice, the load is too high, or steps run out.
+def _climb(
+    plan: SaturationPlan, level: int, rates: Rates, doubts: set[int]
+) -> Generator[Probe, Trial, tuple[Trial | None, int]]:
+    """Go up until throughput is flat twice, a number fails, or steps run out.
 
-    rates: throughputs by number in flight. doubts: undecided numbers. stopped: the trial that
-    failed.
+    The trial that failed, and how often in a row throughput was flat. rates, doubts: take the
+    numbers that held, and the undecided ones.
     """
-
-    def __init__(self, plan: SaturationPlan, start: int) -> None:
-        self._plan = plan
-        self._level = start
-        self.rates: dict[int, list[float]] = {}
-        self.doubts: set[int] = set()
-        self.stopped: Trial | None = None
-        self.flat = 0
-
-    @property
-    def steps(self) -> int:
-        """How many numbers were measured."""
-        return len(self.rates) + len(self.doubts) + (self.stopped is not None)
-
-    def climb(self) -> Generator[Probe, Trial, None]:
-        """Measure growing numbers."""
-        while self.steps < self._plan.most_steps:
-            trial = yield Probe(float(self._level), Phase.RAMP)
-            if trial.finding is Finding.FAILED:
-                self.stopped = trial
-                return
-            if trial.finding is Finding.OPEN:
-                self.doubts.add(self._level)
-            else:
-                self._note(trial.per_s)
-            if self.flat == 2 or self._level >= self._plan.highest:
-                return
-            self._level = self._next()
-
-    def _note(self, per_s: float) -> None:
-        """Record the throughput of the present number."""
-        before = fmean(self.rates[max(self.rates)]) if self.rates else 0.0
-        self.flat = self.flat + 1 if before and per_s < before * GAIN else 0
-        self.rates[self._level] = [per_s]
-
-    def _next(self) -> int:
-        plan, level = self._plan, self._level
-        following = math.ceil(level * plan.factor)
+    flat = 0
+    for _ in range(plan.most_steps):
+        trial = yield Probe(float(level), Phase.RAMP)
+        if trial.finding is Finding.FAILED:
+            return trial, flat
+        if trial.finding is Finding.OPEN:
+            doubts.add(level)
+        else:
+            flat = flat + 1 if rates and trial.per_s < rates[max(rates)][0] * GAIN else 0
+            rates[level] = [trial.per_s]
+        if flat == 2 or level >= plan.highest:
+            break
+        further = math.ceil(level * plan.factor) - level
         if plan.increment:
-            following = level + round(plan.increment)
-        return int(min(max(level + 1, following), plan.highest))
+            further = round(plan.increment)
+        level = int(min(level + max(1, further), plan.highest))
+    return None, flat
 
 
 def _levels(numbers: Iterable[int]) -> tuple[float, ...]:
     return tuple(map(float, sorted(numbers)))
 
 
-def _smallest(
-    plan: SaturationPlan, rates: dict[int, list[float]], left: int
-) -> Generator[Probe, Trial, int]:
+def _smallest(plan: SaturationPlan, rates: Rates, left: int) -> Generator[Probe, Trial, int]:
     """Bisect to the smallest number that reaches the plateau; returns how many steps it took."""
     used = 0
     while used < left:
@@ -187,7 +166,7 @@ def _smallest(
 
 
 def _confirm_closed(
-    plan: SaturationPlan, rates: dict[int, list[float]], doubts: set[int]
+    plan: SaturationPlan, rates: Rates, doubts: set[int]
 ) -> Generator[Probe, Trial, bool]:
     """Measure the smallest number and the best one again, until both stay what they are.
 
@@ -211,7 +190,7 @@ def _confirm_closed(
     return False
 
 
-def _first(rates: dict[int, list[float]]) -> int:
+def _first(rates: Rates) -> int:
     """The smallest number that reaches 97 % of the highest throughput."""
     best = max(map(fmean, rates.values()))
     return min(level for level, values in rates.items() if fmean(values) >= PLATEAU_SHARE * best)
@@ -389,8 +368,14 @@ def _confirm(
             continue
         if not jump or _inside(plan, low, high, tried, 0) is None:
             return low, high, plan.confirm > 0
-        left = most - (_measured(tried) - before)
-        bisected = yield from _bisect(plan, low, high, tried, measure, min(plan.most_steps, left))
+        bisected = yield from _bisect(
+            plan,
+            low,
+            high,
+            tried,
+            measure,
+            min(plan.most_steps, most - (_measured(tried) - before)),
+        )
         low, high, jump = bisected[0] or low, bisected[1], 0
     return low, high, False
 

@@ -39,6 +39,8 @@ MOST_AGAIN = 2
 # After this many steps in a row without a success the service is gone: a search would only go down.
 GONE = 3
 REFUSED = {"refused"}
+# Phases that are no part of the search.
+OUTSIDE = (Phase.WARM, Phase.OPERATE)
 
 
 class SaturationSequence:
@@ -139,7 +141,7 @@ class SaturationSequence:
 
     def _joined(self, probe: Probe, step: Assessed) -> Assessed:
         """The step with the excess over the latency limit in all steps at its level, if in time."""
-        if step.alone is None or probe.phase in (Phase.WARM, Phase.OPERATE) or step.tester:
+        if step.alone is None or probe.phase in OUTSIDE or step.tester:
             return step
         before = self._exceeded.get(probe.level)
         joined = self._exceeded[probe.level] = before + step.alone if before else step.alone
@@ -219,7 +221,7 @@ def same(level: float, other: float) -> bool:
 
 def searched(course: SaturationSequence) -> list[Assessed]:
     """The steps at the levels of the search, without probe and operating point."""
-    return [step for step in course.steps if step.step.phase not in (Phase.WARM, Phase.OPERATE)]
+    return [step for step in course.steps if step.step.phase not in OUTSIDE]
 
 
 def at_level(course: SaturationSequence, level: float) -> list[Assessed]:

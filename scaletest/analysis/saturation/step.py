@@ -68,8 +68,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from scaletest.analysis.estimate import Estimate, t95
-from scaletest.analysis.percentiles import Distribution, binomial, quantile, samples_needed, summary
+from scaletest.analysis.estimate import (
+    Distribution,
+    Estimate,
+    binomial,
+    quantile,
+    samples_needed,
+    summary,
+    t95,
+)
 from scaletest.model.declared import Written
 from scaletest.model.measurement import MachineUse
 from scaletest.model.saturation import (
@@ -370,7 +377,6 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
     grown = _growth(plan, step, due, sorted(attempt.ended_s for attempt in final), (begin, end))
     success = len(succeeded) / max(1, len(counted))
     exceeded = _exceeded(plan, succeeded)
-    server = [attempt.server_s for attempt in succeeded]
     return Assessed(
         step=step,
         offered=_per_s(due, begin, end),
@@ -379,7 +385,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
         success=success,
         latency=latency,
         service=summary(attempt.ended_s - attempt.sent_s for attempt in succeeded),
-        server=summary(server_s for server_s in server if server_s is not None),
+        server=summary(attempt.server_s for attempt in succeeded if attempt.server_s is not None),
         errors=dict(failed.most_common()),
         attempts=len(samples),
         lag_s=lag_s,
@@ -469,8 +475,9 @@ def _exceeded(plan: SaturationPlan, succeeded: Sequence[Attempt]) -> Exceedance 
     if not plan.limit:
         return None
     name, limit_s = latency_limit(plan.limit)
-    over = sum(attempt.latency_s > limit_s for attempt in succeeded)
-    return Exceedance(name, limit_s, over, len(succeeded))
+    return Exceedance(
+        name, limit_s, sum(attempt.latency_s > limit_s for attempt in succeeded), len(succeeded)
+    )
 
 
 def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:

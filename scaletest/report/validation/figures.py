@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from scaletest.analysis.cause_text import PLACE_TEXTS, PLACES
 from scaletest.analysis.causes import StepTime
+from scaletest.analysis.estimate import quantile
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.law import Law
-from scaletest.analysis.percentiles import quantile
+from scaletest.analysis.request_time import PLACE_TEXTS, PLACES
 from scaletest.analysis.scaling import Scaled
 from scaletest.analysis.steps import MeasuredStep, Rows, Step
 from scaletest.analysis.throughput import ends_of, rates, span
@@ -122,7 +122,7 @@ def curve_of(result: Evaluation) -> Curve | None:
     steps = [step for step in result.steps if step.throughput.per_s > 0]
     if not steps:
         return None
-    law = result.law.law if result.law else None
+    law = result.growth.choice.law if result.growth.choice else None
     last = steps[-1].level
     peak = result.growth.peak.workers
     end = last * (BEYOND if law else 1.06)

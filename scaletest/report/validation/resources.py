@@ -7,8 +7,7 @@ from itertools import chain
 from typing import Any
 
 from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.node_energy import Energy
-from scaletest.analysis.resources import Figures, NodeUse, StepResources
+from scaletest.analysis.resources import Energy, Figures, NodeUse, StepResources
 from scaletest.model.measurement import CONTAINER, CPU, DISK, NETWORK, PRESSURE
 from scaletest.render.contents import Table
 from scaletest.render.numbers import NOTHING, percent, plural, quantity, significant

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 from scaletest.analysis.causes import ALONE, NO_CAUSE, Cause, Causes
 from scaletest.analysis.doubling import Ratio
-from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.estimate import Estimate, samples_needed
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
-from scaletest.analysis.percentiles import samples_needed
 from scaletest.analysis.scaling import Peak
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
 from scaletest.analysis.stopping import way
