@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from scaletest.analysis.evaluation import Evaluation
@@ -61,7 +62,7 @@ def _cells(use: NodeUse) -> dict[str, str]:
     busy_cores = _decimal(use.cores_busy)
     disks, networks = use.of_kind(DISK), use.of_kind(NETWORK)
     busy = {name: figures["busy"] for name, figures in disks.items() if "busy" in figures}
-    moved = {name: _moved(figures) for name, figures in networks.items()}
+    moved = {name: _moved(figures) for name, figures in networks.items() if _moved(figures)}
     return {
         "cores busy": f"{busy_cores} of {cores:g}" if cores and busy_cores != NOTHING else NOTHING,
         "requests' own": _decimal(use.requests_cpu),
@@ -101,8 +102,10 @@ def _pressure(use: NodeUse) -> str:
 
 def _largest(values: Mapping[str, float], show: Callable[[float], str]) -> str:
     """The disk or network that does most, with what it does."""
-    name = max(values, key=lambda place: values[place], default="")
-    return f"{name} {show(values[name])}" if name and values[name] else NOTHING
+    if not values:
+        return NOTHING
+    name, most = max(values.items(), key=itemgetter(1))
+    return f"{name} {show(most)}"
 
 
 def _moved(figures: Figures) -> float:
