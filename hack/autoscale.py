@@ -10,6 +10,8 @@ import random
 from scaletest.analysis.autoscale import simulation
 from scaletest.analysis.autoscale.rule import parse
 from scaletest.analysis.autoscale.simulation import SimulationSetting, simulate
+from scaletest.render.style import CHART, PALETTE
+from scaletest.render.svg import Chart
 from scaletest.report.autoscaling import chart, scales
 
 COMPLAINT, REMEDY = "waiting-fast", "desired:window=300"
@@ -26,5 +28,12 @@ def charts() -> tuple[str, str]:
         for rule in (COMPLAINT, REMEDY)
     ]
     until_s, top = scales(results)
-    first, second = (chart(simulation, until_s, top) + "\n" for simulation in results)
+    first, second = (standalone(chart(played_rule, until_s, top)) for played_rule in results)
     return first, second
+
+
+def standalone(drawn: Chart) -> str:
+    """A chart as a file of its own, with its style."""
+    opening, _, rest = str(drawn.svg()).partition(">")
+    named = opening.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
+    return f"{named}><style>{PALETTE}{CHART}</style>{rest}\n"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 
 from flask import Flask, Response, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -38,28 +38,24 @@ HEADERS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class _Queues(Collector):
     """Metrics of a scrape, read again each time."""
 
-    def __init__(self, read: Read, intel_names: bool, log_interval_s: int) -> None:
-        self._read = read
-        self._intel_names = intel_names
-        self._log_interval_s = log_interval_s
-
-    def describe(self) -> list[Family]:
-        """Nothing, because metrics depend on the queues, and registering must not read Redis."""
-        return []
+    read: Read
+    intel_names: bool
+    log_interval_s: int
 
     def collect(self) -> Iterator[Family]:
         """All families, or `scaletest_up 0` alone."""
         try:
-            view = self._read()
+            view = self.read()
         except Unreachable:
             yield from metrics.families(None)
             return
         yield from metrics.families(view)
-        if self._intel_names:
-            interval_s = in_slots(self._log_interval_s)
+        if self.intel_names:
+            interval_s = in_slots(self.log_interval_s)
             queues = [_figures(queue, view.at_s, interval_s) for queue in view.queues]
             yield from intel.families(queues, interval_s)
 
@@ -94,8 +90,7 @@ def make_app(
     read = _limited(read)
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    registry = CollectorRegistry()
-    registry.register(_Queues(read, intel_names, log_interval_s))
+    queues = _Queues(read, intel_names, log_interval_s)
 
     @app.get("/metrics")
     def scrape() -> Response:
@@ -103,7 +98,7 @@ def make_app(
             encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         except (ValueError, TypeError):  # not a version
             encode, content_type = choose_encoder("")
-        return Response(encode(registry), content_type=content_type)
+        return Response(encode(queues), content_type=content_type)
 
     @app.get("/healthz")
     def health() -> ResponseReturnValue:

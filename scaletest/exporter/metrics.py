@@ -7,12 +7,8 @@ for years.
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
-from operator import mul
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
@@ -22,34 +18,11 @@ from scaletest.model import NodeSample, histogram
 from scaletest.model.measurement import CONTAINER, CPU, DEVICE, MEMORY, PRESSURE
 from scaletest.model.record import Outcome
 
-# Upper bounds in seconds. A fine bucket always belongs to the first bound that its middle does not
-# exceed, so that no count ever moves from one bucket to another.
+# Upper bounds in seconds.
 _SHORT_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5)
 _SECONDS_BOUNDS = (1.0, 2.5, 5.0, 10.0, 30.0)
 _MINUTES_BOUNDS = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 86400.0)
-_LONG_BOUNDS = (*_SECONDS_BOUNDS, *_MINUTES_BOUNDS)
-BOUNDS = (*_SHORT_BOUNDS, *_LONG_BOUNDS)
-_SHORT_LABELS = (f"{bound:g}" for bound in _SHORT_BOUNDS)
-_LONG_LABELS = (f"{bound:.1f}" for bound in _LONG_BOUNDS)
-_LABELS = (*_SHORT_LABELS, *_LONG_LABELS, "+Inf")
-_MIDDLES = tuple(histogram.middle(index) for index in range(histogram.LAST_BUCKET + 1))
-# The first fine bucket beyond each bound.
-_EDGES = tuple(bisect_right(_MIDDLES, bound) for bound in BOUNDS)
-
-
-def cumulative(counts: Mapping[int, int]) -> tuple[list[tuple[str, float]], float]:
-    """Cumulative counts by upper bound, and the sum of all durations in seconds, within 1 %.
-
-    The sum is rounded once, at its end: otherwise it could become smaller when a count grows.
-    """
-    indices = sorted(counts)
-    if indices and not 0 <= indices[0] <= indices[-1] <= histogram.LAST_BUCKET:
-        indices = [index for index in indices if 0 <= index <= histogram.LAST_BUCKET]
-    values = [counts[index] for index in indices]
-    sums = [0, *accumulate(values)]
-    within = [float(sums[bisect_left(indices, edge)]) for edge in _EDGES]
-    total_s = math.fsum(map(mul, values, map(_MIDDLES.__getitem__, indices)))
-    return list(zip(_LABELS, [*within, float(sums[-1])], strict=True)), total_s
+BOUNDS = (*_SHORT_BOUNDS, *_SECONDS_BOUNDS, *_MINUTES_BOUNDS)
 
 
 Rows = Iterable[tuple[tuple[str, ...], float]]
@@ -348,13 +321,13 @@ OWN = (
 
 def families(view: ExporterView | None) -> Iterator[Family]:
     """All metrics of a view; only `scaletest_up 0` without one."""
-    names = [(name, text) for name, _, text in OWN]
-    yield GaugeMetricFamily(*names[0], value=float(view is not None))
+    figures = [0.0]
+    if view:
+        figures = [1.0, view.clients, len(view.unreadable), view.read_s]
+    for (name, _, text), figure in zip(OWN, figures, strict=False):
+        yield GaugeMetricFamily(name, text, value=figure)
     if view is None:
         return
-    yield GaugeMetricFamily(*names[1], value=view.clients)
-    yield GaugeMetricFamily(*names[2], value=len(view.unreadable))
-    yield GaugeMetricFamily(*names[3], value=view.read_s)
     for metric in METRICS:
         yield _histogram(metric, view) if metric.counts else _samples(metric, view)
 
@@ -374,6 +347,7 @@ def _histogram(metric: QueueMetric, view: ExporterView) -> Family:
     assert metric.counts is not None
     family = HistogramMetricFamily(metric.name, metric.help, labels=QUEUE)
     for queue in view.queues:
-        buckets, total_s = cumulative(metric.counts(queue))
-        family.add_metric((queue.queue.name,), buckets, total_s)
+        counts = metric.counts(queue)
+        buckets = histogram.cumulative(counts, BOUNDS)
+        family.add_metric((queue.queue.name,), buckets, histogram.total_s(counts))
     return family

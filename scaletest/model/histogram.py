@@ -9,9 +9,11 @@ histograms add up.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
+from functools import cache
 from itertools import accumulate
+from operator import mul
 
 GROWTH = 1.02
 # 30 days, the longest time limit, in microseconds
@@ -47,3 +49,41 @@ def quantile(counts: Mapping[int, int], share: float) -> float | None:
     if not any(counts.values()):
         return None
     return middle(bucket_at(counts, share))
+
+
+@cache
+def _middles() -> tuple[float, ...]:
+    return tuple(map(middle, range(LAST_BUCKET + 1)))
+
+
+@cache
+def _edges(bounds: tuple[float, ...]) -> tuple[int, ...]:
+    """The first bucket beyond each bound."""
+    return tuple(bisect_right(_middles(), bound) for bound in bounds)
+
+
+def cumulative(counts: Mapping[int, int], bounds: tuple[float, ...]) -> list[tuple[str, float]]:
+    """Cumulative counts by upper bound in seconds, as Prometheus wants them.
+
+    A bucket always belongs to the first bound that its middle does not exceed, so that no count
+    ever moves from one bound to another.
+    """
+    indices = _known(counts)
+    sums = [0, *accumulate(map(counts.__getitem__, indices))]
+    within = [float(sums[bisect_left(indices, edge)]) for edge in _edges(bounds)]
+    return list(zip([*map(repr, bounds), "+Inf"], [*within, float(sums[-1])], strict=True))
+
+
+def total_s(counts: Mapping[int, int]) -> float:
+    """The sum of all durations in seconds, within 1 %.
+
+    It is rounded once, at its end: otherwise it could become smaller when a count grows.
+    """
+    indices = _known(counts)
+    middles = map(_middles().__getitem__, indices)
+    return math.fsum(map(mul, map(counts.__getitem__, indices), middles))
+
+
+def _known(counts: Mapping[int, int]) -> list[int]:
+    """The buckets in their order, without those that do not exist."""
+    return sorted(index for index in counts if 0 <= index <= LAST_BUCKET)

@@ -161,14 +161,18 @@ Block = Table | Figure | Charts | Text | Facts
 
 
 def laid_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
-    """The blocks that have anything to show; the note of a table or of charts follows as a text."""
+    """The blocks that have anything to show, texts without empty lines; the note of a table or of
+    charts follows as a text.
+    """
     for block in blocks:
         match block:
             case Table(titles=content, note=note) | Charts(charts=content, note=note) if content:
                 yield block
                 if note:
                     yield Text([note], "soft", optional=True)
-            case Text(lines=content) | Facts(pairs=content) if content:
+            case Text(lines=lines) if any(lines):
+                yield replace(block, lines=list(filter(None, lines)))
+            case Facts(pairs=content) if content:
                 yield block
             case Figure():
                 yield block

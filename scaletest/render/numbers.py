@@ -85,9 +85,9 @@ def decimals(number: float, half_width: float) -> int:
     return min(wanted, finest)
 
 
-def significant(number: float, digits: int = 3) -> str:
+def significant(number: float | None, digits: int = 3) -> str:
     """A number with this many significant digits, never in the form 1e+05."""
-    if not math.isfinite(number):
+    if number is None or not math.isfinite(number):
         return NOTHING
     return _fixed(number, digits - 1 - _magnitude(number))
 
@@ -97,6 +97,16 @@ def percent(part: float | None, places: int = 1) -> str:
     if part is not None and math.isfinite(part):
         return f"{_plain(100 * part, places)}%"
     return NOTHING
+
+
+def share(part: int, whole: int) -> str:
+    """A part of a whole in percent; never 0 % or 100 % unless it is."""
+    if not whole:
+        return NOTHING
+    text = percent(part / whole)
+    if 0 < part < whole and text in ("0.0%", "100.0%"):
+        return "< 0.1%" if 2 * part < whole else "> 99.9%"
+    return text
 
 
 def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
@@ -117,6 +127,11 @@ def instant(epoch_s: float) -> str:
         return NOTHING
     except (OverflowError, ValueError, OSError):
         return NOTHING
+
+
+def grouped(count: int) -> str:
+    """A count whose thousands are apart."""
+    return f"{count:,}".replace(",", "\u202f")
 
 
 def plural(count: int, word: str) -> str:

@@ -4,11 +4,12 @@ for programs, and test cases.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation
+from scaletest.analysis.repetitions import Summary
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
@@ -100,7 +101,7 @@ def summary(run: BenchmarkRun) -> list[Block]:
 
 
 def comment(run: BenchmarkRun) -> list[Block]:
-    """The same for a comment in CI, with all failures."""
+    """What the summary has, with all failures, for a comment in CI."""
     failures = chain.from_iterable(map(failure_lines, run.failures))
     return [
         table(run),
@@ -215,11 +216,12 @@ def _times(run: BenchmarkRun) -> list[dict[str, str]]:
 def _cores(activities: Sequence[Activity]) -> float:
     """CPU time over the time that these ran."""
     whole_s = sum(chain.from_iterable(activity.seconds.values() for activity in activities))
-    return sum(activity.cpu_s for activity in activities) / whole_s if whole_s else 0.0
+    used_s = sum(activity.cpu_s for activity in activities)
+    return used_s / whole_s if whole_s else 0.0
 
 
 def _time_lines(run: BenchmarkRun) -> list[str]:
-    """The same as lines."""
+    """Where the time of each part went, in a line each."""
     rows = map(dict.values, _times(run))
     return [clean(f"time of {part}, {name}: {cores}; {place}") for name, part, cores, place in rows]
 
@@ -241,7 +243,6 @@ def _chart(
     name = headline.name
     summaries = {row.number: row.summaries[name] for row in rows}
     top = max(summary.most for summary in summaries.values()) or 1.0
-    ends = [each.mean + each.half_width for each in summaries.values() if each.count > 1]
     size, unit = scale(top, headline.unit)
     chart = Chart(
         id=f"chart-{name}",
@@ -251,14 +252,14 @@ def _chart(
             " order of the table."
         ),
         x=across,
-        y=Axis(unit or name, 0.0, svg.ceiling(min(HIGHEST * top, max([top, *ends])) / size)),
+        y=Axis(unit or name, 0.0, svg.ceiling(_highest(summaries.values(), top) / size)),
         width=WIDTH,
         height=HEIGHT,
     )
-    repeated = [number for number, summary in summaries.items() if summary.count > 1]
-    for number in repeated:
-        mean, half = summaries[number].mean, summaries[number].half_width
-        chart.error(number, max(0.0, mean - half) / size, (mean + half) / size, "c-error")
+    repeated = {number: each for number, each in summaries.items() if each.count > 1}
+    for number, each in repeated.items():
+        low, high = max(0.0, each.mean - each.half_width), each.mean + each.half_width
+        chart.error(number, low / size, high / size, "c-error")
     for benchmark, ended in run.counted:
         number = benchmark.permutation
         if number in repeated and ended.ok and name in ended.headlines:
@@ -268,6 +269,12 @@ def _chart(
         text = quantity_measured(summary.mean, summary.half_width, headline.unit)
         chart.dot(number, summary.mean / size, "c-dot", clean(f"{row.name}: {text}", 200))
     return chart
+
+
+def _highest(summaries: Iterable[Summary], top: float) -> float:
+    """How high the axis goes for these numbers and their intervals. top: the largest number."""
+    ends = [each.mean + each.half_width for each in summaries if each.count > 1]
+    return min(HIGHEST * top, max([top, *ends]))
 
 
 def _across(rows: Sequence[MeasuredPermutation]) -> Axis:
@@ -297,7 +304,10 @@ def sheet(run: BenchmarkRun) -> Sheet:
     keys = list(dict.fromkeys(chain.from_iterable(row.values for row in run.rows)))
     numbers = [headline.name for headline in run.headlines]
     taken = {*FIXED, *NETWORK, *numbers}
-    titles = [f"permutation.{key}" if key in taken else cell(key) for key in keys]
+    titles = [f"permutation.{key}" for key in keys]
+    for number, key in enumerate(keys):
+        if key not in taken:
+            titles[number] = cell(key)
     rows = [_row(run, *pair, keys) for pair in run.counted]
     return Sheet([*FIXED, *NETWORK, *titles, *numbers], rows, line_end="\n")
 
@@ -323,10 +333,11 @@ def _row(
 
 def _cases(run: BenchmarkRun) -> list[Case]:
     """Each benchmark."""
+    kinds = {True: VerdictKind.PASS, False: VerdictKind.FAIL}
     return [
         Case(
             ended.name,
-            VerdictKind.PASS if ended.ok else VerdictKind.FAIL,
+            kinds[ended.ok],
             "\n".join([ended.message, *failure_lines(ended)[1:]]),
             _took_s(ended),
             group=benchmark.kind.name,

@@ -213,11 +213,13 @@ def sections(result: LifecycleResult) -> list[Section]:
 def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
     """The phases that have values, each with its course over time and how its values spread."""
     charts = drawings(result, names)
+    if not charts:
+        return []
     meaning = (
         "Left: how long the phase took, by when the workload was submitted. Right: how these times"
         " spread."
     )
-    return [Text([meaning] if charts else [], "soft"), Charts(charts, "two")]
+    return [Text([meaning], "soft"), Charts(charts, "two")]
 
 
 def _reasons(counts: Mapping[str, int]) -> Table:

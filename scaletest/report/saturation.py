@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
 from scaletest.analysis.saturation.pods import PodTimes, from_headers
 from scaletest.analysis.saturation.step import Assessed, level_text
@@ -304,6 +305,10 @@ def _place(assessed: Assessed) -> dict[str, str]:
     return {"phase": str(assessed.step.phase), "level": level_text(assessed.step)}
 
 
+def _quantiles(times: Distribution, names: Sequence[str]) -> dict[str, str]:
+    return {name: percentile(times, name) for name in names}
+
+
 def _step_table(steps: Sequence[Assessed]) -> Table:
     """A row for each step, in short."""
     queueing = any(assessed.server.count for assessed in steps)
@@ -313,7 +318,7 @@ def _step_table(steps: Sequence[Assessed]) -> Table:
             {
                 **_place(assessed),
                 "succeeded/s": _rate(assessed),
-                **{name: percentile(assessed.latency, name) for name in FEW_QUANTILES},
+                **_quantiles(assessed.latency, FEW_QUANTILES),
                 "queueing": percent(assessed.queueing, 0) if queueing else "",
                 "ok": percent(assessed.success),
                 "state": _state(assessed),
@@ -365,7 +370,7 @@ def _times(assessed: Assessed) -> list[dict[str, str]]:
             "what": kind,
             "requests": str(times.count),
             "mean": seconds(times.mean),
-            **{name: percentile(times, name) for name in QUANTILES},
+            **_quantiles(times, QUANTILES),
             "longest": seconds(times.max),
         }
         for kind, times in kinds.items()

@@ -1,4 +1,4 @@
-"""What is said about runs of several types: the same on a terminal, in a page and in a comment.
+"""Sentences about runs of several types: the same on a terminal, in a page and in a comment.
 
 Where one program's time went is told here too: its states as rows, longest first.
 """

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from threading import BoundedSemaphore
 from typing import Any
 
 from flask import Response, current_app, make_response, request
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -22,9 +22,10 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
 from werkzeug.exceptions import BadRequest, NotFound, ServiceUnavailable
 
-from scaletest.load.bounded_counts import MEASURES, DurationHistogram, SeriesPoint
+from scaletest.load.bounded_counts import MEASURES, SeriesPoint
 from scaletest.load.statistics import LoadSnapshot
 from scaletest.model import NodeSample, Record, histogram
 from scaletest.model.checks import cut
@@ -42,27 +43,16 @@ HISTOGRAMS = {
 }
 
 
-def render(snapshot: LoadSnapshot, http: HttpCounts) -> tuple[bytes, str]:
-    """The text and its content type."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(snapshot, http))
-    return generate_latest(registry), CONTENT_TYPE_LATEST
-
-
-class _Collector:
+@dataclass(frozen=True, slots=True)
+class _Metrics(Collector):
     """The metrics of one snapshot."""
 
-    def __init__(self, snapshot: LoadSnapshot, http: HttpCounts) -> None:
-        self._snapshot = snapshot
-        self._http = http
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing, because names cannot clash in a registry with one collector."""
-        return []
+    snapshot: LoadSnapshot
+    http: HttpCounts
 
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
-        snapshot, queue = self._snapshot, [self._snapshot.queue]
+        snapshot, queue = self.snapshot, [self.snapshot.queue]
         requests = CounterMetricFamily(
             "scaletest_client_requests",
             "Requests that ended, by outcome.",
@@ -71,50 +61,34 @@ class _Collector:
         for outcome, count in snapshot.lifetime.items():
             requests.add_metric([*queue, outcome], count)
         yield requests
-        for name, number, text in (
-            ("in_flight", snapshot.in_flight, "Requests without a reply yet."),
-            ("parallel", snapshot.parallel, "Requests that are kept in flight, at most."),
-        ):
-            gauge = GaugeMetricFamily(f"scaletest_client_{name}", text, labels=["queue"])
-            gauge.add_metric(queue, number)
-            yield gauge
-        for name, number, text in (
-            ("refused", snapshot.refused, "Times that a full queue refused a request."),
+        gauge, counter = GaugeMetricFamily, CounterMetricFamily
+        for make, name, number, text in (
+            (gauge, "in_flight", snapshot.in_flight, "Requests without a reply yet."),
+            (gauge, "parallel", snapshot.parallel, "Requests that are kept in flight, at most."),
+            (counter, "refused", snapshot.refused, "Times that a full queue refused a request."),
             (
+                counter,
                 "resubmitted",
                 snapshot.resubmitted,
                 "Requests submitted again after a crash of Redis.",
             ),
         ):
-            counter = CounterMetricFamily(f"scaletest_client_{name}", text, labels=["queue"])
-            counter.add_metric(queue, number)
-            yield counter
+            family = make(f"scaletest_client_{name}", text, labels=["queue"])
+            family.add_metric(queue, number)
+            yield family
         for name, text in HISTOGRAMS.items():
             times = HistogramMetricFamily(
                 f"scaletest_client_{name}_seconds", text, labels=["queue"]
             )
             counted = snapshot.lifetime_times[name]
-            times.add_metric(queue, _buckets(counted), counted.total)
+            times.add_metric(queue, histogram.cumulative(counted.counts, BOUNDS), counted.total)
             yield times
         http = CounterMetricFamily(
             "scaletest_client_http_requests", "HTTP queries, by result.", labels=["result"]
         )
-        http.add_metric(["completed"], self._http.completed)
-        http.add_metric(["rejected"], self._http.rejected)
+        http.add_metric(["completed"], self.http.completed)
+        http.add_metric(["rejected"], self.http.rejected)
         yield http
-
-
-def _buckets(times: DurationHistogram) -> list[tuple[str, float]]:
-    """Cumulative counts; a duration counts by the middle of its bucket, within 1 %."""
-    counts = [0] * (len(BOUNDS) + 1)
-    at = 0
-    for index in sorted(times.counts):
-        middle_s = histogram.middle(index)
-        while at < len(BOUNDS) and middle_s > BOUNDS[at]:
-            at += 1
-        counts[at] += times.counts[index]
-    names = [*(repr(bound) for bound in BOUNDS), "+Inf"]
-    return [(name, float(count)) for name, count in zip(names, accumulate(counts), strict=True)]
 
 
 CHUNK = 200
@@ -190,10 +164,8 @@ def api_samples() -> Response:
 
 def prometheus() -> Response:
     """Metrics for Prometheus."""
-    body, content_type = render(steering().snapshot(), counts())
-    response = make_response(body)
-    response.headers["Content-Type"] = content_type
-    return response
+    metrics = _Metrics(steering().snapshot(), counts())
+    return Response(generate_latest(metrics), content_type=CONTENT_TYPE_LATEST)
 
 
 def healthz() -> Response:

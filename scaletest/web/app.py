@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,15 @@ from flask import Flask
 from scaletest.http.server import checked_hosts
 from scaletest.load import Steering
 from scaletest.model.errors import InvalidValue
-from scaletest.web import api, legacy_api, numbers, page, security
+from scaletest.render.text import one_line
+from scaletest.web import api, legacy_api, page, security
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+# Of foreign texts, such as errors.
+LONGEST_TEXT = 500
 
 
 def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
@@ -58,7 +64,7 @@ def make_app(
             app.add_url_rule(
                 path, view.__name__, view, methods=methods, provide_automatic_options=False
             )
-    app.jinja_env.filters["printable"] = numbers.printable
+    app.jinja_env.filters["printable"] = partial(one_line, limit=LONGEST_TEXT)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
         app.jinja_env.get_template(name)  # compiled now, so that the first page is fast

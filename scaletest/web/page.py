@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from flask import Response, current_app, g, make_response, render_template
-from markupsafe import Markup
 
 from scaletest import __version__
 from scaletest.load.bounded_counts import PlaceCount, SeriesPoint
 from scaletest.load.statistics import LoadSnapshot
+from scaletest.render import numbers
 from scaletest.render.svg import Axis, Chart, ceiling, nice
-from scaletest.web import numbers
 from scaletest.web.legacy_api import READ, counts, steering
 from scaletest.web.text import device_name
 
@@ -51,13 +51,11 @@ class PlotLine(NamedTuple):
 
 
 class PageChart(NamedTuple):
-    """A chart with its caption. key: the script's name for it."""
+    """A chart with its lines. key: the script's name for it."""
 
     key: str
-    title: str
-    caption: str
-    lines: tuple[tuple[str, str], ...]
-    drawing: Markup
+    lines: Sequence[PlotLine]
+    chart: Chart
 
 
 def index() -> Response:
@@ -107,37 +105,28 @@ def figures(snapshot: LoadSnapshot) -> list[PageChart]:
     points = [load_bin.point(snapshot.began_s) for load_bin in snapshot.bins]
     xs = [point.at_s + point.span_s / 2 for point in points]
     span = f"One point is {points[-1].span_s} s." if points else "No full second yet."
-    return [
-        _rate(points, xs, span),
-        _in_flight(points, xs),
-        *(_times(name, points, xs) for name in TIMES),
-    ]
-
-
-def _rate(points: Sequence[SeriesPoint], xs: list[float], span: str) -> PageChart:
-    lines = [
+    caption = f"{span} The band reaches from the lowest to the highest second of a point."
+    band = [(at, point.rate_low, point.rate_high) for at, point in zip(xs, points, strict=True)]
+    rates = [
         PlotLine("succeeded", "c1", [point.rate_per_s for point in points]),
         PlotLine("failed", "bad", [point.failed / point.span_s for point in points]),
     ]
-    band = [(at, point.rate_low, point.rate_high) for at, point in zip(xs, points, strict=True)]
-    caption = f"{span} The band reaches from the lowest to the highest second of a point."
-    return _figure("rate", "Requests per second", caption, lines, numbers.rate, xs, band)
+    highest = [PlotLine("highest", "c2", [point.in_flight_high for point in points])]
+    answered = "Submitted and not answered yet."
+    return [
+        _figure("rate", "Requests per second", caption, rates, xs, band),
+        _figure("in_flight", "Requests in flight", answered, highest, xs),
+        *(_figure(name, *TIMES[name], _times(name, points), xs) for name in TIMES),
+    ]
 
 
-def _in_flight(points: Sequence[SeriesPoint], xs: list[float]) -> PageChart:
-    lines = [PlotLine("highest", "c2", [point.in_flight_high for point in points])]
-    caption = "Submitted and not answered yet."
-    return _figure("in_flight", "Requests in flight", caption, lines, numbers.rate, xs)
-
-
-def _times(name: str, points: Sequence[SeriesPoint], xs: list[float]) -> PageChart:
+def _times(name: str, points: Sequence[SeriesPoint]) -> list[PlotLine]:
     spreads = [getattr(point, name) for point in points]
-    lines = [
+    return [
         PlotLine("median", "c1", [spread.p50_s for spread in spreads]),
         PlotLine("95th percentile", "c2", [spread.p95_s for spread in spreads]),
         PlotLine("longest", "c3", [spread.high_s for spread in spreads]),
     ]
-    return _figure(name, *TIMES[name], lines, numbers.seconds, xs)
 
 
 def _figure(
@@ -145,21 +134,23 @@ def _figure(
     title: str,
     caption: str,
     lines: Sequence[PlotLine],
-    show: Callable[[float], str],
     xs: Sequence[float],
     band: Sequence[tuple[float, float, float]] = (),
 ) -> PageChart:
     """Lines over elapsed seconds `xs`, drawn for browsers without script and builds without uPlot.
     Colours and fonts come from the style sheet, because the page's policy forbids inline styles.
     """
-    high = ceiling(_highest(lines, band) or 1.0, 5)
+    known = filter(None, chain.from_iterable(line.figures for line in lines))
+    highest = max((*known, *(above for _, _, above in band)), default=0.0)
+    high = ceiling(highest or 1.0, 5)
     first = xs[0] if xs else 0.0
     last = max(xs[-1], first + 1) if xs else 1.0
     times = [first + (last - first) * part / 4 for part in range(5)]
     marks = nice(0.0, high, 5)
+    show = numbers.seconds if key in TIMES else numbers.significant
     chart = Chart(
         f"chart-{key}",
-        f"{title} over time",
+        title,
         caption,
         Axis("", first, last, marks=times, names=[elapsed(at - first) for at in times]),
         Axis("", 0.0, high, marks=marks, names=[show(mark) for mark in marks]),
@@ -170,27 +161,17 @@ def _figure(
         chart.band(band, "band")
     for line in lines:
         _draw(chart, line, xs)
-    legend = tuple((line.name, line.style) for line in lines)
-    return PageChart(key, title, caption, legend, chart.svg())
-
-
-def _highest(lines: Sequence[PlotLine], band: Sequence[tuple[float, float, float]]) -> float:
-    """The highest number that is drawn; 0 where none is known."""
-    known = [above for _, _, above in band]
-    for line in lines:
-        known += filter(None, line.figures)
-    return max(known, default=0.0)
+    return PageChart(key, lines, chart)
 
 
 def _draw(chart: Chart, line: PlotLine, xs: Sequence[float]) -> None:
     """A line that breaks where a figure is unknown; a dot where it has a single point."""
     known = list(map(_drawn, line.figures))
     chart.line(list(zip(xs, known, strict=True)), f"line {line.style}")
-    around = [math.nan, *known, math.nan]
-    for number, at in enumerate(xs):
-        is_alone = math.isnan(around[number]) and math.isnan(around[number + 2])
-        if is_alone and not math.isnan(known[number]):
-            chart.dot(at, known[number], f"dot {line.style}", radius=2.0)
+    neighbours = zip([math.nan, *known], [*known[1:], math.nan], strict=False)
+    for at, figure, (before, after) in zip(xs, known, neighbours, strict=False):
+        if math.isnan(before) and math.isnan(after) and not math.isnan(figure):
+            chart.dot(at, figure, f"dot {line.style}", radius=2.0)
 
 
 def _drawn(figure: float | None) -> float:
@@ -216,11 +197,13 @@ def _rows(snapshot: LoadSnapshot, name: Callable[[PlaceCount], str]) -> list[Pla
 
 def _sum(name: str, parts: list[PlaceCount]) -> PlaceTotals:
     succeeded = sum(part.succeeded for part in parts)
-    total = sum(part.run_mean_s * part.succeeded for part in parts if part.run_mean_s is not None)
-    highs = [part.run_high_s for part in parts if part.run_high_s is not None]
-    mean = total / succeeded if succeeded else None
+    total_s = sum((part.run_mean_s or 0.0) * part.succeeded for part in parts)
     return PlaceTotals(
-        name, succeeded, sum(part.failed for part in parts), mean, max(highs, default=None)
+        name,
+        succeeded,
+        sum(part.failed for part in parts),
+        total_s / succeeded if succeeded else None,
+        max((part.run_high_s for part in parts if part.run_high_s is not None), default=None),
     )
 
 

@@ -429,7 +429,7 @@ def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> N
     assert [row["rule"] for row in rows["rules"]] == ["demand", "desired:window=120"]
     text = page.read_text("utf-8")
     assert text.count("<svg ") == 2
-    assert "http://www.w3.org/2000/svg" in text
+    assert text.count('class="c-wanted"') == 4 and "waiting" in text
     assert "<script" not in text
     assert "killed" in run("simulate", "--duration", "300").output
 

@@ -19,7 +19,7 @@ from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.compat import intel
 from scaletest.exporter import metrics
 from scaletest.exporter.app import READS, make_app
-from scaletest.exporter.metrics import BOUNDS, cumulative
+from scaletest.exporter.metrics import BOUNDS
 from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model import NodeSample, histogram
@@ -299,9 +299,10 @@ def test_old_maxima_are_of_the_interval_that_their_label_names(
     st.integers(0, 1500),
 )
 def test_a_histogram_adds_up_and_never_goes_down(counts: dict[int, int], more: int) -> None:
-    before, sum_before = cumulative(counts)
+    before, sum_before = histogram.cumulative(counts, BOUNDS), histogram.total_s(counts)
     index = min(more, histogram.LAST_BUCKET)
-    after, sum_after = cumulative({**counts, index: counts.get(index, 0) + 1})
+    more = {**counts, index: counts.get(index, 0) + 1}
+    after, sum_after = histogram.cumulative(more, BOUNDS), histogram.total_s(more)
     assert [row[0] for row in before] == [*(row for row, _ in after)]
     assert before[-1] == ("+Inf", float(sum(counts.values())))
     assert all(b[1] <= a[1] <= b[1] + 1 for b, a in zip(before, after, strict=True))
@@ -313,7 +314,7 @@ def test_a_histogram_adds_up_and_never_goes_down(counts: dict[int, int], more: i
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_duration_lies_in_the_right_bucket(bound: float) -> None:
     for seconds, wanted in ((bound * 0.97, True), (bound * 1.03, False)):
-        rows = dict(cumulative({histogram.bucket(seconds): 1})[0])
+        rows = dict(histogram.cumulative({histogram.bucket(seconds): 1}, BOUNDS))
         label = next(name for name in rows if name != "+Inf" and float(name) == bound)
         assert bool(rows[label]) is wanted
 

@@ -59,7 +59,8 @@ def _table(table: Table) -> Iterator[str]:
         yield from (f"**{table.title}**", "")
     yield _row([clean(title) for title in table.titles])
     columns = range(len(table.titles))
-    yield _row([":--" if column in table.texts else "--:" for column in columns])
+    sides = {True: ":--", False: "--:"}
+    yield _row([sides[column in table.texts] for column in columns])
     for cells in table.rows:
         yield _row([_cell(table, column, str(cells[column])) for column in columns])
     yield ""

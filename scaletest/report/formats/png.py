@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from scaletest.model.errors import UsageError
@@ -47,7 +48,7 @@ def drawn(charts: Sequence[Chart], title: str) -> Any:
         ) from error
     columns = min(2, len(charts))
     rows = [charts[start : start + columns] for start in range(0, len(charts), columns)]
-    heights = [max(chart.height for chart in row) for row in rows]
+    heights = [max(map(attrgetter("height"), row)) for row in rows]
     width = columns * max(chart.width for chart in charts)
     figure = Canvas(
         figsize=(width / PIXELS_PER_INCH, TITLE_INCHES + sum(heights) / PIXELS_PER_INCH),

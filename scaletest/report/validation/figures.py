@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 from scaletest.analysis.causes import StepTime
@@ -41,7 +42,7 @@ EFFICIENCY_HEIGHT, NARROW_EFFICIENCY = 302.4, (360.0, 237.6)
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What is drawn: the steps that have a throughput, the law, and how far the axis goes.
+    """Data of a chart: the steps that have a throughput, the law, and how far the axis goes.
 
     limits: how many cores and devices there are, as far as the axis reaches, by what the line is
     called.
@@ -329,12 +330,12 @@ def _stack(chart: Chart, index: int, time: StepTime, shown: Sequence[str], size:
 
 def _shown(times: Sequence[StepTime]) -> list[str]:
     """The places with a bar of their own, the most active at the bottom, and what is left."""
-    shown = [str(place) for place in PLACES if any(_is_large(time, place) for time in times)]
+    shown = [str(place) for place in PLACES if any(map(partial(_is_large, place), times))]
     other = any(_rest(time, shown) >= LEAST_SHARE * _whole(time) for time in times)
     return [*shown, OTHER] if other else shown
 
 
-def _is_large(time: StepTime, place: str) -> bool:
+def _is_large(place: str, time: StepTime) -> bool:
     return time.seconds.get(place, 0.0) >= LEAST_SHARE * _whole(time)
 
 

@@ -136,9 +136,9 @@ def summary(run: ValidationRun) -> list[Block]:
     ]
     return [
         table(result, left_out, SHORT),
-        Text(_foot(result), "soft"),
-        Text(_known(words.law(result)), label="law"),
-        Text(_known(words.shares(result)), label="shares"),
+        Text([_foot(result)], "soft"),
+        Text([words.law(result)], label="law"),
+        Text([words.shares(result)], label="shares"),
         Text(
             warnings(result.verdict, result.interrupted, result.warnings),
             "warning",
@@ -147,28 +147,28 @@ def summary(run: ValidationRun) -> list[Block]:
             rest="warning",
         ),
         Text(errors, most=MOST_ERRORS, rest="kind of failure"),
-        Text(_known(resources.line(result)), label="resources", optional=True),
+        Text([resources.line(result)], label="resources", optional=True),
         Text(_limits_in_short(result), optional=True),
     ]
 
 
-def _known(text: str) -> list[str]:
-    """The text as a line, no line where it says nothing."""
-    return [text] if text else []
+def _sentence(text: str, beginning: str = "") -> str:
+    """A whole sentence; "" where there is nothing to say."""
+    return f"{beginning}{text}." if text else ""
 
 
-def _foot(result: Evaluation) -> list[str]:
+def _foot(result: Evaluation) -> str:
     """What the numbers of the table mean."""
     steps = result.steps
     if not steps:
-        return []
+        return ""
     few = ""
     if words.common_quantile(steps) != "p95":
         few = f"; p95 needs {words.needs('p95')} requests a step"
     shared = ""
     if result.plan.compares:
         shared = "; K: workers on each device; fair: most over least of workers/devices"
-    return [f"{words.intervals(steps)}{shared}{few}"]
+    return f"{words.intervals(steps)}{shared}{few}"
 
 
 def _limits_in_short(result: Evaluation) -> list[str]:
@@ -200,7 +200,7 @@ def _cause_line(cause: Cause) -> str:
 def comment(run: ValidationRun) -> list[Block]:
     """The table of steps, what limits the run, what the nodes did, and failures."""
     result = run.result
-    foot = f"{words.intervals(result.steps)}." if result.steps else ""
+    foot = words.intervals(result.steps) if result.steps else ""
     title = "Resources of the nodes while each step was measured"
     failures = [
         f"{plural(group.count, 'request')} {group.outcome}: {group.error or NOTHING}"
@@ -208,11 +208,11 @@ def comment(run: ValidationRun) -> list[Block]:
     ]
     return [
         table(result, ("fair",)),
-        Text(_known(foot)),
+        Text([_sentence(foot)]),
         *_limits_of_comment(result.causes),
         resources.table(result, title=title, note=resources.note(result)),
-        Text([f"{law}." for law in _known(words.law(result))], label="Law"),
-        Text([f"{shares}." for shares in _known(words.shares(result))], label="Shares"),
+        Text([_sentence(words.law(result))], label="Law"),
+        Text([_sentence(words.shares(result))], label="Shares"),
         Text(failures, "list", most=MOST_FAILURES, rest="kind of failure"),
     ]
 
@@ -224,7 +224,7 @@ def _limits_of_comment(causes: Causes | None) -> list[Block]:
     title = f"What limits it, from {words.doubling(causes)}"
     note = words.note(causes)
     if not causes.causes:
-        return [Text([f"{title}: {line}" for line in _known(note)])]
+        return [Text([note and f"{title}: {note}"])]
     return [_causes(causes, on_page=False, title=title, note=note)]
 
 
@@ -271,8 +271,10 @@ def sections(run: ValidationRun) -> list[Section]:
 
 def _scaling(result: Evaluation) -> list[Block | None]:
     throughput = figures.throughput(result)
-    law = [f"Law: {law}." for law in _known(words.law(result)) if throughput]
-    return [Text(law, "strong"), throughput, figures.efficiency(result)]
+    if throughput is None:
+        return []
+    law = _sentence(words.law(result), "Law: ")
+    return [Text([law], "strong"), throughput, figures.efficiency(result)]
 
 
 def _limits(result: Evaluation) -> list[Block | None]:
@@ -289,7 +291,7 @@ def _limits(result: Evaluation) -> list[Block | None]:
             " Measured: what the resources of the nodes did meanwhile, and whether that"
             " confirms or contradicts the cause."
         )
-    return [_causes(causes, on_page=True, note=meaning), Text(_known(words.note(causes))), chart]
+    return [_causes(causes, on_page=True, note=meaning), Text([words.note(causes)]), chart]
 
 
 def _resources(result: Evaluation) -> list[Block | None]:
@@ -319,33 +321,31 @@ def _resources(result: Evaluation) -> list[Block | None]:
 
 def _sharing(result: Evaluation) -> list[Block | None]:
     """How many workers share a device, in a run that compares that."""
-    if not result.plan.compares:
+    if not result.plan.compares or not result.steps:
         return []
     quantile = words.common_quantile(result.steps)
-    shares = _known(words.shares(result))
+    shares = words.shares(result)
     meaning = (
         "All devices are full in every step. Percent: 95 % intervals that hold together, against"
         " the number that did most; the least number whose interval reaches 100% is called best."
         " Fair: requests of the busiest over those of the idlest. Memory limit: requests that met"
         " the limit of a device's memory."
     )
-    known = table(result, ("fair", "efficiency", f"wait {quantile}", f"run {quantile}"))
     return [
-        known,
-        Text([f"{line[0].upper()}{line[1:]}." for line in shares]),
-        Text([meaning] if known.rows else [], "soft"),
+        table(result, ("fair", "efficiency", f"wait {quantile}", f"run {quantile}")),
+        Text([_sentence(shares[:1].upper() + shares[1:])]),
+        Text([meaning], "soft"),
     ]
 
 
 def _steps(result: Evaluation) -> list[Block | None]:
     blocks: list[Block | None] = [whole_table(result)]
     if len(result.steps) > 2 and not result.plan.compares:
-        trend = result.growth.serial.sentence
         knees = [
             {"knee": KNEES[each.method], "workers": knee(each)} for each in result.growth.knees
         ]
         blocks += [
-            Text([f"In this run {line}." for line in _known(trend)]),
+            Text([_sentence(result.growth.serial.sentence, "In this run ")]),
             Table.of_rows(
                 knees,
                 {"knee", "workers"},

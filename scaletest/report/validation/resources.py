@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from scaletest.analysis.evaluation import Evaluation
@@ -60,7 +61,7 @@ def _cells(use: NodeUse) -> dict[str, str]:
     busy_cores = _decimal(use.cores_busy)
     disks, networks = use.of_kind(DISK), use.of_kind(NETWORK)
     busy = {name: figures["busy"] for name, figures in disks.items() if "busy" in figures}
-    moved = {name: _moved(figures) for name, figures in networks.items()}
+    moved = {name: _moved(figures) for name, figures in networks.items() if _moved(figures)}
     return {
         "cores busy": f"{busy_cores} of {cores:g}" if cores and busy_cores != NOTHING else NOTHING,
         "requests' own": _decimal(use.requests_cpu),
@@ -89,7 +90,7 @@ def _decimal(value: float | None) -> str:
 
 
 def _pressure(use: NodeUse) -> str:
-    """Of the CPUs, and of memory and disks where there is any."""
+    """Pressure on the CPUs, and on memory and disks where there is any."""
     values = {name: use.value(PRESSURE, figure) for name, figure in PRESSURES.items()}
     return ", ".join(
         f"{name} {percent(value, 0)}"
@@ -100,8 +101,10 @@ def _pressure(use: NodeUse) -> str:
 
 def _largest(values: Mapping[str, float], show: Callable[[float], str]) -> str:
     """The disk or network that does most, with what it does."""
-    name = max(values, key=lambda place: values[place], default="")
-    return f"{name} {show(values[name])}" if name and values[name] else NOTHING
+    if not values:
+        return NOTHING
+    name, most = max(values.items(), key=itemgetter(1))
+    return f"{name} {show(most)}"
 
 
 def _moved(figures: Figures) -> float:
@@ -150,7 +153,7 @@ def line(result: Evaluation) -> str:
     steps = [by_level[level] for level in levels if level in by_level]
     cores = [step.cores for step in steps if step.cores and step.cores_busy is not None]
     pressures = [step.highest(PRESSURE, "cpu_some") for step in steps]
-    busy = _course([step.cores_busy if step.cores else None for step in steps], _decimal)
+    busy = _course([step.cores and step.cores_busy for step in steps], _decimal)
     joules = _course([step.joules_per_request for step in steps], significant)
     parts = {
         "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",
@@ -158,17 +161,17 @@ def line(result: Evaluation) -> str:
         "joules a request": joules,
     }
     courses = "; ".join(f"{name} {course}" for name, course in parts.items() if course)
-    if not courses or len(steps) == len(levels):
-        return courses
-    return f"{courses} ({_sampled(result, steps)}: the other steps are too short for a sample)"
+    return f"{courses}{_sampled(result, steps)}" if courses else ""
 
 
 def _sampled(result: Evaluation, steps: Sequence[StepResources]) -> str:
-    """The numbers of workers of these steps, in words."""
+    """The numbers of workers of these steps, in words; "" where they are all."""
+    if len(steps) == len(result.steps):
+        return ""
     *firsts, last = [step.per_device or step.workers for step in steps]
     known = ", ".join([*map(str, firsts), plural(last, "worker")])
     place = " on each device" if result.plan.compares else ""
-    return f"with {known}{place}"
+    return f" (with {known}{place}: the other steps are too short for a sample)"
 
 
 def _course(values: Sequence[float | None], show: Callable[[float], str]) -> str:

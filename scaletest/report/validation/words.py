@@ -1,6 +1,4 @@
-"""What is said about a validation in sentences: the same on a terminal, in a page and in a
-comment.
-"""
+"""Sentences about a validation: the same on a terminal, in a page and in a comment."""
 
 from __future__ import annotations
 
@@ -50,8 +48,9 @@ def measuring(plan: Plan, repeat: int) -> str:
 
 def intervals(steps: Sequence[Step]) -> str:
     """Which intervals the table shows, of throughput and of ratios where there are any."""
-    ratio = ", 90 % for the ratio" if any(step.ratio for step in steps) else ""
-    return f"± {interval(steps)}{ratio}"
+    if any(step.ratio for step in steps):
+        return f"± {interval(steps)}, 90 % for the ratio"
+    return f"± {interval(steps)}"
 
 
 def interval(steps: Sequence[Step]) -> str:

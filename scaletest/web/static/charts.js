@@ -25,7 +25,7 @@ const scaletestCharts = (() => {
   const seconds = (value) => {
     if (value === 0) return "0";
     if (value >= 1) return `${three(value)} s`;
-    return value >= 1e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} µs`;
+    return value >= 1e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} us`;
   };
 
   const clock = (at) => new Date(at * 1000).toLocaleTimeString("en-GB");
