@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation
-from scaletest.analysis.repetitions import Summary
+from scaletest.analysis.estimate import Summary
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scaletest.analysis.percentiles import Distribution
+from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
 from scaletest.analysis.saturation.pods import PodTimes, from_headers
 from scaletest.analysis.saturation.step import Assessed, level_text
