@@ -355,5 +355,7 @@ def confirmed(question: str, yes: bool) -> bool:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        echo(err=True)
-        raise UsageError("the question got no answer", hint="add --yes") from None
+    except (OSError, RuntimeError):  # standard input is closed, or cannot be read
+        pass
+    echo(err=True)
+    raise UsageError("the question got no answer", hint="add --yes")

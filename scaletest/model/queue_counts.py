@@ -167,7 +167,7 @@ def added(counts: Mapping[Key, int], more: Mapping[Key, int]) -> dict[Key, int]:
     """The sum of two counts: earlier versions counted in a hash, this one counts in a row."""
     sums = Counter(counts)
     sums.update(more)
-    return sums
+    return dict(sums)  # dataclasses.asdict makes no copy of a Counter
 
 
 def read(packed: bytes | None) -> EndedCounts:

@@ -269,6 +269,15 @@ def test_a_question_that_nobody_answers_changes_nothing(
     assert queues.names() == ["q"]
 
 
+def test_a_question_without_a_standard_input_gets_no_answer(url: str, queues: Queues) -> None:
+    line = program("queue", "purge", "q", "--redis-url", url)
+    # sh closes it
+    closed = ["sh", "-c", 'exec "$@" <&-', "sh", *line]
+    answer = subprocess.run(closed, capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 2, answer.stderr
+    assert answer.stderr.splitlines()[-2:] == ["error: the question got no answer", "  add --yes"]
+
+
 def test_a_queue_whose_name_has_a_slash_is_served(url: str, redis: Any, tmp_path: Path) -> None:
     def queue(*arguments: str) -> subprocess.CompletedProcess[str]:
         return call_here("queue", *arguments, env={"SCALETEST_REDIS_URL": url})
