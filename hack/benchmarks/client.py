@@ -129,9 +129,9 @@ def day(options: argparse.Namespace) -> dict[str, Any]:
             "pod": f"pod-{number % 64}",
             "device": f"/dev/dri/renderD{number % 4}",
         }
-        outcome, error = (
-            (Outcome.FAILED, f"error {number % 300}") if failed else (Outcome.SUCCEEDED, "")
-        )
+        outcome, error = Outcome.SUCCEEDED, ""
+        if failed:
+            outcome, error = Outcome.FAILED, f"error {number % 300}"
         run_s = chance.lognormvariate(0, 1)
         wait_s = chance.expovariate(1)
         reply = Reply(

@@ -94,13 +94,10 @@ class Fleet:
         """
         name = f"w{self.count}"
         self.count += 1
+        begin = ["-m", "scaletest"]
         if recorder:
+            begin = ["-c", RECORDER, str(self.log.parent / "moments"), name]
             arguments = ("--heartbeat", f"{HEARTBEAT_S:g}", *arguments)
-        begin = (
-            ["-c", RECORDER, str(self.log.parent / "moments"), name]
-            if recorder
-            else ["-m", "scaletest"]
-        )
         pattern = f"{self.devices[0].parent}/fake*"
         line = [
             sys.executable,
@@ -329,7 +326,8 @@ def overlaps(tenures: list[Tenure]) -> list[str]:
                     f"{slot}: {latest.holder} and {tenure.holder} for"
                     f" {latest.last - tenure.first:.3f} s"
                 )
-            latest = tenure if latest is None or tenure.last > latest.last else latest
+            if latest is None or tenure.last > latest.last:
+                latest = tenure
     return wrong
 
 

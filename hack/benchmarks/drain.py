@@ -35,7 +35,9 @@ def main() -> None:
     with EmbeddedServer(tcp=True) as server:
         for number in range(options.rounds):
             order = [(OURS, options.requests), (STOCK, options.stock_requests)]
-            for name, count in order if number % 2 == 0 else reversed(order):
+            if number % 2:
+                order.reverse()
+            for name, count in order:
                 figures = drain(server.url, name, count)
                 drains[name].append(figures)
                 print(

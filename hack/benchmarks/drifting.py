@@ -33,7 +33,8 @@ def run(number: int, order: str) -> dict[str, object]:
         for index in range(1 if shared else LIMIT):
             (folder / f"device{index}").touch()
         work = ["fakedev", "--seconds", "0.3", "--jitter", "0.1", "--drift", repr(drift)]
-        work += ["--law", f"amdahl:{CONTENTION}"] if shared else []
+        if shared:
+            work += ["--law", f"amdahl:{CONTENTION}"]
         line = [
             sys.executable,
             "-m",

@@ -162,7 +162,8 @@ def file_mib(pid: int) -> int:
     total = 0
     for link in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):
-            total += link.stat().st_size if link.is_file() else 0
+            if link.is_file():
+                total += link.stat().st_size
     return total // 2**20
 
 

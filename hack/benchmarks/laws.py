@@ -107,7 +107,8 @@ def measure(name: str) -> Report:
             "--format",
             "json",
         ]
-        line += ["--device-glob", f"{folder}/device*"] if case.devices else []
+        if case.devices:
+            line += ["--device-glob", f"{folder}/device*"]
         line += [argument.replace("FOLDER", f"{folder}/shared") for argument in case.arguments]
         environment = {**os.environ, "SCALETEST_FAKEDEV": f"{folder}/fakedev"}
         done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)

@@ -30,7 +30,8 @@ def render(report: Report) -> str:
     asked = [plain(condition) for condition in head.conditions]
     took = [duration(head.elapsed_s)] if head.elapsed_s else []
     lines += [" · ".join([code(head.title), *asked, *map(plain, head.labels.parts), *took]), ""]
-    lines += [plain(head.labels.note), ""] if head.labels.note else []
+    if head.labels.note:
+        lines += [plain(head.labels.note), ""]
     for block in laid_out(report.comment()):
         lines += _block(block)
     lines += [

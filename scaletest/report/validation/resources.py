@@ -117,8 +117,10 @@ def _devices(use: NodeUse) -> str:
     parts = []
     for name, figures in sorted(use.used_devices().items()):
         states = [percent(figures["busy"], 0)] if "busy" in figures else []
-        states += ["throttled"] if figures.get("throttled", 0.0) >= 0.5 else []
-        parts += [f"{name.rpartition('/')[2]} {' '.join(states)}"] if states else []
+        if figures.get("throttled", 0.0) >= 0.5:
+            states.append("throttled")
+        if states:
+            parts.append(f"{name.rpartition('/')[2]} {' '.join(states)}")
     return ", ".join(parts)
 
 
