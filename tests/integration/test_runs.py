@@ -191,7 +191,7 @@ def test_runs_delete_asks_for_confirmation_on_a_terminal(
         os.write(ours, answer)
         _, err = process.communicate(timeout=60)
     os.close(ours)
-    assert (process.returncode, b"delete " + bytes(home.runs / "2026-01-01-base") in err) == (
+    assert (process.returncode, b"Delete " + bytes(home.runs / "2026-01-01-base") in err) == (
         0,
         True,
     )
