@@ -4,8 +4,10 @@ for programs, and test cases.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, MeasuredPermutation
@@ -31,6 +33,7 @@ from scaletest.render.numbers import NOTHING, duration, plural, quantity_measure
 from scaletest.render.svg import Axis, Chart
 from scaletest.render.text import cell, clean, one_line
 from scaletest.report.words import sentence
+from scaletest.runs.places import default_root, reference
 
 # So many parts of benchmarks are told where their time went, where a page would have a table.
 MOST_TIMES = 6
@@ -67,7 +70,7 @@ def _head(run: BenchmarkRun) -> Head:
         title=run.plan.name,
         verdict=run.verdict,
         folder=run.folder,
-        name=run.name,
+        name=reference(Path(run.folder), default_root(os.environ)),
         elapsed_s=took_s,
         facts=[
             ("measured", str(len(run.counted) - len(run.failures))),
