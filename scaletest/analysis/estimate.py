@@ -148,11 +148,6 @@ def within(value: float, relative: float) -> Estimate:
     return Estimate(value, value * math.exp(-relative), value * math.exp(relative))
 
 
-def finite(value: float) -> float | None:
-    """The value for JSON, which has no infinity: None instead."""
-    return value if math.isfinite(value) else None
-
-
 _NORMAL = NormalDist()
 
 

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,11 +142,13 @@ class _Run:
             shutil.rmtree(logs)
         make_folder(logs)
         environment = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
-        until = time.monotonic() + benchmark.limit_s
-        with (
-            closing(self._network()) as network,
-            closing(Processes(logs, until, environment, self._sampler)) as processes,
-        ):
+        with ExitStack() as stack:
+            network = stack.enter_context(closing(self._network()))
+            # setting the network up is not its time
+            until = time.monotonic() + benchmark.limit_s
+            processes = stack.enter_context(
+                closing(Processes(logs, until, environment, self._sampler))
+            )
             output = self._run_parts(self._site(network, folder, paths), processes, network, folder)
             self._on_phase(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)

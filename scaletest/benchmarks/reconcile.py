@@ -322,11 +322,14 @@ class _Reconciliation:
         unreadable = ""
         for pod in measuring:
             try:
-                if ended := self._result(pod):
-                    return self._store(ended)
+                ended = self._result(pod)
             except Busy as error:
                 # its node may be gone for good, and the log with it
                 unreadable = error.message
+                continue
+            if ended:
+                # outside: an API server that is too busy to store it is asked again
+                return self._store(ended)
         if unreadable:
             # a result in the log could still be in time
             self._check_limit(peers, measuring, unreadable)

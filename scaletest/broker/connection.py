@@ -302,9 +302,12 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
         "retry": retry.Retry(backoff.NoBackoff(), 0),
         "connection_class": pool.connection_class,
     }
+    # whatever pool the caller has: one that blocks, or has arguments of its own, is not repeated
+    kind: Any = redis.ConnectionPool
     if isinstance(pool, sentinel.SentinelConnectionPool):
+        kind = sentinel.SentinelConnectionPool
         options |= {"service_name": pool.service_name, "sentinel_manager": pool.sentinel_manager}
-    return redis.Redis(connection_pool=type(pool)(**options))
+    return redis.Redis(connection_pool=kind(**options))
 
 
 def own_connection(client: Redis, socket_timeout_s: float) -> Any:

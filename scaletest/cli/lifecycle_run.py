@@ -47,11 +47,11 @@ def submit(
     """
     store = LifecycleFolder(output_dir)
     if dry_run:
-        plan = _plan(store, workload, "default")
+        plan = _plan(store, workload, labels, "default")
         echo(as_text(Workloads(plan).make(next(plan.names())), "yaml"), nl=False)
         return 0
     cluster = connect(workload.namespace, workload.context)
-    plan = _plan(store, workload, cluster.namespace)
+    plan = _plan(store, workload, labels, cluster.namespace)
     done, interrupted = measuring.submit(plan, store, cluster, workload.context, labels)
     echo(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}", err=True)
     if interrupted:
@@ -159,7 +159,7 @@ def run(
     """
     cluster = connect(workload.namespace, workload.context)
     store = LifecycleFolder(new_path(os.environ, output_dir, TYPES[KIND].place))
-    plan = conditioned(_plan(store, workload, cluster.namespace), judged)
+    plan = conditioned(_plan(store, workload, labels, cluster.namespace), judged)
     with Progress() as progress:
         interrupted = measuring.measure(
             plan, store, cluster, workload.context, labels, timeout, progress
@@ -260,14 +260,14 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
             hint="delete them yourself",
         )
     objects = f"{plan.object_kind}s of run {plan.run} in namespace {plan.namespace}"
-    if shared.confirmed(f"Delete all {objects}?", yes):
+    if shared.confirmed(f"Delete all {objects}?", yes, terminal=True):
         echo(f"{delete_all(plan, context)} {objects} deleted")
     else:
         echo("nothing deleted", err=True)
 
 
 def _plan(
-    store: LifecycleFolder, options: LifecycleWorkloadOptions, namespace: str
+    store: LifecycleFolder, options: LifecycleWorkloadOptions, labels: Labels, namespace: str
 ) -> LifecyclePlan:
     """The plan of a new folder, or the stored one with the pace that was typed. namespace: the
     kubeconfig's.
@@ -275,7 +275,7 @@ def _plan(
     if store.exists:
         names = [parameter.name for parameter in click.get_current_context().command.params]
         typed = {name for name in names if name and shared.is_typed(name)}
-        plan = measuring.continued(store, options, typed)
+        plan = measuring.continued(store, options, labels, typed)
         echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
         return plan
     plan = measuring.plan_of(options, namespace)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Protocol, TypeVar, get_type_hints
+from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -166,23 +166,37 @@ def deprecated(instead: str) -> Callable[[click.Context, click.Parameter, Return
     return warn
 
 
-def renamed(*names: str, to: str, instead: str) -> Decorator:
-    """An option as version 0.1 spelled it, whose value becomes the default of the parameter `to`.
-    instead: what to write.
+class _OldSpelling(click.Option):
+    """An option whose value counts as typed for the parameter `to`, unless that is typed itself. It
+    is eager, so that it is consumed first.
     """
 
-    def use(context: click.Context, option: click.Parameter, value: str | None) -> None:
-        if deprecated(instead)(context, option, value):
-            context.default_map = {**(context.default_map or {}), to: value}
+    def __init__(self, names: Sequence[str], *, to: str, **settings: Any) -> None:
+        super().__init__(
+            names,
+            hidden=True,
+            is_eager=True,
+            expose_value=False,
+            allow_from_autoenv=False,
+            **settings,
+        )
+        self._to = to
 
-    return click.option(
-        *names,
-        hidden=True,
-        is_eager=True,
-        expose_value=False,
-        allow_from_autoenv=False,
-        callback=use,
-    )
+    def consume_value(
+        self, ctx: click.Context, opts: Mapping[str, Any]
+    ) -> tuple[Any, ParameterSource]:
+        """The value, which goes to the other option too."""
+        value, source = super().consume_value(ctx, opts)
+        if source is ParameterSource.COMMANDLINE:
+            cast(dict[str, Any], opts).setdefault(self._to, value)
+        return value, source
+
+
+def renamed(*names: str, to: str, instead: str) -> Decorator:
+    """An option as version 0.1 spelled it, whose value is that of the parameter `to`.
+    instead: what to write.
+    """
+    return click.option(*names, cls=_OldSpelling, to=to, callback=deprecated(instead))
 
 
 # Of commands that write a report.
@@ -348,8 +362,14 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
 yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-def confirmed(question: str, yes: bool) -> bool:
-    """Whether --yes, the terminal or standard input answers yes; UsageError without an answer."""
+def confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:
+    """Whether --yes, the terminal or standard input answers yes; UsageError without an answer.
+
+    terminal: whether nothing but a terminal may answer. The lines of a list that a loop reads are
+    no answers.
+    """
+    if terminal and not yes and not (sys.stdin and sys.stdin.isatty()):
+        raise UsageError(f"there is no terminal to ask: {question}", hint="add --yes")
     try:
         return yes or confirm(question)
     except click.Abort:

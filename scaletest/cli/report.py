@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
-from scaletest.cli.options import old_type
+from scaletest.cli.options import SUFFIXES, old_type
 from scaletest.cli.output import Output, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
@@ -43,10 +43,11 @@ def command(run: str, output: Output, png: Path | None) -> None:
     """
     folder = stored.find(run)
     stored.spared(folder, output.path, png)
-    if png and png.suffix.lower() not in ("", ".png"):
+    suffix = png.suffix[1:].lower() if png else ""
+    if suffix and SUFFIXES.get(suffix, suffix) in set(formats.names()) - {"png"}:
         raise UsageError(
             f"--png {png}: its suffix names another form",
-            hint=f"give --png {png.with_suffix('.png')}; -o FILE writes other forms",
+            hint="give --png FILE.png; -o FILE writes other forms",
         )
     report = registry.report(folder)
     if png:

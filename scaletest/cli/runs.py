@@ -223,7 +223,7 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
                 f"run {folder.name} is in use by another process", hint="wait until it has ended"
             )
     names = ", ".join(str(folder.path) for folder in folders)
-    if not options.confirmed(f"Delete {names}?", yes):
+    if not options.confirmed(f"Delete {names}?", yes, terminal=True):
         echo("nothing deleted", err=True)
         return
     for folder in folders:

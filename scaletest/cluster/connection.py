@@ -136,10 +136,10 @@ def refusal(
         return Conflict(
             f"cannot {action}: {reason}", hint="it was changed meanwhile; read it again"
         )
-    busy = Busy(
-        f"cannot {action}: {status} {reason}",
-        hint="the API server is overloaded or broken; try again",
-    )
+    hint = "the API server is overloaded or broken; try again"
+    if status == 410:
+        hint = "the pages of the list have expired; list again"
+    busy = Busy(f"cannot {action}: {status} {reason}", hint=hint)
     busy.after_s = retry_after_s(headers or {})
     return busy
 

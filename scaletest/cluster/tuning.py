@@ -17,7 +17,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -77,9 +77,9 @@ class TuningBackup:
     def read(cls, text: str) -> TuningBackup:
         """Parse what `text` returned. InvalidValue for anything else."""
         with suppress(InvalidValue):
-            backup = declared.read(cls, wire.load(text, ANNOTATION), ANNOTATION)
-            if backup.text() == text:
-                return backup
+            settings = wire.load(text, ANNOTATION)
+            if settings.keys() <= {field.name for field in fields(cls)}:
+                return declared.read(cls, settings, ANNOTATION)
         raise InvalidValue(
             f"the annotation {ANNOTATION} was not written by scaletest",
             hint="check the Deployment, and remove the annotation",

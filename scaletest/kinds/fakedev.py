@@ -71,7 +71,9 @@ class FakeWork(Document):
     memory_mib: typing.Annotated[Count, Meta(title="memory")] = 0
     device_memory_mib: typing.Annotated[Positive, Meta(title="device memory")] = 16384
     law: SharingLaw = SharingLaw()
-    drift: typing.Annotated[float, Meta(ge=-MOST_DRIFT, le=MOST_DRIFT)] = 0.0
+    drift: typing.Annotated[float, Meta(ge=-MOST_DRIFT, le=MOST_DRIFT, title="drift a second")] = (
+        0.0
+    )
     phases: tuple[ActivityPhase, ...] = (ActivityPhase(),)
 
     def speed(self, runs: int, at_s: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import PurePath
 from typing import Any
 
@@ -165,7 +164,8 @@ def _integer(text: Any) -> int:
 
 
 def _ratio(text: str) -> float | None:
+    above, _, below = text.partition("/")
     try:
-        return float(Fraction(text))
+        return int(above) / int(below or 1)
     except (ValueError, ZeroDivisionError, OverflowError):
         return None

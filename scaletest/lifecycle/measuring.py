@@ -99,17 +99,22 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
 
 
 def continued(
-    store: LifecycleFolder, options: LifecycleWorkloadOptions, typed: set[str]
+    store: LifecycleFolder, options: LifecycleWorkloadOptions, labels: Labels, typed: set[str]
 ) -> LifecyclePlan:
     """The stored plan with the pace that was typed. typed: names of options on the command line.
 
     UsageError when another typed option differs from it, or would name the run anew.
     """
-    plan = store.plan()
-    if labels := {"name", "tags", "note"} & typed:
+    plan, stored_labels = store.plan(), store.labels
+    differing = [
+        name
+        for name in ("name", "note", "tags")
+        if name in typed and getattr(labels, name) != getattr(stored_labels, name)
+    ]
+    if differing:
         raise UsageError(
-            f"{store.path} holds run {plan.run} already, and --{min(labels).rstrip('s')} is for a"
-            " new one",
+            f"{store.path} holds run {plan.run} already, and another --{differing[0].rstrip('s')}"
+            " is for a new one",
             hint="leave it out, or say what the run is called: scaletest runs name|tag|note",
         )
     kind = kinds.find(options.workload_type).name

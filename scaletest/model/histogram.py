@@ -86,4 +86,7 @@ def total_s(counts: Mapping[int, int]) -> float:
 
 def _known(counts: Mapping[int, int]) -> list[int]:
     """The buckets in their order, without those that do not exist."""
-    return sorted(index for index in counts if 0 <= index <= LAST_BUCKET)
+    indices = sorted(counts)
+    if indices and not 0 <= indices[0] <= indices[-1] <= LAST_BUCKET:
+        return [index for index in indices if 0 <= index <= LAST_BUCKET]
+    return indices

@@ -7,6 +7,7 @@ clock; all agents begin a step together, so their times are comparable.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
@@ -201,8 +202,10 @@ class SaturationStep(Document):
 
 def latency_limit(text: str) -> tuple[str, float]:
     """Percentile and seconds of "p95<200ms"; InvalidValue on anything else."""
-    limit = parse(text, _LATENCIES, "'p95<200ms'")
-    if not limit.operator.startswith("<") or not limit.unit:
+    limit = None
+    with suppress(InvalidValue):
+        limit = parse(text, _LATENCIES, "'p95<200ms'")
+    if limit is None or not limit.operator.startswith("<") or not limit.unit:
         raise InvalidValue(
             f"the latency limit is {checks.cut(text, 40)!r}",
             hint="write a percentile and a time, as in p95<200ms",

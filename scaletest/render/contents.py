@@ -170,6 +170,8 @@ def laid_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
                 yield block
                 if note:
                     yield Text([note], "soft", optional=True)
+            case Text(lines=lines, style="code" | "copy") if any(lines):
+                yield block
             case Text(lines=lines) if any(lines):
                 yield replace(block, lines=list(filter(None, lines)))
             case Facts(pairs=content) if content:

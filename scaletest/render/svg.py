@@ -179,7 +179,8 @@ class Chart:
 
     def line(self, points: Sequence[Point], css: str, tip: str = "") -> None:
         """A line through points; it breaks where a value is not finite."""
-        self.marks.append(Mark("line", points, css, tip))
+        if points:
+            self.marks.append(Mark("line", points, css, tip))
 
     def stairs(self, edges: Sequence[float], values: Sequence[float], css: str) -> None:
         """A line that stays at each value from one edge to the next."""
@@ -190,11 +191,13 @@ class Chart:
     def band(self, points: Sequence[tuple[float, float, float]], css: str) -> None:
         """An area between (x, low, high)."""
         around = [(x, high) for x, _, high in points] + [(x, low) for x, low, _ in reversed(points)]
-        self.marks.append(Mark("band", around, css))
+        # it has no gaps: points that are unknown are left out
+        self.marks.append(Mark("band", [at for at in around if math.isfinite(at[1])], css))
 
     def shade(self, low: float, high: float, css: str) -> None:
         """An area of the whole height from one x to another."""
-        self.bar(low, high, self.y.high, css, bottom=self.y.low)
+        if high > low:
+            self.bar(low, high, self.y.high, css, bottom=self.y.low)
 
     def bar(
         self, low: float, high: float, top: float, css: str, tip: str = "", bottom: float = 0.0

@@ -116,8 +116,9 @@ def _notes(comparison: Comparison) -> list[str]:
             f"the plans of {base} and {name} differ in {difference.text}"
             for difference in each.contrast.differences
         ]
-        alone = {base: each.only_base, name: each.only_candidate}
-        notes += [f"only {run} has {', '.join(names)}" for run, names in alone.items() if names]
+        # two runs may have one name
+        alone = ((base, each.only_base), (name, each.only_candidate))
+        notes += [f"only {run} has {', '.join(names)}" for run, names in alone if names]
     deciding = (change for change in _all_changes(comparison) if change.base.decides)
     if not all(change.repeated for change in deciding):
         notes.append("the intervals leave out what differs from run to run; repeats bring it in")

@@ -320,7 +320,7 @@ class TypedFolder(RunFolder, Generic[PlanT]):
     def plan(self) -> PlanT:
         """The plan; UsageError when there is no run, or one of another type."""
         if not self.exists:
-            raise UsageError(f"{self.path} holds no run", hint=self.remedy)
+            raise UsageError(f"{self.path} holds no {self.run_type} run", hint=self.remedy)
         if self.kind != self.run_type:
             raise UsageError(
                 f"run {self.name} is no {self.run_type}: it is a {self.kind} run",

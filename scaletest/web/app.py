@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,8 @@ from flask import Flask
 
 from scaletest.http.server import checked_hosts
 from scaletest.load import Steering
+from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.render.text import one_line
 from scaletest.web import api, legacy_api, page, security
 
 if TYPE_CHECKING:
@@ -33,6 +32,11 @@ def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
             hint="write it as in /tester: letters, digits, '.', '_', '~', '-'",
         )
     return prefix, names
+
+
+def printable(text: str) -> str:
+    """A foreign text as one line of at most LONGEST_TEXT characters, escapes included."""
+    return cut(" ".join(text.splitlines()), LONGEST_TEXT)
 
 
 def make_app(
@@ -64,7 +68,7 @@ def make_app(
             app.add_url_rule(
                 path, view.__name__, view, methods=methods, provide_automatic_options=False
             )
-    app.jinja_env.filters["printable"] = partial(one_line, limit=LONGEST_TEXT)
+    app.jinja_env.filters["printable"] = printable
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
         app.jinja_env.get_template(name)  # compiled now, so that the first page is fast

@@ -317,7 +317,7 @@ def test_delete_removes_every_workload_of_the_run(
 ) -> None:
     lifecycle("submit", "-n", "5", "-g", "0", "-o", "out")
     plane.kubectl("-n", namespace, "create", "configmap", "mine")
-    assert "got no answer" in lifecycle("delete", "-o", "out", code=2).stderr
+    assert "no terminal to ask" in lifecycle("delete", "-o", "out", code=2).stderr
     assert "5 Jobs of run" in lifecycle("delete", "-o", "out", "--yes").stdout
     eventually(lambda: not plane.kubectl("-n", namespace, "get", "jobs,pods", "-o", "name"))
     assert "configmap/mine" in plane.kubectl("-n", namespace, "get", "configmap", "-o", "name")

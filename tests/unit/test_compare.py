@@ -30,6 +30,8 @@ from scaletest.analysis.comparison import (
 from scaletest.analysis.estimate import Estimate, mann_whitney
 from scaletest.analysis.steps import Step, summarise
 from scaletest.model import Background, Plan, VerdictKind
+from scaletest.report import formats
+from scaletest.report.comparison import comparison_report
 from scaletest.validation.run_type import RUN_TYPE, of_step
 from tests.unit.made import measured
 from tests.unit.oracle import oracle
@@ -421,3 +423,13 @@ def test_equal_runs_are_seldom_flagged_however_many_measures_and_candidates_they
 def test_a_long_difference_is_cut() -> None:
     text = Difference("template", "a: 1\n" * 500, "a: 2\n" * 500).text
     assert len(text) < 200 and "\n" not in text
+
+
+def test_two_runs_of_one_name_both_have_their_notes() -> None:
+    base, candidate = (
+        Side("run", "", [replace(measure(1.0, 1.1), name=name)]) for name in ("first", "second")
+    )
+    comparison = compare("toy", base, [(candidate, Contrast())], 0.05)
+    text = formats.render(comparison_report(comparison), "text")
+    assert "only run has first" in text
+    assert "only run has second" in text

@@ -167,6 +167,19 @@ def test_an_old_spelling_gives_way_to_the_new_one(
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+def test_an_old_spelling_that_is_typed_counts_more_than_the_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make("pass", tmp_path)
+    monkeypatch.setenv("SCALETEST_FORMAT", "json")
+    assert run(["report", str(tmp_path / "pass"), "-t", "brief"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert run(["report", str(tmp_path / "pass"), "-t", ""]) == 2
+    monkeypatch.setenv("SCALETEST_AUTOSCALE_RECOMMEND_RUN", str(tmp_path / "pass"))
+    assert run(["autoscale", "recommend", "--run-dir", str(tmp_path / "nowhere")]) == 2
+    assert "there is no run" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["simulate", "recommend"])
 def test_a_run_of_version_0_1_may_be_named_by_its_folder(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -16,6 +16,7 @@ from scaletest.compat import runai
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.run_type import RUN_TYPE, LifecycleRun, read
 from scaletest.lifecycle.templating import text_of
+from scaletest.model.labels import Labels
 from scaletest.model.verdict import VerdictKind
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import judge
@@ -143,8 +144,11 @@ def test_options_that_would_be_ignored_are_refused(
             template=text_of("job", None),
         ),
         {},
+        Labels("weekly", ("gpu",), ""),
     )
     command = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
+    # the same command goes on
+    assert run([*command, "--name", "weekly", "--tag", "gpu"]) == 0
     assert run([*command, "--num-workers", "3", "-t", "training", "-p", "2"]) == 0
     assert run([*command, "--num-workers", "4"]) == 2
     assert "num workers 3, not 4" in capsys.readouterr().err

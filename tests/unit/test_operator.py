@@ -11,6 +11,7 @@ from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.owned_objects import stored
 from scaletest.benchmarks.reconcile import Observation
 from scaletest.benchmarks.sweep import plan_of
+from scaletest.cluster.connection import Busy
 from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, Resource
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult, frame
@@ -212,6 +213,32 @@ def test_a_peer_that_was_reached_from_elsewhere_is_a_mismatch(
     assert (state["phase"], state["failure"]) == (
         ("Completed", "") if fits else ("Failed", "mismatch")
     )
+
+
+def test_a_result_that_a_busy_api_server_did_not_store_is_stored_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # given a benchmark that was measured while no operator ran, until its time was over
+    cluster = FakeCluster()
+    asked(cluster)
+    while "one-client-0" not in cluster.logs:
+        look(cluster)
+    cluster.now += 100_000
+    create = cluster.create
+
+    def busy(resource: Resource, namespace: str, body: Document) -> Document | None:
+        if body["metadata"]["name"] == "one-result":
+            monkeypatch.setattr(cluster, "create", create)
+            raise Busy("cannot create configmaps: 503", hint="try again")
+        return create(resource, namespace, body)
+
+    # when the API server is busy as the result is stored
+    monkeypatch.setattr(cluster, "create", busy)
+    with pytest.raises(Busy):
+        look(cluster)
+    # expect what was measured
+    state = until_ended(cluster)
+    assert (state["phase"], state["failure"]) == ("Completed", "")
 
 
 def test_14_the_client_is_made_when_the_server_is_ready_and_not_before() -> None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from scaletest.analysis.thresholds import ThresholdResult
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.contents import Block, Case, Head, Report, Section, Sheet, Table, Text
@@ -110,3 +111,24 @@ def test_times_of_benchmarks_keep_their_fractions_and_cases_their_kind() -> None
 def test_a_duration_below_zero_is_a_number_in_a_sheet_and_a_formula_is_none() -> None:
     toy = replace(TOY, sheet=lambda: Sheet(["value"], [["-0.000012"], ["-1+cmd"], ["=1"]]))
     assert formats.render(toy, "csv").split() == ["value", "-0.000012", "'-1+cmd", "'=1"]
+
+
+def test_a_terminal_shows_what_is_not_met_before_what_is(reports: dict[str, Report]) -> None:
+    bounds = [ThresholdResult(f"t{number}>1", VerdictKind.PASS, "2") for number in range(12)]
+    bounds[-1] = replace(bounds[-1], kind=VerdictKind.FAIL)
+    toy = reports["toy"]
+    lines = formats.render(
+        replace(toy, head=replace(toy.head, thresholds=bounds)), "text"
+    ).splitlines()
+    shown = [line for line in lines if line.startswith("threshold ")]
+    assert shown[0].startswith("threshold ✗ t11>1")
+    assert len(shown) < len(bounds)
+    assert any("more thresholds" in line for line in lines)
+
+
+def test_the_times_of_test_cases_add_up_to_that_of_the_run(reports: dict[str, Report]) -> None:
+    for report in reports.values():
+        root = ElementTree.fromstring(formats.render(report, "junit"))
+        cases = sum(float(case.attrib["time"]) for case in root.findall(".//testcase"))
+        parts = sum(case.seconds for case in report.cases())
+        assert cases == pytest.approx(max(report.head.elapsed_s, parts), abs=0.01)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,7 +20,7 @@ from scaletest.load import OpenLoop, Statistics, Steering, pace
 from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import Unreachable
 from scaletest.web import api, legacy_api, page
-from scaletest.web.app import make_app
+from scaletest.web.app import make_app, printable
 from scaletest.web.security import HttpCounts
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
@@ -341,3 +342,12 @@ def test_no_text_of_a_reply_breaks_a_page(text: str) -> None:
     for path in ("/", "/nodes", "/metrics", "/api/v1/stats", "/api/v1/records"):
         with site.http.get(path) as answer:
             assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 501, "\u200b" * 500, "\U000e0001" * 500, "a\r\nb", "a\u2028b"]
+)
+def test_a_foreign_text_is_one_short_line(text: str) -> None:
+    shown = printable(text)
+    assert len(shown) <= 500 and shown.isprintable()
+    assert shown == "a b" or len(text) > 10

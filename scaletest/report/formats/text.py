@@ -48,9 +48,9 @@ def render(report: Report) -> str:
 def show(report: Report, console: Console) -> None:
     """Print the summary."""
     head = report.head
-    thresholds = [
-        f"threshold {SIGNS[each.kind]} {each.text}: {each.reason}" for each in head.thresholds
-    ]
+    # what is not met is never what is left out
+    ordered = sorted(head.thresholds, key=lambda each: each.kind is VerdictKind.PASS)
+    thresholds = [f"threshold {SIGNS[each.kind]} {each.text}: {each.reason}" for each in ordered]
     bounds = Text(thresholds, most=MOST_THRESHOLDS, rest="threshold")
     blocks = list(laid_out([*report.summary(), bounds]))
     foot = _foot(head)

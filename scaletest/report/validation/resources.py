@@ -43,7 +43,8 @@ def table(result: Evaluation, **options: Any) -> Table:
 
 def _sum(step: StepResources) -> NodeUse:
     """All nodes of a step as one: the sums of cores, and the highest pressure."""
-    cores = {name: step.total(CPU, name) for name in ("user", "system", "cores", "steal")}
+    # each node's busy cores, also of those that do not tell user and system apart
+    cores = {"user": step.cores_busy, "cores": step.cores, "steal": step.total(CPU, "steal")}
     pressures = {name: step.highest(PRESSURE, name) for name in PRESSURES.values()}
     figures = {kind: _known(values) for kind, values in ((CPU, cores), (PRESSURE, pressures))}
     name = plural(len(step.nodes), "node")
