@@ -152,7 +152,9 @@ class _Run:
             output = self._run_parts(self._site(network, folder, paths), processes, network, folder)
             self._on_phase(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)
-            ended = programs.result(benchmark, measured, *self._measuring_end(network))
+            enter, peer = self._measuring_end(network)
+            machine = programs.facts(benchmark)
+            ended = programs.result(benchmark, measured, enter, peer, machine)
         notes = ended.notes
         if _several(benchmark) and not self._isolated and not benchmark.spec.host_network:
             notes += (

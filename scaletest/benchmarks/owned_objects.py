@@ -249,7 +249,11 @@ class OwnedObjects:
         }
         if self._objects.create(CONFIG_MAPS, self._namespace, body) is not None:
             return ended
-        return stored(self._objects, self._namespace, benchmark.name, owner["uid"])
+        try:
+            return stored(self._objects, self._namespace, benchmark.name, owner["uid"])
+        except Damaged as error:
+            # the next pass says so of the result that it finds
+            raise Conflict(error.message, hint=error.remedy) from error
 
     def delete(self) -> None:
         """Delete all objects except the result.

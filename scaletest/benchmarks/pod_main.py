@@ -82,7 +82,7 @@ def _play(
         output = processes.finish(process)
     addresses = [peer.address for peer in chain.from_iterable(site.peers.values())]
     measured = benchmark.kind.parse(benchmark.spec, output)
-    return programs.result(benchmark, measured, (), next(filter(None, addresses), ""))
+    return programs.result(benchmark, measured, (), next(filter(None, addresses), ""), {})
 
 
 def _task(benchmark: Benchmark, site: ExecutionSite, role: str, index: int) -> Task:

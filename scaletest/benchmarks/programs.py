@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -170,14 +170,19 @@ def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str,
 
 
 def result(
-    benchmark: Benchmark, measured: ToolMeasurement, enter: Sequence[str], peer: str
+    benchmark: Benchmark,
+    measured: ToolMeasurement,
+    enter: Sequence[str],
+    peer: str,
+    environment: Mapping[str, Any],
 ) -> BenchmarkResult:
-    """Build the result, with the network to the peer that was used and what this machine is.
+    """Build the result, with the network to the peer that was used.
 
     enter: command prefix of the measuring node, which still exists. peer: its address, "" without
-    one. Raises BenchmarkFailed when the network is not what the spec asks for.
+    one. environment: what the machine is. Raises BenchmarkFailed when the network is not what the
+    spec asks for.
     """
-    spec, environment, network = benchmark.spec, facts(benchmark), dict[str, Any]()
+    spec, network = benchmark.spec, dict[str, Any]()
     route = namespaces.route(enter, peer) if peer else None
     parsing.fail_if(
         peer and not route and (spec.mtu is not None or spec.network_name),
@@ -186,7 +191,7 @@ def result(
         remedy="install it, as in: apt install iproute2",
     )
     if route:
-        environment["card"] = card(enter, route.interface)
+        environment = {**environment, "card": card(enter, route.interface)}
         network = route.to_dict()
         networks.check(spec, route, measured.remote)
     return BenchmarkResult(

@@ -142,17 +142,15 @@ def reconcile(
     if document is None or document["metadata"].get("deletionTimestamp"):
         return ""
     lock = Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
-    phase = report(
+    return report(
         resource(kind),
         objects,
         namespace,
         document,
         settings,
         _Pass(kind, document, objects, namespace, settings, lock).act,
+        lock.give_back,
     )
-    if phase and BenchmarkPhase(phase).ended:
-        lock.give_back()
-    return phase
 
 
 def report(
@@ -162,10 +160,12 @@ def report(
     document: Document,
     settings: ReconcileSettings,
     act: Callable[[], tuple[Document, str]],
+    free: Callable[[], object] = lambda: None,
 ) -> str:
     """Act for an object that has not ended, write its status, and send an event for a new phase.
 
-    act: gives the new status, and the message of the event. Returns the phase if it has changed,
+    act: gives the new status, and the message of the event. free: gives back what the object holds
+    once its end is written, before anything else can fail. Returns the phase if it has changed,
     else "".
     """
     before = document.get("status") or {}
@@ -179,6 +179,8 @@ def report(
     phase = str(now["phase"])
     if not is_written or phase == before.get("phase"):
         return ""
+    if ended({"status": now}):
+        free()
     event_type = "Warning" if phase == BenchmarkPhase.FAILED else "Normal"
     settings.send_event(document, event_type, phase, message or phase)
     return phase
