@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import wraps
 from inspect import signature
@@ -166,37 +166,32 @@ def deprecated(instead: str) -> Callable[[click.Context, click.Parameter, Return
     return warn
 
 
-class _OldSpelling(click.Option):
-    """An option whose value counts as typed for the parameter `to`, unless that is typed itself. It
-    is eager, so that it is consumed first.
-    """
-
-    def __init__(self, names: Sequence[str], *, to: str, **settings: Any) -> None:
-        super().__init__(
-            names,
-            hidden=True,
-            is_eager=True,
-            expose_value=False,
-            allow_from_autoenv=False,
-            **settings,
-        )
-        self._to = to
-
-    def consume_value(
-        self, ctx: click.Context, opts: Mapping[str, Any]
-    ) -> tuple[Any, ParameterSource]:
-        """The value, which goes to the other option too."""
-        value, source = super().consume_value(ctx, opts)
-        if source is ParameterSource.COMMANDLINE:
-            cast(dict[str, Any], opts).setdefault(self._to, value)
-        return value, source
-
-
 def renamed(*names: str, to: str, instead: str) -> Decorator:
-    """An option as version 0.1 spelled it, whose value is that of the parameter `to`.
-    instead: what to write.
+    """An option as version 0.1 spelled it, whose value counts as typed for the parameter `to`,
+    unless that is typed itself. instead: what to write.
     """
-    return click.option(*names, cls=_OldSpelling, to=to, callback=deprecated(instead))
+
+    class OldSpelling(click.Option):
+        """The option; it is eager, so that it is consumed before the other."""
+
+        def consume_value(
+            self, ctx: click.Context, opts: Mapping[str, Any]
+        ) -> tuple[Any, ParameterSource]:
+            """The value, which goes to the other option too."""
+            value, source = super().consume_value(ctx, opts)
+            if source is ParameterSource.COMMANDLINE:
+                cast(dict[str, Any], opts).setdefault(to, value)
+            return value, source
+
+    return click.option(
+        *names,
+        cls=OldSpelling,
+        hidden=True,
+        is_eager=True,
+        expose_value=False,
+        allow_from_autoenv=False,
+        callback=deprecated(instead),
+    )
 
 
 # Of commands that write a report.

@@ -48,6 +48,7 @@ class LifecycleFolder(TypedFolder[LifecyclePlan]):
     run_type = KIND
     plan_type = LifecyclePlan
     readers: ClassVar = {SUBMISSIONS: Submission.from_json}
+    expected = "lifecycle run"
     remedy = "give the --output-dir of: scaletest lifecycle submit"
 
     def __init__(self, path: Path, layout: Layout = LAYOUT) -> None:

@@ -87,8 +87,7 @@ class Stamp(NamedTuple):
 
     def merged(self, later: Stamp) -> Stamp:
         """Times of this stamp, and of the later one where this one lacks the source."""
-        pairs = zip(self, later, strict=True)
-        return Stamp(*(other if own is None else own for own, other in pairs))
+        return Stamp(**{**later.to_dict(), **self.to_dict()})
 
     def to_dict(self) -> dict[str, float]:
         """Times by source, without the sources that did not see it."""

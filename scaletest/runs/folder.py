@@ -309,18 +309,19 @@ class TypedFolder(RunFolder, Generic[PlanT]):
     """The folder of a run of one type.
 
     run_type: its name. plan_type: the class of its plan. readers: of the lines of each file that
-    has lines. remedy: where there is a run, when there is none here.
+    has lines. expected: what is missing, when there is no run here. remedy: where there is one.
     """
 
     run_type: ClassVar[str]
     plan_type: type[PlanT]
     readers: ClassVar[Mapping[str, Callable[[str], Any]]]
+    expected: ClassVar[str] = "run"
     remedy: ClassVar[str] = "see: scaletest runs list"
 
     def plan(self) -> PlanT:
         """The plan; UsageError when there is no run, or one of another type."""
         if not self.exists:
-            raise UsageError(f"{self.path} holds no {self.run_type} run", hint=self.remedy)
+            raise UsageError(f"{self.path} holds no {self.expected}", hint=self.remedy)
         if self.kind != self.run_type:
             raise UsageError(
                 f"run {self.name} is no {self.run_type}: it is a {self.kind} run",
