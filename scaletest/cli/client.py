@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 
@@ -18,7 +17,7 @@ from scaletest.http.server import Server, bind
 from scaletest.load import Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
-from scaletest.runs.stopping import stopping
+from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.web import text
 from scaletest.web.app import checked, make_app
 from scaletest.web.security import HEADERS, HttpCounts
@@ -137,9 +136,9 @@ def command(
     with connect(redis_url) as redis:
         Queues(redis).require(load.queue)
     statistics, counts = Statistics(load.queue, keep=keep_records), HttpCounts()
-    stopped = threading.Event()
+    stop = StopRequest()
     # everything that must be taken down at the end lives in this stack, in order of setup
-    with stopping(lambda _: stopped.set(), unwind=False) as stack:
+    with stopping(stop, unwind=False) as stack:
         client = stack.enter_context(Client(connect(redis_url, socket_timeout_s=REDIS_TIMEOUT_S)))
         # before a request is submitted: open load begins when it is created
         checked(prefix, allow_host)
@@ -164,7 +163,7 @@ def command(
                 f"queue {load.queue}, load: {load}; page and statistics at {server.url}/", err=True
             )
         try:
-            drained = load.run(steering, stopped, grace_s)
+            drained = load.run(steering, stop.asked, grace_s)
         finally:
             _show(statistics, counts, output)
         if not drained:
@@ -177,7 +176,7 @@ def command(
                 f"{overdue} requests were due and never submitted: the load was too high", err=True
             )
         whole = drained and not statistics.snapshot().failed
-        return 0 if whole or not load.is_finite or stopped.is_set() else 5
+        return 0 if whole or not load.is_finite or stop.asked() else 5
 
 
 def _samples(

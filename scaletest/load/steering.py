@@ -159,20 +159,22 @@ class OfferedLoad:
             ready=lambda: not client.away,
         )
 
-    def run(self, steering: Steering, stop: threading.Event, grace_s: float) -> bool:
-        """Load until nothing is left, time is up or `stop` is set; then drain. Whether all replied.
+    def run(self, steering: Steering, stopping: Callable[[], bool], grace_s: float) -> bool:
+        """Load until nothing is left, time is up or `stopping`; then drain. Whether all replied.
 
-        grace_s: how long to wait for requests in flight at the end.
+        stopping: whether a signal came. It is no threading.Event: a handler that sets one while
+        this thread is about to wait for it would never return. grace_s: how long to wait for
+        requests in flight at the end.
         """
         ends = time.monotonic() + (self.duration_s or math.inf)
         if steering.steerable:
             steering.set_parallel(self.maximum if self.batch else self.kept)
-        while not stop.is_set() and time.monotonic() < ends:
+        while not stopping() and time.monotonic() < ends:
             if self.batch or self.is_open:
                 if steering.loop.wait_idle(LOOK_EVERY_S):
                     return True
             else:
-                stop.wait(min(LOOK_EVERY_S, max(0.0, ends - time.monotonic())))
+                time.sleep(min(LOOK_EVERY_S, max(0.0, ends - time.monotonic())))
                 steering.loop.check()
         steering.loop.stop()
         return steering.loop.wait_idle(grace_s)
