@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent
 LOCK = ROOT / "hack" / "assets"
-TARGET = ROOT / "scaletest" / "web" / "static" / "vendor"
+TARGET = ROOT / "scaletest" / "pages" / "static" / "vendor"
 FILES = ("dist/uPlot.iife.min.js", "dist/uPlot.min.css", "LICENSE")
 NPM_TIMEOUT_S = 120
 

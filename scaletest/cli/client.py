@@ -17,10 +17,11 @@ from scaletest.http.server import Server, bind
 from scaletest.load import Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
+from scaletest.pages.security import HEADERS, HttpCounts
+from scaletest.pages.site import checked
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.web import text
-from scaletest.web.app import checked, make_app
-from scaletest.web.security import HEADERS, HttpCounts
+from scaletest.web.app import make_app
 
 SWITCH_S = 0.001
 # For one answer of Redis. A client that is told to end must do so before Kubernetes kills it.

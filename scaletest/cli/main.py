@@ -28,6 +28,7 @@ COMMANDS = {
     "report": ("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
     "compare": ("compare", "Tell what changed between runs, and whether it is worse."),
     "runs": ("runs", "List, show, share and delete stored runs."),
+    "ui": ("ui", "Show queues, workers, live and stored runs in a browser."),
     "config": ("config", "Show the settings of a validation, and the schemas of what is written."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
     "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),

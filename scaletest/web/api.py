@@ -30,8 +30,9 @@ from scaletest.load.statistics import LoadSnapshot
 from scaletest.model import NodeSample, Record, histogram
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
-from scaletest.web.legacy_api import NUMBER, READ, as_json, counts, steering, with_http
-from scaletest.web.security import HttpCounts
+from scaletest.pages.security import HttpCounts
+from scaletest.pages.site import READ
+from scaletest.web.legacy_api import NUMBER, as_json, counts, steering, with_http
 
 _DIGITS_AND_POWERS = itertools.product(range(-4, 4), ("1", "2.5", "5"))
 BOUNDS = tuple(float(f"{digit}e{power}") for power, digit in _DIGITS_AND_POWERS)

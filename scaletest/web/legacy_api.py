@@ -17,8 +17,9 @@ from werkzeug.exceptions import BadRequest, Conflict
 from scaletest.load import LoadSnapshot, Steering
 from scaletest.load.steering import NotSteerable
 from scaletest.model.checks import cut
+from scaletest.pages.security import HttpCounts, answer_form
+from scaletest.pages.site import READ
 from scaletest.web import text
-from scaletest.web.security import HttpCounts, answer_form
 
 NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
 
@@ -147,8 +148,7 @@ def _spread(render: Callable[[LoadSnapshot], str], title: str) -> Response:
     return _plain(render(snapshot))
 
 
-READ = ["GET", "HEAD"]
-CHANGE = ["GET", "POST"]
+CHANGE = ("GET", "POST")
 
 ROUTES = (
     ("/fails", READ, fails),

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
-from flask import Response, current_app, g, make_response, render_template
+from flask import Response, make_response, render_template
 
-from scaletest import __version__
 from scaletest.load.bounded_counts import PlaceCount, SeriesPoint
 from scaletest.load.statistics import LoadSnapshot
+from scaletest.pages.site import READ
 from scaletest.render import numbers
 from scaletest.render.svg import Axis, Chart, ceiling, nice
-from scaletest.web.legacy_api import READ, counts, steering
+from scaletest.web.legacy_api import counts, steering
 from scaletest.web.text import device_name
 
-UPLOT = Path(__file__).parent / "static" / "vendor" / "uPlot.iife.min.js"
 MOST_ROWS = 50
 WIDTH, HEIGHT = 640.0, 200.0
 TIMES = {
@@ -74,14 +72,9 @@ def _render(template: str) -> Response:
         "snapshot": snapshot,
         "steering": steering(),
         "http": counts(),
-        "root": g.root,
-        "version": __version__,
-        "numbers": numbers,
         "figures": figures(snapshot),
         "places": places(snapshot),
         "most_rows": MOST_ROWS,
-        "uplot": UPLOT.exists(),
-        "debug": current_app.debug,
     }
     return make_response(render_template(template, **context))
 

@@ -14,12 +14,12 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from scaletest import pages
 from scaletest.http.server import Server
 from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model import Outcome, Reason, Request
-from scaletest.web import page
+from scaletest.pages.security import HttpCounts
 from scaletest.web.app import make_app
-from scaletest.web.security import HttpCounts
 from tests.browser.conftest import ONLINE, Browser
 from tests.conftest import eventually, missing
 from tests.unit.fakes import FakeClient, replied
@@ -195,12 +195,12 @@ def test_charts_are_drawn_by_uplot_where_it_was_built_in_and_by_the_server_elsew
 ) -> None:
     eventually(lambda: len(site.statistics.snapshot().bins) > 1)
     browser = browse()
-    monkeypatch.setattr(page, "UPLOT", Path("/nonexistent"))
+    monkeypatch.setattr(pages.site, "UPLOT", Path("/nonexistent"))
     browser.get(site.url)
     before = inner(browser, "[data-chart='rate'] svg")
     eventually(lambda: inner(browser, "[data-chart='rate'] svg") not in ("", before))
     monkeypatch.undo()
-    if not page.UPLOT.exists():
+    if not pages.site.UPLOT.exists():
         missing("uPlot (npm, then: python3 hatch_build.py)")
     browser.get(site.url)
     eventually(lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure .uplot canvas")) == 6)

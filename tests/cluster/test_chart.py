@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from scaletest.cli.main import cli
-from scaletest.web.app import checked
+from scaletest.pages.site import checked
 from tests.cluster.charts import (
     BOTH_HELMS,
     CHART,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scaletest.http.server import Server, parse_address
 from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.pages.security import HttpCounts
 from scaletest.web.app import make_app
-from scaletest.web.security import HttpCounts
 from tests.unit.fakes import FakeClient
 
 PIECES = [

@@ -19,9 +19,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from scaletest.load import OpenLoop, Statistics, Steering, pace
 from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import Unreachable
+from scaletest.pages.security import HttpCounts
+from scaletest.pages.site import printable
 from scaletest.web import api, legacy_api, page
-from scaletest.web.app import make_app, printable
-from scaletest.web.security import HttpCounts
+from scaletest.web.app import make_app
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
 from tests.unit.web_site import Site

@@ -8,8 +8,8 @@ from flask.testing import FlaskClient
 
 from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model import NodeSample, Outcome, Reason, Record
+from scaletest.pages.security import HttpCounts
 from scaletest.web.app import make_app
-from scaletest.web.security import HttpCounts
 from tests.unit.fakes import FakeClient, replied
 
 

@@ -6,7 +6,7 @@
   token
 * a change is refused when a page of another site or a prefetching browser asks for it. Browsers
   send Sec-Fetch-Site only over TLS and to this machine, and Origin not with a GET; a browser that
-  sends neither must come from the client's own page
+  sends neither must come from the application's own page
 * a change needs the token where one is set
 """
 
@@ -17,7 +17,8 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, g, make_response, render_template, request
@@ -34,12 +35,12 @@ from werkzeug.exceptions import (
 
 from scaletest.http.server import is_inner
 
-logger = logging.getLogger("scaletest.client")
+logger = logging.getLogger("scaletest.pages")
 
 LONGEST_URI = 2048
 PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
-# Endpoints that change something, and the parameter without which they only read; "": always.
-CHANGING = {"reset": "", "parallel": "value", "parallelism": "value"}
+# What answers may be kept by a browser.
+KEPT = ("static", "style")
 MISSING = "\0"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -72,28 +73,37 @@ class HttpCounts:
                 self.rejected += 1
 
 
-def install(
-    app: Flask, counts: HttpCounts, token: str, prefix: str, hosts: Collection[str]
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may do what with an application; see `site.make_site`."""
+
+    program: str
+    token: str
+    prefix: str
+    hosts: Collection[str]
+    changing: Mapping[str, str]
+
+
+def install(app: Flask, counts: HttpCounts, access: Access) -> None:
     """Check all requests of the application, and add headers to all responses."""
 
     @app.before_request
     def check() -> None:
-        g.root = _root(prefix)
+        g.root = _root(access.prefix)
         if len(request.environ.get("REQUEST_URI", request.full_path)) > LONGEST_URI:
             raise RequestURITooLarge(f"the address is longer than {LONGEST_URI} characters")
         if request.content_length or "Transfer-Encoding" in request.headers:
             raise BadRequest("a body is not accepted; put values into the query, as in ?value=4")
-        _check_host(token, hosts)
-        if CHANGING.get(request.endpoint or "", MISSING) in ("", *request.args):
-            _check_change(token)
+        _check_host(access)
+        if access.changing.get(request.endpoint or "", MISSING) in ("", *request.args):
+            _check_change(access)
 
     @app.after_request
     def finish(response: Response) -> Response:
         counts.count(response.status_code)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
-        if request.endpoint != "static":
+        if request.endpoint not in KEPT:
             response.headers["Cache-Control"] = "no-store"
         return response
 
@@ -141,29 +151,30 @@ def _failed(error: Exception) -> Response:
     )
 
 
-def _check_host(token: str, hosts: Collection[str]) -> None:
-    if is_inner(request.headers.get("Host", ""), hosts) or _has(token):
+def _check_host(access: Access) -> None:
+    if is_inner(request.headers.get("Host", ""), access.hosts) or _has(access.token):
         return
-    if token:
-        raise _unauthorized()  # so that a browser asks for it
+    if access.token:
+        raise _unauthorized(access)  # so that a browser asks for it
     raise Forbidden(
-        "this host name is not allowed without a token; start the client with --allow-host NAME"
+        f"this host name is not allowed without a token; start the {access.program} with"
+        " --allow-host NAME"
     )
 
 
-def _check_change(token: str) -> None:
+def _check_change(access: Access) -> None:
     if request.method == "HEAD":
         raise MethodNotAllowed(["GET", "POST"], "this changes something: use GET or POST")
-    _check_site()
+    _check_site(access.program)
     if "prefetch" in request.headers.get("Sec-Purpose", "") or "prefetch" in request.headers.get(
         "Purpose", ""
     ):
         raise Forbidden("a browser asked for this in advance (prefetch); nothing was changed")
-    if token and not _has(token):
-        raise _unauthorized()
+    if access.token and not _has(access.token):
+        raise _unauthorized(access)
 
 
-def _check_site() -> None:
+def _check_site(program: str) -> None:
     """Refuse what a page of another site asked for."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -180,7 +191,7 @@ def _check_site() -> None:
     if browser and _authority(request.headers.get("Referer", "")) != host:
         raise Forbidden(
             "a browser asked for this, perhaps for another site's page; nothing was changed. Use"
-            " the client's page"
+            f" the {program}'s page"
         )
 
 
@@ -191,13 +202,12 @@ def _authority(url: str) -> str:
         return ""
 
 
-def _unauthorized() -> Unauthorized:
+def _unauthorized(access: Access) -> Unauthorized:
+    realm: dict[str, str | None] = {"realm": f"scaletest {access.program}", "charset": "UTF-8"}
     return Unauthorized(
-        "this needs the token of the client: Authorization: Bearer TOKEN, or any user with it as"
-        " password",
-        www_authenticate=WWWAuthenticate(
-            "basic", {"realm": "scaletest client", "charset": "UTF-8"}
-        ),
+        f"this needs the token of the {access.program}: Authorization: Bearer TOKEN, or any user"
+        " with it as password",
+        www_authenticate=WWWAuthenticate("basic", realm),
     )
 
 

@@ -7,16 +7,16 @@ const scaletestCharts = (() => {
     rate: [
       { name: "lowest second", key: "--band", value: (p) => p.rate_low, edge: true },
       { name: "highest second", key: "--band", value: (p) => p.rate_high, edge: true },
-      { name: "succeeded", key: "--c1", value: (p) => perSecond(p, "succeeded") },
-      { name: "failed", key: "--bad", value: (p) => perSecond(p, "failed") },
+      { name: "succeeded", key: "--data", value: (p) => perSecond(p, "succeeded") },
+      { name: "failed", key: "--fail", value: (p) => perSecond(p, "failed") },
     ],
-    in_flight: [{ name: "highest", key: "--c2", value: (p) => p.in_flight_high }],
+    in_flight: [{ name: "highest", key: "--law", value: (p) => p.in_flight_high }],
   };
   for (const measure of ["wait", "run", "overhead", "total"]) {
     kinds[measure] = [
-      { name: "median", key: "--c1", value: (p) => p[measure].p50_s },
-      { name: "95th percentile", key: "--c2", value: (p) => p[measure].p95_s },
-      { name: "longest", key: "--c3", value: (p) => p[measure].high_s },
+      { name: "median", key: "--data", value: (p) => p[measure].p50_s },
+      { name: "95th percentile", key: "--law", value: (p) => p[measure].p95_s },
+      { name: "longest", key: "--ideal", value: (p) => p[measure].high_s },
     ];
   }
 

@@ -1,0 +1,79 @@
+"""scaletest ui: pages of queues, workers and runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from scaletest.cli import options
+from scaletest.cli.output import echo
+from scaletest.http.server import Server
+from scaletest.pages.security import HEADERS
+from scaletest.runs.places import default_root
+from scaletest.ui.app import make_app
+from scaletest.ui.sources import Sources
+
+
+@click.command("ui")
+@options.redis_url(None)
+@click.option(
+    "--archive",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="The folder in which runs are kept. [default: the runs of this user]",
+)
+@click.option(
+    "--listen",
+    default="127.0.0.1:9995",
+    show_default=True,
+    metavar="ADDR:PORT",
+    help="The address at which the pages are served.",
+)
+@click.option(
+    "--prefix",
+    default="",
+    metavar="PATH",
+    help="The path below which a proxy shows the pages, as in /scaletest.",
+)
+@click.option(
+    "--token",
+    default="",
+    metavar="TEXT",
+    help=(
+        "A token that opens the pages under any host name. It is better set as the variable"
+        " SCALETEST_UI_TOKEN."
+    ),
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A further host name under which the pages are shown without a token.",
+)
+def command(
+    redis_url: str | None,
+    archive: Path | None,
+    listen: str,
+    prefix: str,
+    token: str,
+    allow_host: tuple[str, ...],
+) -> None:
+    """Show queues, workers, the run in progress and stored runs in a browser.
+
+    \b
+    scaletest ui                                    the runs of this user
+    scaletest ui --redis-url redis://HOST:6379/0    and the queues and workers of a Redis
+
+    The pages only read. They answer until Ctrl-C.
+    """
+    sources = Sources(archive or default_root(os.environ), redis_url or "")
+    app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
+    server = Server(app, listen, headers=HEADERS)
+    try:
+        echo(f"open {server.url}{prefix.rstrip('/')}/", err=True)
+        server.wait()
+    finally:
+        server.close()

@@ -1,0 +1,112 @@
+"""A web application with the common look and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flask import Flask, Response
+from jinja2 import ChoiceLoader, FileSystemLoader
+
+from scaletest import __version__
+from scaletest.http.server import checked_hosts
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue
+from scaletest.pages import security
+from scaletest.render import numbers
+from scaletest.render.style import CHART, PALETTE
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+FOLDER = Path(__file__).parent
+STATIC = FOLDER / "static"
+UPLOT = STATIC / "vendor" / "uPlot.iife.min.js"
+# Of foreign texts, such as errors.
+LONGEST_TEXT = 500
+READ = ("GET", "HEAD")
+# A path, its methods, and the view that answers it; its endpoint is the name of the view.
+Route = tuple[str, Sequence[str], Callable[..., Any]]
+
+
+def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
+    """Prefix and host names in the form in which they are compared; raises InvalidValue."""
+    names = checked_hosts(hosts)
+    prefix = prefix.rstrip("/")
+    if prefix and not security.PREFIX.fullmatch(prefix):
+        raise InvalidValue(
+            f"the prefix is {prefix!r}",
+            hint="write it as in /tester: letters, digits, '.', '_', '~', '-'",
+        )
+    return prefix, names
+
+
+def printable(text: str) -> str:
+    """A foreign text as one line of at most LONGEST_TEXT characters, escapes included."""
+    return cut(" ".join(text.splitlines()), LONGEST_TEXT)
+
+
+def make_site(
+    package: str,
+    routes: Iterable[Route],
+    program: str,
+    *,
+    token: str = "",
+    prefix: str = "",
+    hosts: Collection[str] = (),
+    counts: security.HttpCounts | None = None,
+    changing: Mapping[str, str] | None = None,
+) -> Flask:
+    """The application of a package, whose templates are beside the common ones.
+
+    program: what messages call it, as in client. token: needed for every change and for unknown
+    host names; "" for none. prefix: the path below which it is shown, as in /tester. hosts: further
+    host names that need no token. changing: endpoints that change something, and the parameter
+    without which they only read; "": always.
+    """
+    prefix, names = checked(prefix, hosts)
+    app = Flask(package, static_folder=str(STATIC), template_folder="templates")
+    own_templates = app.jinja_loader
+    assert own_templates is not None
+    app.jinja_loader = ChoiceLoader([own_templates, FileSystemLoader(FOLDER / "templates")])
+    app.url_map.merge_slashes = False
+    app.url_map.redirect_defaults = False
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 3600
+    access = security.Access(program, token, prefix, names, changing or {})
+    security.install(app, counts or security.HttpCounts(), access)
+    for path, methods, view in (("/style.css", READ, style), *routes):
+        app.add_url_rule(
+            path, view.__name__, view, methods=methods, provide_automatic_options=False
+        )
+    app.jinja_env.filters["printable"] = printable
+    app.jinja_env.globals.update(version=__version__, numbers=numbers, has_uplot=has_uplot)
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    for name in app.jinja_env.list_templates():
+        app.jinja_env.get_template(name)  # compiled now, so that the first page is fast
+    if prefix:
+        app.wsgi_app = _below(app.wsgi_app, prefix)  # type: ignore[assignment, method-assign]
+    return app
+
+
+def style() -> Response:
+    """The style sheet: the colours and charts of reports, then the look of pages."""
+    page = (STATIC / "page.css").read_text("utf-8")
+    return Response(PALETTE + CHART + page, mimetype="text/css")
+
+
+def has_uplot() -> bool:
+    """Whether charts that follow the pointer were built in."""
+    return UPLOT.exists()
+
+
+def _below(inner: WSGIApplication, prefix: str) -> WSGIApplication:
+    """Answer below the prefix too: some proxies strip it, and some do not."""
+
+    def outer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if path == prefix or path.startswith(f"{prefix}/"):
+            environ["PATH_INFO"] = path[len(prefix) :] or "/"
+        return inner(environ, start)
+
+    return outer

@@ -1,0 +1,22 @@
+"""The application of `scaletest ui`: its pages, each in a module with its routes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import chain
+
+from flask import Flask
+
+from scaletest.pages.site import make_site
+from scaletest.ui import live, overview, runs
+from scaletest.ui.sources import Sources
+
+
+def make_app(
+    sources: Sources, *, token: str = "", prefix: str = "", hosts: Collection[str] = ()
+) -> Flask:
+    """The application; the options are those of `make_site`."""
+    routes = chain(overview.ROUTES, live.ROUTES, runs.ROUTES)
+    app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
+    app.config["SOURCES"] = sources
+    return app
