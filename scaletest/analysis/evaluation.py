@@ -1,19 +1,19 @@
 """The whole evaluation of a run's records as one value; pure, so stored runs are judged alike.
 
-Failed requests are grouped by common traits, so that a thousand failures read as three lines. No
-verdict depends on the figures of the load beside a validation.
+No verdict depends on the figures of the load beside a validation.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from scaletest.analysis.causes import Causes, attribute
 from scaletest.analysis.estimate import Chance, Distribution, summary
 from scaletest.analysis.evidence import supported
+from scaletest.analysis.failures import FailureGroup, groups_of
 from scaletest.analysis.growth import Growth, Sharing, growth, sharing
 from scaletest.analysis.interference import Interference, busy_before, interferences
 from scaletest.analysis.judge import changed_evenly, failed_doubling, judge, warnings
@@ -23,45 +23,6 @@ from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
 from scaletest.analysis.throughput import Throughput, ends_of, throughput
 from scaletest.model import Background, Measurement, NodeSample, Plan, Record, Verdict, VerdictKind
 from scaletest.model.declared import VERSIONED, Count, Positive, Written, called, flat
-
-MOST_GROUPS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class FailureGroup(Written):
-    """Requests that failed alike."""
-
-    outcome: str
-    reason: str
-    exit_code: int | None
-    error: str
-    node: str
-    device: str
-    count: Positive
-    first_s: Annotated[float, "when the first of them ended, on Redis's clock; 0 when none began"]
-    last_s: Annotated[float, "Redis seconds of the first and the last failure, 0 when none began."]
-
-
-def group(records: Iterable[Record]) -> list[FailureGroup]:
-    """Groups by outcome, reason, exit code, error, node and device; largest first, at most 100."""
-    times_by_key: dict[tuple[str, str, int | None, str, str, str], list[float]] = {}
-    for record in records:
-        reply = record.reply
-        if not record.ok:
-            key = (
-                reply.outcome.value,
-                reply.reason.value,
-                reply.exit_code,
-                reply.error,
-                reply.node,
-                reply.device,
-            )
-            times_by_key.setdefault(key, []).append(reply.ended_s)
-    groups = [
-        FailureGroup(outcome, reason, code, error, node, device, len(times), min(times), max(times))
-        for (outcome, reason, code, error, node, device), times in times_by_key.items()
-    ]
-    return sorted(groups, key=lambda group: (-group.count, group.error))[:MOST_GROUPS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +86,7 @@ class Evaluation(Written):
         tuple[ThresholdResult, ...], "further conditions of a PASS, in the plan's order"
     ]
     failures: Annotated[
-        list[FailureGroup], "failed requests that have all of this in common, most first"
+        list[FailureGroup], "failed requests that are alike, the most frequent first"
     ]
     background: Annotated[
         list[BackgroundStep], "the plan's other queues, in every measurement of a step"
@@ -194,7 +155,7 @@ def evaluate(
         steps=steps,
         growth=grown,
         thresholds=thresholds,
-        failures=group(itertools.chain.from_iterable(records.values())),
+        failures=groups_of(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
         warnings=[
             *before,

@@ -10,9 +10,9 @@ highest second of a bin stay known, as does its longest duration. Percentiles of
 coarse buckets of 8 % (four of the histogram's buckets), which can be merged too: they are within
 4.1 %.
 
-Counts by place (node, pod, device) and by kind of failure are in tables of bounded size, since pods
-come and go for days, and every error text may be new. Each table has a fixed number of rows; a new
-row replaces the one that changed longest ago, whose count is added to "others".
+Counts by place (node, pod, device) are in a table of bounded size, since pods come and go for days.
+It has a fixed number of rows; a new row replaces the one that changed longest ago, whose count is
+added to "others". Failures are in groups (analysis/failures.py), which are bounded in the same way.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from scaletest.analysis.failures import FailureGroup, FailureTally
 from scaletest.model import Reply, histogram
 
 # A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie
@@ -251,7 +252,6 @@ def _outer(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
 
 PLACES = 500
 FAILURES = 200
-MAX_TEXT = 500
 
 
 class RequestPlace(NamedTuple):
@@ -278,33 +278,14 @@ class PlaceCount:
         return self.run_total_s / self.succeeded if self.succeeded else None
 
 
-class FailureKind(NamedTuple):
-    """A kind of failure: requests with all of this in common."""
-
-    node: str
-    device: str
-    outcome: str
-    reason: str
-    exit_code: int | None
-    error: str
-
-
-class FailureCount(NamedTuple):
-    """How often a kind of failure occurred, and when, in seconds since the epoch."""
-
-    kind: FailureKind
-    seen: int
-    first_s: float
-    last_s: float
-
-
 class LoadTally:
     """Both tables. Not safe for several threads at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin_s: float = 0.0) -> None:
+        """begin_s: when the load began, in seconds since the epoch."""
         self._places: dict[tuple[str, str, str], PlaceCount] = {}
-        self._failures: dict[FailureKind, tuple[int, float, float]] = {}
-        self.other_succeeded = self.other_failed = self.other_failures = 0
+        self._failures = FailureTally(begin_s, most=FAILURES)
+        self.other_succeeded = self.other_failed = 0
 
     def succeeded(self, reply: Reply) -> None:
         """Count a request that succeeded."""
@@ -316,25 +297,20 @@ class LoadTally:
     def failed(self, reply: Reply, now_s: float) -> None:
         """Count a request that failed. now_s: seconds since the epoch."""
         self._row(reply).failed += 1
-        error = reply.error[:MAX_TEXT]
-        kind = FailureKind(
-            reply.node, reply.device, reply.outcome, reply.reason, reply.exit_code, error
-        )
-        count, first, _ = self._failures.pop(kind, (0, now_s, now_s))
-        if not count and len(self._failures) >= FAILURES:
-            # sorted by their last failure, oldest first
-            self.other_failures += self._failures.pop(next(iter(self._failures)))[0]
-        self._failures[kind] = (count + 1, first, now_s)
+        self._failures.add(reply, now_s)
 
     def places(self) -> tuple[PlaceCount, ...]:
         """Counts by place, sorted by name."""
         return tuple(replace(self._places[key]) for key in sorted(self._places))
 
-    def failures(self) -> tuple[FailureCount, ...]:
-        """Kinds of failure, the most frequent first."""
-        failures = [FailureCount(kind, *values) for kind, values in self._failures.items()]
-        failures.sort(key=lambda failure: (-failure.seen, failure.kind.node, failure.kind.error))
-        return tuple(failures)
+    def failures(self, now_s: float) -> tuple[FailureGroup, ...]:
+        """Groups of failures until now, the most frequent first."""
+        return self._failures.groups(now_s)
+
+    @property
+    def other_failures(self) -> int:
+        """Failures of groups too long ago to be listed."""
+        return self._failures.others
 
     def _row(self, reply: Reply) -> PlaceCount:
         key = (reply.node, reply.pod, reply.device)

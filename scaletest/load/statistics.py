@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from scaletest.analysis.failures import FailureGroup
 from scaletest.load.bounded_counts import (
     MEASURES,
     Bin,
     DurationHistogram,
     DurationSummary,
-    FailureCount,
     LoadTally,
     Packed,
     PlaceCount,
@@ -67,7 +67,7 @@ class LoadSnapshot(Gauges):
     times: Mapping[str, DurationSummary]
     places: tuple[PlaceCount, ...]
     other_places: tuple[int, int]
-    failures: tuple[FailureCount, ...]
+    failures: tuple[FailureGroup, ...]
     other_failures: int
     bins: tuple[Bin, ...]
     record_seq: int
@@ -110,15 +110,7 @@ class LoadSnapshot(Gauges):
                 for counted in self.places
             ],
             "other_places": dict(zip(("succeeded", "failed"), self.other_places, strict=True)),
-            "failures": [
-                {
-                    **counted.kind._asdict(),
-                    "count": counted.seen,
-                    "first_s": counted.first_s,
-                    "last_s": counted.last_s,
-                }
-                for counted in self.failures
-            ],
+            "failures": [group.to_dict() for group in self.failures],
             "other_failures": self.other_failures,
             "series_seq": self.bins[-1].last + 1 if self.bins else 0,
             "record_seq": self.record_seq,
@@ -239,7 +231,7 @@ class Statistics:
             outcomes = dict(self._outcomes)
             lifetime = {name: count + outcomes[name] for name, count in self._lifetime.items()}
             first_at = self._first_at
-            tables = self._copy_tables()
+            tables = self._copy_tables(self._epoch_s + now)
         for name, merged in lifetime_times.items():
             merged.merge(times[name])
         succeeded = outcomes[Outcome.SUCCEEDED]
@@ -265,11 +257,11 @@ class Statistics:
             times[name].merge(current)
         return times, {name: old.copy() for name, old in self._old_times.items()}
 
-    def _copy_tables(self) -> dict[str, Any]:
+    def _copy_tables(self, now_s: float) -> dict[str, Any]:
         return {
             "places": self._tally.places(),
             "other_places": (self._tally.other_succeeded, self._tally.other_failed),
-            "failures": self._tally.failures(),
+            "failures": self._tally.failures(now_s),
             "other_failures": self._tally.other_failures,
             "bins": self._series.bins(),
             "record_seq": self._record_seq,
@@ -284,7 +276,7 @@ class Statistics:
         self._sums = {name: DurationHistogram() for name in MEASURES}
         self._turns = DurationHistogram()
         self._late = DurationHistogram()
-        self._tally = LoadTally()
+        self._tally = LoadTally(self._epoch_s + self._clock() - self._epoch)
         self._series = Series()
         self._recent: deque[int] = deque(maxlen=RECENT_S)
         self._first_at = None

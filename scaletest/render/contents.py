@@ -16,7 +16,9 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.render.numbers import plural
+from scaletest.render.spark import spark
 from scaletest.render.svg import Chart
+from scaletest.render.text import Markup
 
 Pairs = Sequence[tuple[str, str]]
 Value = float | int | str | None
@@ -36,7 +38,22 @@ class Share:
         return self.text
 
 
-Cell = str | Share
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A cell with a spark line. text: what it shows, in words."""
+
+    values: Sequence[float]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def svg(self) -> Markup:
+        """The line, titled with the text."""
+        return spark(self.values, self.text)
+
+
+Cell = str | Share | Trend
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Quantities have a prefix: 37.6 Gbit/s, 1.25 GB/s, 812 k/s. Prefixes are powers o
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 NOTHING = "n/a"
@@ -137,6 +138,20 @@ def grouped(count: int) -> str:
 def plural(count: int, word: str) -> str:
     """A count with its noun: 1 request, 2 requests."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def leading(counts: Mapping[str, int], most: int = 3, others: int = 0) -> str:
+    """The first few names with their counts: a (80), b (40) and 5 more; a single name has none.
+
+    An empty name is n/a. others: how many were counted elsewhere, without a name.
+    """
+    if len(counts) < 2 and not others:
+        return next(iter(counts), "") or NOTHING
+    parts = [f"{name or NOTHING} ({grouped(count)})" for name, count in counts.items()]
+    rest = [f"{len(parts) - most} more"] if len(parts) > most else []
+    elsewhere = [f"{grouped(others)} elsewhere"] if others else []
+    *first, last = [*parts[:most], *rest, *elsewhere]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _magnitude(number: float) -> int:

@@ -141,7 +141,7 @@ def summary(run: SaturationRun) -> list[Block]:
     result = run.result
     return [
         _step_table(result.steps),
-        Text(_error_lines(result), label="errors", most=MOST_ERRORS, rest="step with errors"),
+        Text(_error_lines(result), label="errors", most=MOST_ERRORS, rest="step"),
         Text(sentences(result)),
         Text(_settings(run), most=MOST_LINES),
         Text(
@@ -161,7 +161,7 @@ def comment(run: SaturationRun) -> list[Block]:
     return [
         _step_table(result.steps),
         Text(sentences(result), "list"),
-        Text(errors, "list", "Errors", most=MOST_COMMENT_ERRORS, rest="step with errors"),
+        Text(errors, "list", "Errors", most=MOST_COMMENT_ERRORS, rest="step"),
     ]
 
 

@@ -107,11 +107,12 @@ def _failures(snapshot: LoadSnapshot) -> list[str]:
     blocks = [
         _bars("Node", "Failure replies:", counts) if counts else f"Failure replies:\n{NO_REPLIES}\n"
     ]
-    for node in sorted({failure.kind.node for failure in snapshot.failures}):
-        failures = [failure for failure in snapshot.failures if failure.kind.node == node]
+    counted = [(failure, failure.nodes) for failure in snapshot.failures]
+    for node in sorted({node for _, nodes in counted for node in nodes}):
         lines = [
-            f"- {failure.seen} / {cut(failure.kind.error or failure.kind.outcome, 500)}"
-            for failure in failures
+            f"- {nodes[node]} / {cut(failure.error or failure.outcome, 500)}"
+            for failure, nodes in counted
+            if node in nodes
         ]
         title = f"Node: {_shown(node)}"
         blocks.append(

@@ -75,7 +75,7 @@ def test_a_snapshot_has_counts_rate_and_times() -> None:
     assert (run.count, run.low_s, run.high_s) == (2, 0.2, 0.4)
     assert run.mean_s == pytest.approx(0.3)
     assert snapshot.times["overhead"].mean_s == pytest.approx(0.04)
-    assert [(row.kind.error, row.seen) for row in snapshot.failures] == [("broken", 1)]
+    assert [(row.error, row.count) for row in snapshot.failures] == [("broken", 1)]
 
 
 def test_a_reset_begins_anew_but_not_what_prometheus_counts() -> None:
@@ -162,23 +162,24 @@ def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
     for number in range(3 * PLACES):
         tally.succeeded(replied(pod=f"pod-{number}"))
         tally.failed(
-            replied(outcome=Outcome.FAILED, error=f"error {number}", pod=f"pod-{number}"),
+            replied(outcome=Outcome.FAILED, error=f"error x{number}", pod=f"pod-{number}"),
             float(number),
         )
     assert len(tally.places()) == PLACES
     assert sum(row.succeeded for row in tally.places()) + tally.other_succeeded == 3 * PLACES
-    assert len(tally.failures()) == FAILURES
-    assert sum(row.seen for row in tally.failures()) + tally.other_failures == 3 * PLACES
+    groups = tally.failures(3.0 * PLACES)
+    assert len(groups) == FAILURES
+    assert sum(group.count for group in groups) + tally.other_failures == 3 * PLACES
     # what was seen last is there
-    assert f"error {3 * PLACES - 1}" in {row.kind.error for row in tally.failures()}
+    assert f"error x{3 * PLACES - 1}" in {group.error for group in groups}
 
 
 def test_a_failure_keeps_when_it_was_seen_first_and_last() -> None:
     tally = LoadTally()
     for at in (10.0, 20.0, 30.0):
         tally.failed(replied(outcome=Outcome.TIMED_OUT, error="late"), at)
-    (row,) = tally.failures()
-    assert (row.seen, row.first_s, row.last_s) == (3, 10.0, 30.0)
+    (group,) = tally.failures(30.0)
+    assert (group.count, group.first_s, group.last_s) == (3, 10.0, 30.0)
 
 
 def test_records_are_numbered_and_the_last_ones_kept() -> None:

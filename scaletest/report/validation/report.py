@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from scaletest.analysis.causes import Cause, Causes
-from scaletest.analysis.evaluation import BackgroundStep, Evaluation, FailureGroup
+from scaletest.analysis.evaluation import BackgroundStep, Evaluation
 from scaletest.analysis.steps import Step
 from scaletest.model import Plan, VerdictKind
 from scaletest.render import contents
@@ -38,6 +38,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.render.svg import Chart
 from scaletest.render.text import clean, one_line
+from scaletest.report import failures
 from scaletest.report.validation import figures, resources, words
 from scaletest.report.validation.steps import members, rows_of, sheet, table, whole_table
 from scaletest.report.words import KNEES, knee, warnings
@@ -47,7 +48,6 @@ MOST_WARNINGS, MOST_ERRORS, MOST_CAUSES = 3, 2, 3
 # In a page and in a comment.
 MOST_CAUSES_SHOWN, MOST_FAILURES = 6, 10
 WIDTH = 80
-LONGEST_TEXT = 4000
 # Titles as a terminal shortens them.
 SHORT = {
     "per device": "K",
@@ -115,11 +115,11 @@ def _facts(result: Evaluation) -> list[tuple[str, str]]:
         pairs.append((f"speed-up with {workers}", f"{significant(last.speedup.value)}x"))
         pairs.append(("efficiency there", percent(last.efficiency.value, 0)))
     done = sum(step.run.count for step in result.steps)
-    failures = sum(step.failures for step in result.steps)
+    failed = sum(step.failures for step in result.steps)
     return [
         *pairs,
         ("requests done", str(done)),
-        ("failed", str(failures)),
+        ("failed", str(failed)),
         ("duration", duration(result.elapsed_s)),
     ]
 
@@ -130,10 +130,7 @@ def summary(run: ValidationRun) -> list[Block]:
     left_out = {"fair workers", "fair devices"}
     if result.plan.compares:
         left_out |= {"efficiency", f"wait {words.common_quantile(result.steps)}"}
-    errors = [
-        f"error, {plural(group.count, 'time')}: {clean(group.error or group.outcome, 300)}"
-        for group in result.failures
-    ]
+    errors = [f"error, {line}" for line in failures.lines(result.failures)]
     return [
         table(result, left_out, SHORT),
         Text([_foot(result)], "soft"),
@@ -146,7 +143,7 @@ def summary(run: ValidationRun) -> list[Block]:
             most=MOST_WARNINGS,
             rest="warning",
         ),
-        Text(errors, most=MOST_ERRORS, rest="kind of failure"),
+        Text(errors, most=MOST_ERRORS, rest="failure group"),
         Text([resources.line(result)], label="resources", optional=True),
         Text(_limits_in_short(result), optional=True),
     ]
@@ -202,8 +199,9 @@ def comment(run: ValidationRun) -> list[Block]:
     result = run.result
     foot = words.intervals(result.steps) if result.steps else ""
     title = "Resources of the nodes while each step was measured"
-    failures = [
-        f"{plural(group.count, 'request')} {group.outcome}: {group.error or NOTHING}"
+    kinds = [
+        f"{plural(group.count, 'request')} {group.outcome}{failures.spread(group)}:"
+        f" {group.error or NOTHING}"
         for group in result.failures
     ]
     return [
@@ -213,7 +211,7 @@ def comment(run: ValidationRun) -> list[Block]:
         resources.table(result, title=title, note=resources.note(result)),
         Text([_sentence(words.law(result))], label="Law"),
         Text([_sentence(words.shares(result))], label="Shares"),
-        Text(failures, "list", most=MOST_FAILURES, rest="kind of failure"),
+        Text(kinds, "list", most=MOST_FAILURES, rest="failure group"),
     ]
 
 
@@ -264,7 +262,7 @@ def sections(run: ValidationRun) -> list[Section]:
             "Wait and run times": _times(run),
             "Who did how much": _shares(run),
             "Other queues": [_background(result)],
-            "Failures": [_failures(result)],
+            "Failures": [failures.table(result.failures)],
         }
     )
 
@@ -448,24 +446,6 @@ def _background_step(plan: Plan, row: BackgroundStep) -> dict[str, str]:
         "mean wait": seconds(row.wait.mean),
         "mean run": seconds(row.run.mean),
         "failed": str(row.failures),
-    }
-
-
-def _failures(result: Evaluation) -> Table:
-    texts = {"outcome", "error", "node", "device"}
-    return Table.of_rows(list(map(_failure, result.failures)), texts, {"error"}, layout="errors")
-
-
-def _failure(group: FailureGroup) -> dict[str, str]:
-    return {
-        "count": str(group.count),
-        "outcome": ", ".join(filter(None, (group.outcome, group.reason))),
-        "exit code": NOTHING if group.exit_code is None else str(group.exit_code),
-        "error": clean(group.error or NOTHING, LONGEST_TEXT),
-        "node": group.node or NOTHING,
-        "device": group.device or NOTHING,
-        "first seen": instant(group.first_s),
-        "last seen": instant(group.last_s),
     }
 
 

@@ -1,0 +1,58 @@
+"""Groups of failures as reports show them: a table on pages, a line each in short forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scaletest.analysis.failures import FailureGroup
+from scaletest.render.contents import Cell, Table, Trend
+from scaletest.render.numbers import NOTHING, grouped, instant, leading, plural
+from scaletest.render.text import clean
+
+LONGEST_ERROR = 4000
+MEANING = (
+    "A row has the failures whose errors differ only in numbers, addresses, paths, times and ids;"
+    " its error is that of the first of them."
+)
+
+
+def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
+    """A row for each group, at most so many."""
+    left_out = len(groups) - most
+    rest = f" {plural(left_out, 'more kind')} of failure: see the JSON." if left_out > 0 else ""
+    texts = {"outcome", "error", "nodes", "devices", "over time", "first seen", "last seen"}
+    rows = list(map(_row, groups[:most]))
+    return Table.of_rows(rows, texts, {"error"}, layout="errors", note=MEANING + rest)
+
+
+def _row(group: FailureGroup) -> dict[str, Cell]:
+    return {
+        "count": grouped(group.count),
+        "outcome": outcome(group),
+        "exit code": NOTHING if group.exit_code is None else str(group.exit_code),
+        "error": clean(group.error or NOTHING, LONGEST_ERROR),
+        "nodes": leading(group.nodes, others=group.elsewhere),
+        "devices": leading(group.devices),
+        "over time": Trend(group.bins, group.course),
+        "first seen": instant(group.first_s),
+        "last seen": instant(group.last_s),
+    }
+
+
+def outcome(group: FailureGroup) -> str:
+    """How the requests ended, and the reason where there is one."""
+    return ", ".join(filter(None, (group.outcome, group.reason))).replace("_", " ")
+
+
+def spread(group: FailureGroup) -> str:
+    """On which nodes they failed, where there are several: ", on a (80) and b (63)"."""
+    nodes = group.nodes
+    return f", on {leading(nodes, others=group.elsewhere)}" if len(nodes) > 1 else ""
+
+
+def lines(groups: Sequence[FailureGroup]) -> list[str]:
+    """A line for each group: how often, where, and the error."""
+    return [
+        f"{plural(group.count, 'time')}{spread(group)}: {clean(group.error or outcome(group), 300)}"
+        for group in groups
+    ]
