@@ -164,7 +164,7 @@ def command(
                 f"queue {load.queue}, load: {load}; page and statistics at {server.url}/", err=True
             )
         try:
-            drained = load.run(steering, stop.asked, grace_s)
+            drained = load.run(steering, stop.wake, grace_s)
         finally:
             _show(statistics, counts, output)
         if not drained:

@@ -26,6 +26,7 @@ from scaletest.broker import Client
 from scaletest.model import Record, Request
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
+from scaletest.system.wake import Wake, wait_first
 
 logger = logging.getLogger("scaletest.client")
 
@@ -85,7 +86,7 @@ class LoadLoop(ABC):
         self._stumbled = False
         self._step = self._repeat = 0
         self._closing = False
-        self._idle = threading.Event()
+        self._idle = Wake()
         self._idle.set()
         self._failure: BaseException | None = None
         self._backoff_s = self._resume_at = 0.0
@@ -117,11 +118,13 @@ class LoadLoop(ABC):
         self._thread.start()
         self._waker.start()
 
-    def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight and nothing is due; false when the time is over first."""
-        idle = self._idle.wait(timeout_s)
+    def wait_idle(self, timeout_s: float, *others: Wake) -> bool:
+        """Wait until nothing is in flight and nothing is due; false when the time is over first, or
+        one of `others` is awake first.
+        """
+        wait_first(timeout_s, self._idle, *others)
         self.check()
-        return idle
+        return self._idle.is_set()
 
     def check(self) -> None:
         """Raise what ended the loop, if anything did."""

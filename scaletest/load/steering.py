@@ -21,6 +21,7 @@ from scaletest.load.statistics import Gauges, LoadSnapshot, Statistics
 from scaletest.model.checks import cut
 from scaletest.model.declared import Arguments, Count, Seconds, check
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.system.wake import Wake
 
 logger = logging.getLogger("scaletest.client")
 
@@ -159,23 +160,22 @@ class OfferedLoad:
             ready=lambda: not client.away,
         )
 
-    def run(self, steering: Steering, stopping: Callable[[], bool], grace_s: float) -> bool:
-        """Load until nothing is left, time is up or `stopping`; then drain. Whether all replied.
+    def run(self, steering: Steering, stop: Wake, grace_s: float) -> bool:
+        """Load until nothing is left, time is up or `stop` is awake; then drain. Whether all
+        replied.
 
-        stopping: whether a signal came. It is no threading.Event: a handler that sets one while
-        this thread is about to wait for it would never return. grace_s: how long to wait for
-        requests in flight at the end.
+        grace_s: how long to wait for requests in flight at the end.
         """
         ends = time.monotonic() + (self.duration_s or math.inf)
         if steering.steerable:
             steering.set_parallel(self.maximum if self.batch else self.kept)
-        while not stopping() and time.monotonic() < ends:
-            if self.batch or self.is_open:
-                if steering.loop.wait_idle(LOOK_EVERY_S):
-                    return True
-            else:
-                time.sleep(min(LOOK_EVERY_S, max(0.0, ends - time.monotonic())))
+        while not stop.is_set() and (left_s := ends - time.monotonic()) > 0:
+            left_s = min(LOOK_EVERY_S, left_s)
+            if not (self.batch or self.is_open):
+                stop.wait(left_s)
                 steering.loop.check()
+            elif steering.loop.wait_idle(left_s, stop):
+                return True
         steering.loop.stop()
         return steering.loop.wait_idle(grace_s)
 
