@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from msgspec import Meta
 from scaletest.broker import Client
 from scaletest.load import pace
 from scaletest.load.loops import ClosedLoop, LoadLoop, OpenLoop
+from scaletest.load.pace import RatePace
 from scaletest.load.statistics import Gauges, LoadSnapshot, Statistics
 from scaletest.model.checks import cut
 from scaletest.model.declared import Arguments, Count, Seconds, check
@@ -95,10 +97,8 @@ class OfferedLoad:
         return 1 if self.parallel is None else self.parallel
 
     def __str__(self) -> str:
-        if self.rate is not None:
-            return f"{self.rate:g} requests/s"
-        if self.poisson is not None:
-            return f"{self.poisson:g} requests/s at random"
+        if self.rate is not None or self.poisson is not None:
+            return str(self.pace())
         if self.steps is not None:
             return f"steps {self.steps}"
         if self.schedule is not None:
@@ -167,7 +167,7 @@ class OfferedLoad:
         grace_s: how long to wait for requests in flight at the end.
         """
         ends = time.monotonic() + (self.duration_s or math.inf)
-        if steering.steerable:
+        if steering.steered is Steered.PARALLEL:
             steering.set_parallel(self.maximum if self.batch else self.kept)
         while not stop.is_set() and (left_s := ends - time.monotonic()) > 0:
             left_s = min(LOOK_EVERY_S, left_s)
@@ -180,8 +180,16 @@ class OfferedLoad:
         return steering.loop.wait_idle(grace_s)
 
 
+class Steered(StrEnum):
+    """What of a load can be changed while it runs."""
+
+    PARALLEL = "parallel"
+    RATE = "rate"
+    NOTHING = ""
+
+
 class NotSteerable(UsageError):
-    """An open load follows its schedule; its parallelism cannot be set."""
+    """This cannot be changed while the load runs."""
 
 
 class Steering:
@@ -204,15 +212,31 @@ class Steering:
         self.loop = loop
         self._lock = threading.RLock()
         self.statistics = statistics
-        self.load = load
+        self._load = load
         self.maximum = maximum
         self._ready = ready
+        self._resume_with = self.rate or 1.0
         statistics.watch(self._gauges)
+        if self.rate is not None:
+            statistics.ask(Steered.RATE, self.rate)
 
     @property
-    def steerable(self) -> bool:
-        """Whether the parallelism can be set."""
-        return isinstance(self.loop, ClosedLoop)
+    def steered(self) -> Steered:
+        """What can be changed."""
+        if isinstance(self.loop, ClosedLoop):
+            return Steered.PARALLEL
+        return Steered.NOTHING if self.rate is None else Steered.RATE
+
+    @property
+    def _pace(self) -> RatePace | None:
+        """The pace of a load whose rate can be set."""
+        follows = self.loop.pace if isinstance(self.loop, OpenLoop) else None
+        return follows if isinstance(follows, RatePace) else None
+
+    @property
+    def load(self) -> str:
+        """The kind of load, with the rate that it has now."""
+        return self._load if self._pace is None else str(self._pace)
 
     @property
     def parallel(self) -> int:
@@ -221,19 +245,39 @@ class Steering:
             return self.loop.parallel
         return self.maximum
 
+    @property
+    def rate(self) -> float | None:
+        """Requests that shall start in a second; None where that cannot be set."""
+        return None if self._pace is None else self._pace.rate
+
     def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
         """Keep this many requests in flight, at most the maximum; the number that applies now.
 
         reset: reset the statistics first.
         """
         if not isinstance(self.loop, ClosedLoop):
-            raise NotSteerable
+            raise NotSteerable(f"this client does not keep a number in flight: {self.load}")
         wanted = min(parallel, self.maximum)
         with self._lock:
             if reset:
                 self.reset()
             self.loop.set_parallel(wanted)
+            self._note(Steered.PARALLEL, wanted)
         return wanted
+
+    def set_rate(self, rate: float) -> None:
+        """Start so many requests a second from now on; 0 pauses. What was due before is submitted,
+        and measured from when it was due.
+        """
+        if self.rate is None or not isinstance(self.loop, OpenLoop):
+            raise NotSteerable(f"this client has no rate that can be set: {self.load}")
+        with self._lock:
+            self.loop.set_rate(rate)
+            self._note(Steered.RATE, rate)
+
+    def _note(self, steered: Steered, wanted: float) -> None:
+        self._resume_with = wanted or self._resume_with
+        self.statistics.ask(steered, wanted)
 
     def reset(self) -> None:
         """Reset the statistics."""
@@ -263,4 +307,6 @@ class Steering:
             self.loop.in_flight,
             self.loop.refused,
             self.loop.resubmitted,
+            self.rate,
+            self._resume_with if self.steered else None,
         )
