@@ -177,8 +177,10 @@ class Packed:
         """Median, 95th percentile and longest."""
         if not self.indexes:
             return Spread(None, None, None)
-        is_enough = sum(self.counts) >= NEEDED["p95"]
-        return Spread(self._quantile(0.5), self._quantile(0.95) if is_enough else None, self.high)
+        spread = Spread(self._quantile(0.5), None, self.high)
+        if sum(self.counts) < NEEDED["p95"]:
+            return spread
+        return spread._replace(p95_s=self._quantile(0.95))
 
     def _quantile(self, share: float) -> float:
         # the middle of a coarse bucket is where its two middle ones meet
@@ -282,7 +284,7 @@ class LoadChange(NamedTuple):
     after: float
 
     def __str__(self) -> str:
-        unit = "/s" if self.kind == "rate" else ""
+        unit = {"rate": "/s"}.get(self.kind, "")
         before, after = (f"{number:g}{unit}" for number in (self.before, self.after))
         match self:
             case LoadChange(kind="reset"):
@@ -302,10 +304,10 @@ class LoadChanges:
 
     def add(self, change: LoadChange) -> None:
         """Note a change, which continues the last one if that is of its kind and just now."""
-        last = self._changes[-1] if self._changes else None
-        if last and last.kind == change.kind and change.at_s - last.at_s < CHANGE_S:
-            change = change._replace(at_s=last.at_s, before=last.before)
-            self._changes.pop()
+        for last in list(self._changes)[-1:]:
+            if last.kind == change.kind and change.at_s - last.at_s < CHANGE_S:
+                change = change._replace(at_s=last.at_s, before=last.before)
+                self._changes.pop()
         if change.before != change.after or change.kind == "reset":
             self._changes.append(change)
 

@@ -67,7 +67,7 @@ class RatePace(Iterator[float]):
         while len(changes) > 1 and changes[1].at < self._position:
             changes.popleft()
         from_s, at, rate = changes[0]
-        return from_s + (self._position - at) / rate if rate else math.inf
+        return from_s + _quotient(self._position - at, rate)
 
     def change(self, rate: float, from_s: float) -> None:
         """Have this rate from then on; times must not decrease. 0 for a pause."""
@@ -107,7 +107,7 @@ def steps(stairs: Iterable[tuple[float, float]]) -> Iterator[float]:
     began = 0.0
     for rate, length_s in stairs:
         for number in itertools.count():
-            at = number / rate if rate else math.inf
+            at = _quotient(number, rate)
             if at >= length_s:
                 break
             yield began + at
@@ -177,6 +177,11 @@ def parse_schedule(lines: Iterable[str]) -> list[float]:
     if not times:
         raise InvalidValue("the schedule is empty", hint="write one time in seconds a line")
     return times
+
+
+def _quotient(number: float, rate: float) -> float:
+    """Seconds until so many are due; infinity at a rate of 0."""
+    return number / rate if rate else math.inf
 
 
 def _check_rate(rate: float, name: str) -> None:

@@ -215,7 +215,13 @@ class Steering:
         self._load = load
         self.maximum = maximum
         self._ready = ready
-        self._resume_with = self.rate or 1.0
+        # of a load whose rate can be set
+        self._pace: RatePace | None = None
+        if isinstance(loop, OpenLoop) and isinstance(loop.pace, RatePace):
+            self._pace = loop.pace
+        self._resume_with = self.rate
+        if self.steered is Steered.PARALLEL:
+            self._resume_with = 1.0
         statistics.watch(self._gauges)
         if self.rate is not None:
             statistics.ask(Steered.RATE, self.rate)
@@ -225,18 +231,12 @@ class Steering:
         """What can be changed."""
         if isinstance(self.loop, ClosedLoop):
             return Steered.PARALLEL
-        return Steered.NOTHING if self.rate is None else Steered.RATE
-
-    @property
-    def _pace(self) -> RatePace | None:
-        """The pace of a load whose rate can be set."""
-        follows = self.loop.pace if isinstance(self.loop, OpenLoop) else None
-        return follows if isinstance(follows, RatePace) else None
+        return Steered.RATE if self._pace else Steered.NOTHING
 
     @property
     def load(self) -> str:
         """The kind of load, with the rate that it has now."""
-        return self._load if self._pace is None else str(self._pace)
+        return str(self._pace or self._load)
 
     @property
     def parallel(self) -> int:
@@ -269,7 +269,7 @@ class Steering:
         """Start so many requests a second from now on; 0 pauses. What was due before is submitted,
         and measured from when it was due.
         """
-        if self.rate is None or not isinstance(self.loop, OpenLoop):
+        if not isinstance(self.loop, OpenLoop) or self.rate is None:
             raise NotSteerable(f"this client has no rate that can be set: {self.load}")
         with self._lock:
             self.loop.set_rate(rate)
@@ -308,5 +308,5 @@ class Steering:
             self.loop.refused,
             self.loop.resubmitted,
             self.rate,
-            self._resume_with if self.steered else None,
+            self._resume_with,
         )

@@ -6,12 +6,19 @@ A load has no verdict: it is whatever somebody asked for, and may still go on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from scaletest.load.bounded_counts import NEEDED, DurationSummary, PlaceCount, SeriesPoint
+from scaletest.load.bounded_counts import (
+    NEEDED,
+    DurationSummary,
+    PlaceCount,
+    SeriesPoint,
+    highest,
+)
 from scaletest.load.statistics import LoadSnapshot
 from scaletest.model.checks import cut
 from scaletest.render import contents, numbers
@@ -103,9 +110,9 @@ def described(snapshot: LoadSnapshot) -> str:
 
 def per_s(rate: float) -> str:
     """A rate with four digits, or all that are left of the point."""
-    if rate >= 1000:
+    if rate >= 1000 or not rate:
         return numbers.grouped(round(rate))
-    return numbers.significant(rate, 4) if rate else "0"
+    return numbers.significant(rate, 4)
 
 
 def facts(snapshot: LoadSnapshot) -> contents.Pairs:
@@ -123,19 +130,19 @@ def facts(snapshot: LoadSnapshot) -> contents.Pairs:
 def figures(snapshot: LoadSnapshot) -> list[LoadChart]:
     """The charts of a load, over the time since the statistics began."""
     points = [load_bin.point(snapshot.began_s) for load_bin in snapshot.bins]
-    span = f"One point is {points[-1].span_s} s." if points else "No full second yet."
-    asked = [PlotLine("asked for", "c-wanted", [point.asked for point in points])]
-    is_rate = snapshot.rate is not None
-    is_closed = snapshot.rate is None and snapshot.resume_with is not None
+    span = "No full second yet."
+    if points:
+        span = f"One point is {points[-1].span_s} s."
     rates = [
         PlotLine("succeeded", "c-data", [point.rate_per_s for point in points]),
         PlotLine("failed", "c-fail", [point.failed / point.span_s for point in points]),
-        *(asked if is_rate else ()),
     ]
-    in_flight = [
-        PlotLine("highest", "c-data", [point.in_flight_high for point in points]),
-        *(asked if is_closed else ()),
-    ]
+    in_flight = [PlotLine("highest", "c-data", [point.in_flight_high for point in points])]
+    asked = PlotLine("asked for", "c-wanted", [point.asked for point in points])
+    if snapshot.rate is not None:
+        rates.append(asked)
+    elif snapshot.resume_with is not None:
+        in_flight.append(asked)
     drawn = _Drawn(snapshot, points)
     return [
         drawn.figure(
@@ -166,8 +173,10 @@ class _Drawn:
 
     def __init__(self, snapshot: LoadSnapshot, points: Sequence[SeriesPoint]) -> None:
         self._points = points
-        began_s = points[0].at_s if points else snapshot.now_s
-        self._last = points[-1].at_s + points[-1].span_s - began_s if points else 1.0
+        began_s, self._last = snapshot.now_s, 1.0
+        if points:
+            began_s = points[0].at_s
+            self._last = points[-1].at_s + points[-1].span_s - began_s
         self._xs = [point.at_s + point.span_s / 2 - began_s for point in points]
         self._changes = [
             (change.at_s - began_s, str(change))
@@ -185,16 +194,17 @@ class _Drawn:
         has_band: bool = False,
     ) -> LoadChart:
         """Lines over the time. Colours come from the style sheet."""
-        known = filter(None, chain.from_iterable(line.figures for line in lines))
-        peaks = (point.rate_high for point in self._points) if has_band else ()
-        highest = max((*known, *peaks), default=0.0)
+        known = list(filter(None, chain.from_iterable(line.figures for line in lines)))
+        if has_band:
+            known += [point.rate_high for point in self._points]
+        top = max(known, default=0.0)
         marks = clock_marks(self._last)
         chart = Chart(
             f"chart-{key}",
             title,
             caption,
             Axis("", 0.0, self._last, marks=marks, names=list(map(elapsed, marks))),
-            amounts(key, highest),
+            amounts(key, top),
             WIDTH,
             HEIGHT,
         )
@@ -209,7 +219,7 @@ class _Drawn:
 
     def _draw(self, chart: Chart, line: PlotLine) -> None:
         """A line that breaks where a figure is unknown; a stroke where it has a single point."""
-        known = [math.nan if figure is None else figure for figure in line.figures]
+        known = list(map(_drawn, line.figures))
         chart.line(list(zip(self._xs, known, strict=True)), line.css)
         neighbours = zip([math.nan, *known], [*known[1:], math.nan], strict=False)
         rows = zip(self._xs, self._points, known, neighbours, strict=False)
@@ -218,17 +228,23 @@ class _Drawn:
                 chart.stroke(at - point.span_s / 2, at + point.span_s / 2, figure, line.css)
 
 
-def amounts(key: str, highest: float) -> Axis:
-    """The upright axis of a chart, with room above the highest figure."""
+def _drawn(figure: float | None) -> float:
+    """The figure as charts take it: unknown ones are no number."""
+    return math.nan if figure is None else figure
+
+
+def amounts(key: str, top: float) -> Axis:
+    """The upright axis of a chart, with room above its highest figure `top`."""
     if key == "in_flight":  # requests are whole
-        high = float(max(1, math.ceil(highest * 1.05)))
+        high = float(max(1, math.ceil(top * 1.05)))
         high = ceiling(high, min(5, int(high) + 1))
         marks = nice(0.0, high, min(5, int(high) + 1))
     else:
-        high = ceiling(highest * 1.05 or 1.0, 5)
+        high = ceiling(top * 1.05 or 1.0, 5)
         marks = nice(0.0, high, 5)
-    names = list(map(numbers.seconds, marks)) if key in TIMES else None
-    return Axis("", 0.0, high, marks=marks, names=names)
+    if key not in TIMES:
+        return Axis("", 0.0, high, marks=marks)
+    return Axis("", 0.0, high, marks=marks, names=list(map(numbers.seconds, marks)))
 
 
 def clock_marks(last_s: float) -> list[float]:
@@ -294,8 +310,9 @@ def failures(snapshot: LoadSnapshot) -> Table:
         }
         for row in snapshot.failures[:MOST_ROWS]
     ]
-    left = len(snapshot.failures) - len(rows)
-    note = f"{numbers.plural(left, 'more kind')} of failure are not listed." if left > 0 else ""
+    note = ""
+    if left := len(snapshot.failures) - len(rows):
+        note = f"{numbers.plural(left, 'more kind')} of failure not listed."
     texts = ("error", "outcome", "node", "device", "first seen", "last seen")
     return Table.of_rows(rows, texts=texts, layout="wrapped", note=note)
 
@@ -324,37 +341,37 @@ def places(snapshot: LoadSnapshot) -> dict[str, Table]:
     counts = [row.place for row in snapshot.places]
     has_nodes = len({place.node for place in counts}) > 1
     has_pods = any(place.pod not in (place.node, place.worker) for place in counts)
+    has_devices = any(place.device for place in counts)
 
-    def worker(parts: Sequence[PlaceCount]) -> Iterator[tuple[str, Cell]]:
+    def worker(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
         place = parts[0].place
-        yield "Worker", _name(place.worker or place.pod)
-        yield "Pod", _name(place.pod) if has_pods and place.worker else ""
-        yield "Node", _name(place.node) if has_nodes else ""
         devices = sorted({device_name(part.place.device) for part in parts} - {""})
-        yield "Devices", cut(" ".join(devices), LONGEST_NAME)
+        return {
+            "Worker": _name(place.worker or place.pod),
+            "Pod": _told(place.pod, has_pods),
+            "Node": _told(place.node, has_nodes),
+            "Devices": cut(" ".join(devices), LONGEST_NAME),
+        }
 
-    def node(parts: Sequence[PlaceCount]) -> Iterator[tuple[str, Cell]]:
-        yield "Node", _name(parts[0].place.node)
+    def node(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
+        return {"Node": _name(parts[0].place.node)}
 
-    def device(parts: Sequence[PlaceCount]) -> Iterator[tuple[str, Cell]]:
-        yield "Device", _name(device_name(parts[0].place.device) or "no device")
-        yield "Node", _name(parts[0].place.node) if has_nodes else ""
+    def device(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
+        place = parts[0].place
+        name = _name(device_name(place.device) or "no device")
+        return {"Device": name, "Node": _told(place.node, has_nodes)}
 
-    def table(is_telling: bool, key: Callable[[PlaceCount], object], naming: _Naming) -> Table:
-        return _spread(snapshot, key, naming) if is_telling else Table((), ())
-
-    return {
-        "worker": table(True, lambda row: row.place._replace(device=""), worker),
-        "node": table(has_nodes, lambda row: row.place.node, node),
-        "device": table(
-            any(place.device for place in counts),
-            lambda row: (row.place.node, row.place.device),
-            device,
-        ),
-    }
+    tables = dict.fromkeys(("worker", "node", "device"), Table((), ()))
+    tables["worker"] = _spread(snapshot, lambda row: row.place._replace(device=""), worker)
+    if has_nodes:
+        tables["node"] = _spread(snapshot, lambda row: row.place.node, node)
+    if has_devices:
+        key = operator.attrgetter("place.node", "place.device")
+        tables["device"] = _spread(snapshot, key, device)
+    return tables
 
 
-_Naming = Callable[[Sequence[PlaceCount]], Iterator[tuple[str, Cell]]]
+_Naming = Callable[[Sequence[PlaceCount]], dict[str, Cell]]
 
 
 def _spread(snapshot: LoadSnapshot, key: Callable[[PlaceCount], object], naming: _Naming) -> Table:
@@ -363,11 +380,11 @@ def _spread(snapshot: LoadSnapshot, key: Callable[[PlaceCount], object], naming:
         groups.setdefault(key(row), []).append(row)
     ordered = sorted(groups.values(), key=lambda parts: -sum(map(_ended, parts)))
     rows = [
-        {**dict(naming(parts)), **_totals(parts, snapshot.succeeded)}
-        for parts in ordered[:MOST_ROWS]
+        {**naming(parts), **_totals(parts, snapshot.succeeded)} for parts in ordered[:MOST_ROWS]
     ]
-    left = len(ordered) - len(rows)
-    note = f"{numbers.plural(left, 'more row')} are in the statistics as JSON." if left > 0 else ""
+    note = ""
+    if left := len(ordered) - len(rows):
+        note = f"{numbers.plural(left, 'more row')} in the statistics as JSON."
     names = ("Worker", "Pod", "Node", "Device", "Devices")
     return Table.of_rows(rows, texts=(*names, "Share"), foreign=names, note=note)
 
@@ -377,15 +394,21 @@ def _ended(row: PlaceCount) -> int:
 
 
 def _totals(parts: Sequence[PlaceCount], whole: int) -> dict[str, Cell]:
+    # the totals of all parts, as if they were one place
     succeeded = sum(part.succeeded for part in parts)
-    total_s = sum(part.run_total_s for part in parts)
-    longest = max((part.run_high_s for part in parts if part.run_high_s is not None), default=None)
+    merged = PlaceCount(
+        parts[0].place,
+        succeeded,
+        sum(part.failed for part in parts),
+        sum(part.run_total_s for part in parts),
+        highest(part.run_high_s for part in parts),
+    )
     return {
         "Succeeded": numbers.grouped(succeeded),
-        "Share": Share(succeeded / whole if whole else 0.0, numbers.share(succeeded, whole)),
-        "Failed": numbers.grouped(sum(part.failed for part in parts)),
-        "Mean run": numbers.seconds(total_s / succeeded if succeeded else None),
-        "Longest run": numbers.seconds(longest),
+        "Share": Share(succeeded / max(1, whole), numbers.share(succeeded, whole)),
+        "Failed": numbers.grouped(merged.failed),
+        "Mean run": numbers.seconds(merged.run_mean_s),
+        "Longest run": numbers.seconds(merged.run_high_s),
     }
 
 
@@ -396,3 +419,8 @@ def device_name(path: str) -> str:
 
 def _name(text: str) -> str:
     return cut(" ".join(text.splitlines()), LONGEST_NAME) or numbers.NOTHING
+
+
+def _told(text: str, is_telling: bool) -> str:
+    """A name where it tells something; "" elsewhere."""
+    return _name(text) if is_telling else ""

@@ -114,7 +114,9 @@ def report() -> Response:
 def queue_page() -> str:
     """Where the page of all queues shows this one; "" when nobody said where that is."""
     url: str = current_app.config["UI_URL"]
-    return f"{url}/queues/{quote(steering().statistics.queue, safe='')}" if url else ""
+    if url:
+        url += f"/queues/{quote(steering().statistics.queue, safe='')}"
+    return url
 
 
 def _render(template: str) -> Response:
