@@ -303,9 +303,12 @@ class LoadChanges:
         self._changes: deque[LoadChange] = deque(maxlen=CHANGES)
 
     def add(self, change: LoadChange) -> None:
-        """Note a change, which continues the last one if that is of its kind and just now."""
+        """Note a change, which continues the last one if that is of its kind and just now; a pause
+        and its end stay as they are.
+        """
         for last in list(self._changes)[-1:]:
-            if last.kind == change.kind and change.at_s - last.at_s < CHANGE_S:
+            is_step = 0 not in (last.before, last.after, change.after)
+            if is_step and last.kind == change.kind and change.at_s - last.at_s < CHANGE_S:
                 change = change._replace(at_s=last.at_s, before=last.before)
                 self._changes.pop()
         if change.before != change.after or change.kind == "reset":
