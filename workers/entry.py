@@ -16,7 +16,7 @@ from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import Retrying
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from workers.devices import NoneFree
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result

@@ -19,8 +19,8 @@ from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.record import effective_limit
 from scaletest.model.texts import SECONDS, in_base_units
-from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
+from scaletest.system.wake import Wake
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, NoneFree, Policy
 from workers.workloads.base import SUCCEEDED, Result, Workload, failed
 from workers.workloads.bench import BenchWorkload

@@ -14,7 +14,7 @@ import time
 
 from rq import SimpleWorker
 
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 
 # A second signal within this time is a copy of the first: a pool and the terminal both pass on the
 # same Ctrl-C.

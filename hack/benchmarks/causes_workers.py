@@ -31,7 +31,7 @@ from pathlib import Path
 
 from hack.benchmarks.causes_injectors import INJECTORS, NONE, Injected, Unsuitable
 from scaletest.model.activity import Activity, State
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 
 
 def measure(

@@ -17,6 +17,7 @@ from scaletest.http.server import Server, bind
 from scaletest.load import Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
+from scaletest.model.errors import InvalidValue
 from scaletest.pages.security import HEADERS, HttpCounts
 from scaletest.pages.site import checked
 from scaletest.runs.stopping import StopRequest, stopping
@@ -98,6 +99,12 @@ REDIS_TIMEOUT_S = 5.0
     help="A further host name under which it answers without a token, as in client.validation.",
 )
 @click.option(
+    "--ui-url",
+    default="",
+    metavar="URL",
+    help="Where scaletest ui is shown; the page then links to its page of the queue.",
+)
+@click.option(
     "--keep-records",
     type=int,
     default=10_000,
@@ -117,6 +124,7 @@ def command(
     prefix: str,
     token: str,
     allow_host: tuple[str, ...],
+    ui_url: str,
     keep_records: int,
     output: Output,
 ) -> int:
@@ -133,6 +141,8 @@ def command(
         show_messages()
     checks.seconds(grace_s, "grace")
     checks.count(keep_records, "keep records", maximum=1_000_000)
+    if ui_url and not ui_url.startswith(("http://", "https://")):
+        raise InvalidValue(f"--ui-url is {ui_url!r}", hint="write it as in http://127.0.0.1:9995")
     starts = load.pace()
     with connect(redis_url) as redis:
         Queues(redis).require(load.queue)
@@ -157,6 +167,7 @@ def command(
                 prefix=prefix,
                 hosts=allow_host,
                 samples=_samples(stack, redis_url, load.queue),
+                ui_url=ui_url,
             )
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)
@@ -164,7 +175,7 @@ def command(
                 f"queue {load.queue}, load: {load}; page and statistics at {server.url}/", err=True
             )
         try:
-            drained = load.run(steering, stop.asked, grace_s)
+            drained = load.run(steering, stop.wake, grace_s)
         finally:
             _show(statistics, counts, output)
         if not drained:

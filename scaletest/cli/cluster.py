@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
@@ -22,6 +21,7 @@ from scaletest.cluster.deletion import DeletionCosts, PodAnnotations, costs
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.render.text import clean
+from scaletest.system.wake import Wake
 
 FITS, FITS_NOT, UNKNOWN = 0, 3, 4
 
@@ -252,11 +252,11 @@ def deletion_cost(
     keeper = DeletionCosts(
         PodAnnotations(namespace, context).annotate, float("inf") if once else rate
     )
-    stop = threading.Event()
+    stopped = Wake()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: stopped.set())
     trouble = ""
-    while not stop.is_set():
+    while not stopped.is_set():
         try:
             with explained(redis_url):
                 queues = snapshot(redis).queues
@@ -275,4 +275,4 @@ def deletion_cost(
                     f"{keeper.left} pods could not be written", hint="try again later"
                 )
             return
-        stop.wait(interval)
+        stopped.wait(interval)

@@ -88,7 +88,7 @@ class Objects:
 
     manager: the field manager; fields of other managers are never taken over. patience_s: how
     long an object is sent again before it counts as refused; with Retry-After the server
-    decides, up to an hour. stop: when set, nothing is sent again.
+    decides, up to an hour. stopping: when true, nothing is sent again.
     """
 
     def __init__(
@@ -97,12 +97,11 @@ class Objects:
         manager: str = "scaletest",
         patience_s: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] | None = None,
-        stop: threading.Event | None = None,
+        sleep: Callable[[float], object] = time.sleep,
+        stopping: Callable[[], bool] = bool,
     ) -> None:
         self._raw, self._manager, self._patience_s = raw, manager, patience_s
-        self._stop = stop or threading.Event()
-        self._clock, self._sleep = clock, sleep or self._stop.wait
+        self._clock, self._sleep, self._stopping = clock, sleep, stopping
         self._known: dict[tuple[str, str], Resource] = {}
         self._lock = threading.Lock()
         self._not_before = 0.0
@@ -146,7 +145,7 @@ class Objects:
             if (
                 status not in (0, *LATER)
                 or self._clock() + after_s > began_s + most_s
-                or self._stop.is_set()
+                or self._stopping()
             ):
                 return Applied(
                     status in (200, 201), status == 201, status, reason, tries, throttled
@@ -173,7 +172,7 @@ class Objects:
         return status, message(body), pause_s, retry_after_s(answered)
 
     def _wait_turn(self) -> None:
-        while not self._stop.is_set() and (left := self._not_before - self._clock()) > 0:
+        while not self._stopping() and (left := self._not_before - self._clock()) > 0:
             self._sleep(left)
 
     def _hold(self, seconds: float, *, everyone: bool) -> None:

@@ -26,7 +26,7 @@ from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.lifecycle import LifecyclePlan
 from scaletest.runs.progress import Progress
-from scaletest.runs.stopping import stopping
+from scaletest.runs.stopping import StopRequest, stopping
 
 # Connections enough for all that is in flight.
 CONNECTIONS = 300
@@ -156,7 +156,7 @@ def submit(
     """Carry the plan out; how many were accepted, and not, and whether that was interrupted."""
     with _submitter(plan, store, cluster, context, labels, SUBMITTER) as (submitter, stop):
         submitter.run()
-    return submitter.done, stop.is_set()
+    return submitter.done, stop.asked()
 
 
 def sample(
@@ -174,14 +174,15 @@ def sample(
 
     once: list, and do not watch. new: the labels of a run that begins with it.
     """
-    with store.locked(SAMPLER), _stop_event() as stop:
+    stop = StopRequest()
+    with store.locked(SAMPLER), stopping(stop, unwind=True):
         if new is not None:
             store.begin(plan, environment(sys.argv), new)
         raw = Raw(connect(plan.namespace, context), CONNECTIONS)
-        sampler = Sampler(plan, store, raw, steady(), stop, backend)
+        sampler = Sampler(plan, store, raw, steady(), stop.asked, backend)
         with attentive():
             done = sampler.follow(timeout_s, ProgressReport(progress).tell, once=once)
-        return done or stop.is_set()
+        return done or stop.asked()
 
 
 def measure(
@@ -202,12 +203,12 @@ def measure(
     locks = SUBMITTER, SAMPLER
     with _submitter(plan, store, cluster, context, labels, *locks) as (submitter, stop):
         store.write(PLAN, plan.to_dict())
-        sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady(), stop)
+        sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady(), stop.asked)
 
         def work() -> None:
             try:
                 sampler.watching.wait()
-                if not stop.is_set():
+                if not stop.asked():
                     submitter.run()
             except BaseException as error:
                 failure.append(error)
@@ -218,8 +219,8 @@ def measure(
             with attentive():
                 sampler.follow(timeout_s, ProgressReport(progress).tell, submitting=thread.is_alive)
         finally:
-            interrupted = stop.is_set()
-            stop.set()
+            interrupted = stop.asked()
+            stop("the end of the time")
             sampler.watching.set()
             thread.join()
     if failure and not (isinstance(failure[0], ScaletestError) and failure[0].exit_code == 3):
@@ -241,21 +242,33 @@ def _submitter(
     context: str,
     labels: Labels,
     *locks: str,
-) -> Iterator[tuple[Submitter, threading.Event]]:
+) -> Iterator[tuple[Submitter, StopRequest]]:
     """Who submits the plan, and what ends that, while we hold these locks of the folder."""
-    with _stop_event() as stop:
+    stop = StopRequest()
+    with stopping(stop, unwind=True):
         tool = _tool(plan, Raw(cluster, CONNECTIONS), context, stop)
         fresh = not store.exists
         store.make()
         with store.locked(*locks):
             if fresh:
                 store.begin(plan, environment(sys.argv), labels)
-            yield Submitter(plan, store, tool, steady(), fresh=fresh, stop=stop), stop
+            submitter = Submitter(
+                plan,
+                store,
+                tool,
+                steady(),
+                fresh=fresh,
+                stopping=stop.asked,
+                pause=stop.wake.wait,
+            )
+            yield submitter, stop
 
 
-def _tool(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) -> Tool:
+def _tool(plan: LifecyclePlan, raw: Raw, context: str, stop: StopRequest) -> Tool:
     """Submits the plan's workloads. Raises without namespace, kind or program."""
-    objects = Objects(raw, manager=f"scaletest-{plan.run}", stop=stop)
+    objects = Objects(
+        raw, manager=f"scaletest-{plan.run}", sleep=stop.wake.wait, stopping=stop.asked
+    )
     objects.namespace(plan.namespace)
     if plan.tool == "runai":
         return submitting.runai(plan)
@@ -264,14 +277,6 @@ def _tool(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) ->
     if plan.tool == "kubectl":
         return submitting.kubectl(plan, workloads, context)
     return lambda name: objects.apply(workloads.make(name), plan.namespace)
-
-
-@contextmanager
-def _stop_event() -> Iterator[threading.Event]:
-    """Set by the first signal."""
-    stop = threading.Event()
-    with stopping(lambda reason: stop.set(), unwind=True):
-        yield stop
 
 
 @contextmanager

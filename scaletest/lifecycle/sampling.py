@@ -125,11 +125,11 @@ class Sampler:
         store: LifecycleFolder,
         raw: Raw,
         clock: Callable[[], float],
-        stop: threading.Event | None = None,
+        stopping: Callable[[], bool] = bool,
         backend: dict[str, float] | None = None,
     ) -> None:
         self._plan, self._store, self._raw, self._clock = plan, store, raw, clock
-        self._stop = stop or threading.Event()
+        self._stopping = stopping
         self._backend = backend or {}
         known = None if plan.selector else set(plan.names())
         self.tracker = Tracker(known, store.workloads(), bare=plan.object_kind == "Pod")
@@ -164,7 +164,7 @@ class Sampler:
         until, done_since = time.monotonic() + timeout_s, 0.0
         self._written_s, every_s = time.monotonic(), KEEP_EVERY_S
         try:
-            while not self._stop.is_set() and time.monotonic() < until:
+            while not self._stopping() and time.monotonic() < until:
                 missing -= self._take(feeds, self._written_s + every_s)
                 tell(self._look())
                 if not missing:

@@ -57,8 +57,8 @@ class Submitter:
         clock: Callable[[], float],
         *,
         fresh: bool = False,
-        stop: threading.Event | None = None,
-        pause: Callable[[float], object] | None = None,
+        stopping: Callable[[], bool] = bool,
+        pause: Callable[[float], object] = time.sleep,
     ) -> None:
         self._plan, self._store, self._tool, self._clock, self._fresh = (
             plan,
@@ -67,8 +67,7 @@ class Submitter:
             clock,
             fresh,
         )
-        self._stop = stop or threading.Event()
-        self._pause = pause or self._stop.wait
+        self._stopping, self._pause = stopping, pause
         self._lock = threading.Lock()
         self.done: Counter[bool] = Counter()
 
@@ -102,7 +101,7 @@ class Submitter:
                 left = began + number * self._plan.interval_s - time.monotonic()
                 if left > 0:
                     self._pause(left)
-            if self._stop.is_set():
+            if self._stopping():
                 break
             under_way |= {pool.submit(self._submit, name, note) for name in burst}
             under_way = self._reap(under_way, wait_all=not self._plan.interval_s)

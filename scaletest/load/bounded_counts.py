@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -117,7 +117,7 @@ MEASURES = ("wait", "run", "overhead", "total")
 
 
 class Spread(NamedTuple):
-    """Durations in one bin, in seconds; None when nothing ended in it."""
+    """Durations in one bin, in seconds; None when nothing ended in it, or too little for p95."""
 
     p50_s: float | None
     p95_s: float | None
@@ -125,7 +125,11 @@ class Spread(NamedTuple):
 
 
 class SeriesPoint(NamedTuple):
-    """One bin of a chart. seq: number of its last second since the load began; ascending."""
+    """One bin of a chart. seq: number of its last second since the load began; ascending.
+
+    asked: the most that was asked for in it, in flight or a second; None for a load with a schedule
+    of its own.
+    """
 
     seq: int
     at_s: float
@@ -137,6 +141,7 @@ class SeriesPoint(NamedTuple):
     rate_high: int
     in_flight_low: int
     in_flight_high: int
+    asked: float | None
     wait: Spread
     run: Spread
     overhead: Spread
@@ -173,18 +178,23 @@ class Packed:
         """Median, 95th percentile and longest."""
         if not self.indexes:
             return Spread(None, None, None)
-        counts = self._table()
+        spread = Spread(self._quantile(0.5), None, self.high)
+        if sum(self.counts) < NEEDED["p95"]:
+            return spread
+        return spread._replace(p95_s=self._quantile(0.95))
+
+    def _quantile(self, share: float) -> float:
         # the middle of a coarse bucket is where its two middle ones meet
-        p50_s, p95_s = (
-            histogram.middle(COARSE * histogram.bucket_at(counts, share) + (COARSE - 1) / 2)
-            for share in (0.5, 0.95)
-        )
-        return Spread(min(self.high, p50_s), min(self.high, p95_s), self.high)
+        bucket = COARSE * histogram.bucket_at(self._table(), share) + (COARSE - 1) / 2
+        return min(self.high, histogram.middle(bucket))
 
 
 @dataclass(slots=True)
 class Bin:
-    """Some seconds of a load: numbers `first` to `last` since it began. `spreads` as MEASURES."""
+    """Some seconds of a load: numbers `first` to `last` since it began.
+
+    spreads: as MEASURES. asked: as in `SeriesPoint`.
+    """
 
     first: int
     last: int
@@ -193,6 +203,7 @@ class Bin:
     rates: tuple[int, int]
     in_flight: tuple[int, int]
     spreads: tuple[Packed, ...]
+    asked: float | None = None
     _point: SeriesPoint | None = None
 
     def joined(self, later: Bin) -> Bin:
@@ -205,6 +216,7 @@ class Bin:
             _outer(self.rates, later.rates),
             _outer(self.in_flight, later.in_flight),
             tuple(mine.joined(its) for mine, its in zip(self.spreads, later.spreads, strict=True)),
+            highest((self.asked, later.asked)),
         )
 
     def point(self, epoch_s: float) -> SeriesPoint:
@@ -220,6 +232,7 @@ class Bin:
                 self.succeeded / span,
                 *self.rates,
                 *self.in_flight,
+                self.asked,
                 *(packed.spread() for packed in self.spreads),
             )
         return self._point
@@ -246,20 +259,73 @@ class Series:
         return tuple(self._bins)
 
 
+def highest(numbers: Iterable[float | None]) -> float | None:
+    """The highest number that is known; None where none is."""
+    return max((number for number in numbers if number is not None), default=None)
+
+
 def _outer(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
     return min(first[0], second[0]), max(first[1], second[1])
 
 
 PLACES = 500
 FAILURES = 200
+CHANGES = 100
+# Changes of one kind that follow each other within this time are one.
+CHANGE_S = 2.0
+
+
+class LoadChange(NamedTuple):
+    """A change of a load. kind: "parallel", "rate" or "reset"; at_s: seconds since the epoch."""
+
+    at_s: float
+    kind: str
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        unit = {"rate": "/s"}.get(self.kind, "")
+        before, after = (f"{number:g}{unit}" for number in (self.before, self.after))
+        match self:
+            case LoadChange(kind="reset"):
+                return "statistics reset"
+            case LoadChange(after=0):
+                return f"paused, {self.kind} was {before}"
+            case LoadChange(before=0):
+                return f"resumed with {self.kind} {after}"
+        return f"{self.kind} {before} to {after}"
+
+
+class LoadChanges:
+    """The last changes, at most CHANGES. Not safe for several threads at once."""
+
+    def __init__(self) -> None:
+        self._changes: deque[LoadChange] = deque(maxlen=CHANGES)
+
+    def add(self, change: LoadChange) -> None:
+        """Note a change, which continues the last one if that is of its kind and just now; a pause
+        and its end stay as they are.
+        """
+        for last in list(self._changes)[-1:]:
+            is_step = 0 not in (last.before, last.after, change.after)
+            if is_step and last.kind == change.kind and change.at_s - last.at_s < CHANGE_S:
+                change = change._replace(at_s=last.at_s, before=last.before)
+                self._changes.pop()
+        if change.before != change.after or change.kind == "reset":
+            self._changes.append(change)
+
+    def all(self) -> tuple[LoadChange, ...]:
+        """The oldest first."""
+        return tuple(self._changes)
 
 
 class RequestPlace(NamedTuple):
-    """Where a request ran."""
+    """Where a request ran, and by whom."""
 
     node: str
     pod: str
     device: str
+    worker: str
 
 
 @dataclass(slots=True)
@@ -283,7 +349,7 @@ class LoadTally:
 
     def __init__(self, begin_s: float = 0.0) -> None:
         """begin_s: when the load began, in seconds since the epoch."""
-        self._places: dict[tuple[str, str, str], PlaceCount] = {}
+        self._places: dict[RequestPlace, PlaceCount] = {}
         self._failures = FailureTally(begin_s, most=FAILURES)
         self.other_succeeded = self.other_failed = 0
 
@@ -313,10 +379,10 @@ class LoadTally:
         return self._failures.others
 
     def _row(self, reply: Reply) -> PlaceCount:
-        key = (reply.node, reply.pod, reply.device)
+        key = RequestPlace(reply.node, reply.pod, reply.device, reply.worker)
         counts = self._places.pop(key, None)
         if counts is None:
-            counts = PlaceCount(RequestPlace(*key))
+            counts = PlaceCount(key)
             if len(self._places) >= PLACES:
                 # sorted by their last change, oldest first
                 oldest = self._places.pop(next(iter(self._places)))

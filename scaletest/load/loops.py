@@ -23,9 +23,11 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from scaletest.broker import Client
+from scaletest.load.pace import RatePace
 from scaletest.model import Record, Request
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
+from scaletest.system.wake import Wake, wait_first
 
 logger = logging.getLogger("scaletest.client")
 
@@ -85,7 +87,7 @@ class LoadLoop(ABC):
         self._stumbled = False
         self._step = self._repeat = 0
         self._closing = False
-        self._idle = threading.Event()
+        self._idle = Wake()
         self._idle.set()
         self._failure: BaseException | None = None
         self._backoff_s = self._resume_at = 0.0
@@ -117,11 +119,13 @@ class LoadLoop(ABC):
         self._thread.start()
         self._waker.start()
 
-    def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight and nothing is due; false when the time is over first."""
-        idle = self._idle.wait(timeout_s)
+    def wait_idle(self, timeout_s: float, *others: Wake) -> bool:
+        """Wait until nothing is in flight and nothing is due; false when the time is over first, or
+        one of `others` is awake first.
+        """
+        wait_first(timeout_s, self._idle, *others)
         self.check()
-        return idle
+        return self._idle.is_set()
 
     def check(self) -> None:
         """Raise what ended the loop, if anything did."""
@@ -422,18 +426,35 @@ class OpenLoop(LoadLoop):
         self._warned = False
         self._stopped = False
         self._overdue = 0
-        self._next: float | None = None
+        # intended starts that the queue refused; they are due before all others
         self._refused: deque[float] = deque()
         self._idle.clear()
         self._began = clock() if began is None else began
         self._ends = self._began + ends_s
-        self._advance()
+        self._upcoming = self._paced()
+        self._rate_changed = False
         self.start()
 
     def stop(self) -> None:
         """Submit nothing more."""
         self._ends = min(self._ends, self._clock())
         self._stopped = True
+        self._changed.set()
+
+    @property
+    def pace(self) -> Iterator[float]:
+        """What the load follows."""
+        return self._pace
+
+    def set_rate(self, rate: float) -> None:
+        """Start so many requests a second from now on, 0 for none; what was due before stays due.
+
+        For a `RatePace`, and not for several threads at once. Never waits for Redis.
+        """
+        self.check()
+        assert isinstance(self._pace, RatePace)
+        self._pace.change(rate, self._clock() - self._began)
+        self._rate_changed = True
         self._changed.set()
 
     @property
@@ -461,6 +482,10 @@ class OpenLoop(LoadLoop):
     def _due(self, now: float) -> Sequence[float]:
         if self._stopped:
             return ()
+        if self._rate_changed:
+            self._rate_changed = False  # first: another change may come meanwhile
+            assert isinstance(self._pace, RatePace)
+            self._upcoming = self._began + self._pace.due_s
         room = self._maximum - len(self._pending)
         if room <= 0:
             self._warn(now)
@@ -477,22 +502,28 @@ class OpenLoop(LoadLoop):
             self._advance()
         return begins
 
+    @property
+    def _next(self) -> float | None:
+        """When the next request is due; None when none will be."""
+        return self._refused[0] if self._refused else self._upcoming
+
     def _advance(self) -> None:
-        """Move to the next due time: refused requests first, then the pace."""
+        """Move on to the request after the next one."""
         if self._refused:
-            self._next = self._refused.popleft()
-            return
+            self._refused.popleft()
+        else:
+            self._upcoming = self._paced()
+
+    def _paced(self) -> float | None:
+        """The next start of the pace, on the clock."""
         at = next(self._pace, None)
-        self._next = None if at is None else self._began + at
+        return None if at is None else self._began + at
 
     def _returned(self, begins: Sequence[float]) -> None:
-        if not begins:
+        if begins:
+            self._refused.extendleft(reversed(begins))
+        else:
             self._calm()
-            return
-        if self._next is not None:
-            self._refused.appendleft(self._next)
-        self._refused.extendleft(reversed(begins))
-        self._advance()
 
     def _warn(self, now: float) -> None:
         if not self._warned and self._next is not None and self._next <= now:

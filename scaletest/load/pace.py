@@ -9,33 +9,86 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import deque
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.texts import PER_SECOND, SECONDS, in_base_units
 
 MAX_RATE = 100_000.0
+RATES = {"": 1.0, **PER_SECOND}
 MAX_STEP_S = 30 * 86400.0
 MAX_SCHEDULE = 10_000_000
 
 
-def constant(rate: float) -> Iterator[float]:
+class RateChange(NamedTuple):
+    """From this time on the load has this rate. at: requests that were due until then."""
+
+    from_s: float
+    at: float
+    rate: float
+
+
+class RatePace(Iterator[float]):
+    """A pace whose rate may change while it runs; with a rate of 0 nothing is due.
+
+    positions: of the starts, on an axis where one request is due in each unit; ascending. The rate
+    is the speed on that axis. So a change moves no start that was due before it, and loses none.
+
+    `change` may be called while another thread iterates, but not by two threads at once.
+    """
+
+    def __init__(self, positions: Iterator[float], rate: float, arrivals: str = "") -> None:
+        """rate: requests a second. arrivals: how they come, as in "at random"."""
+        self._positions, self._arrivals = positions, arrivals
+        self._changes = deque([RateChange(0.0, 0.0, rate)])
+        self._position = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.rate:g} requests/s {self._arrivals}".strip()
+
+    @property
+    def rate(self) -> float:
+        """Requests a second now."""
+        return self._changes[-1].rate
+
+    def __next__(self) -> float:
+        self._position = next(self._positions)
+        return self.due_s
+
+    @property
+    def due_s(self) -> float:
+        """When the last start that was iterated over is due, after all changes; infinity while it
+        is not.
+        """
+        changes = self._changes
+        while len(changes) > 1 and changes[1].at < self._position:
+            changes.popleft()
+        from_s, at, rate = changes[0]
+        return from_s + _quotient(self._position - at, rate)
+
+    def change(self, rate: float, from_s: float) -> None:
+        """Have this rate from then on; times must not decrease. 0 for a pause."""
+        if rate:
+            _check_rate(rate, "rate")
+        last = self._changes[-1]
+        due = last.at + (from_s - last.from_s) * last.rate
+        self._changes.append(RateChange(from_s, due, rate))
+
+
+def constant(rate: float) -> RatePace:
     """One request every 1 / `rate` seconds, for ever."""
     _check_rate(rate, "rate")
-    return (number / rate for number in itertools.count())
+    return RatePace(map(float, itertools.count()), rate)
 
 
-def poisson(rate: float, chance: random.Random) -> Iterator[float]:
+def poisson(rate: float, chance: random.Random) -> RatePace:
     """A Poisson process: independent, exponential gaps with mean 1 / `rate` s, for ever."""
     _check_rate(rate, "poisson rate")
-
-    def arrivals() -> Iterator[float]:
-        at = 0.0
-        while True:
-            at += chance.expovariate(rate)
-            yield at
-
-    return arrivals()
+    gaps = (chance.expovariate(1.0) for _ in itertools.count())
+    return RatePace(itertools.accumulate(gaps), rate, "at random")
 
 
 def exact_poisson(rate: float, length_s: float, chance: random.Random) -> Iterator[float]:
@@ -54,7 +107,7 @@ def steps(stairs: Iterable[tuple[float, float]]) -> Iterator[float]:
     began = 0.0
     for rate, length_s in stairs:
         for number in itertools.count():
-            at = number / rate if rate else math.inf
+            at = _quotient(number, rate)
             if at >= length_s:
                 break
             yield began + at
@@ -66,7 +119,7 @@ def parse_steps(text: str) -> list[tuple[float, float]]:
     stairs = []
     for part in text.split(","):
         rate_text, _, length_text = part.partition(":")
-        rate = in_base_units(rate_text, {"": 1.0, **PER_SECOND})
+        rate = in_base_units(rate_text, RATES)
         length_s = in_base_units(length_text, {"": 1.0, **SECONDS})
         if rate is None or length_s is None:
             raise InvalidValue(
@@ -81,6 +134,18 @@ def parse_steps(text: str) -> list[tuple[float, float]]:
             )
         stairs.append((rate, length_s))
     return stairs
+
+
+def parse_rate(text: str) -> float:
+    """Requests a second, as in 20/s or 600/min; a bare number is per s, and 0 is a pause."""
+    rate = in_base_units(text, RATES)
+    if rate is None:
+        raise InvalidValue(
+            f"{cut(text, 40)!r} is not a rate", hint="write it as in 20/s or 600/min; 0 pauses"
+        )
+    if rate:
+        _check_rate(rate, "rate")
+    return rate
 
 
 def parse_schedule(lines: Iterable[str]) -> list[float]:
@@ -112,6 +177,11 @@ def parse_schedule(lines: Iterable[str]) -> list[float]:
     if not times:
         raise InvalidValue("the schedule is empty", hint="write one time in seconds a line")
     return times
+
+
+def _quotient(number: float, rate: float) -> float:
+    """Seconds until so many are due; infinity at a rate of 0."""
+    return number / rate if rate else math.inf
 
 
 def _check_rate(rate: float, name: str) -> None:

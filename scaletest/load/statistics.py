@@ -20,10 +20,13 @@ from scaletest.load.bounded_counts import (
     Bin,
     DurationHistogram,
     DurationSummary,
+    LoadChange,
+    LoadChanges,
     LoadTally,
     Packed,
     PlaceCount,
     Series,
+    highest,
 )
 from scaletest.model import Outcome, Record
 
@@ -32,7 +35,11 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """Current settings and counters of the load."""
+    """Current settings and counters of the load.
+
+    rate: requests that shall start in a second; None where the load has no rate that can be set.
+    resume_with: what was kept in flight, or the rate, before the last pause.
+    """
 
     load: str
     parallel: int
@@ -40,6 +47,8 @@ class Gauges:
     in_flight: int
     refused: int = 0
     resubmitted: int = 0
+    rate: float | None = None
+    resume_with: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +81,7 @@ class LoadSnapshot(Gauges):
     bins: tuple[Bin, ...]
     record_seq: int
     first_record_seq: int
+    changes: tuple[LoadChange, ...]
 
     @property
     def per_s(self) -> float:
@@ -88,6 +98,8 @@ class LoadSnapshot(Gauges):
             "load": self.load,
             "parallel": self.parallel,
             "max_parallel": self.maximum,
+            "rate_per_s": self.rate,
+            "resume_with": self.resume_with,
             "in_flight": self.in_flight,
             "now_s": self.now_s,
             "began_s": self.began_s,
@@ -150,6 +162,9 @@ class Statistics:
         self._old_times = {name: DurationHistogram() for name in MEASURES}
         self._second = 0
         self._first_at: float | None = None
+        self._changes = LoadChanges()
+        self._asked: float | None = None
+        self._bin_asked: float | None = None
         self._in_flight_low = self._in_flight_high = 0
         self._begin()
 
@@ -197,10 +212,26 @@ class Statistics:
             self._first_at = self._clock() - self._epoch - seconds
         self._late.add(seconds)
 
-    def reset(self) -> None:
-        """Start again; lifetime counts, kept records and the numbers of seconds are not reset."""
+    def ask(self, kind: str, wanted: float) -> None:
+        """Note what is asked for from now on; a change unless it is the first. kind: as in
+        `LoadChange`.
+        """
         with self._lock:
-            self._roll(int(self._clock() - self._epoch))
+            now = self._clock() - self._epoch
+            self._roll(int(now))
+            if self._asked is not None:
+                self._changes.add(LoadChange(self._epoch_s + now, kind, self._asked, wanted))
+            self._asked = wanted
+            self._bin_asked = highest((self._bin_asked, wanted))
+
+    def reset(self) -> None:
+        """Start again; lifetime counts, kept records, changes of the load and the numbers of
+        seconds are not reset.
+        """
+        with self._lock:
+            now = self._clock() - self._epoch
+            self._roll(int(now))
+            self._changes.add(LoadChange(self._epoch_s + now, "reset", 0.0, 0.0))
             self._add_up()
             for name in MEASURES:
                 self._old_times[name].merge(self._sums[name])
@@ -268,6 +299,7 @@ class Statistics:
             "first_record_seq": self._record_seq - len(self._records) + 1,
             "recent_per_s": sum(self._recent) / len(self._recent) if self._recent else 0.0,
             "generation": self._generation,
+            "changes": self._changes.all(),
         }
 
     def _begin(self) -> None:
@@ -289,6 +321,7 @@ class Statistics:
         self._bin_succeeded = self._bin_failed = 0
         self._bin_rates: list[int] = []
         self._in_flight_low, self._in_flight_high = NO_TURN
+        self._bin_asked = self._asked
         self._current = {name: DurationHistogram() for name in MEASURES}
         self._wait, self._run, self._overhead, self._total = (
             self._current[name] for name in MEASURES
@@ -325,6 +358,7 @@ class Statistics:
                 (low, high),
                 in_flight,
                 packed,
+                self._bin_asked,
             )
         )
         self._add_up()

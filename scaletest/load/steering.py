@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,10 +18,12 @@ from msgspec import Meta
 from scaletest.broker import Client
 from scaletest.load import pace
 from scaletest.load.loops import ClosedLoop, LoadLoop, OpenLoop
+from scaletest.load.pace import RatePace
 from scaletest.load.statistics import Gauges, LoadSnapshot, Statistics
 from scaletest.model.checks import cut
 from scaletest.model.declared import Arguments, Count, Seconds, check
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.system.wake import Wake
 
 logger = logging.getLogger("scaletest.client")
 
@@ -94,10 +97,8 @@ class OfferedLoad:
         return 1 if self.parallel is None else self.parallel
 
     def __str__(self) -> str:
-        if self.rate is not None:
-            return f"{self.rate:g} requests/s"
-        if self.poisson is not None:
-            return f"{self.poisson:g} requests/s at random"
+        if self.rate is not None or self.poisson is not None:
+            return str(self.pace())
         if self.steps is not None:
             return f"steps {self.steps}"
         if self.schedule is not None:
@@ -159,29 +160,36 @@ class OfferedLoad:
             ready=lambda: not client.away,
         )
 
-    def run(self, steering: Steering, stopping: Callable[[], bool], grace_s: float) -> bool:
-        """Load until nothing is left, time is up or `stopping`; then drain. Whether all replied.
+    def run(self, steering: Steering, stop: Wake, grace_s: float) -> bool:
+        """Load until nothing is left, time is up or `stop` is awake; then drain. Whether all
+        replied.
 
-        stopping: whether a signal came. It is no threading.Event: a handler that sets one while
-        this thread is about to wait for it would never return. grace_s: how long to wait for
-        requests in flight at the end.
+        grace_s: how long to wait for requests in flight at the end.
         """
         ends = time.monotonic() + (self.duration_s or math.inf)
-        if steering.steerable:
+        if steering.steered is Steered.PARALLEL:
             steering.set_parallel(self.maximum if self.batch else self.kept)
-        while not stopping() and time.monotonic() < ends:
-            if self.batch or self.is_open:
-                if steering.loop.wait_idle(LOOK_EVERY_S):
-                    return True
-            else:
-                time.sleep(min(LOOK_EVERY_S, max(0.0, ends - time.monotonic())))
+        while not stop.is_set() and (left_s := ends - time.monotonic()) > 0:
+            left_s = min(LOOK_EVERY_S, left_s)
+            if not (self.batch or self.is_open):
+                stop.wait(left_s)
                 steering.loop.check()
+            elif steering.loop.wait_idle(left_s, stop):
+                return True
         steering.loop.stop()
         return steering.loop.wait_idle(grace_s)
 
 
+class Steered(StrEnum):
+    """What of a load can be changed while it runs."""
+
+    PARALLEL = "parallel"
+    RATE = "rate"
+    NOTHING = ""
+
+
 class NotSteerable(UsageError):
-    """An open load follows its schedule; its parallelism cannot be set."""
+    """This cannot be changed while the load runs."""
 
 
 class Steering:
@@ -204,15 +212,31 @@ class Steering:
         self.loop = loop
         self._lock = threading.RLock()
         self.statistics = statistics
-        self.load = load
+        self._load = load
         self.maximum = maximum
         self._ready = ready
+        # of a load whose rate can be set
+        self._pace: RatePace | None = None
+        if isinstance(loop, OpenLoop) and isinstance(loop.pace, RatePace):
+            self._pace = loop.pace
+        self._resume_with = self.rate
+        if self.steered is Steered.PARALLEL:
+            self._resume_with = 1.0
         statistics.watch(self._gauges)
+        if self.rate is not None:
+            statistics.ask(Steered.RATE, self.rate)
 
     @property
-    def steerable(self) -> bool:
-        """Whether the parallelism can be set."""
-        return isinstance(self.loop, ClosedLoop)
+    def steered(self) -> Steered:
+        """What can be changed."""
+        if isinstance(self.loop, ClosedLoop):
+            return Steered.PARALLEL
+        return Steered.RATE if self._pace else Steered.NOTHING
+
+    @property
+    def load(self) -> str:
+        """The kind of load, with the rate that it has now."""
+        return str(self._pace or self._load)
 
     @property
     def parallel(self) -> int:
@@ -221,19 +245,39 @@ class Steering:
             return self.loop.parallel
         return self.maximum
 
+    @property
+    def rate(self) -> float | None:
+        """Requests that shall start in a second; None where that cannot be set."""
+        return None if self._pace is None else self._pace.rate
+
     def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
         """Keep this many requests in flight, at most the maximum; the number that applies now.
 
         reset: reset the statistics first.
         """
         if not isinstance(self.loop, ClosedLoop):
-            raise NotSteerable
+            raise NotSteerable(f"this client does not keep a number in flight: {self.load}")
         wanted = min(parallel, self.maximum)
         with self._lock:
             if reset:
                 self.reset()
             self.loop.set_parallel(wanted)
+            self._note(Steered.PARALLEL, wanted)
         return wanted
+
+    def set_rate(self, rate: float) -> None:
+        """Start so many requests a second from now on; 0 pauses. What was due before is submitted,
+        and measured from when it was due.
+        """
+        if not isinstance(self.loop, OpenLoop) or self.rate is None:
+            raise NotSteerable(f"this client has no rate that can be set: {self.load}")
+        with self._lock:
+            self.loop.set_rate(rate)
+            self._note(Steered.RATE, rate)
+
+    def _note(self, steered: Steered, wanted: float) -> None:
+        self._resume_with = wanted or self._resume_with
+        self.statistics.ask(steered, wanted)
 
     def reset(self) -> None:
         """Reset the statistics."""
@@ -263,4 +307,6 @@ class Steering:
             self.loop.in_flight,
             self.loop.refused,
             self.loop.resubmitted,
+            self.rate,
+            self._resume_with,
         )

@@ -16,11 +16,14 @@ __all__ = ["Markup", "cell", "clean", "code", "element", "join", "one_line"]
 
 
 def clean(text: object, limit: int | None = None) -> str:
-    """Printable text: control characters as escapes; shortened in the middle to `limit`."""
+    """Printable text: control characters as escapes; shortened in the middle to `limit`.
+
+    The narrow space between thousands stays, as it does no harm.
+    """
     raw = str(text)
     if limit is not None and len(raw) > limit:
         raw = f"{raw[: limit // 2]} ... {raw[-(limit // 2) :]}"
-    return printable(raw, keep="\n")
+    return printable(raw, keep="\n\u202f")
 
 
 def one_line(text: object, limit: int | None = None) -> str:

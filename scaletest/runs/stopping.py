@@ -9,12 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 
+from scaletest.system.wake import Wake
+
 
 class StopRequest:
-    """Asks a run to end. reason: who asked, "" as long as nobody did; whoever measures looks."""
+    """Asks a run to end. reason: who asked, "" as long as nobody did; whoever measures looks.
+
+    wake: awake once somebody asked, for whoever waits.
+    """
 
     def __init__(self) -> None:
         self.reason = ""
+        self.wake = Wake()
 
     def asked(self) -> bool:
         """Whether somebody asked."""
@@ -23,6 +29,7 @@ class StopRequest:
     def __call__(self, reason: str) -> None:
         """End soon. Safe in a signal handler."""
         self.reason = self.reason or reason
+        self.wake.set()
 
 
 def _say(line: str) -> None:

@@ -129,41 +129,6 @@ class ChildWatch(Protocol):
         """The child has ended, or soon will have; it is about to be reaped."""
 
 
-class Wake:
-    """A self-pipe: any thread or signal handler wakes who waits on `fileno()`, until `clear()`."""
-
-    def __init__(self) -> None:
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)
-        os.set_blocking(self._read, False)
-
-    def fileno(self) -> int:
-        """The end to wait on."""
-        return self._read
-
-    def set(self) -> None:
-        """Wake the waiter; safe in a signal handler."""
-        with suppress(OSError):  # full: it is awake already; closed: nobody waits
-            os.write(self._write, b"x")
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until woken, at most `seconds`; whether it was woken."""
-        ready, _, _ = select.select([self._read], [], [], max(0.0, seconds))
-        return bool(ready)
-
-    def clear(self) -> None:
-        """Reset the event."""
-        with suppress(OSError):
-            while os.read(self._read, 4096):
-                pass
-
-    def close(self) -> None:
-        """Close both ends; waking it afterwards does nothing."""
-        for end in (self._write, self._read):
-            with suppress(OSError):
-                os.close(end)
-
-
 def exited(process: subprocess.Popen[bytes]) -> bool:
     """Whether the child has ended, without reaping it, so that its process group id stays taken."""
     try:

@@ -28,7 +28,7 @@ from scaletest.model.errors import WaitTimeout
 from scaletest.render.numbers import percent, plural, significant
 from scaletest.runs.folder import RESULT, elapsed_s
 from scaletest.runs.progress import Progress
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.interfaces import Backend, BackgroundLoad, Load
 from scaletest.validation.samples import Collector, ReadSamples, SampleStore

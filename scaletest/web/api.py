@@ -107,7 +107,9 @@ def api_stats() -> Response:
 
 
 def api_series() -> Response:
-    """Points after number `since`. A new generation means a reset: drop the older points."""
+    """Points after number `since`, and changes of the load. A new generation means a reset: drop
+    the older points.
+    """
     since = _since()
     snapshot = steering().snapshot()
     points = [
@@ -119,6 +121,7 @@ def api_series() -> Response:
         "generation": snapshot.generation,
         "seq": last,
         "points": [point_row(point) for point in points],
+        "changes": [{**change._asdict(), "text": str(change)} for change in snapshot.changes],
     }
     return as_json(body)
 

@@ -14,7 +14,7 @@ from scaletest.pages.site import make_site
 from scaletest.web import api, legacy_api, page
 
 # Endpoints that change something, and the parameter without which they only read; "": always.
-CHANGING = {"reset": "", "parallel": "value", "parallelism": "value"}
+CHANGING = {"reset": "", "parallel": "value", "parallelism": "value", "rate": "value"}
 
 
 def make_app(
@@ -25,10 +25,11 @@ def make_app(
     prefix: str = "",
     hosts: Collection[str] = (),
     samples: api.SamplesAfter | None = None,
+    ui_url: str = "",
 ) -> Flask:
     """The application for one load; the options are those of `make_site`.
 
-    samples: returns samples of the queue's nodes.
+    samples: returns samples of the queue's nodes. ui_url: of `scaletest ui`, "" when nobody knows.
     """
     routes = chain(legacy_api.ROUTES, api.ROUTES, page.ROUTES)
     app = make_site(
@@ -41,6 +42,7 @@ def make_app(
         counts=counts,
         changing=CHANGING,
     )
-    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples)
+    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, UI_URL=ui_url.rstrip("/"))
+    app.jinja_env.globals.update(queue_page=page.queue_page)
     app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
     return app

@@ -1,7 +1,7 @@
 """The API of the original Go client: one value per response, and the statistics as text.
 
 /fails, /reqs-per-sec, /parallel, /reset and others have the paths, parameters and bodies on which
-scripts rely; see docs/reference/http.md.
+scripts rely; /rate is like /parallel, for open load. See docs/reference/http.md.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from flask import Response, current_app, g, make_response, redirect, render_temp
 from werkzeug.exceptions import BadRequest, Conflict
 
 from scaletest.load import LoadSnapshot, Steering
+from scaletest.load.pace import parse_rate
 from scaletest.load.steering import NotSteerable
 from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue
 from scaletest.pages.security import HttpCounts, answer_form
 from scaletest.pages.site import READ
 from scaletest.web import text
@@ -54,6 +56,21 @@ def parallel() -> Response:
 def parallelism() -> Response:
     """Read or set how many requests are kept in flight; setting it resets the statistics."""
     return _parallel(reset=True)
+
+
+def rate() -> Response:
+    """Read or set how many requests start in a second; the statistics continue."""
+    control = steering()
+    if "value" in request.args:
+        try:
+            control.set_rate(parse_rate(request.args["value"]))
+        except NotSteerable as error:
+            raise Conflict(error.message) from error
+        except InvalidValue as error:
+            raise BadRequest(f"{error.message}: {error.hint}") from error
+    if control.rate is None:
+        raise Conflict(f"this client has no rate that can be set: {control.load}")
+    return _single(control.rate, "requests per second are started")
 
 
 def reset() -> Response:
@@ -103,9 +120,7 @@ def _parallel(*, reset: bool) -> Response:
     try:
         wanted = steering().set_parallel(int(written), reset=reset)
     except NotSteerable as error:
-        raise Conflict(
-            f"this client follows a schedule ({steering().load}); its parallelism cannot be set"
-        ) from error
+        raise Conflict(error.message) from error
     return _single(wanted, "requests in parallel")
 
 
@@ -156,6 +171,7 @@ ROUTES = (
     ("/reqs-per-seq", READ, reqs_per_sec),
     ("/parallel", CHANGE, parallel),
     ("/parallelism", CHANGE, parallelism),
+    ("/rate", CHANGE, rate),
     ("/reset", CHANGE, reset),
     ("/stats", READ, stats),
     ("/nodes", READ, nodes),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import PurePosixPath
 
 from scaletest.load.bounded_counts import DurationSummary
 from scaletest.load.statistics import LoadSnapshot
 from scaletest.model.checks import cut
+from scaletest.report.load import device_name
 
 BAR = 60
 TITLE = "Overall request / reply statistics"
@@ -134,11 +134,6 @@ def _bars(left: str, right: str, counts: dict[str, int]) -> str:
             f"{_shown(name):>{width}} | {'#' * round(BAR * share)} {100 * share:.1f}% ({count})"
         )
     return "\n".join(lines) + "\n"
-
-
-def device_name(path: str) -> str:
-    """The last part of a device's path."""
-    return PurePosixPath(path).name or path
 
 
 def _shown(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from selenium.webdriver.common.keys import Keys
 
 from scaletest import pages
 from scaletest.http.server import Server
-from scaletest.load import ClosedLoop, Statistics, Steering
+from scaletest.load import ClosedLoop, LoadLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.model import Outcome, Reason, Request
 from scaletest.pages.security import HttpCounts
 from scaletest.web.app import make_app
@@ -31,22 +32,25 @@ SHOTS = os.environ.get("SCALETEST_SCREENSHOTS", "")
 class Site:
     """A load that answers itself with what a bad day brings, and its page."""
 
-    def __init__(self, **options: str) -> None:
+    def __init__(self, follows: Iterator[float] | None = None, **options: str) -> None:
+        """follows: the pace of an open load."""
         self._number = 0
         client: Any = FakeClient(self._answer)
         self.statistics = Statistics("films")
-        loop = ClosedLoop(
-            client, "films", self.statistics.add, delay_s=0.02, observer=self.statistics
-        )
-        self.loop = loop
-        self.steering = Steering(loop, self.statistics, load="closed", maximum=64)
+        take, observer = self.statistics.add, self.statistics
+        if follows is None:
+            self.loop: LoadLoop = ClosedLoop(client, "films", take, delay_s=0.02, observer=observer)
+        else:
+            self.loop = OpenLoop(client, "films", take, follows, maximum=64, observer=observer)
+        self.steering = Steering(self.loop, self.statistics, load="closed", maximum=64)
         counts = HttpCounts()
         self.server = Server(make_app(self.steering, counts, **options), "127.0.0.1:0")
         self.url = f"{self.server.url}/"
 
     def _answer(self, request: Request) -> Any:
         self._number += 1
-        place = {"node": f"node-{self._number % 3}", "pod": f"transcode-{self._number % 5}"}
+        place = {"node": f"node-{self._number % 3}", "pod": f"transcode-{self._number % 6}"}
+        place["worker"] = place["pod"]
         run_s = 0.4 + self._number % 17 / 40
         if self._number % 25 == 0:
             text = HOSTILE if self._number % 50 else "/usr/bin/ffmpeg returned error code 1"
@@ -83,6 +87,10 @@ def inner(browser: Browser, selector: str, property_name: str = "innerHTML") -> 
     return str(browser.execute_script(script, selector))
 
 
+def inner_text(element: Any) -> str:
+    return str(element.get_attribute("textContent"))
+
+
 def whole(text: str) -> int:
     """The number, without the spaces between its thousands."""
     return int("".join(character for character in text if character.isdigit()))
@@ -114,29 +122,233 @@ def test_numbers_move_and_the_load_is_steered_without_leaving_the_page(
     first = whole(tile(browser, "Succeeded"))
     eventually(lambda: whole(tile(browser, "Succeeded")) > first + 10)
     # the field, in one go: while it has the focus the page does not write into it
-    field = browser.find_element(By.ID, "parallel")
+    field = browser.find_element(By.ID, "wanted")
     field.send_keys(Keys.CONTROL, "a", Keys.NULL, "9", Keys.ENTER)
     eventually(lambda: site.steering.parallel == 9)
     eventually(lambda: browser.find_element(By.ID, "said").text == "9 requests in parallel.")
     # the buttons follow
-    double = browser.find_element(By.CSS_SELECTOR, "[data-step='*2']")
+    double = browser.find_element(By.CSS_SELECTOR, "[data-button='twice']")
     eventually(lambda: double.get_attribute("value") == "18")
     double.click()
     eventually(lambda: site.steering.parallel == 18)
     eventually(
         lambda: (
             tile(browser, "In flight")
-            and browser.find_element(By.ID, "parallel").get_attribute("value") == "18"
+            and browser.find_element(By.ID, "wanted").get_attribute("value") == "18"
         )
     )
     # clicks that come faster than answers all count
-    more = browser.find_element(By.CSS_SELECTOR, "[data-step='+1']")
+    more = browser.find_element(By.CSS_SELECTOR, "[data-button='more']")
     browser.execute_script("for (let n = 0; n < 5; n += 1) arguments[0].click();", more)
     eventually(lambda: site.steering.parallel == 23)
     # more than the maximum is not accepted by the field, and pausing is a button
-    browser.find_element(By.CSS_SELECTOR, "[data-step='0']").click()
+    browser.find_element(By.CSS_SELECTOR, "[data-button='pause']").click()
     eventually(lambda: site.steering.parallel == 0)
     assert browser.current_url == site.url
+    check_quiet(browser, site)
+
+
+@pytest.fixture
+def paced() -> Iterator[Site]:
+    """An open load of 20 requests a second."""
+    site = Site(pace.constant(20))
+    yield site
+    site.close()
+
+
+def button(browser: Browser, key: str) -> Any:
+    return browser.find_element(By.CSS_SELECTOR, f"[data-button='{key}']")
+
+
+def drawn(browser: Browser) -> None:
+    """Wait for the charts that follow the pointer."""
+    if not pages.site.UPLOT.exists():
+        missing("uPlot (npm, then: python3 hatch_build.py)")
+    eventually(lambda: len(browser.find_elements(By.CSS_SELECTOR, "figure .uplot canvas")) == 6)
+
+
+def told(browser: Browser, chart: str) -> str:
+    """What a chart says beside the names of its lines, and when that was."""
+    return inner(browser, f"[data-chart='{chart}']", "innerText").replace("\n", " ")
+
+
+@pytest.mark.parametrize("script", [False, True])
+def test_a_paused_load_goes_on_with_the_former_number(
+    site: Site, browse: Open, script: bool
+) -> None:
+    browser = browse(script=script)
+    site.steering.set_parallel(7)
+    browser.get(site.url)
+    button(browser, "pause").click()
+    eventually(lambda: site.steering.parallel == 0)
+    # also after the page was loaded anew, and from another browser
+    browser.get(site.url)
+    eventually(lambda: button(browser, "pause").text == "Resume 7")
+    button(browser, "pause").click()
+    eventually(lambda: site.steering.parallel == 7)
+    eventually(lambda: button(browser, "pause").text == "Pause")
+    assert inner(browser, "#wanted", "value") == "7"
+    check_quiet(browser, site)
+
+
+def test_the_rate_of_an_open_load_is_steered(paced: Site, browse: Open) -> None:
+    browser = browse()
+    browser.get(paced.url)
+    field = browser.find_element(By.ID, "wanted")
+    field.send_keys(Keys.CONTROL, "a", Keys.NULL, "1800/min", Keys.ENTER)
+    eventually(lambda: paced.steering.rate == 30)
+    eventually(
+        lambda: browser.find_element(By.ID, "said").text == "30 requests per second are started."
+    )
+    eventually(lambda: inner(browser, "[data-live='load']", "innerText") == "30 requests/s")
+    button(browser, "twice").click()
+    eventually(lambda: paced.steering.rate == 60)
+    button(browser, "pause").click()
+    eventually(lambda: paced.steering.rate == 0)
+    eventually(lambda: button(browser, "pause").text == "Resume 60/s")
+    button(browser, "pause").click()
+    eventually(lambda: paced.steering.rate == 60)
+    # what is no rate changes nothing
+    field.send_keys(Keys.CONTROL, "a", Keys.NULL, "fast")
+    browser.execute_script("arguments[0].form.noValidate = true", field)
+    field.send_keys(Keys.ENTER)
+    eventually(lambda: "is not a rate" in browser.find_element(By.ID, "said").text)
+    assert paced.steering.rate == 60
+    (refused,) = browser.get_log("browser")  # Chromium tells of each status of 400 and above
+    assert "400" in refused["message"]
+    check_quiet(browser, paced)
+
+
+def test_the_rate_is_steered_without_javascript(paced: Site, browse: Open) -> None:
+    browser = browse(script=False)
+    browser.get(paced.url)
+    field = browser.find_element(By.ID, "wanted")
+    field.clear()
+    field.send_keys("300/min", Keys.ENTER)
+    eventually(lambda: paced.steering.rate == 5)
+    button(browser, "pause").click()
+    eventually(lambda: paced.steering.rate == 0)
+    button(browser, "pause").click()
+    eventually(lambda: paced.steering.rate == 5)
+    check_quiet(browser, paced)
+
+
+def test_a_schedule_says_why_it_cannot_be_changed(browse: Open) -> None:
+    site = Site(pace.steps([(20, 1), (1, 60)]))
+    browser = browse()
+    browser.get(site.url)
+    assert browser.find_elements(By.CSS_SELECTOR, ".steer button") == [
+        browser.find_element(By.CSS_SELECTOR, "[data-reset] button")
+    ]
+    assert "the load cannot be changed" in inner(browser, ".steer", "innerText")
+    check_quiet(browser, site)
+    site.close()
+
+
+def test_the_pointer_shows_values_in_all_charts_at_once(site: Site, browse: Open) -> None:
+    eventually(lambda: len(site.statistics.snapshot().bins) > 4)
+    browser = browse()
+    browser.get(site.url)
+    drawn(browser)
+    canvas = browser.find_element(By.CSS_SELECTOR, "[data-chart='rate'] .u-over")
+    width = canvas.size["width"]
+    ActionChains(browser).move_to_element_with_offset(canvas, -width // 2 + 5, 0).perform()
+    for chart in ("rate", "in_flight", "wait", "run", "overhead", "total"):
+        eventually(lambda chart=chart: "at 0:00 (" in told(browser, chart))
+    assert re.search(r"succeeded \d", told(browser, "rate"))
+    assert "asked for 4" in told(browser, "in_flight")
+    assert re.search(r"median \d+ ms 95th percentile \d+ ms longest \d+ ms", told(browser, "run"))
+    # away from the charts they show the last point again
+    ActionChains(browser).move_to_element(browser.find_element(By.TAG_NAME, "h1")).perform()
+    eventually(lambda: "at 0:00 (" not in told(browser, "run"))
+    check_quiet(browser, site)
+
+
+def test_arrow_keys_move_through_the_charts(site: Site, browse: Open) -> None:
+    eventually(lambda: len(site.statistics.snapshot().bins) > 3)
+    browser = browse()
+    browser.get(site.url)
+    drawn(browser)
+    browser.execute_script("document.querySelector('[data-chart=run] [data-drawn]').focus()")
+
+    def press(key: str) -> None:
+        ActionChains(browser).send_keys(key).perform()
+
+    press(Keys.HOME)
+    eventually(lambda: "at 0:00 (" in told(browser, "rate"))
+    press(Keys.ARROW_RIGHT)
+    eventually(lambda: "at 0:01 (" in told(browser, "total"))
+    said = inner(browser, "[data-chart='run'] [data-drawn]", "ariaValueText")
+    assert re.match(r"at 0:01 \(\d\d:\d\d:\d\dZ\): median \d+ ms, 95th percentile", said)
+    # the chosen point stays while new ones come
+    count = int(inner(browser, "[data-chart='run'] [data-drawn]", "ariaValueMax"))
+    eventually(
+        lambda: int(inner(browser, "[data-chart='run'] [data-drawn]", "ariaValueMax")) > count
+    )
+    assert "at 0:01 (" in told(browser, "rate")
+    press(Keys.ESCAPE)
+    eventually(lambda: "at 0:01 (" not in told(browser, "rate"))
+    check_quiet(browser, site)
+
+
+def test_changes_of_the_load_are_marked_and_listed(site: Site, browse: Open) -> None:
+    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
+    site.steering.set_parallel(9)
+    eventually(lambda: len(site.statistics.snapshot().bins) > 3)
+    browser = browse(script=False)
+    browser.get(site.url)
+    marks = browser.find_elements(By.CSS_SELECTOR, "figure svg.chart path.c-change title")
+    assert [inner_text(mark) for mark in marks] == ["parallel 4 to 9"] * 6
+    assert "parallel 4 to 9" in inner(browser, "[data-live='changes']", "textContent")
+    # with script they are drawn, told with the point in which they were, and the list follows
+    browser = browse()
+    browser.get(site.url)
+    drawn(browser)
+    at = browser.execute_async_script(
+        "const done = arguments[0]; fetch('/api/v1/series').then(a => a.json()).then(s =>"
+        " done(s.points.findIndex(p => s.changes[0].at_s < p.at_s + p.span_s)))"
+    )
+    browser.execute_script("document.querySelector('[data-chart=rate] [data-drawn]').focus()")
+    ActionChains(browser).send_keys(Keys.HOME, *[Keys.ARROW_RIGHT] * at).perform()
+    eventually(lambda: "parallel 4 to 9" in told(browser, "in_flight"))
+    button(browser, "pause").click()
+    eventually(
+        lambda: "paused, parallel was 9" in inner(browser, "[data-live='changes']", "textContent")
+    )
+    check_quiet(browser, site)
+
+
+def test_the_drawings_of_server_and_script_have_the_same_round_times(
+    site: Site, browse: Open
+) -> None:
+    eventually(lambda: len(site.statistics.snapshot().bins) > 4)
+    browser = browse(script=False)
+    browser.get(site.url)
+    names = browser.execute_script(
+        "return [...document.querySelectorAll('[data-chart=run] svg .c-tick')].map("
+        "e => e.textContent).filter(t => t.includes(':'))"
+    )
+    assert names[:3] == ["0:00", "0:01", "0:02"]
+    # as many charts as lines of requests have whole numbers
+    marks = browser.execute_script(
+        "return [...document.querySelectorAll('[data-chart=in_flight] svg .c-tick')].map("
+        "e => e.textContent).filter(t => !t.includes(':'))"
+    )
+    assert all(float(mark) == int(mark) for mark in marks)
+
+
+def test_the_report_is_downloaded_and_shows_the_load(site: Site, browse: Open) -> None:
+    eventually(lambda: len(site.statistics.snapshot().bins) > 1)
+    browser = browse()
+    browser.get(site.url)
+    link = browser.find_element(By.LINK_TEXT, "Report of this load, HTML")
+    assert link.get_attribute("download") == "report-films.html"
+    browser.get(str(link.get_attribute("href")))
+    assert browser.title == "Load of queue films"
+    assert len(browser.find_elements(By.CSS_SELECTOR, "svg.chart")) == 6
+    # its own style sheet is obeyed, which the policy of pages would forbid
+    assert browser.execute_script("return getComputedStyle(document.body).maxWidth") == "1120px"
+    assert browser.find_elements(By.TAG_NAME, "script") == []
     check_quiet(browser, site)
 
 
@@ -174,12 +386,12 @@ def test_the_page_works_without_javascript(site: Site, browse: Open) -> None:
     browser.get(site.url)
     assert whole(tile(browser, "Succeeded")) > 0
     drawings = browser.find_elements(
-        By.CSS_SELECTOR, "figure svg.chart path.line, figure svg.chart circle"
+        By.CSS_SELECTOR, "figure svg.chart path.c-data, figure svg.chart path.c-law"
     )
     assert len(drawings) > 6
-    browser.find_element(By.CSS_SELECTOR, "[data-step='+1']").click()
+    browser.find_element(By.CSS_SELECTOR, "[data-button='more']").click()
     eventually(lambda: site.steering.parallel == 5)
-    field = browser.find_element(By.ID, "parallel")
+    field = browser.find_element(By.ID, "wanted")
     field.clear()
     field.send_keys("3", Keys.ENTER)
     eventually(lambda: site.steering.parallel == 3)
@@ -212,13 +424,13 @@ def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> N
     browser = browse()
     browser.get(site.url)
     names = []
-    for _ in range(12):
+    for _ in range(16):
         ActionChains(browser).send_keys(Keys.TAB).perform()
         # in one go, since the script may replace it at any time
         name = "const e = document.activeElement; return e.ariaLabel || e.innerText || e.id"
         names.append(str(browser.execute_script(name)).strip())
-    assert names[:4] == ["To the statistics", "parallel", "Set", "Pause: no requests"]
-    assert "Reset the statistics" in names
+    reached = ["To the contents", "wanted", "Set", "Pause: no requests", "Reset the statistics"]
+    assert [name for name in names if name in reached] == reached
     # every control and every image has a name, every table header a scope
     unnamed = browser.execute_script(
         "return [...document.querySelectorAll('button, input:not([type=hidden]), [role=img],"
@@ -247,7 +459,7 @@ def test_the_page_works_behind_a_path_prefix(browse: Open) -> None:
     site = Site(prefix="/tester")
     browser = browse()
     browser.get(f"{site.url}tester/")
-    browser.find_element(By.CSS_SELECTOR, "[data-step='+1']").click()
+    browser.find_element(By.CSS_SELECTOR, "[data-button='more']").click()
     eventually(lambda: site.steering.parallel == 1)
     check_quiet(browser, site)
     site.close()
@@ -268,10 +480,7 @@ def test_nothing_is_wider_than_the_window(
     sizes = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     scroll, client = browser.execute_script(sizes)
     assert scroll <= client
-    dark_ground = (
-        browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-        == "rgb(18, 21, 27)"
-    )
-    assert dark_ground == dark
+    ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(18, 22, 27)" if dark else "rgb(255, 255, 255)")
     if SHOTS:
         browser.save_screenshot(f"{SHOTS}/{'dark' if dark else 'light'}-{width}.png")

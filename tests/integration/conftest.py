@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from scaletest.model import Activity, Outcome, State
-from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
+from scaletest.system.wake import Wake
 from workers.workloads.base import Result
 from workers.workloads.command import Program, ProgramOptions
 

@@ -11,7 +11,7 @@ import pytest
 
 from scaletest.model import Activity, State
 from scaletest.system import proc
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from tests.integration.sampling import (
     activity_of,
     lock_held,

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 
 from scaletest.model import Activity, Outcome, State
-from scaletest.system.children import Wake
 from scaletest.system.sampler import SHORT_S, RequestSampler
+from scaletest.system.wake import Wake
 from tests.integration.sampling import (
     LONG_S,
     activity_of,

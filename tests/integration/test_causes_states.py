@@ -18,9 +18,9 @@ from hack.benchmarks.causes_programs import python
 from hack.benchmarks.causes_workers import measure
 from scaletest.model import State
 from scaletest.system.blocking import Blocking, Doing
-from scaletest.system.children import Wake
 from scaletest.system.devices.clients import Clients
 from scaletest.system.sampler import RequestSampler
+from scaletest.system.wake import Wake
 from tests.integration.sampling import (
     LONG_S,
     activity_of,

@@ -17,7 +17,7 @@ import pytest
 from scaletest.broker import Client
 from scaletest.kinds.media import CODECS
 from scaletest.model import Outcome, Reason, Record, Reply, Request
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from tests.conftest import call, missing, wait_for
 from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings

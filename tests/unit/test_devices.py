@@ -13,7 +13,7 @@ import pytest
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import PRESETS, preset
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from workers import devices
 from workers.devices import Device, DeviceChooser, DeviceOptions, Policy, by_number, identify
 from workers.runtime import Runtime, Settings

@@ -25,7 +25,7 @@ from scaletest.kinds.fakedev import (
 )
 from scaletest.model import Outcome
 from scaletest.model.errors import InvalidValue
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from tests.conftest import eventually
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result

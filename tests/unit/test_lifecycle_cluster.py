@@ -288,7 +288,7 @@ def test_stopping_ends_the_wait_for_events_at_once() -> None:
         return 429, {"Retry-After": "50"}, status(429, "slow down")
 
     with api(act) as (cluster, asked):
-        answer = Objects(Raw(cluster), stop=stop).apply(BODY, "n")
+        answer = Objects(Raw(cluster), sleep=stop.wait, stopping=stop.is_set).apply(BODY, "n")
     assert (answer.accepted, answer.status, answer.tries, len(asked)) == (False, 429, 1, 2)
 
 

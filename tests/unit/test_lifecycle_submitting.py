@@ -29,7 +29,7 @@ def test_defect_14_a_second_run_in_the_folder_deletes_no_object(
     )
     store, tool = LifecycleFolder(tmp_path), Stopping(2)
     store.begin(job_plan, {})
-    Submitter(job_plan, store, tool, lambda: BEGAN, fresh=True, stop=tool.stop).run()
+    Submitter(job_plan, store, tool, lambda: BEGAN, fresh=True, stopping=tool.stop.is_set).run()
     assert [
         row["jobName"] for row in json.loads((tmp_path / "submitted.json").read_text())
     ] == tool.names

@@ -12,8 +12,9 @@ import pytest
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.load.level_load import LoadOrder
 from scaletest.load.loops import HOPELESS
-from scaletest.load.steering import NotSteerable
+from scaletest.load.steering import NotSteerable, Steered
 from scaletest.model import Outcome, Record
+from scaletest.model.errors import InvalidValue
 from scaletest.model.saturation import OK, TIMED_OUT
 from scaletest.saturation.loads import QueueLoad
 from tests.conftest import eventually
@@ -201,13 +202,110 @@ def test_steering_clamps_and_never_waits_for_redis() -> None:
     loop.close()
 
 
+def opened(
+    client: Any, clock: Clock, rate: float = 10, maximum: int = 100
+) -> tuple[OpenLoop, Steering, list[Record]]:
+    """A constant rate on that clock, with what steers it and what comes of it."""
+    records: list[Record] = []
+    statistics = Statistics("q", clock=clock, wall=lambda: 1e9)
+    loop = OpenLoop(client, "q", records.append, pace.constant(rate), maximum=maximum, clock=clock)
+    return loop, Steering(loop, statistics, load="", maximum=maximum), records
+
+
+def instant_client(**options: Any) -> Any:
+    """A client whose requests are answered at once."""
+    return FakeClient(lambda request: replied(request.id, wait_s=0.0, run_s=0.0), **options)
+
+
+def test_a_rate_changes_while_it_runs_and_old_requests_keep_their_intended_start() -> None:
+    # given 10 requests a second, for half a second in which nobody looks
+    clock = Clock()
+    client = instant_client(room=1)
+    loop, steering, records = opened(client, clock)
+    eventually(lambda: len(client.submitted) == 1)
+    clock.now = 0.55
+    # when the rate doubles and somebody looks at 0.7 s
+    steering.set_rate(20)
+    clock.now = 0.7
+    client.room = 100
+    # expect five more of the old rate, measured from when they were due, and those of the new
+    eventually(lambda: len(records) == 9)
+    assert [0.7 - record.total_s for record in records[1:]] == pytest.approx(
+        [0.1, 0.2, 0.3, 0.4, 0.5, 0.575, 0.625, 0.675]
+    )
+    assert (steering.rate, steering.load, steering.snapshot().load) == (
+        20,
+        "20 requests/s",
+        "20 requests/s",
+    )
+    loop.close()
+
+
+def test_a_paused_rate_goes_on_with_the_former_one_and_makes_up_for_nothing() -> None:
+    clock = Clock()
+    client = instant_client()
+    loop, steering, records = opened(client, clock)
+    clock.now = 0.25
+    eventually(lambda: len(records) == 3)
+    steering.set_rate(0)
+    clock.now = 50.0
+    before = len(client.waits)
+    eventually(lambda: len(client.waits) > before + 2)
+    assert len(records) == 3
+    assert (steering.snapshot().rate, steering.snapshot().resume_with) == (0, 10)
+    steering.set_rate(steering.snapshot().resume_with or 0)
+    clock.now = 50.16
+    eventually(lambda: len(records) == 5)
+    assert [50.16 - record.total_s for record in records[3:]] == pytest.approx([50.05, 50.15])
+    assert [str(change) for change in steering.snapshot().changes] == [
+        "paused, rate was 10/s",
+        "resumed with rate 10/s",
+    ]
+    loop.close()
+
+
+def test_what_a_full_queue_refused_stays_due_over_changes_of_the_rate() -> None:
+    # given five requests that the queue refused, and two changes before it has room
+    clock = Clock()
+    client = instant_client(room=0)
+    clock.now = 0.0
+    loop, steering, records = opened(client, clock)
+    clock.now = 0.45
+    eventually(lambda: loop.refused)
+    steering.set_rate(0)
+    steering.set_rate(1)
+    client.room = 100
+    clock.now = 9.0
+    eventually(lambda: len(records) == 5 + 9)
+    assert sorted(9.0 - record.total_s for record in records)[:6] == pytest.approx(
+        [0.0, 0.1, 0.2, 0.3, 0.4, 0.95]
+    )
+    assert len({record.reply.id for record in records}) == len(records)
+    loop.close()
+
+
+def test_only_a_rate_can_be_set_of_a_load_with_a_rate() -> None:
+    loop, steering, _ = opened(FakeClient(), Clock())
+    assert steering.steered is Steered.RATE
+    with pytest.raises(NotSteerable):
+        steering.set_parallel(1)
+    for wrong in (-1.0, float("nan"), 1e9):
+        with pytest.raises(InvalidValue):
+            steering.set_rate(wrong)
+    assert steering.rate == 10
+    loop.close()
+
+
 def test_an_open_load_cannot_be_steered() -> None:
     client: Any = FakeClient()
     statistics = Statistics("q")
     loop = OpenLoop(client, "q", statistics.add, itertools.repeat(1e9), maximum=5)
     steering = Steering(loop, statistics, load="1 requests/s", maximum=5)
+    assert steering.steered is Steered.NOTHING
     with pytest.raises(NotSteerable):
         steering.set_parallel(1)
+    with pytest.raises(NotSteerable):
+        steering.set_rate(1)
     loop.stop()
     assert loop.wait_idle(120)
     loop.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.model import Outcome, State
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 

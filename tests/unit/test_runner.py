@@ -19,7 +19,7 @@ from scaletest.analysis.stopping import Stop
 from scaletest.archive.environment import environment
 from scaletest.model import Outcome, Plan, Record, Reply
 from scaletest.runs.progress import Progress
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from scaletest.validation.folder import StoredValidation, ValidationFolder
 from scaletest.validation.run_type import RUN_TYPE
 from scaletest.validation.runner import ValidationRunner, complete

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from scaletest.load import Statistics
 from scaletest.load.bounded_counts import (
+    CHANGES,
     FAILURES,
     MOST_BINS,
     NEEDED,
@@ -251,6 +252,59 @@ def test_the_number_in_flight_is_known_for_every_second_also_when_nothing_ends()
         (9, 9),
         (2, 2),
     ]
+
+
+def test_a_point_has_a_95th_percentile_only_where_its_requests_can_tell() -> None:
+    statistics, clock = statistics_and_clock()
+    for count in (NEEDED["p95"] - 1, NEEDED["p95"]):
+        for _ in range(count):
+            statistics.add(record(run_s=0.5))
+        clock.now += 1.0
+    few, enough = (time_bin.point(0.0).run for time_bin in statistics.snapshot().bins)
+    assert (few.p95_s, few.p50_s, few.high_s) == (None, pytest.approx(0.5, rel=0.041), 0.5)
+    assert enough.p95_s == pytest.approx(0.5, rel=0.041)
+
+
+def test_what_is_asked_for_is_known_for_every_second() -> None:
+    statistics, clock = statistics_and_clock()
+    statistics.ask("parallel", 4)
+    clock.now += 2.0
+    # given a change long after the last turn of the loop, and a pause within a second
+    statistics.ask("parallel", 8)
+    clock.now += 1.5
+    statistics.ask("parallel", 0)
+    clock.now += 2.5
+    asked = [time_bin.asked for time_bin in statistics.snapshot().bins]
+    assert asked == [4, 4, 8, 8, 0, 0]
+
+
+def test_changes_are_told_and_quick_ones_are_one() -> None:
+    statistics, clock = statistics_and_clock()
+    for wanted in (4, 5, 6, 7):
+        statistics.ask("parallel", wanted)
+        clock.now += 0.5
+    clock.now += 2
+    for kind, wanted in (("parallel", 0), ("parallel", 7), ("rate", 9.5)):
+        statistics.ask(kind, wanted)
+        clock.now += 10
+    statistics.reset()
+    changes = statistics.snapshot().changes
+    assert [str(change) for change in changes] == [
+        "parallel 4 to 7",
+        "paused, parallel was 7",
+        "resumed with parallel 7",
+        "rate 7/s to 9.5/s",
+        "statistics reset",
+    ]
+    assert changes[0].at_s == pytest.approx(1_700_000_000.5)
+    # what was taken back at once is no change, and their number is bounded
+    for wanted in (8, 9.5):
+        statistics.ask("parallel", wanted)
+    assert statistics.snapshot().changes == changes
+    for number in range(2 * CHANGES):
+        clock.now += 3
+        statistics.ask("parallel", number % 2 + 1)
+    assert len(statistics.snapshot().changes) == CHANGES
 
 
 def test_a_series_of_any_length_stays_below_its_limit() -> None:

@@ -22,7 +22,7 @@ from scaletest.kinds.kind import BenchmarkFailed, Failure, ToolOutput
 from scaletest.kinds.torch import Model, TorchWork, from_words
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
 from workers.workloads import torch

@@ -7,11 +7,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,10 +24,12 @@ from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import Unreachable
 from scaletest.pages.security import HttpCounts
 from scaletest.pages.site import printable
+from scaletest.report import load
 from scaletest.web import api, legacy_api, page
 from scaletest.web.app import make_app
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
+from tests.unit.golden_files import golden
 from tests.unit.web_site import Site
 
 GOLDEN = Path(__file__).parent / "golden" / "client-http.txt"
@@ -220,7 +225,8 @@ def test_replies_with_impossible_clocks_and_broken_text_are_shown(site: Site) ->
     for path in PATHS:
         for form in ("", "?type=plain", "?type=json", "?type=html"):
             with site.http.get(f"{path}{form}") as answer:
-                assert answer.status_code == 200
+                # closed load has no rate
+                assert answer.status_code == {"/rate": 409}.get(path, 200)
                 assert answer.data.decode()
 
 
@@ -234,6 +240,7 @@ def test_foreign_text_is_escaped_on_every_page(site: Site) -> None:
         "/nodes?type=html",
         "/pods?type=html",
         "/stats",
+        "/report",
         f"/{quote(HOSTILE)}",
     ):
         text = site.http.get(path).text
@@ -249,24 +256,168 @@ def test_every_page_has_the_policy_and_names_no_other_host(site: Site) -> None:
     site.fill()
     for path in [*PATHS, "/nothing", "/static/page.css", "/static/page.js"]:
         answer = site.http.get(path)
-        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         if answer.mimetype == "text/html":
             assert not re.search(r"""(?:href|src|action)=["']?(?:[a-z]+:)?//""", answer.text)
-            assert not re.search(r"""\son[a-z]+=|\sstyle=|<style|<script>""", answer.text)
+            # the policy of the report lets its own style act, and nothing else
+            own_style = "style-src 'unsafe-inline'" in policy
+            assert own_style == (path == "/report")
+            assert not re.search(r"""\son[a-z]+=|<script>""", answer.text)
+            assert own_style or not re.search(r"""\sstyle=|<style""", answer.text)
         answer.close()
 
 
-def test_an_open_load_says_that_it_cannot_be_steered() -> None:
+@contextmanager
+def opened(follows: Iterator[float], **options: str) -> Iterator[tuple[FlaskClient, Steering]]:
+    """The pages of an open load, of which nothing is answered."""
     client: Any = FakeClient()
     statistics = Statistics("q")
-    loop = OpenLoop(client, "q", statistics.add, pace.constant(0.001), maximum=5)
-    http = make_app(
-        Steering(loop, statistics, load="1 requests/s", maximum=5), HttpCounts()
-    ).test_client()
-    assert http.get("/parallel?value=3").status_code == 409
-    assert http.get("/").status_code == 200
+    loop = OpenLoop(client, "q", statistics.add, follows, maximum=5)
+    steering = Steering(loop, statistics, load="steps 1/s:60s", maximum=5)
+    yield make_app(steering, HttpCounts(), **options).test_client(), steering
     loop.close()
+
+
+@pytest.mark.parametrize("path", ["/parallel?value=3&", "/rate?value=3&", "/rate?"])
+def test_a_load_with_a_schedule_says_that_it_cannot_be_steered(path: str) -> None:
+    with opened(iter([1e6])) as (http, _):
+        answer, text = http.get(f"{path}type=plain"), http.get("/").text
+    assert (answer.status_code, "steps 1/s:60s" in answer.text) == (409, True)
+    assert "the load cannot be changed or paused" in text
+    assert "data-button" not in text
+
+
+def test_the_rate_of_an_open_load_is_read_and_set() -> None:
+    with opened(pace.constant(0.001)) as (http, steering):
+        assert http.get("/rate?type=plain").text == "0.001000"
+        answers = [
+            http.get(f"/rate?type=json&value={value}").get_json()
+            for value in ("20/s", "600/min", "2.5", "0")
+        ]
+        assert [answer["result"] for answer in answers] == [20, 10, 2.5, 0]
+        assert answers[0]["info"] == "requests per second are started"
+        assert steering.rate == 0
+        stats = http.get("/api/v1/stats").get_json()
+        assert (stats["rate_per_s"], stats["resume_with"]) == (0, 2.5)
+        assert "paused" in http.get("/").text
+        assert http.post("/rate?value=7&type=plain").text == "7.000000"
+        for wrong in ("", "x", "-1", "20/h", "1e9", "nan", "20 s", HOSTILE):
+            answer = http.get("/rate", query_string={"value": wrong})
+            assert answer.status_code == 400
+            assert "<script>alert" not in answer.text
+        assert http.get("/parallel?value=3").status_code == 409
+        assert (steering.rate, http.head("/rate?value=9").status_code) == (7, 405)
+        # a page of another site changes nothing
+        refused = http.get("/rate?value=9", headers={"Sec-Fetch-Site": "cross-site"})
+        assert (refused.status_code, steering.rate) == (403, 7)
+
+
+def test_a_change_of_the_rate_needs_the_token() -> None:
+    with opened(pace.constant(0.001), token="secret") as (http, steering):
+        assert http.get("/rate?type=plain").status_code == 200
+        assert http.get("/rate?value=3").status_code == 401
+        assert http.get("/rate?value=3", headers={"Scaletest-Token": "secret"}).status_code == 200
+        assert steering.rate == 3
+
+
+def test_changes_of_the_load_and_what_was_asked_for_are_in_the_series(site: Site) -> None:
+    for parallel, length_s in ((4, 5), (8, 5), (0, 2)):
+        site.steering.set_parallel(parallel)
+        site.clock.now += length_s
+    series = site.http.get("/api/v1/series").get_json()
+    assert [point["asked"] for point in series["points"]] == [4] * 5 + [8] * 6 + [0]
+    assert [(change["at_s"], change["text"]) for change in series["changes"]] == [
+        (1_700_000_005.0, "parallel 4 to 8"),
+        (1_700_000_010.0, "paused, parallel was 8"),
+    ]
+    text = site.http.get("/").text
+    assert text.count("<title>parallel 4 to 8</title>") == 6
+    assert '<button name="value" value="8" data-button="pause"' in text
+    # a reset is marked too, and charts begin anew
+    site.steering.reset()
+    site.clock.now += 2
+    series = site.http.get("/api/v1/series").get_json()
+    assert series["changes"][-1]["text"] == "statistics reset"
+    text = site.http.get("/").text
+    assert "<title>parallel 4 to 8</title>" not in text
+    assert '<td class="text">parallel 4 to 8</td>' in text
+
+
+def test_tables_that_tell_nothing_are_hidden(site: Site) -> None:
+    # given one node without devices, whose name is its workers' pod, as on a laptop
+    for number in range(6):
+        fields = {"node": "vm", "pod": "vm", "worker": f"vm-{number % 2}"}
+        site.statistics.add(Record("q", 0, replied(f"c-{number}", **fields), 1.0))
+    tables = load.places(site.statistics.snapshot())
+    assert [list(table.titles) for table in tables.values()] == [
+        ["Worker", "Succeeded", "Share", "Failed", "Mean run", "Longest run"],
+        [],
+        [],
+    ]
+    assert [tuple(row[:2]) for row in tables["worker"].rows] == [("vm-0", "3"), ("vm-1", "3")]
+    text = site.http.get("/").text
+    assert re.findall(r'data-shown="(\w+)" hidden', text) == ["changes", "node", "device"]
+    # with a second node, a device and a pod, expect them
+    fields = {"node": "b", "pod": "pod-1", "worker": "w", "device": "/dev/dri/renderD128"}
+    site.statistics.add(Record("q", 0, replied("c-9", **fields), 1.0))
+    tables = load.places(site.statistics.snapshot())
+    assert [list(table.titles)[:3] for table in tables.values()] == [
+        ["Worker", "Pod", "Node"],
+        ["Node", "Succeeded", "Share"],
+        ["Device", "Node", "Succeeded"],
+    ]
+
+
+def test_the_page_links_to_the_queue_where_somebody_said_where_it_is() -> None:
+    site, other = Site(ui_url="https://ui.example/s/"), Site()
+    assert 'href="https://ui.example/s/queues/q"' in site.http.get("/").text
+    assert "ui.example" in site.http.get("/stats").text
+    assert "This queue in scaletest ui" not in other.http.get("/").text
+    site.loop.close()
+    other.loop.close()
+
+
+def test_the_report_of_a_load_matches_its_golden_file(site: Site) -> None:
+    site.steering.set_parallel(4)
+    site.fill()
+    site.clock.now += 7
+    site.steering.set_parallel(2)
+    site.clock.now += 3
+    answer = site.http.get("/report")
+    assert (answer.status_code, answer.mimetype) == (200, "text/html")
+    golden("client-report.html", answer.text)
+
+
+@pytest.mark.parametrize(
+    ("last_s", "names"),
+    [
+        (1.0, ["0:00", "0:01"]),
+        (33.0, ["0:00", "0:10", "0:20", "0:30"]),
+        (61.0, ["0:00", "0:15", "0:30", "0:45", "1:00"]),
+        (1000.0, ["0:00", "5:00", "10:00", "15:00"]),
+        (7300.0, ["0:00", "30:00", "1:00 h", "1:30 h", "2:00 h"]),
+        (9 * 86400.0, ["0:00", "48:00 h", "96:00 h", "144:00 h", "192:00 h"]),
+    ],
+)
+def test_times_under_charts_are_round(last_s: float, names: list[str]) -> None:
+    assert [load.elapsed(mark) for mark in load.clock_marks(last_s)] == names
+
+
+@pytest.mark.parametrize(
+    ("top", "names"),
+    [
+        (0.0, ["0", "1"]),
+        (1.0, ["0", "1", "2"]),
+        (4.0, ["0", "2", "4", "6"]),
+        (12.0, ["0", "5", "10", "15"]),
+        (512.0, ["0", "200", "400", "600"]),
+    ],
+)
+def test_requests_in_flight_have_whole_marks(top: float, names: list[str]) -> None:
+    axis = load.amounts("in_flight", top)
+    assert [name for _, name in axis.labelled] == names
 
 
 def test_health_follows_the_loop(site: Site) -> None:

@@ -20,7 +20,7 @@ from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import KINDS
 from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.errors import InvalidValue
-from scaletest.system.children import Wake
+from scaletest.system.wake import Wake
 from tests.conftest import eventually, processes_with
 from workers.devices import DeviceOptions
 from workers.runtime import Runtime, Settings
@@ -355,7 +355,7 @@ def test_killing_a_worker_ends_its_process_group(tmp_path: Path) -> None:
         f" {mark}"
     )
     code = (
-        "import sys\nfrom scaletest.system.children import Wake\nfrom workers.runtime import"
+        "import sys\nfrom scaletest.system.wake import Wake\nfrom workers.runtime import"
         " Runtime, Settings\ninner = 'import subprocess, sys; subprocess.Popen([sys.executable,"
         f' "-c", \' + {escape!r}.__repr__() +'
         " ']).wait()'\nRuntime(Settings(command=(sys.executable, '-c', inner)), Wake()).run((), 0)"

@@ -21,8 +21,9 @@ from typing import IO
 from scaletest.kinds.transcode_tools import READERS, Reader
 from scaletest.model import Outcome, Reason, checks
 from scaletest.model.texts import without_secrets
-from scaletest.system.children import Guard, Wake, end_group, wait_child
+from scaletest.system.children import Guard, end_group, wait_child
 from scaletest.system.sampler import ProgramWatch, RequestSampler
+from scaletest.system.wake import Wake
 from workers.devices import DEVICE_VARIABLE, Chosen, DeviceChooser
 from workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out
 

@@ -36,8 +36,8 @@ from scaletest.kinds.fakedev import (
 )
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
+from scaletest.system.wake import Wake
 from workers.devices import Chosen
 from workers.workloads.base import Interrupted, Result, failed, timed_out
 

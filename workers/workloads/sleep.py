@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
-from scaletest.system.children import Wake
 from scaletest.system.sampler import RequestSampler
+from scaletest.system.wake import Wake
 from workers.devices import Chosen
 from workers.workloads.base import SUCCEEDED, Interrupted, Result, timed_out
 

@@ -24,9 +24,10 @@ from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.texts import without_secrets
-from scaletest.system.children import Guard, Wake, end_group, wait_ready
+from scaletest.system.children import Guard, end_group, wait_ready
 from scaletest.system.sampler import ProgramWatch, RequestSampler
 from scaletest.system.tree import Tree
+from scaletest.system.wake import Wake
 from workers.devices import Chosen, DeviceChooser
 from workers.workloads.base import Interrupted, Result, failed, timed_out
 

@@ -3,21 +3,22 @@
 
 const scaletestCharts = (() => {
   const perSecond = (point, count) => point[count] / point.span_s;
-  const kinds = {
-    rate: [
-      { name: "lowest second", key: "--band", value: (p) => p.rate_low, edge: true },
-      { name: "highest second", key: "--band", value: (p) => p.rate_high, edge: true },
-      { name: "succeeded", key: "--data", value: (p) => perSecond(p, "succeeded") },
-      { name: "failed", key: "--fail", value: (p) => perSecond(p, "failed") },
-    ],
-    in_flight: [{ name: "highest", key: "--law", value: (p) => p.in_flight_high }],
+  const lines = {
+    rate: {
+      "lowest second": { key: "--band", value: (p) => p.rate_low, edge: true },
+      "highest second": { key: "--band", value: (p) => p.rate_high, edge: true },
+      succeeded: { key: "--data", value: (p) => perSecond(p, "succeeded") },
+      failed: { key: "--fail", value: (p) => perSecond(p, "failed") },
+    },
+    in_flight: { highest: { key: "--data", value: (p) => p.in_flight_high } },
   };
+  const asked = { key: "--mark", value: (p) => p.asked, dash: [3, 3] };
   for (const measure of ["wait", "run", "overhead", "total"]) {
-    kinds[measure] = [
-      { name: "median", key: "--data", value: (p) => p[measure].p50_s },
-      { name: "95th percentile", key: "--law", value: (p) => p[measure].p95_s },
-      { name: "longest", key: "--ideal", value: (p) => p[measure].high_s },
-    ];
+    lines[measure] = {
+      median: { key: "--data", value: (p) => p[measure].p50_s },
+      "95th percentile": { key: "--law", value: (p) => p[measure].p95_s },
+      longest: { key: "--ideal", value: (p) => p[measure].high_s, dash: [7, 5] },
+    };
   }
 
   const color = (key) => getComputedStyle(document.documentElement).getPropertyValue(key).trim();
@@ -27,51 +28,164 @@ const scaletestCharts = (() => {
     if (value >= 1) return `${three(value)} s`;
     return value >= 1e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} us`;
   };
+  const unit = (kind) => (kind === "rate" || kind === "in_flight" ? three : seconds);
 
-  const clock = (at) => new Date(at * 1000).toLocaleTimeString("en-GB");
+  // The time since the statistics began, as the server writes it.
+  const elapsed = (duration) => {
+    const whole = Math.round(duration);
+    const two = (number) => String(number).padStart(2, "0");
+    if (whole < 3600) return `${Math.floor(whole / 60)}:${two(whole % 60)}`;
+    return `${Math.floor(whole / 3600)}:${two(Math.floor((whole % 3600) / 60))} h`;
+  };
 
-  const clockSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800];
+  const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000];
+  const DAY = 86400;
+  const clockSteps = () => {
+    const known = document.querySelector("[data-clock-steps]").dataset.clockSteps.split(" ").map(Number);
+    return [...known, DAY, 2 * DAY, 5 * DAY, 10 * DAY, 30 * DAY];
+  };
 
-  const options = (kind, width, height) => {
-    const show = kind === "rate" || kind === "in_flight" ? three : seconds;
-    const axis = { stroke: color("--soft"), grid: { stroke: color("--edge"), width: 1 }, ticks: { show: false } };
+  const made = new Map();
+  let points = [];
+  let changes = [];
+  let chosen = null; // the number of a point that somebody looks at; null for the last one
+  const origin = () => (points.length > 0 ? points[0].at_s : 0);
+  const ending = () => (points.length > 0 ? points.at(-1).at_s + points.at(-1).span_s : 1);
+
+  const clockMarks = (_plot, _axis, low, high, step) => {
+    const marks = [];
+    for (let at = Math.ceil((low - origin()) / step) * step + origin(); at <= high; at += step) marks.push(at);
+    return marks;
+  };
+
+  const drawChanges = (plot) => {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.strokeStyle = color("--ink");
+    ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    for (const change of changes) {
+      if (change.at_s < origin() || change.at_s > ending()) continue;
+      const x = Math.round(plot.valToPos(change.at_s, "x", true)) + 0.5;
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+    }
+    ctx.stroke();
+    ctx.restore();
+  };
+
+  // The lines of a chart, as the legend names them: those that the server explains, and what bounds the band.
+  const linesOf = (figure) => {
+    const kind = figure.dataset.chart;
+    const all = { ...lines[kind], "asked for": asked };
+    const explained = [...figure.querySelectorAll(".key")].map((key) => key.firstChild.textContent.trim());
+    return Object.keys(all).filter((name) => all[name].edge || explained.includes(name)).map((name) => ({ name, ...all[name] }));
+  };
+
+  // Values of the chosen point beside the names of all lines, in all charts at once.
+  const tell = () => {
+    const at = chosen === null ? points.length - 1 : Math.min(chosen, points.length - 1);
+    const point = points[at];
+    if (point === undefined) return;
+    const near = changes.filter((change) => change.at_s >= point.at_s && change.at_s < point.at_s + point.span_s);
+    const when = `at ${elapsed(point.at_s - origin())} (${new Date(point.at_s * 1000).toISOString().slice(11, 19)}Z)`;
+    const where = [when, ...near.map((change) => change.text)].join(", ");
+    for (const [figure, plot] of made) {
+      const show = unit(figure.dataset.chart);
+      const known = new Map(plot.scaletest.map((line) => [line.name, line.value(point)]));
+      const told = [];
+      for (const key of figure.querySelectorAll(".key")) {
+        const name = key.firstChild.textContent.trim();
+        const value = known.get(name) ?? null;
+        const text = value === null ? "n/a" : show(value);
+        key.querySelector("[data-value]").textContent = text;
+        told.push(`${name} ${text}`);
+      }
+      figure.querySelector("[data-at]").textContent = where;
+      plot.root.parentElement.setAttribute("aria-valuemax", String(points.length - 1));
+      plot.root.parentElement.setAttribute("aria-valuenow", String(at));
+      plot.root.parentElement.setAttribute("aria-valuetext", `${where}: ${told.join(", ")}`);
+    }
+  };
+
+  const choose = (at) => {
+    chosen = at;
+    for (const plot of made.values()) {
+      const left = at === null ? -10 : plot.valToPos(plot.data[0][at], "x");
+      plot.setCursor({ left, top: at === null ? -10 : 0 }, false);
+    }
+    tell();
+  };
+
+  const options = (figure, shown, width, height) => {
+    const kind = figure.dataset.chart;
+    const show = unit(kind);
+    const axis = { stroke: color("--soft"), grid: { stroke: color("--edge"), width: 1 }, ticks: { show: false }, font: "13px system-ui, sans-serif" };
     return {
       width, height,
       padding: [8, 26, 0, 0],
       legend: { show: false },
-      cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
-      scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, size: 28, space: 75, incrs: clockSteps, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 70, values: (_, ticks) => ticks.map(show) }],
+      cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false }, sync: { key: "scaletest", scales: ["x", null] } },
+      scales: { x: { time: false, range: () => [origin(), ending()] }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      axes: [
+        { ...axis, size: 28, space: 70, incrs: clockSteps(), splits: clockMarks, values: (_, ticks) => ticks.map((tick) => elapsed(tick - origin())) },
+        { ...axis, size: 70, ...(kind === "in_flight" ? { incrs: WHOLE } : {}), values: (_, ticks) => ticks.map(show) },
+      ],
       bands: kind === "rate" ? [{ series: [2, 1], fill: color("--band") }] : [],
-      series: [{}, ...kinds[kind].map((line) => ({
-        label: line.name, spanGaps: false, points: { show: false },
+      hooks: { draw: [drawChanges] },
+      series: [{}, ...shown.map((line) => ({
+        label: line.name, spanGaps: false, dash: line.dash, points: { show: false },
         stroke: line.edge ? "transparent" : color(line.key), width: line.edge ? 0 : 1.75,
       }))],
     };
   };
 
-  const made = new Map();
+  const STRIDES = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 };
+  const onKey = (event) => {
+    const last = points.length - 1;
+    const jumps = { Home: 0, End: last, Escape: null };
+    if (event.key in jumps) choose(jumps[event.key]);
+    else if (event.key in STRIDES) choose(Math.min(last, Math.max(0, (chosen ?? last) + STRIDES[event.key])));
+    else return;
+    event.preventDefault();
+  };
+
   const size = (box) => [Math.max(200, box.clientWidth), 200];
 
-  const draw = (points) => {
+  const make = (figure, data, shown) => {
+    const box = figure.querySelector("[data-drawn]");
+    box.removeAttribute("data-live");
+    box.replaceChildren();
+    const attributes = { role: "slider", tabindex: "0", "aria-labelledby": figure.querySelector("h3").id, "aria-valuemin": "0", "aria-valuenow": "0" };
+    for (const [name, value] of Object.entries(attributes)) box.setAttribute(name, value);
+    const plot = new uPlot(options(figure, shown, ...size(box)), data, box);
+    plot.scaletest = shown;
+    const look = (at) => {
+      chosen = at;
+      tell();
+    };
+    plot.over.addEventListener("mousemove", () => look(plot.cursor.idx ?? null));
+    plot.over.addEventListener("mouseleave", () => look(null));
+    if (!box.dataset.keys) box.addEventListener("keydown", onKey);
+    box.dataset.keys = "yes";
+    return plot;
+  };
+
+  const draw = (allPoints, allChanges) => {
+    if (allPoints.length === 0) return;
+    const stayed = chosen !== null && points.length > chosen ? points[chosen].seq : null;
+    [points, changes] = [allPoints, allChanges];
+    const again = points.findIndex((point) => point.seq === stayed);
     const xs = points.map((point) => point.at_s + point.span_s / 2);
     for (const figure of document.querySelectorAll("[data-chart]")) {
-      const kind = figure.dataset.chart;
-      const box = figure.querySelector("[data-drawn]");
-      const data = [xs, ...kinds[kind].map((line) => points.map(line.value))];
-      let plot = made.get(kind);
-      if (plot === undefined) {
-        const label = `${figure.querySelector("h3").textContent} over time`;
-        box.removeAttribute("data-live");
-        box.replaceChildren();
-        box.setAttribute("role", "img");
-        box.setAttribute("aria-label", label);
-        plot = new uPlot(options(kind, ...size(box)), data, box);
-        made.set(kind, plot);
-      } else {
-        plot.setData(data);
-      }
+      const shown = linesOf(figure);
+      const data = [xs, ...shown.map((line) => points.map(line.value))];
+      if (made.has(figure)) made.get(figure).setData(data);
+      else made.set(figure, make(figure, data, shown));
     }
+    for (const hint of document.querySelectorAll(".with-script")) hint.hidden = false;
+    choose(again < 0 ? null : again);
   };
 
   const forget = () => {
@@ -81,8 +195,8 @@ const scaletestCharts = (() => {
 
   if (typeof ResizeObserver === "function") {
     const observer = new ResizeObserver(() => {
-      for (const [kind, plot] of made) {
-        const [width, height] = size(document.querySelector(`[data-chart="${kind}"] [data-drawn]`));
+      for (const [figure, plot] of made) {
+        const [width, height] = size(figure.querySelector("[data-drawn]"));
         if (plot.width !== width) plot.setSize({ width, height });
       }
     });

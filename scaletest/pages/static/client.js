@@ -6,13 +6,12 @@
   const PATIENCE_MS = 10000;
   const MOST_POINTS = 1200;
   const root = document.body.dataset.root;
-  const maximum = Number(document.body.dataset.maximum);
   const freshness = document.getElementById("freshness");
   const said = document.getElementById("said");
-  const field = document.getElementById("parallel");
-  const series = { generation: null, seq: 0, points: [] };
+  const field = document.getElementById("wanted");
+  const series = { generation: null, seq: 0, points: [], changes: [] };
   let touched = false;
-  let asked = 0;
+  let turn = 0; // grows whenever a change is asked for or answered
 
   const ask = async (path, options = {}) => {
     const response = await fetch(root + path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS), ...options });
@@ -26,12 +25,31 @@
   };
 
   const refresh = async () => {
+    const before = turn;
     const text = await (await ask("/live")).text();
     const fresh = new DOMParser().parseFromString(text, "text/html");
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = fresh.querySelector(`[data-live="${part.dataset.live}"]`);
       if (other !== null && other.innerHTML !== part.innerHTML) part.replaceChildren(...other.childNodes);
     }
+    for (const part of document.querySelectorAll("[data-shown]")) {
+      const other = fresh.querySelector(`[data-shown="${part.dataset.shown}"]`);
+      if (other !== null) part.hidden = other.hidden;
+    }
+    if (turn === before) showControls(fresh); // else they are older than the change
+  };
+
+  // Values of buttons and field as the server has them now. The elements stay, so that the focus does.
+  const showControls = (fresh) => {
+    for (const button of document.querySelectorAll("[data-button]")) {
+      const other = fresh.querySelector(`[data-button="${button.dataset.button}"]`);
+      if (other === null) continue;
+      button.value = other.value;
+      button.textContent = other.textContent;
+      button.setAttribute("aria-label", other.getAttribute("aria-label"));
+    }
+    const other = fresh.getElementById("wanted");
+    if (other !== null && !touched && document.activeElement !== field) field.value = other.value;
   };
 
   const follow = async () => {
@@ -43,43 +61,30 @@
     }
     series.points.push(...answer.points);
     series.seq = answer.seq;
-    scaletestCharts.draw(series.points);
-  };
-
-  const setParallel = (value) => {
-    for (const button of document.querySelectorAll("[data-step]")) {
-      const step = button.dataset.step;
-      const next = step === "0" ? 0 : step === "/2" ? Math.floor(value / 2) : step === "*2" ? value * 2 : value + Number(step);
-      button.value = Math.min(maximum, Math.max(0, next));
-    }
-    if (field !== null && !touched && document.activeElement !== field) field.value = value;
-  };
-
-  const readParallel = async () => {
-    if (field === null || asked > 0) return;
-    const { result } = await (await ask("/parallel?type=json")).json();
-    if (asked === 0) setParallel(result);
+    series.changes = answer.changes;
+    scaletestCharts.draw(series.points, series.changes);
   };
 
   const update = async () => {
     try {
-      await Promise.all([refresh(), scaletestCharts.available ? follow() : null, readParallel()]);
+      await Promise.all([refresh(), scaletestCharts.available ? follow() : null]);
       freshness.textContent = `· updated ${new Date().toLocaleTimeString("en-GB")}`;
     } catch {
       freshness.textContent = "· the client does not answer; trying again";
     }
   };
 
-  // one after the other: two on their way at once may arrive in either order
+  // One after the other: two on their way at once may arrive in either order. Each click of a step counts from what
+  // the one before has set, hence the page is read in between.
   let changing = Promise.resolve();
   const change = (path, done) => {
-    asked += 1;
+    turn += 1;
     changing = changing.then(() => send(path, done));
   };
 
   const send = async (path, done) => {
     try {
-      const response = await ask(path, { method: "POST" });
+      const response = await ask(path(), { method: "POST" });
       const answer = await response.json();
       if (response.ok) say(done(answer));
       else say(`Not changed: ${answer.info}.`, true);
@@ -87,25 +92,28 @@
       say("Not changed: the client does not answer.", true);
     }
     touched = false;
-    asked -= 1;
-    if (asked === 0) await update();
+    turn += 1;
+    await update();
   };
 
   for (const form of document.querySelectorAll("[data-set]")) {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const value = event.submitter !== null && event.submitter.name === "value" ? event.submitter.value : field.value;
-      setParallel(Number(value)); // the next click counts from here, without waiting for the answer
-      change(`/parallel?type=json&value=${encodeURIComponent(value)}`, (answer) => {
+      const button = event.submitter;
+      const source = button !== null && button.name === "value" ? button : field;
+      const clicked = source.value;
+      const value = () => ("step" in source.dataset ? source.value : clicked);
+      const target = new URL(form.action).pathname;
+      change(() => `${target.slice(target.lastIndexOf("/"))}?type=json&value=${encodeURIComponent(value())}`, (answer) => {
         field.value = answer.result;
-        return `${answer.result} requests in parallel.`;
+        return `${answer.result} ${answer.info}.`;
       });
     });
   }
   for (const form of document.querySelectorAll("[data-reset]")) {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      change("/reset?type=json", () => "The statistics began anew.");
+      change(() => "/reset?type=json", () => "The statistics began anew.");
       form.closest("details").open = false;
       form.closest("details").querySelector("summary").focus();
     });
@@ -113,7 +121,7 @@
   if (field !== null) field.addEventListener("input", () => { touched = true; });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     scaletestCharts.forget();
-    if (series.points.length > 0) scaletestCharts.draw(series.points);
+    scaletestCharts.draw(series.points, series.changes);
   });
 
   const live = async () => {

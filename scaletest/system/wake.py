@@ -1,0 +1,62 @@
+"""An event that a signal handler may set.
+
+threading.Event holds a lock for a moment when it is waited for. A handler that sets it in the same
+thread just then waits for that lock for ever. A pipe has no such lock.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from contextlib import suppress
+
+CLOSED = -1
+
+
+class Wake:
+    """A self-pipe: any thread or signal handler wakes all who wait for it, until `clear()`."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        os.set_blocking(self._read, False)
+
+    def fileno(self) -> int:
+        """The end to wait on."""
+        return self._read
+
+    def set(self) -> None:
+        """Wake the waiters; safe in a signal handler."""
+        with suppress(OSError):  # full: it is awake already; closed: nobody waits
+            os.write(self._write, b"x")
+
+    def is_set(self) -> bool:
+        """Whether it is awake."""
+        return self.wait(0.0)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until woken, at most `seconds`; whether it was woken."""
+        return wait_first(seconds, self)
+
+    def clear(self) -> None:
+        """Reset the event."""
+        with suppress(OSError):
+            while os.read(self._read, 4096):
+                pass
+
+    def close(self) -> None:
+        """Close both ends; waking it afterwards does nothing."""
+        ends, self._read, self._write = (self._read, self._write), CLOSED, CLOSED
+        for end in ends:
+            with suppress(OSError):
+                os.close(end)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def wait_first(seconds: float, *wakes: Wake) -> bool:
+    """Wait until one of these is awake, at most `seconds`; whether one is."""
+    # not poll, which counts whole milliseconds
+    ready, _, _ = select.select(wakes, [], [], max(0.0, seconds))
+    return bool(ready)
