@@ -18,6 +18,7 @@ from scaletest.model import Record
 from scaletest.model.declared import Count, Positive, Written
 from scaletest.model.error_pattern import pattern_of
 from scaletest.render.numbers import duration, grouped, plural
+from scaletest.render.text import device_name
 
 MOST_GROUPS, MOST_PLACES, MOST_BINS = 100, 50, 40
 LONGEST_ERROR = 500
@@ -47,6 +48,11 @@ class FailurePlace(Written):
     node: str
     device: str
     count: Positive
+
+    def device_label(self, with_node: bool) -> str:
+        """The device's name, with that of its node."""
+        name = device_name(self.device)
+        return f"{name} of {self.node}" if with_node and self.node else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +90,12 @@ class FailureGroup(Written):
 
     @property
     def devices(self) -> Mapping[str, int]:
-        """Counts by device and its node, of those that had a device."""
+        """Counts by the last part of a device's path, of those that had a device; with its node
+        where there are several.
+        """
+        several = len(self.nodes) > 1
         return _sums(
-            (f"{place.device} of {place.node}" if place.node else place.device, place.count)
-            for place in self.places
-            if place.device
+            (place.device_label(several), place.count) for place in self.places if place.device
         )
 
 

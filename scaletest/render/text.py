@@ -7,12 +7,13 @@ HTML. All other text is escaped when it is joined with markup.
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 
 from markupsafe import Markup, escape
 
 from scaletest.model.checks import printable
 
-__all__ = ["Markup", "cell", "clean", "code", "element", "join", "one_line"]
+__all__ = ["Markup", "cell", "clean", "code", "device_name", "element", "join", "one_line"]
 
 
 def clean(text: object, limit: int | None = None) -> str:
@@ -29,6 +30,11 @@ def clean(text: object, limit: int | None = None) -> str:
 def one_line(text: object, limit: int | None = None) -> str:
     """Printable text without line feeds; shortened as by `clean`."""
     return clean(text, limit).replace("\n", " ")
+
+
+def device_name(path: str) -> str:
+    """The last part of a device's path."""
+    return PurePosixPath(path).name or path
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:

@@ -22,7 +22,7 @@ def table(groups: Sequence[FailureGroup], most: int = 100) -> Table:
     rest = f" {plural(left_out, 'more kind')} of failure: see the JSON." if left_out > 0 else ""
     texts = {"outcome", "error", "nodes", "devices", "over time", "first seen", "last seen"}
     rows = list(map(_row, groups[:most]))
-    return Table.of_rows(rows, texts, {"error"}, layout="errors", note=MEANING + rest)
+    return Table.of_rows(rows, texts, {"error"}, layout="failures", note=MEANING + rest)
 
 
 def _row(group: FailureGroup) -> dict[str, Cell]:

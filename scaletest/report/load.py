@@ -9,7 +9,6 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from itertools import chain
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from scaletest.load.bounded_counts import (
@@ -25,7 +24,7 @@ from scaletest.render import contents, numbers
 from scaletest.render.contents import Cell, Charts, Facts, Share, Table, Text
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.svg import Axis, Chart, ceiling, nice
-from scaletest.render.text import Markup
+from scaletest.render.text import Markup, device_name
 from scaletest.report import failures
 from scaletest.report.formats import html
 
@@ -390,11 +389,6 @@ def _totals(parts: Sequence[PlaceCount], whole: int) -> dict[str, Cell]:
         "Mean run": numbers.seconds(merged.run_mean_s),
         "Longest run": numbers.seconds(merged.run_high_s),
     }
-
-
-def device_name(path: str) -> str:
-    """The last part of a device's path."""
-    return PurePosixPath(path).name or path
 
 
 def _name(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from scaletest.load.bounded_counts import DurationSummary
 from scaletest.load.statistics import LoadSnapshot
 from scaletest.model.checks import cut
-from scaletest.report.load import device_name
+from scaletest.render.text import device_name
 
 BAR = 60
 TITLE = "Overall request / reply statistics"
