@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple, Protocol
 from scaletest.model import Record
 from scaletest.model.declared import Count, Positive, Written
 from scaletest.model.error_pattern import pattern_of
-from scaletest.render.numbers import duration, grouped, plural
+from scaletest.render import numbers
 from scaletest.render.text import device_name
 
 MOST_GROUPS, MOST_PLACES, MOST_BINS = 100, 50, 40
@@ -79,9 +79,9 @@ class FailureGroup(Written):
     def course(self) -> str:
         """How many they were, and how many at most in a bin, for who cannot see a spark line."""
         peak = max(self.bins, default=0)
-        width = duration(self.bin_s) if self.bin_s > 60 else f"{self.bin_s:g} s"
-        densest = f", at most {grouped(peak)} in {width}" if peak else ""
-        return f"{plural(self.count, 'failure')}{densest}"
+        width = numbers.duration(self.bin_s) if self.bin_s > 60 else f"{self.bin_s:g} s"
+        densest = f", at most {numbers.grouped(peak)} in {width}" if peak else ""
+        return f"{numbers.plural(self.count, 'failure')}{densest}"
 
     @property
     def nodes(self) -> Mapping[str, int]:
@@ -212,9 +212,22 @@ def _places(counts: Mapping[tuple[str, str], int]) -> tuple[FailurePlace, ...]:
     return tuple(FailurePlace(*place, count) for place, count in ordered)
 
 
+def grouped(
+    failures: Iterable[tuple[Failure, float]], begin_s: float, until_s: float
+) -> list[FailureGroup]:
+    """The MOST_GROUPS most frequent groups of failures, the largest first. Each comes with the time
+    when it ended, 0 where that is unknown; bins reach from begin_s to until_s.
+    """
+    known = list(failures)
+    tally = FailureTally(begin_s, most=len(known))
+    for failure, at_s in known:
+        tally.add(failure, at_s)
+    return list(tally.groups(until_s))[:MOST_GROUPS]
+
+
 def groups_of(records: Iterable[Record]) -> list[FailureGroup]:
-    """Failures among these records: the MOST_GROUPS most frequent groups, the largest first. Their
-    bins reach from the first end of a request to the last.
+    """Groups of the failures among these records. Their bins reach from the first end of a request
+    to the last.
     """
     failed = []
     begin_s, until_s = math.inf, 0.0
@@ -222,11 +235,8 @@ def groups_of(records: Iterable[Record]) -> list[FailureGroup]:
         if ended_s := record.reply.ended_s:
             begin_s, until_s = min(begin_s, ended_s), max(until_s, ended_s)
         if not record.ok:
-            failed.append(record.reply)
-    tally = FailureTally(begin_s if until_s else 0.0, most=len(failed))
-    for reply in failed:
-        tally.add(reply, reply.ended_s)
-    return list(tally.groups(until_s))[:MOST_GROUPS]
+            failed.append((record.reply, ended_s))
+    return grouped(failed, begin_s if until_s else 0.0, until_s)
 
 
 def counted_alike(texts: Iterable[str]) -> Counter[str]:

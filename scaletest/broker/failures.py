@@ -7,12 +7,13 @@ write to Redis, so whatever is no failure is left out, and long texts are cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from redis.exceptions import ResponseError
 
+from scaletest.analysis.failures import FailureGroup, grouped
 from scaletest.broker import keys
 from scaletest.broker.connection import REFUSED, Redis, transient
 from scaletest.broker.queues import text_of
@@ -62,6 +63,15 @@ def failures(redis: Redis, queue: str) -> list[FailedRequest]:
             raise
         return []
     return [failed for _, fields in rows if (failed := _failed(fields))]
+
+
+def failure_groups(failed: Sequence[FailedRequest]) -> list[FailureGroup]:
+    """These failures, newest first, in groups with the most frequent first; their bins reach from
+    the oldest to the newest.
+    """
+    times = [failure.at_s for failure in failed] or [0.0]
+    oldest_first = [(failure, failure.at_s) for failure in reversed(failed)]
+    return grouped(oldest_first, min(times), max(times))
 
 
 def _failed(fields: Mapping[bytes, bytes] | None) -> FailedRequest | None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import click
 
+from scaletest.analysis.failures import FailureGroup
 from scaletest.broker import Client, Queues, connect
+from scaletest.broker.failures import failure_groups
+from scaletest.broker.failures import failures as last_failures
 from scaletest.broker.jobs import stored, wait_for
 from scaletest.broker.queues import QueueState
 from scaletest.cli import options as shared
@@ -15,7 +19,12 @@ from scaletest.cli.output import Output, as_text, echo
 from scaletest.model import Reply, Request, checks
 from scaletest.model.errors import UsageError
 from scaletest.render.contents import Table, aligned
-from scaletest.render.numbers import seconds
+from scaletest.render.numbers import instant, plural, seconds
+from scaletest.render.text import one_line
+from scaletest.report import failures
+
+# Groups of failures that `queue show` lists.
+MOST_GROUPS = 5
 
 
 @click.group("queue")
@@ -72,11 +81,32 @@ def list_queues(redis_url: str, output: Output) -> None:
 @shared.redis_url()
 @shared.output()
 def show(name: str, redis_url: str, output: Output) -> None:
-    """Show one queue: what waits and runs, its workers, its counters and times."""
-    queues = Queues(connect(redis_url))
+    """Show one queue: what waits and runs, its workers, its counters and times, and its last
+    failures by kind.
+    """
+    redis = connect(redis_url)
+    queues = Queues(redis)
     state = queues.state(name)
     names = queues.worker_names(name)
-    output.show({**state.to_dict(), "worker_names": names}, _lines(state, names))
+    groups = failure_groups(last_failures(redis, name))
+    data = {
+        **state.to_dict(),
+        "worker_names": names,
+        "failures": [group.to_dict() for group in groups],
+    }
+    output.show(data, chain(_lines(state, names), _failure_lines(groups)))
+
+
+def _failure_lines(groups: Sequence[FailureGroup]) -> Iterator[str]:
+    """The last failures of a queue for people."""
+    if groups:
+        last = max(group.last_s for group in groups)
+        count = sum(group.count for group in groups)
+        yield f"  the last {plural(count, 'failure')}, until {instant(last)}"
+    for line in failures.lines(groups[:MOST_GROUPS]):
+        yield f"    {one_line(line)}"
+    if len(groups) > MOST_GROUPS:
+        yield f"    {plural(len(groups) - MOST_GROUPS, 'more failure group')}: see --format json"
 
 
 def _lines(state: QueueState, names: Sequence[str]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model import Activity, VerdictKind
+from scaletest.model.error_pattern import pattern_of
 from scaletest.render import contents, svg
 from scaletest.render.contents import (
     Block,
@@ -38,7 +39,7 @@ from scaletest.runs.places import default_root, reference
 # So many parts of benchmarks are told where their time went, where a page would have a table.
 MOST_TIMES = 6
 # So many failures a terminal shows, and so many a page.
-MOST_FAILURES, MOST_FAILURES_SHOWN = 5, 20
+MOST_FAILURES, MOST_FAILURES_SHOWN, MOST_NAMES = 5, 20, 3
 WIDTH, HEIGHT = 380.0, 250.0
 # So many permutations are drawn.
 MOST_DRAWN = 200
@@ -89,8 +90,9 @@ def _took_s(ended: BenchmarkResult) -> float:
 
 def summary(run: BenchmarkRun) -> list[Block]:
     """The table of permutations, how they ran, failures and notes."""
-    failures = list(chain.from_iterable(map(failure_lines, run.failures[:MOST_FAILURES])))
-    left_out = len(run.failures) - MOST_FAILURES
+    groups = failure_groups(run.failures)
+    failures = list(chain.from_iterable(map(_group_lines, groups[:MOST_FAILURES])))
+    left_out = sum(map(len, groups[MOST_FAILURES:]))
     if left_out > 0:
         failures.append(f"{plural(left_out, 'more failed benchmark')} in the report")
     return [
@@ -105,7 +107,7 @@ def summary(run: BenchmarkRun) -> list[Block]:
 
 def comment(run: BenchmarkRun) -> list[Block]:
     """What the summary has, with all failures, for a comment in CI."""
-    failures = chain.from_iterable(map(failure_lines, run.failures))
+    failures = chain.from_iterable(map(_group_lines, failure_groups(run.failures)))
     return [
         table(run),
         Text([line.strip() for line in failures], "list"),
@@ -163,6 +165,30 @@ def table(run: BenchmarkRun) -> Table:
     return Table.of_rows(rows, {"permutation"}, {"permutation"}, layout="names")
 
 
+def failure_groups(failures: Sequence[BenchmarkResult]) -> list[list[BenchmarkResult]]:
+    """Failed benchmarks in groups of one kind and one pattern of text, the largest group first."""
+    groups: dict[tuple[str, str], list[BenchmarkResult]] = {}
+    for ended in failures:
+        pattern = pattern_of("\n".join((ended.message, *ended.lines)))
+        groups.setdefault((str(ended.failure), pattern), []).append(ended)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _group_lines(group: Sequence[BenchmarkResult]) -> list[str]:
+    """The first failure of a group, and which other benchmarks failed alike."""
+    lines = failure_lines(group[0])
+    if len(group) > 1:
+        lines.insert(1, f"  {plural(len(group) - 1, 'more benchmark')} alike: {_names(group[1:])}")
+    return lines
+
+
+def _names(group: Sequence[BenchmarkResult]) -> str:
+    """The names of the first few benchmarks of a group."""
+    rest = len(group) - MOST_NAMES
+    names = [one_line(ended.name, 100) for ended in group[:MOST_NAMES]]
+    return ", ".join([*names, *([f"{rest} more"] if rest > 0 else [])])
+
+
 def failure_lines(ended: BenchmarkResult) -> list[str]:
     """Why a benchmark failed, with the lines that say so, and what to do where the failure itself
     knows that.
@@ -173,17 +199,20 @@ def failure_lines(ended: BenchmarkResult) -> list[str]:
 
 
 def _failures(run: BenchmarkRun) -> Table:
+    groups = failure_groups(run.failures)
     rows = [
         {
-            "benchmark": ended.name,
+            "benchmark": _names(group),
             "why": str(ended.failure or "failed"),
             "message": clean(ended.message, 300),
             "what the tool said": "\n".join(map(clean, ended.lines)),
             "what to do": clean(ended.advice, 300),
+            "count": str(len(group)),
         }
-        for ended in run.failures[:MOST_FAILURES_SHOWN]
+        for group in groups[:MOST_FAILURES_SHOWN]
+        for ended in group[:1]
     ]
-    left_out = len(run.failures) - MOST_FAILURES_SHOWN
+    left_out = sum(map(len, groups[MOST_FAILURES_SHOWN:]))
     rest = f"{left_out} more: see the JSON." if left_out > 0 else ""
     texts = ("benchmark", "why", "message", "what the tool said", "what to do")
     return Table.of_rows(rows, texts, layout="errors", note=rest)

@@ -75,6 +75,8 @@ def hostile(redis: VirtualRedis, queues: Queues) -> None:
     redis.zadd(keys.workers("q"), {EVIL + "worker": 9e18})
     redis.sadd(keys.suspects("q"), EVIL + "suspect")
     redis.hset(keys.counters("q"), EVIL + "counter", 3)
+    failure = dict.fromkeys(("node", "device", "pod", "reason", "error"), EVIL + "error")
+    redis.xadd(keys.failures("q"), {**failure, "at_us": "1", "id": "a-1", "outcome": "failed"})
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ The books count the workloads of a run: submitted = measured + pending + failed 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from typing import Annotated, NamedTuple
 
+from scaletest.analysis.failures import counted_alike
 from scaletest.model.declared import INNER, Count, Written, called
 from scaletest.model.lifecycle import (
     POD_MILESTONES,
@@ -419,10 +419,12 @@ def books(
     counted = list(by_name)
     if submitted:
         counted = [name for name, submission in submitted.items() if submission.accepted]
-    rejections = Counter(f"{each.status} {each.reason}".strip() for each in rejected)
+    rejections = counted_alike(f"{each.status} {each.reason}".strip() for each in rejected)
     known = [by_name[name] for name in counted if name in by_name]
     by_fate = _by_fate(known, until)
-    failures = Counter(each.workload.reason or "no reason given" for each in by_fate[Fate.FAILED])
+    failures = counted_alike(
+        each.workload.reason or "no reason given" for each in by_fate[Fate.FAILED]
+    )
     return Books(
         planned=planned or len(counted) + len(rejected),
         rejected=len(rejected),

@@ -1,0 +1,149 @@
+"""The last failures of a queue on a real Redis: every way to fail, what costs nothing, and what
+people and programs see.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rq import Queue
+
+from scaletest.broker import Client, Queues, keys
+from scaletest.broker.failures import FailedRequest, failures
+from scaletest.broker.scripts import LONGEST_FAILURE, MOST_FAILURES
+from scaletest.model import Request
+from tests.conftest import call_here, eventually, wait_for
+from tests.integration.lanes import done, lane_of
+
+SHELL = ("--null-output", "--", "/bin/sh", "-c")
+HOSTILE = "\x1b[31m</script><b>\u202e\x00 'quoted' \\ {{7*7}}"
+
+
+def ids_of(client: Client, *requests: tuple[str, float]) -> list[str]:
+    """Submit requests of these arguments and time limits; their ids, when all have replies."""
+    sent = [Request(client.new_id(), "q", (line,), limit_s) for line, limit_s in requests]
+    client.submit(sent)
+    wait_for(client, len(sent))
+    return [request.id for request in sent]
+
+
+def by_id(redis: Any) -> dict[str, FailedRequest]:
+    return {row.id: row for row in failures(redis, "q")}
+
+
+def test_every_way_to_fail_is_kept_and_success_is_not(
+    client: Client, start: Any, redis: Any, queues: Queues
+) -> None:
+    start(*SHELL)
+    good, code, killed, late = ids_of(
+        client,
+        ("true", 0.0),
+        ("echo cannot open /dev/dri/renderD128 >&2; exit 3", 0.0),
+        ("kill -9 $$", 0.0),
+        ("sleep 60", 0.05),
+    )
+    rows = by_id(redis)
+    assert set(rows) == {code, killed, late}
+    assert good not in rows
+    assert (rows[code].outcome, rows[code].reason, rows[code].exit_code) == ("failed", "exit", 3)
+    assert "cannot open /dev/dri/renderD128" in rows[code].error
+    assert "cannot open <path>" in rows[code].pattern
+    assert (rows[killed].reason, rows[killed].exit_code) == ("signal", -signal.SIGKILL)
+    assert rows[late].outcome == "timed_out"
+    assert all(row.node and row.at_s > 1.6e9 and row.attempt == 1 for row in rows.values())
+    # and none of those that are purged
+    queues.pause("q")
+    client.submit([Request(client.new_id(), "q", ("true",))])
+    queues.purge("q")
+    assert set(by_id(redis)) == set(rows)
+
+
+def test_no_key_is_there_while_nothing_failed(client: Client, start: Any, redis: Any) -> None:
+    start(*SHELL)
+    ids_of(client, *[("true", 0.0)] * 5)
+    assert not redis.exists(keys.failures("q"))
+
+
+def test_a_request_that_its_workers_lose_is_kept_with_their_node(
+    client: Client, start: Any, redis: Any
+) -> None:
+    # given requests that kill their worker
+    line = ("--heartbeat", "0.4", "--max-attempts", "1", *SHELL)
+    start("--name", "victim", *line)
+    client.submit([request := Request(client.new_id(), "q", ("kill -9 $PPID; sleep 60",))])
+    start("--name", "reaper", "--heartbeat", "0.4", "--max-attempts", "1", *SHELL)
+    row = eventually(lambda: by_id(redis).get(request.id))
+    assert (row.outcome, row.reason, row.error) == ("failed", "lost", "lost 1 times, by victim")
+    assert row.node
+
+
+def test_a_job_of_somebody_else_is_kept_when_it_is_refused_or_fails(
+    start: Any, redis: Any, queues: Queues
+) -> None:
+    start("--allow-function", "json")
+    foreign = Queue("q", connection=redis, serializer="rq.serializers.JSONSerializer")
+    refused = foreign.enqueue("os.getcwd")
+    raising = foreign.enqueue("json.loads", "{")
+    rows = eventually(lambda: len(found := by_id(redis)) == 2 and found)
+    assert (rows[refused.id].reason, rows[raising.id].reason) == ("poison", "")
+    assert "'os.getcwd' is not allowed" in rows[refused.id].error
+    assert "failed registry" in rows[raising.id].error
+    assert queues.state("q").counters["failed"] == 2
+
+
+def test_only_the_last_are_kept_and_leave_with_their_queue(
+    client: Client, redis: Any, queues: Queues
+) -> None:
+    lane = lane_of(redis)
+    count = MOST_FAILURES + 20
+    client.submit([Request(client.new_id(), "q") for _ in range(count)])
+    taken = lane.cycle(None)
+    for number in range(count):
+        reply = json.dumps({"id": taken.id, "outcome": "failed", "error": f"e{number} {HOSTILE}"})
+        taken = lane.cycle(done(taken)._replace(outcome="failed", reply=reply))
+    rows = failures(redis, "q")
+    assert [row.error.split()[0] for row in rows] == [
+        f"e{number}" for number in range(count - 1, count - 1 - MOST_FAILURES, -1)
+    ]
+    assert redis.xlen(keys.failures("q")) == MOST_FAILURES
+    assert redis.memory_usage(keys.failures("q")) < MOST_FAILURES * (LONGEST_FAILURE + 500)
+    queues.remove("q")
+    assert not redis.keys("scaletest:failures*")
+
+
+def test_success_makes_redis_do_nothing_more(client: Client, redis: Any) -> None:
+    lane = lane_of(redis)
+    client.submit([Request(client.new_id(), "q") for _ in range(20)])
+    taken = lane.cycle(None)
+    redis.config_resetstat()
+    for _ in range(19):
+        taken = lane.cycle(done(taken))
+    commands = redis.info("commandstats")
+    assert "cmdstat_xrevrange" not in commands
+    # replies are the only entries of a stream
+    assert commands["cmdstat_xadd"]["calls"] == 19
+    assert not redis.exists(keys.failures("q"))
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_queue_is_shown_with_its_failures_in_groups(
+    client: Client, start: Callable[..., Any], url: str, form: str
+) -> None:
+    start(*SHELL)
+    texts = [f"[AVHWDeviceContext @ 0x55d0c3a1b{number:03x}] Failed" for number in range(7)]
+    texts.append("\\033[31m</script>")
+    ids_of(client, *[(f"printf '{text}' >&2; exit 4", 0.0) for text in texts])
+    shown = call_here("queue", "show", "q", "--redis-url", url, "--format", form)
+    assert shown.returncode == 0
+    assert "\x1b" not in shown.stdout
+    if form == "json":
+        groups = json.loads(shown.stdout)["failures"]
+        assert [group["count"] for group in groups] == [7, 1]
+        assert groups[0]["pattern"].endswith("[AVHWDeviceContext @ <address>] Failed")
+    else:
+        assert "the last 8 failures, until " in shown.stdout
+        assert "    7 times: " in shown.stdout
