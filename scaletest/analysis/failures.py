@@ -24,8 +24,8 @@ MOST_GROUPS, MOST_PLACES, MOST_BINS = 100, 50, 40
 LONGEST_ERROR = 500
 
 
-class Failure(Protocol):
-    """A request that failed: a reply, or what a queue keeps of it."""
+class FailedReply(Protocol):
+    """The reply of a request that failed, or what a queue keeps of it."""
 
     @property
     def outcome(self) -> str: ...
@@ -153,7 +153,7 @@ class FailureTally:
         self._groups: dict[_Kind, _Counts] = {}
         self.others = 0
 
-    def add(self, failure: Failure, at_s: float) -> None:
+    def add(self, failure: FailedReply, at_s: float) -> None:
         """Count a failure. at_s: when it ended, 0 where that is unknown."""
         error = failure.error[:LONGEST_ERROR]
         kind = _Kind(
@@ -189,22 +189,22 @@ class FailureTally:
         """
         last_s = max([until_s, *(counts.last_s for counts in self._groups.values())])
         bins = range(self._bin(last_s) + 1)
-        groups = [
-            FailureGroup(
-                *kind,
-                counts.error,
-                counts.count,
-                _places(counts.places),
-                counts.elsewhere,
-                counts.first_s if counts.last_s else 0.0,
-                counts.last_s,
-                self._begin_s,
-                self._bin_s,
-                tuple(counts.bins[number] for number in bins),
-            )
-            for kind, counts in self._groups.items()
-        ]
+        groups = [self._group(kind, counts, bins) for kind, counts in self._groups.items()]
         return tuple(sorted(groups, key=lambda group: (-group.count, group.pattern)))
+
+    def _group(self, kind: _Kind, counts: _Counts, bins: Iterable[int]) -> FailureGroup:
+        return FailureGroup(
+            *kind,
+            error=counts.error,
+            count=counts.count,
+            places=_places(counts.places),
+            elsewhere=counts.elsewhere,
+            first_s=counts.first_s if counts.last_s else 0.0,
+            last_s=counts.last_s,
+            begin_s=self._begin_s,
+            bin_s=self._bin_s,
+            bins=tuple(counts.bins[number] for number in bins),
+        )
 
 
 def _places(counts: Mapping[tuple[str, str], int]) -> tuple[FailurePlace, ...]:
@@ -213,7 +213,7 @@ def _places(counts: Mapping[tuple[str, str], int]) -> tuple[FailurePlace, ...]:
 
 
 def grouped(
-    failures: Iterable[tuple[Failure, float]], begin_s: float, until_s: float
+    failures: Iterable[tuple[FailedReply, float]], begin_s: float, until_s: float
 ) -> list[FailureGroup]:
     """The MOST_GROUPS most frequent groups of failures, the largest first. Each comes with the time
     when it ended, 0 where that is unknown; bins reach from begin_s to until_s.

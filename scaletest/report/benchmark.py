@@ -203,14 +203,13 @@ def _failures(run: BenchmarkRun) -> Table:
     rows = [
         {
             "benchmark": _names(group),
-            "why": str(ended.failure or "failed"),
-            "message": clean(ended.message, 300),
-            "what the tool said": "\n".join(map(clean, ended.lines)),
-            "what to do": clean(ended.advice, 300),
+            "why": str(group[0].failure or "failed"),
+            "message": clean(group[0].message, 300),
+            "what the tool said": "\n".join(map(clean, group[0].lines)),
+            "what to do": clean(group[0].advice, 300),
             "count": str(len(group)),
         }
         for group in groups[:MOST_FAILURES_SHOWN]
-        for ended in group[:1]
     ]
     left_out = sum(map(len, groups[MOST_FAILURES_SHOWN:]))
     rest = f"{left_out} more: see the JSON." if left_out > 0 else ""

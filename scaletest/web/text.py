@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from scaletest.load.bounded_counts import DurationSummary
 from scaletest.load.statistics import LoadSnapshot
@@ -108,7 +109,7 @@ def _failures(snapshot: LoadSnapshot) -> list[str]:
         _bars("Node", "Failure replies:", counts) if counts else f"Failure replies:\n{NO_REPLIES}\n"
     ]
     counted = [(failure, failure.nodes) for failure in snapshot.failures]
-    for node in sorted({node for _, nodes in counted for node in nodes}):
+    for node in sorted(set(chain.from_iterable(nodes for _, nodes in counted))):
         lines = [
             f"- {nodes[node]} / {cut(failure.error or failure.outcome, 500)}"
             for failure, nodes in counted

@@ -27,7 +27,7 @@ from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.render.contents import aligned
 from scaletest.report import formats
-from scaletest.report.benchmark import benchmark_report, table
+from scaletest.report.benchmark import benchmark_report, failure_groups, table
 from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import type_of
@@ -515,3 +515,20 @@ def test_a_key_that_stands_twice_is_refused(
     path.write_text("kind: IPerf\nspec:\n  streams: 1\n  streams: 2\n")
     assert cli(["bench", "run", str(path)]) == 2
     assert "'streams' stands twice" in capsys.readouterr().err
+
+
+def test_benchmarks_that_failed_alike_are_told_once() -> None:
+    # given benchmarks that all failed with another port, and one that failed otherwise
+    run = stored()
+    for number, name in enumerate(run.ended):
+        message = f"connect to 10.0.0.{number}:5201 failed" if number else "no such host"
+        run.ended[name] = BenchmarkResult(
+            name, BenchmarkPhase.FAILED, failure=Failure.BAD_OUTPUT, message=message
+        )
+    report = evaluate_benchmarks(run.plan, run.ended, name="run", folder="/runs/run")
+    first, second = failure_groups(report.failures)
+    assert (len(first), len(second)) == (len(run.ended) - 1, 1)
+    text = formats.render(benchmark_report(report), "text")
+    assert text.count("connect to 10.0.0.") == 1
+    assert f"{len(first) - 1} more benchmarks alike: {first[1].name}" in text
+    assert text.count("no such host") >= 1

@@ -43,6 +43,15 @@ def test_defect_11_percentiles_and_parts_of_seconds() -> None:
     assert lifecycle.verdict.kind is VerdictKind.FAIL
 
 
+def test_rejections_that_differ_in_a_number_are_counted_together() -> None:
+    refused = [
+        submission(f"j-{used}", False, status=403, reason=f"exceeded quota, used {used} of 9")
+        for used in (9, 8, 7)
+    ]
+    books = result([], refused, "finished", VIEW).books
+    assert books.rejections == {"403 exceeded quota, used 9 of 9": 3}
+
+
 def test_defect_12_the_answer_of_the_api_has_a_step_of_its_own() -> None:
     accepted = of(workload("j-1", accepted=0.02)).step("accepted")
     assert accepted is not None and accepted.values[0] == pytest.approx(0.02)
