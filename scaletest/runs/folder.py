@@ -262,6 +262,13 @@ class RunFolder:
         """Write a file of JSON whole or not at all."""
         self.replace(name, [json.dumps(document, indent=2, allow_nan=False)])
 
+    def size(self, name: str) -> int:
+        """Bytes of a file; 0 when it is not there."""
+        try:
+            return (self.path / name).stat().st_size
+        except OSError:
+            return 0
+
     def lines(self, name: str) -> Iterator[str]:
         """Whole lines; a last one without its end was being written when the run was killed."""
         with self.trouble("read"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
 
@@ -73,6 +74,15 @@ class RunType(Protocol):
         cannot be read.
         """
 
+    @property
+    def curve_title(self) -> str:
+        """What `curve` shows."""
+
+    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
+        """The main measure of a run, step by step, for lists: read in bounded time from what
+        result.json holds; empty where it holds nothing of the kind.
+        """
+
     def measures(self, judged: Any) -> Sequence[Measure]:
         """The numbers of a run that `judge` gave."""
 
@@ -80,11 +90,36 @@ class RunType(Protocol):
         """In what the plans of two such runs differ, and what one of them has not measured."""
 
 
+def course(rows: object, *path: str) -> list[float]:
+    """The finite numbers at that path of nested objects in a list that may hold anything."""
+    return [number for row in _list(rows) if (number := _number(row, path)) is not None]
+
+
+def _list(rows: object) -> list[object]:
+    return rows if isinstance(rows, list) else []
+
+
+def _number(row: object, path: Sequence[str]) -> float | None:
+    for name in path:
+        row = row.get(name) if isinstance(row, dict) else None
+    is_number = isinstance(row, int | float) and not isinstance(row, bool)
+    return float(cast(float, row)) if is_number and math.isfinite(cast(float, row)) else None
+
+
 class FolderType:
-    """What follows for a run type from the folder of its runs."""
+    """What follows for a run type from the folder of its runs.
+
+    curve_path: where the row of a step in result.json has what its curve shows.
+    """
 
     layout = COMMON
     folder: type[TypedFolder[Any]]
+    curve_title: str
+    curve_path: tuple[str, ...]
+
+    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
+        """The main measure of a run, step by step, for lists."""
+        return course(result.get("steps"), *self.curve_path)
 
     @property
     def name(self) -> str:

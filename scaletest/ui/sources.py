@@ -8,13 +8,20 @@ from typing import cast
 
 from flask import current_app
 
+from scaletest.runs.folder import RunFolder
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """root: where runs are kept, as in `runs.places`. redis_url: "" where no Redis was named."""
+    """root: where runs are kept, as in `runs.places`. redis_url: "" where no Redis was named.
+
+    run: the run whose command serves these pages, which may lie elsewhere; None where no command
+    does.
+    """
 
     root: Path
     redis_url: str = ""
+    run: RunFolder | None = None
 
 
 def sources() -> Sources:

@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from scaletest.render.contents import Charts, Facts, Figure, Report, Share, Table, Text
+from scaletest.render.contents import Charts, Facts, Figure, Pairs, Report, Share, Table, Text
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
@@ -22,11 +22,12 @@ from scaletest.report import formats
 LONGEST_TEXT = 4000
 # Of the plan: what is no setting, or may hold secrets and whole documents.
 UNSHOWN = ("schema_version", "template")
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 BLOCKS = {Table: "table", Figure: "figure", Charts: "charts", Text: "text", Facts: "facts"}
 
 
-def render(report: Report) -> str:
-    """The whole file."""
+def render(report: Report, links: Pairs = ()) -> str:
+    """The whole file. links: names and addresses above it, where it is a page of a site."""
     head = report.head
     thresholds = [(str(each.kind), each.text, each.reason) for each in head.thresholds]
     titles = ("verdict", "threshold", "measured")
@@ -38,8 +39,10 @@ def render(report: Report) -> str:
             thresholds=Table(titles, thresholds, texts=(0, 1, 2), layout="wrapped"),
             sections=report.sections(),
             style=Markup(PALETTE + CHART),
+            policy=POLICY,
             environment=pairs(_conditions(head.environment)),
             plan=pairs(head.plan),
+            links=links,
             formats=[name for name in formats.texts() if name != "html"],
         )
     )
