@@ -70,18 +70,25 @@ def type_of(folder: RunFolder) -> RunType:
     return run_type(folder.kind)
 
 
-def judge(folder: RunFolder) -> JudgedRun:
-    """A stored run of any type, judged anew; without a verdict while it is still measured."""
+def judge(folder: RunFolder, *, is_final: bool = False) -> JudgedRun:
+    """A stored run of any type, judged anew; without a verdict while it is still measured.
+
+    is_final: all of it is on disk, although somebody holds it.
+    """
     # looked at first: who ends while we read has written more than we read
-    running = folder.in_use
+    running = folder.in_use and not is_final
     judged = type_of(folder).judge(folder)
     return judged.while_running() if running else judged
 
 
-def report(folder: RunFolder) -> Report:
-    """The report of a stored run of any type, judged anew, with what the run is called."""
+def report(folder: RunFolder, *, is_final: bool = False) -> Report:
+    """The report of a stored run of any type, judged anew, with what the run is called. is_final:
+    as in `judge`.
+    """
     module, _, function = TYPES[type_of(folder).name].report.partition(":")
-    unlabelled = cast(Report, getattr(import_module(module), function)(judge(folder)))
+    unlabelled = cast(
+        Report, getattr(import_module(module), function)(judge(folder, is_final=is_final))
+    )
     return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from flask import current_app, render_template, request
+from flask import Flask, current_app, render_template, request
 
 from scaletest.pages.site import READ
 from scaletest.render.spark import spark
@@ -49,6 +49,12 @@ def index() -> RunIndex:
         made = current_app.extensions.setdefault("runs", RunIndex(sources().root))
     assert isinstance(made, RunIndex)
     return made
+
+
+def fill(app: Flask) -> None:
+    """Read all runs, before somebody asks for the page."""
+    with app.app_context():
+        index().fill()
 
 
 def runs() -> str:
