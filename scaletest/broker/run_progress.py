@@ -16,7 +16,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
-from scaletest.broker.connection import REDIS_ERRORS, Redis, prepare
+from scaletest.broker.connection import REDIS_ERRORS, Redis
 from scaletest.model.errors import InvalidValue
 from scaletest.model.run_progress import RunProgress
 
@@ -39,10 +39,10 @@ class PublishedRun:
 
 
 class RunPublisher:
-    """Publishes one run. Not for several threads at once."""
+    """Publishes one run, by a client of its own. Not for several threads at once."""
 
-    def __init__(self, url: str, run: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._redis = prepare(url, socket_timeout_s=TIMEOUT_S)
+    def __init__(self, redis: Redis, run: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._redis = redis
         self._run, self._clock = run, clock
         self._next_try_s = clock()
 

@@ -98,6 +98,8 @@ class RunIndex:
     def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._root, self._clock = root, clock
         self._known: dict[str, _Known] = {}
+        # what lies there and is no run, as it was then
+        self._strangers: dict[str, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
 
     def look(self, patience_s: float) -> tuple[list[ListedRun], int]:
@@ -107,11 +109,10 @@ class RunIndex:
         with self._lock:
             self._known, unread = self._compared()
             until = self._clock() + patience_s
-            while unread and self._clock() < until:
-                path = unread.pop()
-                known = _read(path)
-                if known is not None:
-                    self._known[path] = known
+            while unread:
+                self._read(unread.pop())
+                if self._clock() >= until:
+                    break
             runs = list(map(_now, self._known.values()))
         return sorted(runs, key=lambda run: (run.began or "", run.run)), len(unread)
 
@@ -129,9 +130,19 @@ class RunIndex:
                 known = self._known.get(path)
                 if known and known.signature == _signature(known.folder):
                     unchanged[path] = known
-                else:
+                elif self._strangers.get(path) != _stamp(path):
                     unread.append(path)
         return unchanged, sorted(unread, key=os.path.basename)
+
+    def _read(self, path: str) -> None:
+        """Take in what lies there, a run or not."""
+        # before it is read: what changes meanwhile is read again
+        stamp, folder = _stamp(path), opened(Path(path))
+        if folder is None:
+            self._strangers[path] = stamp
+        else:
+            before = _signature(folder)
+            self._known[path] = _Known(folder, before, listed(folder))
 
 
 # How long the index reads before others may look.
@@ -149,16 +160,6 @@ def _folders(place: Path) -> list[str]:
 
 def _signature(folder: RunFolder) -> Signature:
     return signature(folder.path, (folder.layout.plan, ENVIRONMENT, RESULT, LABELS))
-
-
-def _read(path: str) -> _Known | None:
-    """The run in a folder as its files say it is; None when there is none."""
-    folder = opened(Path(path))
-    if folder is None:
-        return None
-    # before it is read: what changes meanwhile is read again
-    before = _signature(folder)
-    return _Known(folder, before, listed(folder))
 
 
 def _now(known: _Known) -> ListedRun:

@@ -11,7 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from scaletest.broker.run_progress import RunPublisher
+from scaletest.broker.connection import prepare
+from scaletest.broker.run_progress import TIMEOUT_S, RunPublisher
 from scaletest.model.errors import ScaletestError
 from scaletest.model.run_progress import RunProgress
 from scaletest.render import encoding
@@ -38,7 +39,10 @@ class ProgressKeeper:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._state, self._clock = folder, state, clock
-        self._publisher = RunPublisher(redis_url, folder.name) if redis_url else None
+        self._publisher: RunPublisher | None = None
+        if redis_url:
+            redis = prepare(redis_url, socket_timeout_s=TIMEOUT_S)
+            self._publisher = RunPublisher(redis, folder.name)
         self._report, self._next_report_s = "", 0.0
         self._kept: RunProgress | None = None
         self._published_s = 0.0

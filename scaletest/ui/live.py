@@ -20,7 +20,7 @@ from scaletest.broker.connection import Redis, explained, prepare
 from scaletest.broker.run_progress import PublishedRun
 from scaletest.model.errors import InvalidValue, ScaletestError
 from scaletest.model.run_progress import RunProgress
-from scaletest.pages.site import READ
+from scaletest.pages.site import READ, printable
 from scaletest.render import encoding
 from scaletest.render.encoding import ToldReport, told
 from scaletest.render.text import Markup
@@ -47,10 +47,10 @@ RUNNING, ENDED, INTERRUPTED, SILENT = "running", "ended", "interrupted", "silent
 class LiveRun:
     """A run as its page shows it.
 
-    state: NOTHING = Markup("")
-RUNNING, ENDED, INTERRUPTED where its process is gone, or SILENT. contents: the report so
-    far. problem: why there is none. is_stored: whether its report can be asked for here. age_s:
-    since it was told of.
+        state: NOTHING = Markup("")
+    RUNNING, ENDED, INTERRUPTED where its process is gone, or SILENT. contents: the report so
+        far. problem: why there is none. is_stored: whether its report can be asked for here. age_s:
+        since it was told of.
     """
 
     progress: RunProgress
@@ -64,6 +64,12 @@ RUNNING, ENDED, INTERRUPTED where its process is gone, or SILENT. contents: the 
     def name(self) -> str:
         """The name of its folder."""
         return self.progress.run
+
+    @property
+    def title(self) -> str:
+        """What is measured."""
+        kind, subject = self.progress.run_type, printable(self.progress.title)
+        return f"{kind}: {subject}" if kind and subject else self.name
 
 
 @dataclass(slots=True)
@@ -125,7 +131,8 @@ def live_run(name: str) -> Response:
             run = _published(name)
         except ScaletestError as error:
             problem = f"{error.message}."
-    page = render_template("live_run.html", title="Live", name=name, run=run, problem=problem)
+    title = "Live" if run is None else run.title
+    page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
     return make_response(page, 404 if run is None else 200)
 
 
