@@ -26,7 +26,12 @@ from scaletest.ui.sources import Sources
 from scaletest.validation.folder import ValidationFolder
 
 RUNS, PAGES, MOST_S = 2000, 20, 0.3
-ADDRESSES = ("/runs", "/runs?page=7", "/runs?sort=verdict&verdict=FAIL", "/runs?tag=arc&name=run-1*")
+ADDRESSES = (
+    "/runs",
+    "/runs?page=7",
+    "/runs?sort=verdict&verdict=FAIL",
+    "/runs?tag=arc&name=run-1*",
+)
 
 
 def main() -> None:
@@ -56,7 +61,7 @@ def measured(root: Path, count: int) -> dict[str, float]:
     while thread.is_alive():
         cold.append(page_s(client, ADDRESSES[0]))
     filled_s = time.perf_counter() - began
-    warm = [page_s(client, address) for address in ADDRESSES for _ in range(PAGES)]
+    warm = [page_s(client, address) for address in PAGES * ADDRESSES]
     changed = []
     for number in range(PAGES):
         ValidationFolder(root / f"run-{number}").relabel(lambda _: Labels(note="changed"))

@@ -486,7 +486,7 @@ def left_s(plan: Plan, turns: Sequence[Turn], measurements: Sequence[Measurement
     """Seconds that these turns take, by the forecast and by how right it was so far."""
     measured_s = sum(measurement.measured_s for measurement in measurements)
     expected_s = sum(_part_s(plan, measurement.workers, STEADY) for measurement in measurements)
-    pace = measured_s / expected_s if measured_s and expected_s else 1.0
+    pace = measured_s / (expected_s or 1.0) or 1.0
     lengths = (turn.length_s or pace * _part_s(plan, turn.workers, STEADY) for turn in turns)
     return sum(length + plan.seconds for length in lengths)
 

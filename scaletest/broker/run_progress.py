@@ -27,7 +27,6 @@ EXPIRES_S, INDEX_EXPIRES_S = 30, 60
 TIMEOUT_S, RETRY_S = 2.0, 10.0
 MOST_RUNS = 100
 MOST_PROGRESS_BYTES, MOST_REPORT_BYTES = 64 * 1024, 512 * 1024
-LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ def published(redis: Redis) -> list[PublishedRun]:
     """The runs in progress, the one told of last first. What is none is left out."""
     now = _now_s(redis)
     rows: Any = redis.zrevrange(keys.RUNS_IN_PROGRESS, 0, MOST_RUNS - 1, withscores=True)
-    told = {_text(name): max(0.0, now - at_s) for name, at_s in rows if len(name) <= LONGEST_NAME}
-    runs = [_published(redis, name, age_s) for name, age_s in told.items()]
+    ages = {name.decode("utf-8", "replace"): max(0.0, now - at_s) for name, at_s in rows}
+    runs = [_published(redis, name, age_s) for name, age_s in ages.items()]
     return [run for run in runs if run is not None]
 
 
@@ -106,13 +105,12 @@ def published_report(redis: Redis, name: str) -> bytes:
 def _published(redis: Redis, name: str, age_s: float) -> PublishedRun | None:
     content = _bounded(redis, keys.progress(name), MOST_PROGRESS_BYTES)
     try:
-        progress = RunProgress.from_json(content) if content else None
+        progress = RunProgress.from_json(content)
     except InvalidValue as error:
         logger.debug("what is published of run %r is none: %s", name, error)
         return None
     # a page asks for a run by this name
-    is_own = progress is not None and progress.run == name
-    return PublishedRun(progress, age_s) if is_own and progress else None
+    return PublishedRun(progress, age_s) if progress.run == name else None
 
 
 def _bounded(redis: Redis, key: str, most: int) -> bytes:
@@ -128,7 +126,3 @@ def _now_s(redis: Redis) -> int:
     """The time of Redis, in whole seconds."""
     answer: Any = redis.time()
     return int(answer[0])
-
-
-def _text(name: object) -> str:
-    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)

@@ -63,8 +63,6 @@ class RunPage:
         handle = self._socket.fileno()
         line = [sys.executable, "-m", "scaletest", "ui", "--socket", str(handle)]
         line += ["--run", str(folder.path)]
-        # a URL may contain a password, and every user can read command lines
-        address = {"SCALETEST_REDIS_URL": self._redis_url} if self._redis_url else {}
         self._process = subprocess.Popen(
             line,
             stdin=subprocess.DEVNULL,
@@ -73,15 +71,19 @@ class RunPage:
             pass_fds=[handle],
             # Ctrl-C is for the run; in a session of its own its priority would count for nothing
             process_group=0,
-            env=self._guard.environment({**_without_redis(), **address}),
+            env=self._guard.environment(self._environment()),
         )
         os.setpriority(os.PRIO_PROCESS, self._process.pid, LOWEST)
         self._guard.watch(self._process.pid)
 
-
-def _without_redis() -> dict[str, str]:
-    """This process's environment; which Redis the page shows is the command's to say."""
-    return {name: text for name, text in os.environ.items() if name != "SCALETEST_REDIS_URL"}
+    def _environment(self) -> dict[str, str]:
+        """This process's environment. Which Redis the page shows is the command's to say; its URL
+        may contain a password, and every user can read command lines.
+        """
+        environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
+        if not self._redis_url:
+            del environment["SCALETEST_REDIS_URL"]
+        return environment
 
 
 @contextmanager

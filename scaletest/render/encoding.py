@@ -58,8 +58,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class ToldHead:
-    """What is told of the head of a report."""
+class HeadOutline:
+    """The part of a head that is told elsewhere."""
 
     title: str
     verdict: Verdict
@@ -71,20 +71,20 @@ class ToldHead:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldReport:
-    """A report as it was told: its head and sections."""
+class ReportOutline:
+    """The part of a report that is told elsewhere."""
 
-    head: ToldHead
+    head: HeadOutline
     sections: Sequence[Section]
 
 
-def told(report: Report) -> ToldReport:
+def outline(report: Report) -> ReportOutline:
     """The head and the sections of a report."""
-    head = {each.name: getattr(report.head, each.name) for each in fields(ToldHead)}
-    return ToldReport(ToldHead(**head), report.sections())
+    head = {each.name: getattr(report.head, each.name) for each in fields(HeadOutline)}
+    return ReportOutline(HeadOutline(**head), report.sections())
 
 
-def encode(report: ToldReport, most_bytes: int = MOST_BYTES) -> str:
+def encode(report: ReportOutline, most_bytes: int = MOST_BYTES) -> str:
     """The report as JSON; only its head where that would be longer."""
     sections = [
         {"title": section.title, "blocks": list(map(_tagged, section.blocks))}
@@ -92,17 +92,19 @@ def encode(report: ToldReport, most_bytes: int = MOST_BYTES) -> str:
     ]
     head = {"schema_version": wire.SCHEMA_VERSION, "head": _plain(asdict(report.head))}
     whole = wire.dump({**head, "sections": sections})
-    return whole if len(whole.encode()) <= most_bytes else wire.dump({**head, "sections": []})
+    if len(whole.encode()) > most_bytes:
+        return wire.dump({**head, "sections": []})
+    return whole
 
 
-def decode(text: bytes) -> ToldReport:
+def decode(text: bytes) -> ReportOutline:
     """Read what `encode` wrote; InvalidValue for anything else, and for what cannot be drawn."""
     _require(len(text) <= MOST_BYTES, f"more than {MOST_BYTES} bytes")
     document = wire.load(text, NAME)
-    head = _typed(document.get("head"), ToldHead)
+    head = _typed(document.get("head"), HeadOutline)
     _require(math.isfinite(head.elapsed_s), "a duration that is none")
     rows = _typed(document.get("sections"), list[dict[str, Any]])
-    return ToldReport(head, list(map(_section, rows)))
+    return ReportOutline(head, list(map(_section, rows)))
 
 
 def _tagged(block: Block) -> dict[str, Any]:
@@ -111,9 +113,9 @@ def _tagged(block: Block) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Plain values for JSON; numbers that are not finite are null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}

@@ -61,7 +61,7 @@ class ProgressKeeper:
             return
         try:
             report = registry.report(self._folder, is_final=is_final)
-            self._report = encoding.encode(encoding.told(report))
+            self._report = encoding.encode(encoding.outline(report))
         except Exception as error:
             # a fault of reports must not end a run
             logger.debug("no report is published: %s", error)

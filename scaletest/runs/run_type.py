@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
@@ -92,18 +92,23 @@ class RunType(Protocol):
 
 def course(rows: object, *path: str) -> list[float]:
     """The finite numbers at that path of nested objects in a list that may hold anything."""
-    return [number for row in _list(rows) if (number := _number(row, path)) is not None]
+    if not isinstance(rows, list):
+        return []
+    numbers = (_at(row, path) for row in rows)
+    return [float(number) for number in numbers if _is_finite(number)]
 
 
-def _list(rows: object) -> list[object]:
-    return rows if isinstance(rows, list) else []
-
-
-def _number(row: object, path: Sequence[str]) -> float | None:
+def _at(row: Any, path: Sequence[str]) -> Any:
     for name in path:
-        row = row.get(name) if isinstance(row, dict) else None
-    is_number = isinstance(row, int | float) and not isinstance(row, bool)
-    return float(cast(float, row)) if is_number and math.isfinite(cast(float, row)) else None
+        if not isinstance(row, dict):
+            return None
+        row = row.get(name)
+    return row
+
+
+def _is_finite(number: object) -> bool:
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    return is_number and abs(cast(float, number)) <= sys.float_info.max
 
 
 class FolderType:

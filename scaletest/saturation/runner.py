@@ -124,11 +124,10 @@ class Runner:
         is_search = plan.mode != Mode.SWEEP
         steps = expected.steps + (plan.warm_s > 0) + is_search
         left = max(0, steps - done)
-        step_s = (expected.usual_s or 0.0) / steps
-        is_known = expected.usual_s is not None and left > 0
-        self._progress.at(
-            done, steps, left_s=left * step_s if is_known else None, is_estimate=is_search
-        )
+        left_s = None
+        if expected.usual_s is not None and left > 0:
+            left_s = left * expected.usual_s / steps
+        self._progress.at(done, steps, left_s=left_s, is_estimate=is_search)
 
     def _measure(
         self, probe: Probe, course: SaturationSequence

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 from urllib.parse import quote
 
-from flask import Response, current_app, g, make_response, redirect, render_template
+from flask import Response, g, make_response, redirect, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from scaletest.broker import run_progress
@@ -22,7 +22,7 @@ from scaletest.model.errors import InvalidValue, ScaletestError
 from scaletest.model.run_progress import RunProgress
 from scaletest.pages.site import READ, printable
 from scaletest.render import encoding
-from scaletest.render.encoding import ToldReport, told
+from scaletest.render.encoding import ReportOutline, outline
 from scaletest.render.text import Markup
 from scaletest.report.formats import html
 from scaletest.runs import registry
@@ -30,7 +30,7 @@ from scaletest.runs.folder import PROGRESS, RunFolder
 from scaletest.runs.listing import Signature
 from scaletest.ui.reports import folder_of, stamps_of
 from scaletest.ui.runs import PATIENCE_S, index
-from scaletest.ui.sources import sources
+from scaletest.ui.sources import of_application, sources
 
 # A report is made at most this often, and at most this part of the time.
 REPORT_EVERY_S, REPORT_PAUSE = 2.0, 10.0
@@ -67,13 +67,13 @@ class LiveRun:
 
     @property
     def title(self) -> str:
-        """What is measured."""
-        kind, subject = self.progress.run_type, printable(self.progress.title)
-        return f"{kind}: {subject}" if kind and subject else self.name
+        """Its type, and the title of what is measured; its name where these are unknown."""
+        parts = [self.progress.run_type, printable(self.progress.title)]
+        return ": ".join(filter(None, parts)) or self.name
 
 
-@dataclass(slots=True)
-class _MadeReport:
+@dataclass(frozen=True, slots=True)
+class _ReportSoFar:
     """contents: of the files with these stamps; due_s: when it may be made again."""
 
     stamps: Signature
@@ -86,24 +86,24 @@ class LiveReports:
     """The reports so far of runs in progress. Only one is made at a time."""
 
     def __init__(self) -> None:
-        self._made: dict[str, _MadeReport] = {}
+        self._reports: dict[str, _ReportSoFar] = {}
         self._lock = threading.Lock()
 
     def contents(self, folder: RunFolder) -> tuple[Markup, str]:
         """The report so far, and why there is none."""
         key, stamps = str(folder.path), stamps_of(folder)
         with self._lock:
-            made = self._made.get(key)
+            report = self._reports.pop(key, None)
             began_s = time.monotonic()
-            if made is None or (made.stamps != stamps and began_s >= made.due_s):
+            if report is None or (report.stamps != stamps and began_s >= report.due_s):
                 contents, problem = _contents(folder)
                 now_s = time.monotonic()
                 due_s = now_s + max(REPORT_EVERY_S, REPORT_PAUSE * (now_s - began_s))
-                self._made.pop(key, None)
-                made = self._made[key] = _MadeReport(stamps, contents, problem, due_s)
-            while len(self._made) > MOST_REPORTS:
-                del self._made[next(iter(self._made))]
-            return made.contents, made.problem
+                report = _ReportSoFar(stamps, contents, problem, due_s)
+            self._reports[key] = report
+            while len(self._reports) > MOST_REPORTS:
+                del self._reports[next(iter(self._reports))]
+            return report.contents, report.problem
 
 
 def live() -> AnyResponse:
@@ -131,9 +131,9 @@ def live_run(name: str) -> Response:
             run = _published(name)
         except ScaletestError as error:
             problem = f"{error.message}."
-    title = "Live" if run is None else run.title
+    title, status = (run.title, 200) if run else ("Live", 404)
     page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
-    return make_response(page, 404 if run is None else 200)
+    return make_response(page, status)
 
 
 def in_progress() -> tuple[list[LiveRun], str]:
@@ -152,17 +152,18 @@ def in_progress() -> tuple[list[LiveRun], str]:
     except ScaletestError as error:
         return runs, f"{error.message}."
     known = {run.name for run in runs}
-    elsewhere = [_told(run) for run in published if run.progress.run not in known]
+    elsewhere = [_elsewhere(run) for run in published if run.progress.run not in known]
     return [*runs, *(run for run in elsewhere if run.state == RUNNING)], ""
 
 
 def _stored(folder: RunFolder) -> LiveRun:
     """A run of the archive, without its report."""
     is_held, progress = folder.in_use, _progress(folder)
-    if progress is None:
-        return LiveRun(RunProgress(folder.name, "", ""), RUNNING if is_held else ENDED, True)
-    state = ENDED if progress.ended else INTERRUPTED
-    return LiveRun(progress, RUNNING if is_held and not progress.ended else state, True)
+    unknown = RunProgress(folder.name, "", "", ended=not is_held)
+    shown = progress or unknown
+    if shown.ended:
+        return LiveRun(shown, ENDED, True)
+    return LiveRun(shown, RUNNING if is_held else INTERRUPTED, True)
 
 
 def _progress(folder: RunFolder) -> RunProgress | None:
@@ -177,13 +178,13 @@ def _progress(folder: RunFolder) -> RunProgress | None:
 
 def _contents(folder: RunFolder) -> tuple[Markup, str]:
     try:
-        report = told(registry.report(folder))
+        report = outline(registry.report(folder))
     except (ScaletestError, OSError) as error:
         return NOTHING, str(error)
     return _shown(report), ""
 
 
-def _shown(report: ToldReport) -> Markup:
+def _shown(report: ReportOutline) -> Markup:
     return html.contents(report.head, report.sections)
 
 
@@ -194,32 +195,29 @@ def _published(name: str) -> LiveRun | None:
         report = run_progress.published_report(_redis(), name)
     if published is None:
         return None
-    run = _told(published)
+    run = _elsewhere(published)
     try:
         return replace(run, contents=_shown(encoding.decode(report))) if report else run
     except InvalidValue as error:
         return replace(run, problem=error.message)
 
 
-def _told(published: PublishedRun) -> LiveRun:
+def _elsewhere(published: PublishedRun) -> LiveRun:
     progress, age_s = published.progress, published.age_s
     state = SILENT if age_s > SILENT_S else RUNNING
-    return LiveRun(progress, ENDED if progress.ended else state, False, age_s=age_s)
+    if progress.ended:
+        state = ENDED
+    return LiveRun(progress, state, False, age_s=age_s)
 
 
 def _redis() -> Redis:
-    made = current_app.extensions.get("progress")
-    if made is None:
-        client = prepare(sources().redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
-        made = current_app.extensions.setdefault("progress", client)
-    return cast(Redis, made)
+    return of_application(
+        "progress", lambda: prepare(sources().redis_url, socket_timeout_s=REDIS_TIMEOUT_S)
+    )
 
 
 def _reports() -> LiveReports:
-    made = current_app.extensions.get("live")
-    if made is None:
-        made = current_app.extensions.setdefault("live", LiveReports())
-    return cast(LiveReports, made)
+    return of_application("live", LiveReports)
 
 
 def report_style() -> Response:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import chain
 from urllib.parse import quote
 
-from flask import Response, abort, current_app, g, make_response, render_template, request
+from flask import Response, abort, g, make_response, render_template, request
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.model.errors import ScaletestError, UsageError
@@ -23,7 +24,7 @@ from scaletest.runs.folder import RunFolder
 from scaletest.runs.listing import Signature, signature
 from scaletest.runs.places import named
 from scaletest.ui.runs import PATIENCE_S, index
-from scaletest.ui.sources import sources
+from scaletest.ui.sources import of_application, sources
 
 # Forms that a run is downloaded in, with their types.
 DOWNLOADS = {
@@ -50,23 +51,18 @@ class ReportCache:
     def page(self, key: object, stamps: Signature, make: Callable[[], bytes]) -> bytes:
         """The page that was made of files with these stamps, else a new one."""
         with self._lock:
-            kept = self._pages.get(key)
-            if kept is None or kept[0] != stamps:
-                kept = stamps, make()
-                self._pages[key] = kept
-            self._pages.move_to_end(key)
+            before, content = self._pages.pop(key, (None, b""))
+            if before != stamps:
+                content = make()
+            self._pages[key] = stamps, content
             while len(self._pages) > MOST_KEPT:
                 self._pages.popitem(last=False)
-            return kept[1]
+            return content
 
 
 def cache() -> ReportCache:
     """The cache of this application."""
-    made = current_app.extensions.get("reports")
-    if made is None:
-        made = current_app.extensions.setdefault("reports", ReportCache())
-    assert isinstance(made, ReportCache)
-    return made
+    return of_application("reports", ReportCache)
 
 
 def folder_of(name: str) -> RunFolder | None:
@@ -124,8 +120,8 @@ def _download(folder: RunFolder, form: str) -> Response:
         return _unreadable(folder, error)
     response = make_response(content)
     response.mimetype = DOWNLOADS[form]
-    suffix = "junit.xml" if form == "junit" else form
-    disposition = f"attachment; filename*=UTF-8''{quote(f'{folder.name}.{suffix}', safe='')}"
+    file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
+    disposition = f"attachment; filename*=UTF-8''{file}"
     response.headers["Content-Disposition"] = disposition
     response.headers["Content-Security-Policy"] = POLICY
     return response
@@ -133,10 +129,15 @@ def _download(folder: RunFolder, form: str) -> Response:
 
 def _unreadable(folder: RunFolder, error: Exception) -> Response:
     """Why there is no report."""
-    hint = error.hint if isinstance(error, ScaletestError) else ""
-    text = f"{printable(str(error))}. {printable(hint)}".rstrip()
-    page = render_template("message.html", title=printable(folder.name), text=text)
+    title = printable(folder.name)
+    page = render_template("message.html", title=title, text=_explained(error))
     return make_response(page, 422)
+
+
+def _explained(error: Exception) -> str:
+    """What happened, and what to do where that is known."""
+    hint = getattr(error, "hint", "")
+    return f"{printable(str(error))}. {printable(hint)}".rstrip()
 
 
 def compare() -> Response:
@@ -145,15 +146,14 @@ def compare() -> Response:
     """
     names = list(dict.fromkeys(filter(None, request.args.getlist("run"))))
     if len(names) < 2:
-        return _choice(names, "" if len(names) == 0 else "Choose a second run.")
+        return _choice(names, "Choose a second run." if names else "")
     try:
         folders = _folders(names)
         key = ("compare", g.root, *(folder.path for folder in folders))
-        stamps = tuple(stamp for folder in folders for stamp in stamps_of(folder))
+        stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
         content = cache().page(key, stamps, lambda: _compared(folders))
     except (ScaletestError, OSError) as error:
-        hint = error.hint if isinstance(error, ScaletestError) else ""
-        return _choice(names, f"{printable(str(error))}. {printable(hint)}".rstrip(), status=400)
+        return _choice(names, _explained(error), status=400)
     return _served(content)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from flask import Flask, current_app, render_template, request
+from flask import Flask, render_template, request
 
 from scaletest.pages.site import READ
 from scaletest.render.spark import spark
 from scaletest.render.text import Markup
 from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, RunIndex, chosen, tags_of
 from scaletest.runs.registry import TYPES, ListedRun, run_type
-from scaletest.ui.sources import sources
+from scaletest.ui.sources import of_application, sources
 
 AT_ONCE = 100
 # How long a page waits for runs that the index has not read yet.
@@ -44,11 +44,7 @@ class RunQuery:
 
 def index() -> RunIndex:
     """The index of the runs of this application."""
-    made = current_app.extensions.get("runs")
-    if made is None:
-        made = current_app.extensions.setdefault("runs", RunIndex(sources().root))
-    assert isinstance(made, RunIndex)
-    return made
+    return of_application("runs", lambda: RunIndex(sources().root))
 
 
 def fill(app: Flask) -> None:

@@ -94,8 +94,8 @@ def test_every_page_fits_and_the_console_is_silent(
             browser.get(archive.url + address)
             assert fits(browser, width), address
             # the status of a refusal is no complaint of the page
-            said = [line for line in complaints(browser) if "status of 400" not in line]
-            assert said == [], address
+            lines = [line for line in complaints(browser) if "status of 400" not in line]
+            assert lines == [], address
 
 
 def test_runs_are_chosen_and_compared_by_keyboard_alone(archive: Archive, browse: Open) -> None:

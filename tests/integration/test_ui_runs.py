@@ -125,17 +125,17 @@ def test_a_run_with_a_redis_is_shown_by_a_ui_elsewhere(
     far.mkdir()
     with ExitStack() as stack:
         other = Site(far, stack)
-        here, there = site.ui(log="ui"), other.ui("--redis-url", url, log="ui")
+        here, elsewhere = site.ui(log="ui"), other.ui("--redis-url", url, log="ui")
         command = site.start(*VALIDATE, "--redis-url", url, "--", *gate.command, log="run")
-        run = eventually(lambda: [told.progress.run for told in published(redis)])[0]
+        run = eventually(lambda: [known.progress.run for known in published(redis)])[0]
         # one UI reads the archive, the other one nothing but Redis: expect the same in both
-        for address in (here, there):
+        for address in (here, elsewhere):
             eventually(lambda: "step 1 of about 4" in page(f"{address}/live/{run}"))  # noqa: B023
             assert f"/live/{run}" in first_address(f"{address}/live")
         gate.open()
-        eventually(lambda: "How far it scales" in page(f"{there}/live/{run}"))
+        eventually(lambda: "How far it scales" in page(f"{elsewhere}/live/{run}"))
         assert command.wait() in (0, 3, 4)
-        text = page(f"{there}/live/{run}")
+        text = page(f"{elsewhere}/live/{run}")
         assert "The run has ended" in text and f"scaletest report {run}" in text
         assert "RUNNING" not in text
         assert f"/runs/{run}" in page(f"{here}/live/{run}")

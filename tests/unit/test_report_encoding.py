@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.errors import InvalidValue
 from scaletest.render.contents import Charts, Facts, Figure, Section, Share, Table, Text
-from scaletest.render.encoding import MOST_BYTES, ToldHead, ToldReport, decode, encode, told
+from scaletest.render.encoding import (
+    MOST_BYTES,
+    HeadOutline,
+    ReportOutline,
+    decode,
+    encode,
+    outline,
+)
 from scaletest.render.svg import Axis, Chart
 from scaletest.report.formats import html
 from scaletest.report.validation.report import validation_report
@@ -24,7 +31,7 @@ from scaletest.validation.run_type import ValidationRun
 from tests.unit import runs
 
 
-def shown(report: ToldReport) -> str:
+def shown(report: ReportOutline) -> str:
     return html.contents(report.head, report.sections)
 
 
@@ -32,17 +39,17 @@ def shown(report: ToldReport) -> str:
 def test_a_report_is_drawn_elsewhere_as_here(
     example_runs: dict[str, ValidationRun], case: str
 ) -> None:
-    report = told(validation_report(example_runs[case]))
-    there = decode(encode(report).encode())
-    assert shown(there) == shown(report)
+    report = outline(validation_report(example_runs[case]))
+    again = decode(encode(report).encode())
+    assert shown(again) == shown(report)
 
 
 def test_what_names_the_machine_is_not_told(example_runs: dict[str, ValidationRun]) -> None:
-    text = encode(told(validation_report(example_runs["pass"])))
+    text = encode(outline(validation_report(example_runs["pass"])))
     assert "/runs/a7c3" not in text and "Example CPU 9" not in text and "--local" not in text
 
 
-HEAD = ToldHead("t", Verdict(VerdictKind.PASS, "why"))
+HEAD = HeadOutline("t", Verdict(VerdictKind.PASS, "why"))
 texts = st.text(max_size=20)
 numbers = st.floats(-1e6, 1e6)
 points = st.tuples(numbers, numbers | st.just(math.nan))
@@ -91,22 +98,22 @@ sections = st.lists(st.builds(Section, texts, st.lists(blocks, max_size=3)), max
 
 
 @given(sections)
-def test_every_block_comes_back_as_it_was(made: list[Section]) -> None:
-    report = ToldReport(HEAD, made)
-    there = decode(encode(report).encode())
-    assert shown(there) == shown(report)
-    assert encode(decode(encode(there).encode())) == encode(there)
+def test_every_block_comes_back_as_it_was(content: list[Section]) -> None:
+    report = ReportOutline(HEAD, content)
+    again = decode(encode(report).encode())
+    assert shown(again) == shown(report)
+    assert encode(decode(encode(again).encode())) == encode(again)
 
 
 def document(block: dict[str, Any]) -> bytes:
-    whole = json.loads(encode(ToldReport(HEAD, [])))
+    whole = json.loads(encode(ReportOutline(HEAD, [])))
     return json.dumps({**whole, "sections": [{"title": "s", "blocks": [block]}]}).encode()
 
 
 def chart_document(**changes: Any) -> dict[str, Any]:
     chart = Chart("c", "t", "d", Axis("x", 0.0, 9.0), Axis("y", 0.0, 9.0))
     chart.dot(1.0, 2.0, "c-dot")
-    report = ToldReport(HEAD, [Section("s", [Charts([chart])])])
+    report = ReportOutline(HEAD, [Section("s", [Charts([chart])])])
     block: dict[str, Any] = json.loads(encode(report))["sections"][0]["blocks"][0]
     block["charts"][0] |= changes
     return block
@@ -182,6 +189,6 @@ def test_whatever_is_read_can_be_drawn(data: st.DataObject) -> None:
 
 
 def test_of_a_report_that_is_too_long_only_the_head_is_told() -> None:
-    report = ToldReport(HEAD, [Section("s", [Text(["x" * 1000])])])
-    there = decode(encode(report, 500).encode())
-    assert there.head == HEAD and there.sections == []
+    report = ReportOutline(HEAD, [Section("s", [Text(["x" * 1000])])])
+    again = decode(encode(report, 500).encode())
+    assert again.head == HEAD and again.sections == []

@@ -73,20 +73,20 @@ def test_the_index_reads_again_what_has_changed_and_nothing_else(
     index, reads = RunIndex(root), list[str]()
     read = listing.listed
     monkeypatch.setattr(listing, "listed", lambda folder: reads.append(folder.name) or read(folder))
-    seen, unread = index.look(60.0)
-    assert ([run.run for run in seen], unread, sorted(reads)) == (["one", "two"], 0, ["one", "two"])
-    assert seen[0].curve == [] and seen[0].workload == seen[1].workload
+    shown, unread = index.look(60.0)
+    assert [run.run for run in shown] == sorted(reads) == ["one", "two"] and unread == 0
+    assert shown[0].curve == [] and shown[0].workload == shown[1].workload
     # when nothing changes, expect that nothing is read
     reads.clear()
-    assert index.look(60.0)[0] == seen and reads == []
+    assert index.look(60.0)[0] == shown and reads == []
     # when one is labelled and one is deleted, expect both in the next look
     folder = named(root, "two")
     assert folder is not None
     folder.relabel(lambda _: Labels(tags=("arc",)))
     gone = named(root, "one")
     assert gone is not None and gone.remove()
-    seen, _ = index.look(60.0)
-    assert [(run.run, run.tags) for run in seen] == [("two", ["arc"])] and reads == ["two"]
+    shown, _ = index.look(60.0)
+    assert [(run.run, run.tags) for run in shown] == [("two", ["arc"])] and reads == ["two"]
     # while it is measured, and when its process was killed, expect what is true now
     with folder.locked():
         assert [run.verdict for run in index.look(60.0)[0]] == ["RUNNING"]
@@ -104,8 +104,8 @@ def test_who_looks_waits_no_longer_than_asked(tmp_path: Path) -> None:
 
     # the clock is read once, and then after each run
     index = RunIndex(tmp_path / "runs", clock)
-    seen, unread = index.look(1.5)
-    assert ([run.run for run in seen], unread) == (["b", "c"], 1)
+    shown, unread = index.look(1.5)
+    assert ([run.run for run in shown], unread) == (["b", "c"], 1)
     index.fill()
     assert [run.run for run in index.look(0.0)[0]] == ["a", "b", "c"]
 
@@ -119,9 +119,9 @@ def test_damaged_runs_and_strangers_are_no_reason_to_fail(tmp_path: Path) -> Non
     (root / ".hidden" / "plan.json").write_text("{}")
     (root / "odd").mkdir()
     (root / "odd" / "plan.json").write_text(json.dumps({"schema_version": 1}))
-    seen, unread = RunIndex(root).look(60.0)
-    assert [run.run for run in seen] == ["damaged", "odd"] and unread == 0
-    assert "not valid JSON" in seen[0].problem
+    shown, unread = RunIndex(root).look(60.0)
+    assert [run.run for run in shown] == ["damaged", "odd"] and unread == 0
+    assert "not valid JSON" in shown[0].problem
     assert RunIndex(tmp_path / "nowhere").look(1.0) == ([], 0)
 
 

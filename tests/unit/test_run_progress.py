@@ -67,7 +67,7 @@ def silent(**options: Any) -> Progress:
     return Progress(Console(file=io.StringIO()), **options)
 
 
-def kept(folder: RunFolder) -> RunProgress:
+def state_of(folder: RunFolder) -> RunProgress:
     return RunProgress.from_dict(folder.read(PROGRESS))
 
 
@@ -75,7 +75,7 @@ def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
     now = [100.0]
     progress = silent(clock=lambda: now[0])
     with folder.locked(), progress.of_run(folder, "sleep 1"):
-        begun = kept(folder)
+        begun = state_of(folder)
         assert (begun.run, begun.run_type, begun.title) == ("run", "validation", "sleep 1")
         progress.at(1, 4, left_s=40.0, is_estimate=True)
         progress.phase("2 workers: measuring")
@@ -92,8 +92,8 @@ def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
         assert len(state.to_json().encode()) < run_progress.MOST_PROGRESS_BYTES
         now[0] = 200.0
         assert progress.state().left_s == 0.0
-        eventually(lambda: kept(folder) == progress.state())
-    end = kept(folder)
+        eventually(lambda: state_of(folder) == progress.state())
+    end = state_of(folder)
     assert (end.ended, end.left_s, end.phase, end.log) == (True, None, "", state.log)
     assert stat.S_IMODE((folder.path / PROGRESS).stat().st_mode) == 0o600
 
@@ -101,7 +101,7 @@ def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
 def test_a_run_that_ends_with_an_error_says_so_in_its_log(folder: RunFolder) -> None:
     with pytest.raises(RuntimeError), silent().of_run(folder, "sleep 1"):
         raise RuntimeError("the disk is gone")
-    assert kept(folder).ended and kept(folder).log == ("ended early: the disk is gone",)
+    assert state_of(folder).ended and state_of(folder).log == ("ended early: the disk is gone",)
 
 
 def test_a_folder_that_cannot_be_written_does_not_harm_the_run(folder: RunFolder) -> None:
@@ -126,8 +126,8 @@ def test_progress_is_not_exported(folder: RunFolder, tmp_path: Path) -> None:
     with silent().of_run(folder, "t"):
         pass
     export(folder, tmp_path / "run.tar.gz")
-    there = import_run(tmp_path / "run.tar.gz", tmp_path / "there")
-    assert not (there.path / PROGRESS).exists()
+    imported = import_run(tmp_path / "run.tar.gz", tmp_path / "there")
+    assert not (imported.path / PROGRESS).exists()
 
 
 # -- what is left
@@ -167,9 +167,11 @@ def test_a_run_is_published_until_nobody_renews_it(
 ) -> None:
     publisher.publish(progress_json(done=1, steps=4), "{}")
     clock.step(4.0)
-    told = published(redis)
-    assert [(run.progress.run, run.progress.done, run.age_s) for run in told] == [("run", 1, 4.0)]
-    assert published_run(redis, "run") == told[0] and published_report(redis, "run") == b"{}"
+    runs_there = published(redis)
+    assert [(run.progress.run, run.progress.done, run.age_s) for run in runs_there] == [
+        ("run", 1, 4.0)
+    ]
+    assert published_run(redis, "run") == runs_there[0] and published_report(redis, "run") == b"{}"
     # every key expires by itself
     names = (keys.RUNS_IN_PROGRESS, keys.progress("run"), keys.report("run"))
     assert all(0 < redis.ttl(name) <= run_progress.INDEX_EXPIRES_S for name in names)

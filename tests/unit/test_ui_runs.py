@@ -15,7 +15,7 @@ from scaletest.broker.run_progress import RunPublisher
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
 from scaletest.render.contents import Report
-from scaletest.render.encoding import encode, told
+from scaletest.render.encoding import encode, outline
 from scaletest.report.validation.report import validation_report
 from scaletest.runs.folder import PROGRESS, RESULT, RunFolder
 from scaletest.ui import live, reports
@@ -138,19 +138,19 @@ def test_a_run_is_downloaded_in_other_forms(archive: Archive, form: str, beginni
 def test_a_report_is_made_again_when_the_run_has_changed(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, made = archive.add("one"), list[str]()
+    folder, reported = archive.add("one"), list[str]()
     report = reports.registry.report
 
     def counted(run: RunFolder) -> Report:
-        made.append(run.name)
+        reported.append(run.name)
         return report(run)
 
     monkeypatch.setattr(reports.registry, "report", counted)
     for _ in range(3):
         archive.client.get("/runs/one")
-    assert made == ["one"]
+    assert reported == ["one"]
     folder.relabel(lambda _: Labels(note="seen"))
-    assert "seen" in archive.client.get("/runs/one").text and made == ["one"] * 2
+    assert "seen" in archive.client.get("/runs/one").text and reported == ["one"] * 2
 
 
 @pytest.mark.parametrize(
@@ -276,10 +276,10 @@ def test_progress_that_cannot_be_read_is_left_out(archive: Archive, content: str
 def test_a_report_so_far_is_made_no_more_often_than_it_may(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, made = [0.0], list[str]()
+    now, reported = [0.0], list[str]()
 
     def slow(folder: Any) -> tuple[Any, str]:
-        made.append(folder.name)
+        reported.append(folder.name)
         now[0] += 3.0
         return live.NOTHING, ""
 
@@ -288,14 +288,14 @@ def test_a_report_so_far_is_made_no_more_often_than_it_may(
     reports, folder = live.LiveReports(), archive.add("one")
     reports.contents(folder)
     reports.contents(folder)
-    assert len(made) == 1
+    assert len(reported) == 1
     folder.write(RESULT, {"elapsed_s": 1.0})
     reports.contents(folder)
-    assert len(made) == 1
+    assert len(reported) == 1
     # ten times as long as it took
     now[0] += 31.0
     reports.contents(folder)
-    assert len(made) == 2
+    assert len(reported) == 2
 
 
 @pytest.fixture
@@ -315,7 +315,7 @@ def test_a_run_elsewhere_is_shown_with_its_own_charts(
 ) -> None:
     client, publisher = elsewhere(), RunPublisher(redis, "far")
     progress = RunProgress("far", "validation", "sleep 1", done=1, steps=4)
-    publisher.publish(progress.to_json(), encode(told(validation_report(example_runs["pass"]))))
+    publisher.publish(progress.to_json(), encode(outline(validation_report(example_runs["pass"]))))
     assert client.get("/live").headers["Location"] == "/live/far"
     text = client.get("/live/far").text
     assert "step 2 of 4" in text and "<svg" in text and "How far it scales" in text

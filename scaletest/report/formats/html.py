@@ -26,7 +26,7 @@ from scaletest.render.contents import (
     Text,
     ThresholdLine,
 )
-from scaletest.render.encoding import ToldHead
+from scaletest.render.encoding import HeadOutline
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
@@ -59,12 +59,12 @@ def render(report: Report, links: Pairs = ()) -> str:
     )
 
 
-def contents(head: Head | ToldHead, sections: Sequence[Section]) -> Markup:
+def contents(head: Head | HeadOutline, sections: Sequence[Section]) -> Markup:
     """Verdict, facts, warnings and sections, for a page with a frame of its own and the rules of
     `style_below`.
     """
     template = environment().get_template("report.html")
-    lines = head.thresholds if isinstance(head, Head) else ()
+    lines = getattr(head, "thresholds", ())
     shown = {"head": head, "thresholds": _thresholds(lines), "sections": sections}
     return Markup("".join(template.blocks["contents"](template.new_context(shown))))
 
