@@ -87,7 +87,8 @@ class LogLines:
 
 
 def _counts(view: QueueView) -> dict[str, int]:
-    return {**{name: view.counter(name) for name in COUNTED}, "abandoned": view.abandoned}
+    counts = {name: view.queue.counter(name) for name in COUNTED}
+    return {**counts, "abandoned": view.queue.abandoned}
 
 
 # Some more than may wait for Redis at the same time, so that /healthz answers while Redis hangs.
