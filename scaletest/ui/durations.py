@@ -15,7 +15,7 @@ SHARES = {"median": 0.5, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 BARS = 48
 # Buckets that an axis has at least, a factor of four: nearly equal times stand in its middle.
 LEAST_BUCKETS = 70
-MOST_MARKS = 8
+MOST_MARKS = 5
 WIDTH, HEIGHT = 640.0, 200.0
 
 
@@ -59,7 +59,7 @@ class Durations:
             self.title,
             f"How many requests took how long. {numbers.plural(self.total, 'request')} ended.",
             Axis("", low_s, high_s, "log2", marks, [numbers.seconds(mark) for mark in marks]),
-            Axis("requests", 0.0, ceiling(max(bars.values()), 4), most=4),
+            Axis("", 0.0, ceiling(max(bars.values()), 4), most=4),
             WIDTH,
             HEIGHT,
         )
