@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import chain
 
 from flask import Flask
 
-from scaletest.pages.site import make_site
-from scaletest.ui import live, overview, queue, runs
+from scaletest.pages.site import Route, make_site
+from scaletest.ui import live, overview, queue, reports, runs
 from scaletest.ui.reading import QueueReader
 from scaletest.ui.sources import Sources
 
@@ -17,8 +16,10 @@ def make_app(
     sources: Sources, *, token: str = "", prefix: str = "", hosts: Collection[str] = ()
 ) -> Flask:
     """The application; the options are those of `make_site`."""
-    routes = chain(overview.ROUTES, queue.ROUTES, live.ROUTES, runs.ROUTES)
+    routes: list[Route] = [*overview.ROUTES, *queue.ROUTES, *live.ROUTES]
+    routes += [*runs.ROUTES, *reports.ROUTES]
     app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
     app.config["SOURCES"] = sources
-    app.config["QUEUES"] = QueueReader(sources.redis_url) if sources.redis_url else None
+    if sources.redis_url:
+        app.extensions["queues"] = QueueReader(sources.redis_url)
     return app

@@ -76,4 +76,4 @@ class QueueReader:
 
 def reader() -> Any:
     """The application's QueueReader, or what a test put in its place; None without a Redis."""
-    return current_app.config["QUEUES"]
+    return current_app.extensions.get("queues")
