@@ -30,6 +30,10 @@ from scaletest.model import Outcome
 from scaletest.model.checks import cut
 from workers import entry
 from workers.runtime import Runtime
+from workers.workloads.base import SUCCEEDED, Result
+
+# The error of a job whose function failed, beside its traceback, which RQ keeps.
+RAISED = "its function failed; RQ's failed registry has the traceback"
 
 
 def count(worker: SimpleWorker, succeeded: bool, run_s: float) -> None:
@@ -204,11 +208,13 @@ class RqJobRunner:
 
     def _settle(self, current: entry.Current, run_s: float) -> None:
         job = current.taken_job
-        wait_s = max(0.0, (job.started_us - job.enqueued_us) / 1e6) if job.enqueued_us else 0.0
-        outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
+        result = SUCCEEDED if current.ok else Result(Outcome.FAILED, error=RAISED)
+        reply, wait_s = self._runtime.reply_json(
+            job.id, job.worker, result, run_s, job.enqueued_us, job.started_us, job.attempt or 1
+        )
         # still under the lease: the call may be lost on its way, and take a while
         self._heartbeat.settling()
-        self._accounting.settle(job, outcome.value, wait_s, run_s)
+        self._accounting.settle(job, result.outcome.value, wait_s, run_s, reply)
 
     def note_success(self) -> None:
         """RQ counted the job as a success. Its status does not say so when no result is kept."""

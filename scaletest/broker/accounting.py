@@ -67,7 +67,7 @@ class Accounting:
         self, taken_job: TakenJob, outcome: str, wait_s: float, run_s: float, reply: str = ""
     ) -> float:
         """Count outcome, deliver reply; Redis time in s, 0 when another worker's counted."""
-        names = (keys.leases, keys.rq_queue, keys.counters, keys.ended, keys.slots)
+        names = (keys.leases, keys.rq_queue, keys.counters, keys.ended, keys.slots, keys.failures)
         never_counted = taken_job.attempt is None and not taken_job.enqueued_us
         ended_us = self._call(
             script("settle"),
@@ -88,9 +88,9 @@ class Accounting:
 
     def poison(self, taken_job: TakenJob, reason: str) -> None:
         """Keep the request, not executed, in RQ's failed registry."""
-        names = (keys.leases, keys.rq_started, keys.rq_failed, keys.counters)
+        names = (keys.leases, keys.rq_started, keys.rq_failed, keys.counters, keys.failures)
         stored = base64.b64encode(zlib.compress(reason.encode())).decode()
-        self._call(script("poison"), taken_job, names, stored)
+        self._call(script("poison"), taken_job, names, reason, stored)
 
     def _call(
         self,

@@ -17,6 +17,8 @@ scaletest:workers:<q>        zset    worker -> deadline in microseconds
 scaletest:suspects:<q>       set     workers whose requests fail at once
 scaletest:samples:<q>        stream  about the last 2000 samples of its nodes (broker/samples.py)
 scaletest:samplers:<q>       hash    node -> the worker that samples it, while that worker lives
+scaletest:failures:<q>       stream  the last 100 requests that failed or timed out
+                                     (broker/failures.py); nothing while none did
 scaletest:reaps:<q>          string  time of the next reaping by its workers (lua/turn.lua); expires
                                      after a minute
 scaletest:clients            zset    client -> deadline in microseconds
@@ -103,6 +105,8 @@ suspects = _named(f"{OWN}suspects:")
 samples = _named(f"{OWN}samples:")
 # Hash of the worker that samples each node.
 samplers = _named(f"{OWN}samplers:")
+# The queue's last failures.
+failures = _named(f"{OWN}failures:")
 # Time when one of the queue's workers reaps it next.
 reaps = _named(f"{OWN}reaps:")
 # A client's last call.
@@ -147,4 +151,4 @@ def agents(rendezvous: str, part: str) -> str:
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
     own = (counters, ended, wait, run, slots, paused, taking, leases, workers, suspects, samples)
-    return [key(queue) for key in (*own, samplers, reaps)]
+    return [key(queue) for key in (*own, samplers, failures, reaps)]

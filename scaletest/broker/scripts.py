@@ -13,7 +13,11 @@ import redis.exceptions
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.model.queue_counts import LONGEST_ROW
+from scaletest.model.queue_counts import LONGEST_ROW, OUTCOME_NUMBERS
+from scaletest.model.record import Outcome
+
+# Failures that a queue keeps, and bytes of a text of one of them.
+MOST_FAILURES, LONGEST_FAILURE = 100, 500
 
 # Keys, beginnings of keys, and limits by the names that scripts have for them. What keys begin with
 # is of characters that need no quoting, which RQ checks.
@@ -21,13 +25,18 @@ CONSTANTS: dict[str, str | int] = {
     "CLIENT": keys.client(""),
     "CLIENTS": keys.CLIENTS,
     "DEVICES": keys.DEVICES,
+    "ENDED_FAILED": OUTCOME_NUMBERS[Outcome.FAILED],
+    "ENDED_TIMED_OUT": OUTCOME_NUMBERS[Outcome.TIMED_OUT],
     "EXECUTION": f"{keys.RQ}execution:",
     "EXECUTIONS": f"{keys.RQ}executions:",
     "FAILED": keys.rq_failed(""),
+    "FAILURES": keys.failures(""),
     "INTERVALS": f"{keys.OWN}intervals",
     "JOB": keys.rq_job(""),
     "LEASES": keys.leases(""),
+    "LONGEST_FAILURE": LONGEST_FAILURE,
     "LONGEST_ROW": LONGEST_ROW,
+    "MOST_FAILURES": MOST_FAILURES,
     "OWN_QUEUE": keys.OWN_QUEUE,
     "PULSE": keys.PULSE,
     "QUEUE_WORKERS": keys.workers(""),

@@ -15,8 +15,8 @@ from functools import lru_cache
 # Characters that are looked at, and characters of a pattern.
 MOST_READ, MOST_CHARACTERS = 2000, 500
 
-# The rest of a URL or a path ends at a space, quote, bracket or separator. Punctuation belongs to it
-# only where more follows; a colon ends a path, as before the number of a line.
+# The rest of a URL or a path ends at a space, quote, bracket or separator. Punctuation belongs to
+# it only where more follows; a colon ends a path, as before the number of a line.
 _REST = r"""(?:[.!?]*+[^\s'"<>()\[\]{}|,;*.:!?])++"""
 
 _PARTS = re.compile(

@@ -150,12 +150,16 @@ class EndedCounts:
     slots: tuple[TimeSlot, ...] = ()
 
 
+# The number that counts each outcome, as BITFIELD takes it.
+OUTCOME_NUMBERS = {outcome: f"#{number}" for outcome, number in _OUTCOMES.items()}
+
+
 def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, str, int, int]:
     """Arguments of a script that counts a request: three places of the row, as BITFIELD takes them,
     and wait and run in microseconds, as the middles of their buckets, so within 1 %.
     """
     return (
-        f"#{_OUTCOMES[outcome]}",
+        OUTCOME_NUMBERS[outcome],
         f"#{_BUCKETS + 2 * wait_bucket}",
         f"#{_BUCKETS + 1 + 2 * run_bucket}",
         round(middle(wait_bucket) * 1e6),

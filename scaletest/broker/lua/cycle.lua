@@ -73,6 +73,11 @@ if finished then
     call('DEL', JOB .. finished)
     if not send_reply(client, reply) then call('HINCRBY', counters, 'undelivered', '1') end
     count_ended(ended, slots, outcome, wait, run, waited_us, ran_us, reply)
+    if outcome == ENDED_FAILED or outcome == ENDED_TIMED_OUT then
+--@include failure
+--@include decoded
+      keep_failure(FAILURES .. queue_name, decoded(reply), name)
+    end
   end
   if registry ~= '' then
 --@include executions
@@ -181,6 +186,7 @@ for _ = 1, 200 do
     wrong = nil
   elseif wrong then
 --@include stamp
+--@include failure
 --@include keep
     keep(queue_name, counters, id, wrong)
   elseif job[2] and job[5] and is_old(job[3], job[5]) and client_gone(job[2]) then

@@ -1,6 +1,6 @@
 -- Keep a job that must not be executed: its client gets a reply, else RQ's failed registry holds it
 -- with the reason. It counts as submitted here when it is not a request of ours, or was counted as
--- ended before. Needs reply.lua and stamp.lua.
+-- ended before. Needs reply.lua, stamp.lua and failure.lua.
 local function keep(queue, counters, id, reason)
   local job, client = JOB .. id, false
   local kind = redis.call('TYPE', job).ok
@@ -19,9 +19,10 @@ local function keep(queue, counters, id, reason)
   end
   redis.call('HINCRBY', counters, 'failed', 1)
   redis.call('HINCRBY', counters, 'poison', 1)
-  local reply = cjson.encode({id = id, outcome = 'failed', reason = 'poison', error = reason,
-    exit_code = cjson.null, wait_s = 0, run_s = 0})
-  if client and send_reply(client, reply) then
+  local reply = {id = id, outcome = 'failed', reason = 'poison', error = reason,
+    exit_code = cjson.null, wait_s = 0, run_s = 0}
+  keep_failure(FAILURES .. queue, reply)
+  if client and send_reply(client, cjson.encode(reply)) then
     redis.call('DEL', job)
     return
   end

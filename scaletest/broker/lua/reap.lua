@@ -11,6 +11,7 @@
 --@include pulse
 --@include put_back
 --@include executions
+--@include failure
 local call = redis.call
 local leases, workers, queue, started, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local queue_workers, taking, samplers = KEYS[6], KEYS[7], KEYS[8]
@@ -31,13 +32,13 @@ end
 -- anybody may empty this list.
 if put_back(taking, queue, batch) == batch then more = 1 end
 
-local function fail_as_lost(id, job, attempt, lost_by)
+local function fail_as_lost(id, job, attempt, worker, lost_by)
   local text = 'lost ' .. attempt .. ' times, by ' .. lost_by
   local client = call('HGET', job, 'reply_to')
   local enqueued = tonumber(call('HGET', job, 'enqueued_us') or now)
-  local reply = cjson.encode({id = id, outcome = 'failed', reason = 'lost', error = text,
-    attempts = attempt, enqueued_s = enqueued / 1e6, exit_code = cjson.null, wait_s = 0, run_s = 0})
-  if client and send_reply(client, reply) then
+  local reply = {id = id, outcome = 'failed', reason = 'lost', error = text,
+    attempts = attempt, enqueued_s = enqueued / 1e6, exit_code = cjson.null, wait_s = 0, run_s = 0}
+  if client and send_reply(client, cjson.encode(reply)) then
     call('DEL', job)
   else
     local results = RESULTS .. id
@@ -48,6 +49,7 @@ local function fail_as_lost(id, job, attempt, lost_by)
   end
   call('HINCRBY', counters, 'failed', 1)
   call('HINCRBY', counters, 'lost', 1)
+  keep_failure(FAILURES .. name, reply, worker)
 end
 
 for _, member in ipairs(expired(leases, at)) do
@@ -61,7 +63,7 @@ for _, member in ipairs(expired(leases, at)) do
     call('HSET', job, 'attempts', attempt, 'lost_by', lost_by, 'status', 'queued',
       'worker_name', '')
     if tonumber(attempt) >= most_attempts then
-      fail_as_lost(id, job, tonumber(attempt), lost_by)
+      fail_as_lost(id, job, tonumber(attempt), worker, lost_by)
       failed = failed + 1
     else
       call('LPUSH', queue, id)

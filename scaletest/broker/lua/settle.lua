@@ -1,5 +1,5 @@
 -- Account for a request that RQ's own code ran: lease, counters, and the reply when one is wanted.
--- KEYS 1 leases  2 rq:queue:<q>  3 counters  4 ended  5 slots
+-- KEYS 1 leases  2 rq:queue:<q>  3 counters  4 ended  5 slots  6 failures:<q>
 -- ARGV 1 id  2 attempt ('' under a stock worker, which takes no lease)  3 worker
 --      4 client ('' for none)  5 reply  6 '1' when the request must be counted as submitted first
 --      7 when it was taken, in microseconds: an RQ retry or repeat has the same id and attempt
@@ -12,8 +12,11 @@
 --@include arrived
 --@include ended
 --@include take_back
+--@include failure
+--@include decoded
 local call = redis.call
 local leases, queue, counters, ended, slots = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local failures = KEYS[6]
 local id, attempt, worker = ARGV[1], ARGV[2], ARGV[3]
 local client, reply, counts_first, taken = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local outcome, wait, run, waited_us, ran_us = ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
@@ -39,6 +42,9 @@ if counts_first == '1' then
   arrived(slots, 1)
 end
 count_ended(ended, slots, outcome, wait, run, waited_us, ran_us, reply)
+if outcome == ENDED_FAILED or outcome == ENDED_TIMED_OUT then
+  keep_failure(failures, decoded(reply), worker)
+end
 if client ~= '' and not send_reply(client, reply) then
   call('HINCRBY', counters, 'undelivered', '1')
 end

@@ -1,0 +1,95 @@
+"""The last failures of a queue: requests that failed or timed out, also when their clients have the
+replies.
+
+The scripts write them when something failed, and never otherwise (lua/failure.lua). Anybody may
+write to Redis, so whatever is no failure is left out, and long texts are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from scaletest.broker import keys
+from scaletest.broker.connection import REFUSED, Redis, transient
+from scaletest.broker.queues import text_of
+from scaletest.broker.scripts import LONGEST_FAILURE, MOST_FAILURES
+from scaletest.model import Outcome, checks
+from scaletest.model.error_pattern import pattern_of
+
+OUTCOMES = frozenset({Outcome.FAILED.value, Outcome.TIMED_OUT.value})
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRequest:
+    """A request that failed or timed out. at_s: when it ended, on the Redis clock.
+
+    attempt: which one it was. reason, exit_code and error are as in its reply.
+    """
+
+    at_s: float
+    id: str
+    node: str = ""
+    device: str = ""
+    pod: str = ""
+    outcome: str = Outcome.FAILED.value
+    reason: str = ""
+    exit_code: int | None = None
+    attempt: int = 1
+    error: str = ""
+
+    @property
+    def pattern(self) -> str:
+        """The error without what differs between equal failures."""
+        return pattern_of(self.error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "pattern": self.pattern}
+
+
+def failures(redis: Redis, queue: str) -> list[FailedRequest]:
+    """The last failures of a queue, newest first, at most MOST_FAILURES; none of a queue that is
+    not declared, or whose key holds something else.
+    """
+    try:
+        rows: Any = redis.xrevrange(keys.failures(checks.queue_name(queue)), count=MOST_FAILURES)
+    except ResponseError as error:
+        if transient(error) or isinstance(error, REFUSED):
+            raise
+        return []
+    return [failed for _, fields in rows if (failed := _failed(fields))]
+
+
+def _failed(fields: Mapping[bytes, bytes] | None) -> FailedRequest | None:
+    """An entry of the stream; None when scaletest did not write it."""
+    texts = {text_of(name): _cut(value) for name, value in (fields or {}).items()}
+    outcome = texts.get("outcome", "")
+    if outcome not in OUTCOMES or not checks.REQUEST_ID.fullmatch(texts.get("id", "")):
+        return None
+    try:
+        at_s = int(texts["at_us"]) / 1e6
+        exit_code = int(texts["exit_code"]) if texts.get("exit_code") else None
+        attempt = int(texts.get("attempts") or 1)
+    except (KeyError, ValueError, OverflowError):
+        return None
+    return FailedRequest(
+        at_s,
+        texts["id"],
+        texts.get("node", ""),
+        texts.get("device", ""),
+        texts.get("pod", ""),
+        outcome,
+        texts.get("reason", ""),
+        exit_code,
+        attempt,
+        texts.get("error", ""),
+    )
+
+
+def _cut(value: bytes) -> str:
+    """A text that anybody may have written, at most LONGEST_FAILURE characters."""
+    return text_of(value[:LONGEST_FAILURE])
