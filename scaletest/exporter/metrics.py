@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.exporter.view import ExporterView, QueueView
-from scaletest.model import NodeSample, histogram
+from scaletest.model import histogram
 from scaletest.model.measurement import CONTAINER, DEVICE, MEMORY, PRESSURE
 from scaletest.model.record import Outcome
 

@@ -62,6 +62,7 @@ def _queue_page(reading: Reading, name: str) -> str:
     snapshot = reading.queue(name)
     assert snapshot is not None
     samples = reading.samples.get(name, [])
+    failed = reader().failures(name)
     workers = rows.urgent_first(rows.worker_rows(snapshot))
     pages = max(1, math.ceil(len(workers) / PAGE_WORKERS))
     page = min(pages, max(1, request.args.get("page", 1, type=int)))
@@ -74,6 +75,8 @@ def _queue_page(reading: Reading, name: str) -> str:
         books=[(word, snapshot.counter(word)) for word in BOOKS],
         others=[(word, snapshot.counter(word), text) for word, text in OTHERS.items()],
         times=_times(snapshot),
+        failures=failed,
+        groups=rows.failure_groups(failed, snapshot.at_s),
         workers=workers[(page - 1) * PAGE_WORKERS : page * PAGE_WORKERS],
         number_of_workers=len(workers),
         page=page,
@@ -113,12 +116,14 @@ def _request_page(reading: Reading, name: str, request_id: str) -> str:
         holders = (row for row in rows.worker_rows(snapshot) if row.worker.request == request_id)
         holder = next(holders, None)
     state = reader().request(name, request_id)
+    failures = reader().failures(name) if snapshot is not None else []
     context: dict[str, Any] = {
         "queue": name,
         "is_declared": snapshot is not None,
         "id": request_id,
         "holder": holder,
         "state": state,
+        "failures": [failed for failed in failures if failed.id == request_id],
         "commands": _request_commands(name, request_id, state, holder),
         "at_s": reading.snapshot.at_s,
         "reading": reading,

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from flask import current_app
 
 from scaletest.broker.connection import explained, prepare
+from scaletest.broker.failures import FailedRequest, failures
 from scaletest.broker.lookup import RequestState, RqState, request_state, rq_state
 from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, snapshot
@@ -55,6 +56,10 @@ class QueueReader:
     def read(self) -> Reading:
         """All queues, at most COPY_S seconds ago. Raises Unreachable."""
         return self._copy.get()
+
+    def failures(self, queue: str) -> list[FailedRequest]:
+        """The last failures of a queue, newest first. Raises Unreachable."""
+        return self._alone(lambda: failures(self._redis, queue))
 
     def request(self, queue: str, request: str) -> RequestState | None:
         """A request that waits, runs or is kept. Raises Unreachable."""

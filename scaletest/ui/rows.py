@@ -1,16 +1,18 @@
-"""Rows of the pages of queues: plain values from a reading, sorted by what to look at first. Pure.
-"""
+"""Rows of the pages of queues: plain values from a reading, sorted by what to look at first. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scaletest.analysis.desired_workers import RecentWindow, over, reach_s
+from scaletest.broker.failures import FailedRequest
 from scaletest.broker.snapshot import IDLE, SUSPECT, QueueSnapshot, WorkerState
 from scaletest.model import NodeSample
 from scaletest.model.measurement import DEVICE, MEMORY
 from scaletest.model.queue_counts import RING, SLOT_S
+from scaletest.render.numbers import duration
 from scaletest.render.spark import spark
 from scaletest.render.text import Markup
 from scaletest.ui.reading import Reading
@@ -18,6 +20,8 @@ from scaletest.ui.reading import Reading
 # Rates are of the last minute. Workers beat every 2.5 s or more often.
 WINDOW_S = 60.0
 LATE_S = 10.0
+# Stretches of time in which failures are counted.
+COURSE = 30
 # What a badge says, the worst first: colour is only added to it.
 BAD, WARNING, WELL = "bad", "warning", "well"
 
@@ -35,8 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue with its last minute. dead: requests that were given up or that RQ keeps as failed.
-    """
+    """A queue with its last minute. dead: requests that were given up or that RQ keeps as failed."""
 
     queue: QueueSnapshot
     window: RecentWindow
@@ -72,7 +75,9 @@ class QueueRow:
         numbers = range(last - RING + 1, last)
         rates = [counts.get(number, 0) / SLOT_S for number in numbers]
         minutes = len(numbers) * SLOT_S // 60
-        return spark(rates, f"{title} in the last {minutes} minutes, at most {max(rates):g} a second")
+        return spark(
+            rates, f"{title} in the last {minutes} minutes, at most {max(rates):g} a second"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,37 @@ class NodeRow:
         return self.sample.value(MEMORY, "available")
 
 
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Failures with one pattern of error, newest first. began_s, until_s: of all groups together."""
+
+    pattern: str
+    failures: tuple[FailedRequest, ...]
+    began_s: float
+    until_s: float
+
+    @property
+    def nodes(self) -> list[tuple[str, int]]:
+        """How many failed on each node, the most first."""
+        return Counter(failed.node for failed in self.failures).most_common()
+
+    @property
+    def devices(self) -> list[tuple[str, int]]:
+        """How many failed on each device, the most first; without those that used none."""
+        used = (failed.device for failed in self.failures if failed.device)
+        return Counter(used).most_common()
+
+    def course(self) -> Markup:
+        """How many failed over time."""
+        width_s = (self.until_s - self.began_s) / COURSE or 1.0
+        counts = [0] * COURSE
+        for failed in self.failures:
+            place = int((failed.at_s - self.began_s) / width_s)
+            counts[max(0, min(COURSE - 1, place))] += 1
+        span = duration(self.until_s - self.began_s)
+        return spark(counts, f"{len(self.failures)} of the failures of the last {span}")
+
+
 def queue_rows(reading: Reading) -> list[QueueRow]:
     """All queues: the worst first, then those with most to do."""
     rows = [queue_row(queue, reading) for queue in reading.snapshot.queues]
@@ -170,7 +206,11 @@ def problems(queue: QueueSnapshot) -> Iterable[Problem]:
             f"scaletest queue add {name} --maximum N",
         )
     if suspects:
-        text = "1 worker is suspect: its" if suspects == 1 else f"{suspects} workers are suspect: their"
+        text = (
+            "1 worker is suspect: its"
+            if suspects == 1
+            else f"{suspects} workers are suspect: their"
+        )
         yield Problem(BAD, "suspect", name, f"{text} requests fail at once")
     if queue.paused:
         yield Problem(
@@ -217,9 +257,7 @@ def urgent_first(rows: Iterable[WorkerRow]) -> list[WorkerRow]:
     )
 
 
-def device_rows(
-    queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]
-) -> list[DeviceRow]:
+def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) -> list[DeviceRow]:
     """Devices of these queues' workers and nodes, those with most slots in use first."""
     holders: dict[tuple[str, str], list[tuple[str, WorkerState]]] = {}
     for queue in queues:
@@ -252,6 +290,19 @@ def node_rows(samples: Iterable[NodeSample], at_s: float) -> list[NodeRow]:
     """Nodes by their names."""
     rows = [NodeRow(sample, max(0.0, at_s - sample.at_s)) for sample in samples]
     return sorted(rows, key=lambda row: row.sample.node)
+
+
+def failure_groups(failures: Sequence[FailedRequest], at_s: float) -> list[FailureGroup]:
+    """Failures by pattern, the most frequent first. failures: newest first."""
+    by_pattern: dict[str, list[FailedRequest]] = {}
+    for failed in failures:
+        by_pattern.setdefault(failed.pattern, []).append(failed)
+    began_s = min((failed.at_s for failed in failures), default=at_s)
+    groups = [
+        FailureGroup(pattern, tuple(members), began_s, at_s)
+        for pattern, members in by_pattern.items()
+    ]
+    return sorted(groups, key=lambda group: (-len(group.failures), -group.failures[0].at_s))
 
 
 def _age_s(moment_s: float | None, at_s: float) -> float | None:
