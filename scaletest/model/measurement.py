@@ -216,6 +216,9 @@ class NodeSample(NodeFigures, Document):
         sources = {_name(name): _name(source) for name, source in sample.sources.items()}
         node, worker = _name(sample.node), _name(sample.worker)
         checks.number(sample.at_s, "at_s", minimum=-_LARGEST, maximum=_LARGEST)
+        safe = (node, worker, resources, sources)
+        if safe == (sample.node, sample.worker, sample.resources, sample.sources):
+            return sample  # to make another would check it again
         return replace(sample, node=node, worker=worker, resources=resources, sources=sources)
 
 

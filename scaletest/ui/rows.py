@@ -1,4 +1,4 @@
-"""Rows of the pages of queues: plain values from a reading, sorted by what to look at first. Pure."""
+"""Rows of the pages of queues: values from a reading, sorted by what to look at first. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue with its last minute. dead: requests that were given up or that RQ keeps as failed."""
+    """A queue with its last minute. dead: requests given up, and those that RQ keeps as failed."""
 
     queue: QueueSnapshot
     window: RecentWindow
@@ -121,7 +121,7 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node as its last sample shows it. age_s: of the sample. Shares are of 1, memory in bytes."""
+    """A node as its last sample shows it. age_s: how old the sample is."""
 
     sample: NodeSample
     age_s: float
@@ -134,7 +134,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Failures with one pattern of error, newest first. began_s, until_s: of all groups together."""
+    """Failures with one pattern, newest first. began_s, until_s: the time of all groups."""
 
     pattern: str
     failures: tuple[FailedRequest, ...]
@@ -206,12 +206,8 @@ def problems(queue: QueueSnapshot) -> Iterable[Problem]:
             f"scaletest queue add {name} --maximum N",
         )
     if suspects:
-        text = (
-            "1 worker is suspect: its"
-            if suspects == 1
-            else f"{suspects} workers are suspect: their"
-        )
-        yield Problem(BAD, "suspect", name, f"{text} requests fail at once")
+        text = "1 worker is suspect" if suspects == 1 else f"{suspects} workers are suspect"
+        yield Problem(BAD, "suspect", name, f"{text}: requests fail there at once")
     if queue.paused:
         yield Problem(
             WARNING,
