@@ -306,11 +306,19 @@ class DeviceChooser:
         self._known: dict[tuple[str, int, int], Device] = {}
         self._leases: DeviceLeases | None = None
         self._leased: tuple[Chosen, Slot] | None = None
+        self._latest: Device | None = None
 
     @property
     def leasing(self) -> bool:
         """Whether it wants a slot of its own."""
         return self.wanted and self._options.device_index is None
+
+    @property
+    def current(self) -> str:
+        """Path of the device chosen last; "" before that, and while it holds no slot of it."""
+        if self._latest is None or (self._leases is not None and self._leases.slot is None):
+            return ""
+        return self._latest.path
 
     def attach(self, leases: DeviceLeases, wait: Callable[[], bool] = bool) -> Chosen:
         """Lease slots from now on, the first one at once. wait: called while none is free; whether
@@ -395,6 +403,7 @@ class DeviceChooser:
     def _usable(self, chosen: Chosen) -> Chosen:
         if not os.access(chosen.device.path, os.R_OK | os.W_OK):
             raise denied(chosen.device.path, self._options.kind)
+        self._latest = chosen.device
         return chosen
 
     def _identify(self, path: str) -> Device | None:

@@ -46,7 +46,7 @@ def count(worker: SimpleWorker, succeeded: bool, run_s: float) -> None:
 
 
 def details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | float]:
-    """Fields of the hash by name, as RQ writes them; node and pod are ours."""
+    """Fields of the hash by name, as RQ writes them; node, pod and device are ours."""
     return {
         "successful_job_count": worker.successful_job_count,
         "failed_job_count": worker.failed_job_count,
@@ -60,6 +60,7 @@ def details(worker: SimpleWorker, runtime: Runtime) -> dict[str, str | int | flo
         "ip_address": worker.ip_address,
         "node": runtime.node,
         "pod": runtime.pod,
+        "device": runtime.devices.current,
     }
 
 

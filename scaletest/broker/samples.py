@@ -59,8 +59,16 @@ def encode(sample: NodeSample) -> bytes:
 
 def decode(packed: bytes, at_s: float) -> NodeSample:
     """Unpack a sample that Redis received at `at_s`; InvalidValue when it is not a sample."""
-    text = wire.unpack(packed, MOST_JSON_BYTES, "a sample")
-    return NodeSample.from_dict({**wire.load(text, "a sample"), "at_s": at_s})
+    return NodeSample.from_dict({**_unpacked(packed), "at_s": at_s})
+
+
+def _unpacked(packed: bytes) -> dict[str, Any]:
+    return wire.load(wire.unpack(packed, MOST_JSON_BYTES, "a sample"), "a sample")
+
+
+def _at_s(entry: bytes) -> float:
+    """When Redis received an entry of the stream, by its name."""
+    return int(entry.partition(b"-")[0]) / 1000
 
 
 def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
@@ -254,18 +262,32 @@ def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample
     for queue, row in zip(asked, pipe.execute(raise_on_error=False), strict=True):
         if not isinstance(row, list):
             continue  # anybody may write to Redis: that must not hide the other queues
-        # entries come the latest first, and the last one of a dictionary wins
-        newest = {sample.node: sample for sample in reversed(_samples(row))}
-        if newest:
-            by_queue[queue] = list(newest.values())
+        if newest := _newest(row):
+            by_queue[queue] = newest
     return by_queue
+
+
+def _newest(entries: Any) -> list[NodeSample]:
+    """The first sample of each node, where entries come the latest first. Checking a sample takes
+    longest, so it is left out for older ones.
+    """
+    newest: dict[str, NodeSample] = {}
+    for name, fields in entries:
+        try:
+            row = _unpacked(fields[b"s"])
+            if row.get("node") not in newest:
+                sample = NodeSample.from_dict({**row, "at_s": _at_s(name)})
+                newest.setdefault(sample.node, sample)
+        except (InvalidValue, KeyError, TypeError):
+            continue
+    return list(newest.values())
 
 
 def _samples(entries: Any) -> list[NodeSample]:
     samples = []
     for name, fields in entries:
         try:
-            samples.append(decode(fields[b"s"], int(name.partition(b"-")[0]) / 1000))
+            samples.append(decode(fields[b"s"], _at_s(name)))
         except (InvalidValue, KeyError, TypeError):
             continue
     return samples

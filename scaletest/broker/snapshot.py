@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
@@ -24,12 +25,18 @@ from scaletest.model.errors import InvalidValue
 # Queues requested in one call, which reads as its budget allows, and workers read in one call.
 PAGE_QUEUES = 100
 PAGE_WORKERS = 900
+# States of workers; requests of a suspect one fail at once.
+STATES = IDLE, BUSY, SUSPECT = "idle", "busy", "suspect"
 # What parsing foreign data can raise.
 _UNREADABLE = (InvalidValue, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 class WorkerState(NamedTuple):
-    """A living worker. started_s: Redis time at which it took its request; None while idle."""
+    """A living worker. started_s: Redis time at which it took its request; None while idle.
+
+    request: id of that request. device: path of the device whose slot it holds. last_heartbeat:
+    time of its last heartbeat, as RQ writes it. Texts are "" where unknown.
+    """
 
     name: str
     busy: bool
@@ -37,6 +44,25 @@ class WorkerState(NamedTuple):
     pod: str = ""
     node: str = ""
     started_s: float | None = None
+    request: str = ""
+    device: str = ""
+    last_heartbeat: str = ""
+
+    @property
+    def state(self) -> str:
+        """One of STATES."""
+        if self.suspect:
+            return SUSPECT
+        return BUSY if self.busy else IDLE
+
+    @property
+    def heartbeat_s(self) -> float | None:
+        """Redis time of the last heartbeat; None when it cannot be read."""
+        try:
+            moment = datetime.fromisoformat(self.last_heartbeat)
+        except ValueError:
+            return None
+        return moment.timestamp() if moment.tzinfo else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +77,33 @@ class QueueSnapshot(DeclaredQueue):
     run: dict[int, int]
     slots: tuple[queue_counts.TimeSlot, ...]
     workers: tuple[WorkerState, ...]
+
+    def counter(self, name: str) -> int:
+        """A counter of docs/reference/redis.md; 0 when nothing was counted yet."""
+        return self.counters.get(name, 0)
+
+    @property
+    def abandoned(self) -> int:
+        """Requests whose client was gone: dropped before they ran, or without receiver."""
+        return self.counter("client_gone") + self.counter("undelivered")
+
+    @property
+    def longest_wait_s(self) -> float | None:
+        """Age of the oldest waiting request in seconds: 0 without any, None when unknown."""
+        return self.oldest_waiting_s if self.waiting else 0.0
+
+    @property
+    def states(self) -> dict[str, int]:
+        """How many living workers are in each state."""
+        counts = dict.fromkeys(STATES, 0)
+        for worker in self.workers:
+            counts[worker.state] += 1
+        return counts
+
+    @property
+    def nodes(self) -> set[str]:
+        """Names of its workers' nodes."""
+        return {worker.node for worker in self.workers if worker.node}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +212,30 @@ def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes
 def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, ...]:
     """Rows of lua/worker_row.lua as workers; there may be ten thousand of them."""
     workers = []
-    for state, pod, node, answer, name in rows:
+    for state, pod, node, answer, device, heartbeat, name in rows:
         busy = state == b"busy"
-        started = (answer or b"").rpartition(b":")[2]
-        started_s = int(started) / 1e6 if busy and started.isdigit() else None
+        request, started_s = _running(answer or b"") if busy else ("", None)
         workers.append(
             WorkerState(
-                text_of(name), busy, name in suspects, text_of(pod), text_of(node), started_s
+                text_of(name),
+                busy,
+                name in suspects,
+                text_of(pod),
+                text_of(node),
+                started_s,
+                request,
+                text_of(device),
+                text_of(heartbeat),
             )
         )
     return tuple(workers)
+
+
+def _running(answer: bytes) -> tuple[str, float | None]:
+    """Id and start of a worker's request, which lua/cycle.lua answered as id:attempt:start."""
+    request, _, rest = answer.partition(b":")
+    started = rest.rpartition(b":")[2]
+    return text_of(request), int(started) / 1e6 if started.isdigit() else None
 
 
 def _numbers(text: bytes) -> dict[int, int]:

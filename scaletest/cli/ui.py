@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from functools import partial
@@ -90,6 +91,8 @@ def command(
     Thread(target=partial(fill, app), name="index", daemon=True).start()
     listening = listen if handle is None else socket.socket(fileno=handle)
     server = Server(app, listening, headers=HEADERS)
+    # a page makes very many objects: what was loaded by now is not searched for garbage each time
+    gc.freeze()
     try:
         echo(f"open {server.url}{prefix.rstrip('/')}/", err=True)
         server.wait()

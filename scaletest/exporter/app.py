@@ -1,11 +1,11 @@
 """The exporter's HTTP: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only, read only.
 
 It answers only under host names that no stranger can register; see `scaletest.http.server`.
+Whatever is refused is refused in JSON, for programs.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
@@ -14,28 +14,18 @@ from flask.typing import ResponseReturnValue
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
+from werkzeug.exceptions import Forbidden, HTTPException, NotFound
 
-from scaletest import __version__
 from scaletest.analysis.desired_workers import in_slots, within
 from scaletest.compat import intel
-from scaletest.exporter import metrics
+from scaletest.exporter.metrics import families
 from scaletest.exporter.view import ExporterView, QueueView
-from scaletest.http.server import is_inner
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
+from scaletest.pages.site import READ, Route, make_site
+from scaletest.pages.turns import Turns
 
 Read = Callable[[], ExporterView]
-
-# Requests that may read Redis at the same time, at most, and how long another one waits for its
-# turn.
-READS = 12
-TURN_S = 0.2
-
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +41,9 @@ class _Queues(Collector):
         try:
             view = self.read()
         except Unreachable:
-            yield from metrics.families(None)
+            yield from families(None)
             return
-        yield from metrics.families(view)
+        yield from families(view)
         if self.intel_names:
             interval_s = in_slots(self.log_interval_s)
             queues = [_figures(queue, view.at_s, interval_s) for queue in view.queues]
@@ -87,86 +77,65 @@ def make_app(
     read: reads all queues, raises Unreachable. alive: whether the background thread runs.
     hosts: further host names that are allowed.
     """
-    read = _limited(read)
-    app = Flask(__name__, static_folder=None)
-    app.json.sort_keys = False  # type: ignore[attr-defined]
-    queues = _Queues(read, intel_names, log_interval_s)
+    turns = Turns()
 
-    @app.get("/metrics")
-    def scrape() -> Response:
+    def view() -> ExporterView:
+        with turns.taken():
+            return read()
+
+    queues = _Queues(view, intel_names, log_interval_s)
+
+    def metrics() -> Response:
         try:
             encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         except (ValueError, TypeError):  # not a version
             encode, content_type = choose_encoder("")
         return Response(encode(queues), content_type=content_type)
 
-    @app.get("/healthz")
-    def health() -> ResponseReturnValue:
+    def healthz() -> ResponseReturnValue:
         return ("ok\n", 200) if alive() else ("the background thread has ended\n", 500)
 
-    @app.get("/readyz")
-    def ready() -> ResponseReturnValue:
-        read()
+    def readyz() -> ResponseReturnValue:
+        view()
         return "ok\n"
 
-    _add_api(app, read)
-
-    @app.before_request
-    def check_host() -> ResponseReturnValue | None:
-        if is_inner(request.headers.get("Host", ""), hosts):
-            return None
-        return _error(
-            403, "this host name is not allowed", "start the exporter with --allow-host NAME"
-        )
-
-    @app.after_request
-    def headers(response: Response) -> Response:
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        return response
-
-    _add_errors(app)
+    routes: list[Route] = [
+        ("/metrics", READ, metrics),
+        ("/healthz", READ, healthz),
+        ("/readyz", READ, readyz),
+        *_api(view),
+    ]
+    app = make_site("scaletest.exporter", routes, "exporter", hosts=hosts)
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.register_error_handler(HTTPException, _refused)
+    app.register_error_handler(Unreachable, _away)
     return app
 
 
-def _error(status: int, message: str, hint: str) -> ResponseReturnValue:
+def _error(status: int, message: str, hint: str) -> tuple[Response, int]:
     return jsonify(schema_version=wire.SCHEMA_VERSION, error=message, hint=hint), status
 
 
-def _add_errors(app: Flask) -> None:
-    @app.errorhandler(404)
-    def missing(_: Exception) -> ResponseReturnValue:
-        return _error(
-            404,
-            f"there is nothing at {request.path}",
-            "see /, /metrics, /api/v1/queues, /healthz, /readyz",
-        )
-
-    @app.errorhandler(Unreachable)
-    def away(error: Unreachable) -> ResponseReturnValue:
-        return _error(503, error.message, error.hint)
+def _refused(error: HTTPException) -> ResponseReturnValue:
+    """The answer to what is not served, or not to this reader."""
+    served = "see /, /metrics, /api/v1/queues, /healthz, /readyz"
+    if isinstance(error, NotFound):
+        return _error(404, f"there is nothing at {request.path}", served)
+    if isinstance(error, Forbidden):
+        hint = "start the exporter with --allow-host NAME"
+        return _error(403, "this host name is not allowed", hint)
+    allowed = {name: text for name, text in error.get_headers() if name == "Allow"}
+    return *_error(error.code or 500, error.description or error.name, served), allowed
 
 
-def _limited(read: Read) -> Read:
-    """At most READS at a time: when Redis hangs each takes seconds, and probes need threads too."""
-    turns = threading.BoundedSemaphore(READS)
-
-    def limited() -> ExporterView:
-        if not turns.acquire(timeout=TURN_S):
-            raise Unreachable(
-                "Redis is slow, and too many requests wait for it", hint="try again later"
-            )
-        try:
-            return read()
-        finally:
-            turns.release()
-
-    return limited
+def _away(error: Unreachable) -> ResponseReturnValue:
+    return _error(503, error.message, error.hint)
 
 
-def _add_api(app: Flask, read: Read) -> None:
-    @app.get("/api/v1/queues")
-    def queues() -> ResponseReturnValue:
+def _api(read: Read) -> list[Route]:
+    """The queues as JSON, and the page that tells what is served."""
+
+    def queues() -> Response:
         view = read()
         return jsonify(
             schema_version=wire.SCHEMA_VERSION,
@@ -177,7 +146,6 @@ def _add_api(app: Flask, read: Read) -> None:
             unreadable=[name for name, _ in view.unreadable],
         )
 
-    @app.get("/api/v1/queues/<path:name>")
     def queue(name: str) -> ResponseReturnValue:
         view = read()
         for queue_view in view.queues:
@@ -195,9 +163,14 @@ def _add_api(app: Flask, read: Read) -> None:
             "declare it with: scaletest queue add",
         )
 
-    @app.get("/")
     def page() -> ResponseReturnValue:
         try:
-            return render_template("page.html", view=read(), error=None, version=__version__)
+            return render_template("page.html", view=read(), error=None)
         except Unreachable as error:
-            return render_template("page.html", view=None, error=error, version=__version__), 503
+            return render_template("page.html", view=None, error=error), 503
+
+    return [
+        ("/api/v1/queues", READ, queues),
+        ("/api/v1/queues/<path:name>", READ, queue),
+        ("/", READ, page),
+    ]

@@ -14,8 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.exporter.view import ExporterView, QueueView
-from scaletest.model import NodeSample, histogram
-from scaletest.model.measurement import CONTAINER, CPU, DEVICE, MEMORY, PRESSURE
+from scaletest.model import histogram
+from scaletest.model.measurement import CONTAINER, DEVICE, MEMORY, PRESSURE
 from scaletest.model.record import Outcome
 
 # Upper bounds in seconds.
@@ -54,7 +54,7 @@ def _single(value: Callable[[QueueView], float | None]) -> Callable[[QueueView],
 
 
 def _counter(name: str) -> Callable[[QueueView], Rows]:
-    return _single(lambda view: view.counter(name))
+    return _single(lambda view: view.queue.counter(name))
 
 
 def _of_nodes(resource: str, figure: str) -> Callable[[QueueView], Rows]:
@@ -75,13 +75,6 @@ def _of_devices(figure: str) -> Callable[[QueueView], Rows]:
         return _known(values)
 
     return rows
-
-
-def _busy(sample: NodeSample) -> float | None:
-    """Part of the CPUs' time that was used, by any program."""
-    values = [sample.value(CPU, figure) for figure in ("user", "system", "cores")]
-    known = [figure for figure in values if figure is not None]
-    return min(1.0, (known[0] + known[1]) / known[2]) if len(known) == 3 and known[2] else None
 
 
 def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
@@ -118,7 +111,7 @@ METRICS = (
         GAUGE,
         "Age of the oldest waiting request, 0 when none waits; missing when only stock RQ"
         " enqueued it.",
-        _single(lambda v: v.oldest_waiting_s),
+        _single(lambda v: v.queue.longest_wait_s),
     ),
     QueueMetric(
         "scaletest_queue_maximum",
@@ -167,7 +160,7 @@ METRICS = (
         "scaletest_workers",
         GAUGE,
         "Live workers by state; requests of a suspect worker fail immediately.",
-        lambda v: [((state,), number) for state, number in v.workers.items()],
+        lambda v: [((state,), number) for state, number in v.queue.states.items()],
         labels=("state",),
     ),
     QueueMetric(
@@ -186,7 +179,7 @@ METRICS = (
         "scaletest_requests_total",
         COUNTER,
         "Requests that ended, by outcome.",
-        lambda v: [((str(outcome),), v.counter(outcome)) for outcome in Outcome],
+        lambda v: [((str(outcome),), v.queue.counter(outcome)) for outcome in Outcome],
         labels=("outcome",),
     ),
     QueueMetric(
@@ -206,7 +199,7 @@ METRICS = (
         COUNTER,
         "Requests whose client was gone: dropped before they ran, or run without a receiver of the"
         " reply.",
-        _single(lambda v: v.abandoned),
+        _single(lambda v: v.queue.abandoned),
     ),
     QueueMetric(
         "scaletest_requests_requeued_total",
@@ -236,7 +229,7 @@ METRICS = (
         "scaletest_node_cpu_busy_ratio",
         GAUGE,
         "Part of a worker node's CPU time that was used, while the queue has work.",
-        lambda v: _known([((sample.node,), _busy(sample)) for sample in v.nodes]),
+        lambda v: _known([((sample.node,), sample.cpu_busy) for sample in v.nodes]),
         labels=("node",),
     ),
     QueueMetric(

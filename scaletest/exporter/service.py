@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from scaletest.analysis.desired_workers import over, reach_s
-from scaletest.exporter.app import HEADERS, READS, make_app
+from scaletest.exporter.app import make_app
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.http.server import Server, bind, checked_hosts
 from scaletest.model.checks import cut
 from scaletest.model.queue_counts import LONGEST_WINDOW_S
 from scaletest.model.texts import short
+from scaletest.pages.security import HEADERS
+from scaletest.pages.turns import READS
 from scaletest.render import numbers
 
 logger = logging.getLogger("scaletest.exporter")
@@ -87,7 +89,8 @@ class LogLines:
 
 
 def _counts(view: QueueView) -> dict[str, int]:
-    return {**{name: view.counter(name) for name in COUNTED}, "abandoned": view.abandoned}
+    counts = {name: view.queue.counter(name) for name in COUNTED}
+    return {**counts, "abandoned": view.queue.abandoned}
 
 
 # Some more than may wait for Redis at the same time, so that /healthz answers while Redis hangs.

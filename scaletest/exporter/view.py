@@ -34,8 +34,6 @@ from scaletest.broker.snapshot import QueueSnapshot, snapshot
 from scaletest.model import NodeSample, checks, wire
 from scaletest.model.record import Outcome
 
-STATES = ("idle", "busy", "suspect")
-
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
@@ -51,29 +49,6 @@ class QueueView:
     desired: int
     nodes: tuple[NodeSample, ...] = ()
 
-    def counter(self, name: str) -> int:
-        """A counter of docs/reference/redis.md; 0 when nothing was counted yet."""
-        return self.queue.counters.get(name, 0)
-
-    @property
-    def abandoned(self) -> int:
-        """Requests whose client was gone: dropped before they ran, or without receiver."""
-        return self.counter("client_gone") + self.counter("undelivered")
-
-    @property
-    def oldest_waiting_s(self) -> float | None:
-        """Age of the oldest waiting request in seconds: 0 without any, None when unknown."""
-        return self.queue.oldest_waiting_s if self.queue.waiting else 0.0
-
-    @property
-    def workers(self) -> dict[str, int]:
-        """Live workers by state; each worker has one state."""
-        counts = dict.fromkeys(STATES, 0)
-        for worker in self.queue.workers:
-            busy_or_idle = "busy" if worker.busy else "idle"
-            counts["suspect" if worker.suspect else busy_or_idle] += 1
-        return counts
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON. Durations in seconds; null is unknown."""
         queue, window = self.queue, self.window
@@ -84,8 +59,8 @@ class QueueView:
             "running": queue.running,
             "demand": queue.waiting + queue.running,
             "desired_workers": self.desired,
-            "oldest_waiting_s": self.oldest_waiting_s,
-            "workers": self.workers,
+            "oldest_waiting_s": queue.longest_wait_s,
+            "workers": queue.states,
             "paused": queue.paused,
             "maximum": queue.maximum,
             "note": queue.note,
@@ -94,11 +69,11 @@ class QueueView:
             "max_wait_s": window.max_wait_s,
             "max_run_s": window.max_run_s,
             "max_total_s": window.max_total_s,
-            "submitted": self.counter("submitted"),
-            **{str(outcome): self.counter(outcome) for outcome in Outcome},
-            "abandoned": self.abandoned,
-            "requeued": self.counter("requeued"),
-            "rejected": self.counter("rejected"),
+            "submitted": queue.counter("submitted"),
+            **{str(outcome): queue.counter(outcome) for outcome in Outcome},
+            "abandoned": queue.abandoned,
+            "requeued": queue.counter("requeued"),
+            "rejected": queue.counter("rejected"),
         }
 
 
@@ -150,7 +125,7 @@ class ViewReader:
         began = time.perf_counter()
         with explained(self._url):
             everything = snapshot(self._redis)
-            nodes = {queue.name: _number_of_nodes(queue) for queue in everything.queues}
+            nodes = {queue.name: len(queue.nodes) for queue in everything.queues}
             samples = latest(self._redis, nodes)
         read_s = time.perf_counter() - began
         with self._lock:
@@ -187,10 +162,6 @@ class ViewReader:
         before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
         number, self._histories[queue.name] = desired(now, need, before, self.targets.window_s)
         return QueueView(queue, window, need, number, tuple(samples))
-
-
-def _number_of_nodes(queue: QueueSnapshot) -> int:
-    return len({worker.node for worker in queue.workers if worker.node})
 
 
 logger = logging.getLogger("scaletest.exporter")

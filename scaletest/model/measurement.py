@@ -175,6 +175,13 @@ class NodeFigures:
                 resources[name] = figures
         return resources
 
+    @property
+    def cpu_busy(self) -> float | None:
+        """Part of the CPUs' time that was used, by any program; None when it was not read."""
+        values = [self.value(CPU, figure) for figure in ("user", "system", "cores")]
+        known = [figure for figure in values if figure is not None]
+        return min(1.0, (known[0] + known[1]) / known[2]) if len(known) == 3 and known[2] else None
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSample(NodeFigures, Document):
@@ -209,6 +216,9 @@ class NodeSample(NodeFigures, Document):
         sources = {_name(name): _name(source) for name, source in sample.sources.items()}
         node, worker = _name(sample.node), _name(sample.worker)
         checks.number(sample.at_s, "at_s", minimum=-_LARGEST, maximum=_LARGEST)
+        safe = (node, worker, resources, sources)
+        if safe == (sample.node, sample.worker, sample.resources, sample.sources):
+            return sample  # to make another would check it again
         return replace(sample, node=node, worker=worker, resources=resources, sources=sources)
 
 

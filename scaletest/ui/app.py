@@ -7,7 +7,8 @@ from collections.abc import Collection
 from flask import Flask
 
 from scaletest.pages.site import Route, make_site
-from scaletest.ui import live, overview, reports, runs
+from scaletest.ui import live, overview, queue, reports, runs
+from scaletest.ui.reading import QueueReader
 from scaletest.ui.sources import Sources
 
 
@@ -15,7 +16,10 @@ def make_app(
     sources: Sources, *, token: str = "", prefix: str = "", hosts: Collection[str] = ()
 ) -> Flask:
     """The application; the options are those of `make_site`."""
-    routes: list[Route] = [*overview.ROUTES, *live.ROUTES, *runs.ROUTES, *reports.ROUTES]
+    routes: list[Route] = [*overview.ROUTES, *queue.ROUTES, *live.ROUTES]
+    routes += [*runs.ROUTES, *reports.ROUTES]
     app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
     app.config["SOURCES"] = sources
+    if sources.redis_url:
+        app.extensions["queues"] = QueueReader(sources.redis_url)
     return app

@@ -1,15 +1,62 @@
-"""The page Overview."""
+"""The page Overview: what all queues, workers and devices of a Redis do at this moment."""
 
 from __future__ import annotations
 
+import shlex
+from itertools import chain
+from typing import Any
+
 from flask import render_template
+from flask.typing import ResponseReturnValue
 
+from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ
+from scaletest.ui import rows
+from scaletest.ui.reading import Reading, reader
+
+# Of workers and devices; the page of a queue has all workers.
+MOST_ROWS = 50
 
 
-def overview() -> str:
-    """The page."""
-    return render_template("ui.html")
+def overview() -> ResponseReturnValue:
+    """The page; 503 while Redis is away."""
+    source = reader()
+    if source is None:
+        return render_template("overview.html", title="Overview", reading=None, error=None)
+    try:
+        reading = source.read()
+    except Unreachable as error:
+        return render_template("overview.html", title="Overview", reading=None, error=error), 503
+    return render_template("overview.html", title="Overview", **context(reading))
+
+
+def context(reading: Reading) -> dict[str, Any]:
+    """What the template shows."""
+    queues = reading.snapshot.queues
+    queue_rows = rows.queue_rows(reading)
+    workers = rows.urgent_first(chain.from_iterable(map(rows.worker_rows, queues)))
+    devices = rows.device_rows(queues, chain.from_iterable(reading.samples.values()))
+    unreadable = [
+        rows.Problem(
+            rows.BAD,
+            "unreadable",
+            name,
+            f"it cannot be read and is left out: {why}",
+            f"scaletest queue check -- {shlex.quote(name)}",
+        )
+        for name, why in reading.snapshot.unreadable
+    ]
+    problems = [*unreadable, *chain.from_iterable(row.problems for row in queue_rows)]
+    return {
+        "reading": reading,
+        "error": None,
+        "queue_rows": queue_rows,
+        "workers": workers,
+        "devices": devices,
+        "problems": sorted(problems, key=lambda problem: problem.level != rows.BAD),
+        "most": MOST_ROWS,
+        "busy": sum(row.worker.busy for row in workers),
+    }
 
 
 ROUTES = (("/", READ, overview),)

@@ -1,31 +1,41 @@
-"""The exporter's page and that of simulated rules on a phone: as wide as the screen, and numbers
-are in sight.
-"""
+"""The exporter's page and that of simulated rules: as wide as a phone's screen, and accessible."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
+from selenium.webdriver.common.by import By
 
 from scaletest.cli.autoscale import command
+from scaletest.exporter.app import make_app
+from scaletest.http.server import Server
+from scaletest.pages.security import HEADERS
+from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Browser
-from tests.unit.test_exporter import client_of, queue, view
+from tests.unit.test_exporter import queue, view
 
 LONG = "a-queue-with-a-rather-long-name-for-narrow-screens.and-more-of-it_" + "x" * 30
 
 
-def test_a_long_name_leaves_room_for_the_numbers(
-    browse: Callable[..., Browser], tmp_path: Path
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1280, False)])
+def test_the_page_of_the_exporter_has_the_common_look(
+    browse: Callable[..., Browser], width: int, dark: bool
 ) -> None:
-    page = tmp_path / "queues.html"
-    page.write_text(client_of(view(queue(LONG))).get("/").text, "utf-8")
-    browser = browse(390)
-    browser.get(page.as_uri())
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-    right = "return document.querySelector('tbody td').getBoundingClientRect().right"
-    assert browser.execute_script(right) < 390
+    app = make_app(lambda: view(queue(LONG)), lambda: True)
+    browser = browse(width, dark=dark)
+    with closing(Server(app, "127.0.0.1:0", headers=HEADERS)) as server:
+        browser.get(server.url)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        body = browser.find_element(By.TAG_NAME, "body")
+        assert "Redis answers. 1 queue and 1 client" in body.text
+        # the style sheet was let through by the page's policy
+        assert body.value_of_css_property("margin-top") == "0px"
+        assert browser.get_log("browser") == []
+        assert_accessible(browser)
 
 
 def test_the_page_of_rules_is_as_wide_as_the_screen(

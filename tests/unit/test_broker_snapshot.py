@@ -12,7 +12,7 @@ import pytest
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import Retrying
-from scaletest.broker.fast_lane import Done
+from scaletest.broker.fast_lane import Done, Taken
 from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
 from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import PAGE_WORKERS, snapshot
@@ -105,13 +105,19 @@ def test_a_snapshot_carries_the_time_of_redis(
 ) -> None:
     # given a worker that runs a request for three seconds, and another request that waits for five
     Heartbeat(
-        redis, "w", "q", interval_s=60.0, details=lambda: {"pod": "pod-1", "node": "node-1"}
+        redis,
+        "w",
+        "q",
+        interval_s=60.0,
+        details=lambda: {"pod": "pod-1", "node": "node-1", "device": "/dev/d0"},
     )._beat()
+    beaten_s = clock.seconds()
     lane = lane_of(redis, interval_s=60.0)
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
     clock.step(2.0)
-    lane.cycle(None)
-    taken_s = clock.seconds()
+    taken = lane.cycle(None)
+    assert isinstance(taken, Taken)
+    lane_request, taken_s = taken.id, clock.seconds()
     clock.step(3.0)
     # expect these times, and what the worker said of itself
     view = snapshot(redis)
@@ -119,7 +125,9 @@ def test_a_snapshot_carries_the_time_of_redis(
     assert (view.at_s, view.clients, queue.oldest_waiting_s) == (clock.seconds(), 1, 5.0)
     (worker,) = queue.workers
     assert (worker.name, worker.busy, worker.started_s) == ("w", True, taken_s)
-    assert (worker.pod, worker.node) == ("pod-1", "node-1")
+    assert (worker.pod, worker.node, worker.device) == ("pod-1", "node-1", "/dev/d0")
+    assert (worker.state, worker.heartbeat_s) == ("busy", beaten_s)
+    assert worker.request == lane_request
     # and neither worker nor client when their deadlines are over
     clock.step(LEASE_INTERVALS * 60.0)
     view = snapshot(redis)

@@ -109,6 +109,13 @@ def test_devices_are_counted_round_in_the_order_of_their_numbers(tmp_path: Path)
     ]
 
 
+def test_a_device_without_a_lease_is_known_when_it_was_used(tmp_path: Path) -> None:
+    chooser = DeviceChooser(DeviceOptions(files(tmp_path, "renderD9"), 0))
+    assert chooser.current == ""
+    chooser.choose()
+    assert chooser.current == str(tmp_path / "renderD9")
+
+
 def test_no_pattern_is_no_device() -> None:
     assert not DeviceChooser(DeviceOptions()).wanted
 
@@ -228,10 +235,14 @@ def test_a_lost_slot_is_asked_for_again(tmp_path: Path) -> None:
     pattern = files(tmp_path, "renderD128", "renderD129")
     leases = FakeLeases([str(tmp_path / "renderD128")])
     chooser = DeviceChooser(DeviceOptions(pattern))
+    assert chooser.current == ""
     chooser.attach(leases)
+    assert chooser.current == str(tmp_path / "renderD128")
     leases.slot, leases.free = None, [str(tmp_path / "renderD129")]
+    assert chooser.current == ""
     again = chooser.choose()
     assert again is not None
+    assert chooser.current == str(tmp_path / "renderD129")
     assert (again.device.path[-3:], again.index, leases.claims) == ("129", 1, 2)
 
 

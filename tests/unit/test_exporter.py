@@ -18,13 +18,14 @@ from scaletest.analysis.desired_workers import RecentWindow, Targets
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.compat import intel
 from scaletest.exporter import metrics
-from scaletest.exporter.app import READS, make_app
+from scaletest.exporter.app import make_app
 from scaletest.exporter.metrics import BOUNDS
 from scaletest.exporter.service import THREADS, BackgroundThread, LogLines
 from scaletest.exporter.view import ExporterView, QueueView, ViewReader
 from scaletest.model import NodeSample, histogram
 from scaletest.model.errors import Unreachable
 from scaletest.model.queue_counts import TimeSlot
+from scaletest.pages.turns import READS
 from tests.conftest import eventually
 
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
@@ -154,7 +155,9 @@ def test_the_api_answers_and_unknown_paths_are_404() -> None:
     nothing = client.get("/nothing")
     assert nothing.status_code == 404
     assert "/nothing" in nothing.json["error"]
-    assert client.post("/metrics").status_code == 405
+    wrong = client.post("/metrics")
+    assert (wrong.status_code, wrong.json["schema_version"]) == (405, 1)
+    assert "GET" in wrong.headers["Allow"]
 
 
 @pytest.mark.parametrize("path", ["team/media", "team%2Fmedia"])
@@ -228,7 +231,6 @@ def test_unknown_values_are_missing_in_metrics_and_null_in_json() -> None:
     }
     shown = client_of(unknown).get("/api/v1/queues/q").json
     assert (shown["oldest_waiting_s"], shown["mean_run_s"]) == (None, None)
-    assert "unknown" in client_of(unknown).get("/").text
 
 
 def test_labels_and_the_page_are_escaped() -> None:
@@ -236,8 +238,23 @@ def test_labels_and_the_page_are_escaped() -> None:
     client = client_of(view(queue(hostile)))
     assert samples(client.get("/metrics").text)["scaletest_queue_waiting", f"queue={hostile}"] == 3
     page = client.get("/")
+    assert "a&#34;b\\c&lt;script&gt;" in page.text
     assert "<script>" not in page.text
-    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+def test_the_page_tells_what_is_served_and_needs_no_inline_style() -> None:
+    client = client_of(view())
+    page = client.get("/")
+    for path in ("/metrics", "/api/v1/queues", "/healthz", "/readyz", "/style.css"):
+        assert f'href="{path}' in page.text
+        assert client.get(path).status_code == 200
+    assert "scaletest ui" in page.text
+    assert "1 queue and 1 client were read in 1 ms" in page.text
+    assert "style=" not in page.text
+    assert "<style" not in page.text
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy
 
 
 def test_metrics_of_the_predecessor_keep_their_names_and_meaning() -> None:

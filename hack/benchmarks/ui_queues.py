@@ -1,0 +1,163 @@
+"""The bar of the page Overview: 1,000 workers and 100 queues in under 200 ms and under 1 MB, with
+Redis blocked for under 10 ms at a time, and 100 slow peers that keep nobody waiting. Prints a line
+of JSON.
+
+The UI is a process of its own. Each page is asked for when the copy of the page before is too old,
+so that every page reads Redis. Workers are entries in Redis as heartbeats leave them; every queue
+has full histograms and a full ring of slots, and every node has a sample of its devices. How long
+Redis is blocked is its own slow log; a command there may have waited for the processor, too. The
+figure processor_s is what a page costs, which does not depend on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import statistics
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hack.benchmarks.ended_rows import fill_ended
+from hack.benchmarks.http_peers import crawl, running
+from hack.benchmarks.saturation import report
+from scaletest.broker import EmbeddedServer, Queues, connect, keys
+from scaletest.broker.samples import encode
+from scaletest.model import NodeSample
+from scaletest.ui.reading import COPY_S
+
+WORKERS, QUEUES, NODES, DEVICES = 1000, 100, 125, 8
+PAGES, SLOW = 30, 100
+MOST_S, MOST_BYTES, MOST_BLOCKED_MS = 0.2, 1_000_000, 10.0
+FAR_FUTURE_US = 4e15
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pages", type=int, default=PAGES)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    code = 0
+    with EmbeddedServer(tcp=True) as server:
+        redis: Any = connect(server.url)
+        names = [f"queue-{number:03}" for number in range(QUEUES)]
+        fill(redis, names)
+        for _ in range(options.rounds):
+            with running(server.url, "ui") as (process, (host, port)):
+                began_s = processor_s(process.pid)
+                figures = measured(redis, host, port, names, options.pages)
+                used_s = processor_s(process.pid) - began_s
+            figures["processor_s"] = round(used_s / (3 * options.pages), 3)
+            code = max(code, report("ui-queues", is_met(figures), **figures))
+    return code
+
+
+def fill(redis: Any, names: Sequence[str]) -> None:
+    """Declare the queues, and write their workers and samples."""
+    for name in names:
+        Queues(redis).add(name, 0, "a queue of the bar")
+    fill_ended(redis, names, {350 + number: 7 * number + 1 for number in range(400)})
+    pipe = redis.pipeline(transaction=False)
+    for number in range(WORKERS):
+        queue, worker = names[number % QUEUES], f"worker-of-a-queue-{number:04}"
+        node, device = f"node-{number % NODES:03}", f"/dev/dri/renderD{128 + number // NODES}"
+        started_us = (time.time() - number) * 1e6
+        pipe.zadd(keys.workers(queue), {worker: FAR_FUTURE_US})
+        pipe.zadd(keys.leases(queue), {f"request-{number}:1:{worker}": FAR_FUTURE_US})
+        pipe.hset(
+            keys.rq_worker(worker),
+            mapping={
+                "state": "busy" if number % 3 else "idle",
+                "answer": f"0123456789abcdef-{number}:1:{started_us:.0f}" if number % 3 else "",
+                "pod": f"queue-worker-{number}-abcde",
+                "node": node,
+                "device": device,
+                "last_heartbeat": "2030-01-01T00:00:00.000000Z",
+            },
+        )
+    pipe.execute()
+
+
+def sample(redis: Any, names: Sequence[str]) -> None:
+    """Add a fresh sample of every node to the queues whose workers it has."""
+    pipe = redis.pipeline(transaction=False)
+    for number in range(NODES):
+        figures = {"busy": 0.5, "memory_used": 1e9, "memory_total": 8e9, "power": 50.0}
+        devices = {f"device:/dev/dri/renderD{128 + place}": figures for place in range(DEVICES)}
+        cpu = {"cpu": {"cores": 64.0, "user": 20.0, "system": 2.0}}
+        node = NodeSample(f"node-{number:03}", "w", 0.0, 1.0, {**cpu, **devices}, {})
+        pipe.xadd(keys.samples(names[number % QUEUES]), {"s": encode(node)}, maxlen=2000)
+    pipe.execute()
+
+
+def measured(redis: Any, host: str, port: int, names: Sequence[str], pages: int) -> dict[str, Any]:
+    """Times and sizes of pages, and how long Redis was blocked; then with slow peers."""
+    url = f"http://{host}:{port}"
+    redis.config_set("slowlog-log-slower-than", 500)
+    redis.config_set("slowlog-max-len", 10_000)
+    redis.slowlog_reset()
+    alone = [page(redis, url + "/", names) for _ in range(pages)]
+    queue = [page(redis, f"{url}/queues/{names[0]}", names) for _ in range(pages)]
+    blocked_ms = [entry["duration"] / 1e3 for entry in redis.slowlog_get(10_000)]
+    stop = threading.Event()
+    peers = [
+        threading.Thread(target=crawl, args=((host, port), stop), daemon=True) for _ in range(SLOW)
+    ]
+    silent = [socket.create_connection((host, port)) for _ in range(SLOW)]
+    for peer in peers:
+        peer.start()
+    crowded = [page(redis, url + "/", names) for _ in range(pages)]
+    stop.set()
+    for peer in peers:
+        peer.join()
+    for connection in silent:
+        connection.close()
+    return {
+        "workers": WORKERS,
+        "queues": QUEUES,
+        "pages": pages,
+        "median_s": round(statistics.median(seconds for seconds, _ in alone), 3),
+        "longest_s": round(max(seconds for seconds, _ in alone), 3),
+        "bytes": max(size for _, size in alone),
+        "queue_median_s": round(statistics.median(seconds for seconds, _ in queue), 3),
+        "queue_longest_s": round(max(seconds for seconds, _ in queue), 3),
+        "slow_peers": 2 * SLOW,
+        "crowded_median_s": round(statistics.median(seconds for seconds, _ in crowded), 3),
+        "crowded_longest_s": round(max(seconds for seconds, _ in crowded), 3),
+        "blocked_longest_ms": round(max(blocked_ms, default=0.0), 2),
+        "blocked_median_ms": round(statistics.median(blocked_ms or [0.0]), 2),
+    }
+
+
+def processor_s(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def is_met(figures: dict[str, Any]) -> bool:
+    """Whether the figures keep to the bar; times are medians, since the machine may be shared."""
+    return (
+        max(figures["median_s"], figures["crowded_median_s"]) < MOST_S
+        and figures["bytes"] < MOST_BYTES
+        and figures["blocked_longest_ms"] < MOST_BLOCKED_MS
+    )
+
+
+def page(redis: Any, url: str, names: Sequence[str]) -> tuple[float, int]:
+    """Seconds and bytes of a page that reads Redis anew."""
+    time.sleep(COPY_S)
+    sample(redis, names)
+    began = time.perf_counter()
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        text = answer.read()
+    return time.perf_counter() - began, len(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

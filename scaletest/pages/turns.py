@@ -1,0 +1,79 @@
+"""Few at a time read Redis for pages: when it hangs each read takes seconds, and others need
+threads too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from scaletest.model.errors import Unreachable
+
+# Requests that may read Redis at the same time, at most, and how long another one waits for its
+# turn.
+READS = 12
+TURN_S = 0.2
+
+T = TypeVar("T")
+
+
+class Turns:
+    """At most `number` holders at a time; each further one waits `wait_s` seconds for its turn."""
+
+    def __init__(self, number: int = READS, wait_s: float = TURN_S) -> None:
+        self._free = threading.BoundedSemaphore(number)
+        self._wait_s = wait_s
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold a turn. Raises Unreachable when none becomes free in time."""
+        if not self._free.acquire(timeout=self._wait_s):
+            raise Unreachable(
+                "Redis is slow, and too many requests wait for it", hint="try again later"
+            )
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+class SharedCopy(Generic[T]):
+    """What `read` returned last, for everybody who comes within `for_s` seconds; its Unreachable,
+    too.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], T],
+        for_s: float,
+        *,
+        wait_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """wait_s: how long others wait while somebody reads."""
+        self._read, self._for_s, self._clock = read, for_s, clock
+        self._turns = Turns(1, wait_s)
+        self._until = -1.0
+        self._copy: T | None = None
+        self._error: Unreachable | None = None
+
+    def get(self) -> T:
+        """The copy, read anew when it is too old. Raises Unreachable."""
+        with self._turns.taken():
+            if self._clock() >= self._until:
+                self._renew()
+            if self._error is not None:
+                raise Unreachable(self._error.message, hint=self._error.hint)
+            assert self._copy is not None
+            return self._copy
+
+    def _renew(self) -> None:
+        self._copy = self._error = None
+        try:
+            self._copy = self._read()
+        except Unreachable as error:
+            self._error = error
+        self._until = self._clock() + self._for_s

@@ -1,0 +1,148 @@
+"""The pages of a queue and of a request. They only read: commands are shown for who wants more."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import Any
+
+from flask import render_template, request
+from flask.typing import ResponseReturnValue
+
+from scaletest.broker.lookup import RequestState
+from scaletest.broker.snapshot import QueueSnapshot
+from scaletest.model.checks import QUEUE_NAME, REQUEST_ID
+from scaletest.model.errors import Unreachable
+from scaletest.pages.site import READ, printable
+from scaletest.ui import rows
+from scaletest.ui.durations import Durations
+from scaletest.ui.reading import Reading, reader
+
+PAGE_WORKERS = 200
+MOST_ROWS = 200
+# The queue's accounts, and what its other counters mean.
+BOOKS = ("submitted", "succeeded", "failed", "timed_out", "client_gone", "purged")
+OTHERS = {
+    "rejected": "refused because the queue was full",
+    "requeued": "times that a request went back because its worker died",
+    "lost": "failed because their workers died at every attempt",
+    "poison": "failed because they could not be read",
+    "stale": "results dropped because another worker had taken the request again",
+    "undelivered": "replies without a receiver",
+}
+
+
+def queue(path: str) -> ResponseReturnValue:
+    """The page of a queue, or of one of its requests; 503 while Redis is away.
+
+    path: NAME, or NAME/requests/ID. A name may have slashes, so the declared ones decide.
+    """
+    source, error = reader(), None
+    title = f"Queue {printable(path)}"
+    if source is None:
+        return render_template("queue.html", title=title, reading=None, error=None)
+    try:
+        reading = source.read()
+        if reading.queue(path) is not None:
+            return _queue_page(reading, path)
+        name, separator, request_id = path.rpartition("/requests/")
+        if separator and QUEUE_NAME.fullmatch(name) and REQUEST_ID.fullmatch(request_id):
+            return _request_page(reading, name, request_id)
+    except Unreachable as trouble:
+        error = trouble
+        return render_template("queue.html", title=title, reading=None, error=error), 503
+    unreadable = dict(reading.snapshot.unreadable).get(path)
+    text = f"Queue {printable(path)} is not declared."
+    if unreadable is not None:
+        text = f"Queue {printable(path)} cannot be read: {unreadable}."
+    return render_template("message.html", title="No such queue", text=text), 404
+
+
+def _queue_page(reading: Reading, name: str) -> str:
+    snapshot = reading.queue(name)
+    assert snapshot is not None
+    samples = reading.samples.get(name, [])
+    failed = reader().failures(name)
+    workers = rows.urgent_first(rows.worker_rows(snapshot))
+    pages = max(1, math.ceil(len(workers) / PAGE_WORKERS))
+    page = min(pages, max(1, request.args.get("page", 1, type=int)))
+    return render_template(
+        "queue.html",
+        title=f"Queue {name}",
+        reading=reading,
+        error=None,
+        row=rows.queue_row(snapshot, reading),
+        books=[(word, snapshot.counter(word)) for word in BOOKS],
+        others=[(word, snapshot.counter(word), text) for word, text in OTHERS.items()],
+        times=_times(snapshot),
+        failures=failed,
+        groups=rows.failure_groups(failed, snapshot.at_s),
+        workers=workers[(page - 1) * PAGE_WORKERS : page * PAGE_WORKERS],
+        number_of_workers=len(workers),
+        page=page,
+        pages=pages,
+        devices=rows.device_rows([snapshot], samples),
+        nodes=rows.node_rows(samples, snapshot.at_s),
+        most=MOST_ROWS,
+        commands=_commands(snapshot),
+    )
+
+
+def _times(snapshot: QueueSnapshot) -> list[Durations]:
+    return [
+        Durations("wait", "Wait in the queue", snapshot.wait),
+        Durations("run", "Run", snapshot.run),
+    ]
+
+
+def _commands(snapshot: QueueSnapshot) -> list[tuple[str, str]]:
+    """Commands for this queue, and what each does."""
+    name = snapshot.name
+    pause = ("pause", "workers take nothing more; running requests finish")
+    if snapshot.paused:
+        pause = ("resume", "workers take requests again")
+    return [
+        (f"scaletest queue {pause[0]} {name}", pause[1]),
+        (f"scaletest queue purge {name}", "drop every waiting request"),
+        (f"scaletest queue check {name}", "check that the books balance"),
+        (f"scaletest queue show {name} --format json", "everything for programs"),
+    ]
+
+
+def _request_page(reading: Reading, name: str, request_id: str) -> str:
+    snapshot = reading.queue(name)
+    holder = None
+    if snapshot is not None:
+        holders = (row for row in rows.worker_rows(snapshot) if row.worker.request == request_id)
+        holder = next(holders, None)
+    state = reader().request(name, request_id)
+    failures = reader().failures(name) if snapshot is not None else []
+    context: dict[str, Any] = {
+        "queue": name,
+        "is_declared": snapshot is not None,
+        "id": request_id,
+        "holder": holder,
+        "state": state,
+        "failures": [failed for failed in failures if failed.id == request_id],
+        "commands": _request_commands(name, request_id, state, holder),
+        "at_s": reading.snapshot.at_s,
+        "reading": reading,
+    }
+    return render_template("request.html", title=f"Request {request_id}", error=None, **context)
+
+
+def _request_commands(
+    queue_name: str, request_id: str, state: RequestState | None, holder: rows.WorkerRow | None
+) -> list[tuple[str, str]]:
+    """Commands for this request, and what each shows or does."""
+    commands = [(f"scaletest queue result {request_id}", "The reply, if it was to be kept")]
+    if state is not None and state.status == "failed":
+        again = f"rq requeue --queue {queue_name} {request_id}"
+        commands.append((again, "Enqueue the failed job again"))
+    if holder is not None and holder.worker.pod:
+        pod = shlex.quote(holder.worker.pod)
+        commands.append((f"kubectl logs {pod}", "What its worker writes, in Kubernetes"))
+    return commands
+
+
+ROUTES = (("/queues/<path:path>", READ, queue),)

@@ -1,0 +1,84 @@
+"""Reads queues, workers and nodes for the pages; everybody who comes within a second shares a copy.
+
+Redis may be away at first and at any time: a page then says so, and reads again when it is asked
+again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from flask import current_app
+
+from scaletest.broker.connection import explained, prepare
+from scaletest.broker.failures import FailedRequest, failures
+from scaletest.broker.lookup import RequestState, RqState, request_state, rq_state
+from scaletest.broker.samples import latest
+from scaletest.broker.snapshot import QueueSnapshot, Snapshot, snapshot
+from scaletest.model import NodeSample
+from scaletest.pages.turns import SharedCopy, Turns
+
+# How long a copy is shared, and how long others wait for whoever reads it.
+COPY_S, WAIT_S = 1.0, 2.0
+# A page that takes longer is of no use, and its thread is needed by others.
+SOCKET_TIMEOUT_S = 5.0
+# Pages that may read more than the copy at the same time: fewer than the server has threads.
+READS = 2
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All queues of a Redis at about one time. samples: of each queue's nodes, the last ones."""
+
+    snapshot: Snapshot
+    samples: dict[str, list[NodeSample]]
+    rq: RqState
+
+    def queue(self, name: str) -> QueueSnapshot | None:
+        """The declared queue of this name; None for an unknown or unreadable one."""
+        return next((queue for queue in self.snapshot.queues if queue.name == name), None)
+
+
+class QueueReader:
+    """Reads a Redis; safe for several threads. A wrong URL raises InvalidValue at once."""
+
+    def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._url = url
+        self._redis = prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S)
+        self._copy = SharedCopy(self._read, COPY_S, wait_s=WAIT_S, clock=clock)
+        self._turns = Turns(READS)
+
+    def read(self) -> Reading:
+        """All queues, at most COPY_S seconds ago. Raises Unreachable."""
+        return self._copy.get()
+
+    def failures(self, queue: str) -> list[FailedRequest]:
+        """The last failures of a queue, newest first. Raises Unreachable."""
+        return self._alone(lambda: failures(self._redis, queue))
+
+    def request(self, queue: str, request: str) -> RequestState | None:
+        """A request that waits, runs or is kept. Raises Unreachable."""
+        return self._alone(lambda: request_state(self._redis, queue, request))
+
+    def _alone(self, read: Callable[[], T]) -> T:
+        with self._turns.taken(), explained(self._url):
+            return read()
+
+    def _read(self) -> Reading:
+        with explained(self._url):
+            everything = snapshot(self._redis)
+            names = [queue.name for queue in everything.queues]
+            samples = latest(
+                self._redis, {queue.name: len(queue.nodes) for queue in everything.queues}
+            )
+            return Reading(everything, samples, rq_state(self._redis, names))
+
+
+def reader() -> Any:
+    """The application's QueueReader, or what a test put in its place; None without a Redis."""
+    return current_app.extensions.get("queues")

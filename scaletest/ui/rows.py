@@ -1,0 +1,305 @@
+"""Rows of the pages of queues: values from a reading, sorted by what to look at first. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scaletest.analysis.desired_workers import RecentWindow, over, reach_s
+from scaletest.broker.failures import FailedRequest
+from scaletest.broker.snapshot import IDLE, SUSPECT, QueueSnapshot, WorkerState
+from scaletest.model import NodeSample
+from scaletest.model.measurement import DEVICE, MEMORY
+from scaletest.model.queue_counts import RING, SLOT_S
+from scaletest.render.numbers import duration
+from scaletest.render.spark import spark
+from scaletest.render.text import Markup
+from scaletest.ui.reading import Reading
+
+# Rates are of the last minute. Workers beat every 2.5 s or more often.
+WINDOW_S = 60.0
+LATE_S = 10.0
+# Stretches of time in which failures are counted.
+COURSE = 30
+# What a badge says, the worst first: colour is only added to it.
+BAD, WARNING, WELL = "bad", "warning", "well"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something to look at. level: BAD or WARNING. word: a badge. command: what to do next."""
+
+    level: str
+    word: str
+    queue: str
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue with its last minute. dead: requests given up, and those that RQ keeps as failed."""
+
+    queue: QueueSnapshot
+    window: RecentWindow
+    ended_per_s: float
+    dead: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def level(self) -> str:
+        """The worst level of its problems."""
+        levels = {problem.level for problem in self.problems}
+        return next((level for level in (BAD, WARNING) if level in levels), WELL)
+
+    @property
+    def badge(self) -> str:
+        """Its state in a word or two."""
+        if self.problems:
+            return self.problems[0].word
+        return "working" if self.queue.running else "idle"
+
+    def submitted(self) -> Markup:
+        """Submissions over the ring of slots."""
+        return self._spark("submitted", "Submitted")
+
+    def ended(self) -> Markup:
+        """Ends over the ring of slots."""
+        return self._spark("ended", "Ended")
+
+    def _spark(self, count: str, title: str) -> Markup:
+        last = int(self.queue.at_s // SLOT_S)
+        counts = {slot.number: getattr(slot, count) for slot in self.queue.slots}
+        # the present slot is not over, so it would look like a fall
+        numbers = range(last - RING + 1, last)
+        rates = [counts.get(number, 0) / SLOT_S for number in numbers]
+        minutes = len(numbers) * SLOT_S // 60
+        return spark(
+            rates, f"{title} in the last {minutes} minutes, at most {max(rates):g} a second"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A living worker of a queue. Times in seconds, None where unknown."""
+
+    worker: WorkerState
+    queue: str
+    request_age_s: float | None
+    heartbeat_age_s: float | None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it missed several heartbeats."""
+        return self.heartbeat_age_s is not None and self.heartbeat_age_s > LATE_S
+
+    @property
+    def level(self) -> str:
+        """How urgent it is."""
+        if self.worker.state == SUSPECT:
+            return BAD
+        return WARNING if self.is_late else WELL
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """A device of a node. slots: workers that hold a slot of it. running: those with a request.
+
+    busy: share of time that it worked; memory in bytes; None where nobody reads them.
+    """
+
+    node: str
+    name: str
+    queues: tuple[str, ...]
+    slots: int
+    running: int
+    busy: float | None
+    memory_used: float | None
+    memory_total: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A node as its last sample shows it. age_s: how old the sample is."""
+
+    sample: NodeSample
+    age_s: float
+
+    @property
+    def memory_available(self) -> float | None:
+        """Memory that is available to programs."""
+        return self.sample.value(MEMORY, "available")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Failures with one pattern, newest first. began_s, until_s: the time of all groups."""
+
+    pattern: str
+    failures: tuple[FailedRequest, ...]
+    began_s: float
+    until_s: float
+
+    @property
+    def nodes(self) -> list[tuple[str, int]]:
+        """How many failed on each node, the most first."""
+        return Counter(failed.node for failed in self.failures).most_common()
+
+    @property
+    def devices(self) -> list[tuple[str, int]]:
+        """How many failed on each device, the most first; without those that used none."""
+        used = (failed.device for failed in self.failures if failed.device)
+        return Counter(used).most_common()
+
+    def course(self) -> Markup:
+        """How many failed over time."""
+        width_s = (self.until_s - self.began_s) / COURSE or 1.0
+        counts = [0] * COURSE
+        for failed in self.failures:
+            place = int((failed.at_s - self.began_s) / width_s)
+            counts[max(0, min(COURSE - 1, place))] += 1
+        span = duration(self.until_s - self.began_s)
+        return spark(counts, f"{len(self.failures)} of the failures of the last {span}")
+
+
+def queue_rows(reading: Reading) -> list[QueueRow]:
+    """All queues: the worst first, then those with most to do."""
+    rows = [queue_row(queue, reading) for queue in reading.snapshot.queues]
+    order = (BAD, WARNING, WELL)
+    return sorted(
+        rows,
+        key=lambda row: (
+            order.index(row.level),
+            -row.queue.waiting - row.queue.running,
+            row.queue.name,
+        ),
+    )
+
+
+def queue_row(queue: QueueSnapshot, reading: Reading) -> QueueRow:
+    """One queue of a reading."""
+    window = over(queue.slots, queue.at_s, WINDOW_S)
+    failed = reading.rq.failed.get(queue.name, 0)
+    dead = queue.counter("lost") + queue.counter("poison") + failed
+    ended_per_s = window.ended / reach_s(queue.at_s, WINDOW_S)
+    return QueueRow(queue, window, ended_per_s, dead, tuple(problems(queue)))
+
+
+def problems(queue: QueueSnapshot) -> Iterable[Problem]:
+    """What somebody should look at, the worst first."""
+    name, suspects = queue.name, queue.states[SUSPECT]
+    if queue.waiting and not queue.workers:
+        yield Problem(
+            BAD,
+            "no worker",
+            name,
+            f"{_requests(queue.waiting)} and no worker is alive",
+            f"scaletest worker --queue {name}",
+        )
+    if 0 < queue.maximum <= queue.waiting:
+        yield Problem(
+            BAD,
+            "full",
+            name,
+            f"{_requests(queue.waiting)}, which is its maximum, and new ones are refused",
+            f"scaletest queue add {name} --maximum N",
+        )
+    if suspects:
+        text = "1 worker is suspect" if suspects == 1 else f"{suspects} workers are suspect"
+        yield Problem(BAD, "suspect", name, f"{text}: requests fail there at once")
+    if queue.paused:
+        yield Problem(
+            WARNING,
+            "paused",
+            name,
+            "it is paused, so its workers take nothing",
+            f"scaletest queue resume {name}",
+        )
+    if late := sum(row.is_late for row in worker_rows(queue)):
+        text = "1 worker has" if late == 1 else f"{late} workers have"
+        yield Problem(WARNING, "late", name, f"{text} not beaten for more than {LATE_S:g} s")
+
+
+def _requests(waiting: int) -> str:
+    return "1 request waits" if waiting == 1 else f"{waiting} requests wait"
+
+
+def worker_rows(queue: QueueSnapshot) -> list[WorkerRow]:
+    """The living workers of a queue, in the order of the snapshot."""
+    return [
+        WorkerRow(
+            worker,
+            queue.name,
+            _age_s(worker.started_s, queue.at_s),
+            _age_s(worker.heartbeat_s, queue.at_s),
+        )
+        for worker in queue.workers
+    ]
+
+
+def urgent_first(rows: Iterable[WorkerRow]) -> list[WorkerRow]:
+    """Suspect workers, then late ones, then those whose request runs longest, then idle ones."""
+    order = (BAD, WARNING, WELL)
+    return sorted(
+        rows,
+        key=lambda row: (
+            order.index(row.level),
+            row.worker.state == IDLE,
+            -(row.request_age_s or 0.0),
+            row.queue,
+            row.worker.name,
+        ),
+    )
+
+
+def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) -> list[DeviceRow]:
+    """Devices of these queues' workers and nodes, those with most slots in use first."""
+    holders: dict[tuple[str, str], list[tuple[str, WorkerState]]] = {}
+    for queue in queues:
+        for worker in queue.workers:
+            if worker.device:
+                holders.setdefault((worker.node, worker.device), []).append((queue.name, worker))
+    figures = {}
+    for sample in samples:
+        for name, read in sample.of_kind(DEVICE).items():
+            figures[sample.node, name] = read
+    rows = []
+    for node, name in holders.keys() | figures.keys():
+        held, read = holders.get((node, name), []), figures.get((node, name), {})
+        rows.append(
+            DeviceRow(
+                node,
+                name,
+                tuple(sorted({queue for queue, _ in held})),
+                len(held),
+                sum(worker.busy for _, worker in held),
+                read.get("busy"),
+                read.get("memory_used"),
+                read.get("memory_total"),
+            )
+        )
+    return sorted(rows, key=lambda row: (-row.slots, -(row.busy or 0.0), row.node, row.name))
+
+
+def node_rows(samples: Iterable[NodeSample], at_s: float) -> list[NodeRow]:
+    """Nodes by their names."""
+    rows = [NodeRow(sample, max(0.0, at_s - sample.at_s)) for sample in samples]
+    return sorted(rows, key=lambda row: row.sample.node)
+
+
+def failure_groups(failures: Sequence[FailedRequest], at_s: float) -> list[FailureGroup]:
+    """Failures by pattern, the most frequent first. failures: newest first."""
+    by_pattern: dict[str, list[FailedRequest]] = {}
+    for failed in failures:
+        by_pattern.setdefault(failed.pattern, []).append(failed)
+    began_s = min((failed.at_s for failed in failures), default=at_s)
+    groups = [
+        FailureGroup(pattern, tuple(members), began_s, at_s)
+        for pattern, members in by_pattern.items()
+    ]
+    return sorted(groups, key=lambda group: (-len(group.failures), -group.failures[0].at_s))
+
+
+def _age_s(moment_s: float | None, at_s: float) -> float | None:
+    return None if moment_s is None else max(0.0, at_s - moment_s)

@@ -1,0 +1,112 @@
+"""The pages of queues with a real Redis, real workers and a UI as a process of its own."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.model import Request
+from tests.conftest import eventually, wait_for
+from tests.integration.test_ui_runs import Site, page
+
+Start = Callable[..., Any]
+SLOW_PEERS = 100
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with ExitStack() as stack:
+        yield Site(tmp_path, stack)
+
+
+def text_of(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def test_a_worker_with_its_device_and_request_is_shown(
+    client: Client, url: str, start: Start, site: Site, tmp_path: Path
+) -> None:
+    # given a worker that holds a slot of a device, and runs the first of two requests
+    device = tmp_path / "device"
+    device.write_text("")
+    base = site.ui("--redis-url", url, log="ui")
+    start("--name", "w-1", "--device-glob", str(device), "--", "sleep", "60")
+    requests = [Request(client.new_id(), "q") for _ in range(2)]
+    client.submit(requests)
+    eventually(lambda: Queues(connect(url)).state("q").running == 1)
+    row = f"w-1 busy q {requests[0].id}"
+    eventually(lambda: row in text_of(page(base)))
+    overview = page(base)
+    assert str(device) in overview
+    assert re.search(r"\d\.\d s ago", text_of(overview))
+    assert f"{device} " in text_of(overview.partition("devices-title")[2])
+    # expect its queue and both requests to have pages
+    assert "w-1 busy" in text_of(page(f"{base}/queues/q"))
+    running = text_of(page(f"{base}/queues/q/requests/{requests[0].id}"))
+    assert "It has been running for" in running and "Attempt 1" in running
+    waiting = text_of(page(f"{base}/queues/q/requests/{requests[1].id}"))
+    assert "It is the next." in waiting
+
+
+def test_failures_are_shown_when_their_client_has_the_replies(
+    client: Client, url: str, start: Start, site: Site
+) -> None:
+    base = site.ui("--redis-url", url, log="ui")
+    start("--name", "w-1", "--", "sh", "-c", 'echo "no device at 0x$$" >&2; exit 3')
+    requests = [Request(client.new_id(), "q") for _ in range(5)]
+    client.submit(requests)
+    wait_for(client, 5)
+    shown = eventually(
+        lambda: text if "5 failures" in (text := text_of(page(f"{base}/queues/q"))) else ""
+    )
+    # expect equal failures in one row, and a page of each
+    assert re.search(r"no device at &lt;\w+&gt; 5 ", shown)
+    failed = text_of(page(f"{base}/queues/q/requests/{requests[2].id}"))
+    assert "It has failed" in failed and "exit code 3" in failed
+
+
+def test_pages_answer_while_redis_is_away(site: Site) -> None:
+    with EmbeddedServer(tcp=True) as server:
+        url = server.url
+    base = site.ui("--redis-url", url, log="ui")
+    for path in ("/", "/queues/q"):
+        assert "Redis does not answer" in page(base + path)
+    assert "run" in text_of(page(f"{base}/runs"))
+
+
+def test_slow_peers_keep_nobody_waiting(url: str, queues: Queues, site: Site) -> None:
+    # given peers that have begun a request and send no more, and others that read no answer
+    base = site.ui("--redis-url", url, log="ui")
+    host, _, port = base.removeprefix("http://").partition(":")
+    peers = [socket.create_connection((host, int(port))) for _ in range(SLOW_PEERS)]
+    for number, peer in enumerate(peers):
+        lines = ["GET / HTTP/1.1", "Host: localhost", *([""] * 2 if number % 2 else ["X: "])]
+        peer.sendall("\r\n".join(lines).encode())
+    # expect the page, in less time than the peers have
+    html = page(base)
+    assert "q" in text_of(html.partition("queues-title")[2])
+    for peer in peers:
+        peer.close()
+
+
+def test_the_pages_change_nothing_in_redis(
+    client: Client, url: str, redis: Any, site: Site
+) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    base = site.ui("--redis-url", url, log="ui")
+    before = {name: redis.dump(name) for name in sorted(redis.keys("*"))}
+    for path in ("/", "/queues/q", "/queues/q/requests/r-1", "/queues/none"):
+        assert page(base + path)
+    after = {name: redis.dump(name) for name in sorted(redis.keys("*"))}
+    # a client's heartbeat goes on by itself
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert changed <= {b"scaletest:clients", b"scaletest:pulse", b"scaletest:standstill"} | {
+        b"scaletest:intervals"
+    }

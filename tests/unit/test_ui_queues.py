@@ -1,0 +1,383 @@
+"""The pages of queues, workers and requests from made-up readings, without a Redis."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.broker.lookup import RequestState, RqState
+from scaletest.model import histogram
+from scaletest.model.errors import InvalidValue, Unreachable
+from scaletest.ui import rows
+from scaletest.ui.app import make_app
+from scaletest.ui.durations import Durations, round_times
+from scaletest.ui.overview import MOST_ROWS
+from scaletest.ui.queue import PAGE_WORKERS
+from scaletest.ui.sources import Sources
+from tests.unit.queue_pages import (
+    AT_S,
+    HOSTILE,
+    MadeReader,
+    busy_queue,
+    failure,
+    queue,
+    sample,
+    site,
+    under_load,
+    worker,
+)
+
+AWAY = Unreachable("Redis at redis://h is away <b>", hint="start it")
+
+
+# Making an application compiles its templates, which takes longer than a page.
+APPLICATION = site(None)
+
+
+def page(reader: MadeReader | None, path: str = "/", status: int = 200) -> str:
+    APPLICATION.extensions["queues"] = reader
+    answer = APPLICATION.test_client().get(path)
+    assert answer.status_code == status, answer.text
+    return answer.text
+
+
+def text_of(html: str) -> str:
+    """What a reader sees, with single spaces."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
+
+
+def part(html: str, name: str) -> str:
+    """A part that is renewed in place."""
+    found = html.partition(f'data-live="{name}"')[2]
+    return text_of("<" + found.partition("<div data-live=")[0].partition("</main>")[0])
+
+
+def test_the_overview_tells_of_queues_workers_and_devices() -> None:
+    html = page(under_load())
+    tiles = part(html, "tiles")
+    for text in ("Waiting 27", "Running 8", "Workers 12 8 busy", "Clients 2 3 queues"):
+        assert text in tiles
+    queues = part(html, "queues")
+    assert re.search(r"media working 12 4.2 s 4 4 of 6 1\.\d+ .*24 2 ", queues)
+    assert "lonely no worker 3 1 min 1 s" in queues
+    workers = part(html, "workers")
+    assert "media-1 busy media request-1 7.0 s /dev/dri/renderD129 node-1 pod-of-media-1" in workers
+    assert '/queues/team/sleep/requests/request-5">request-5</a>' in html
+    assert "/dev/dri/renderD128 node-1 media , team/sleep 6 4 82% 2.00 GB of 8.00 GB" in part(
+        html, "devices"
+    )
+    assert html.count('<svg class="spark"') == 6
+
+
+def test_problems_come_first_with_a_command_each() -> None:
+    reader = under_load()
+    sick = worker("ill", suspect=True)
+    late = worker("late", last_heartbeat="2027-01-15T07:59:30.000000Z")
+    reader.queues += (queue("sick", workers=(late, sick)),)
+    html = page(reader)
+    problems = part(html, "problems")
+    for text in (
+        "unreadable Queue <b>bad</b> : it cannot be read and is left out: its entry is not valid"
+        " JSON. What to do: scaletest queue check -- '<b>bad</b>'",
+        "no worker Queue lonely : 3 requests wait and no worker is alive. What to do: scaletest"
+        " worker --queue lonely",
+        "full Queue lonely : 3 requests wait, which is its maximum, and new ones are refused",
+        "suspect Queue sick : 1 worker is suspect: requests fail there at once",
+        "paused Queue team/sleep : it is paused, so its workers take nothing. What to do: scaletest"
+        " queue resume team/sleep",
+        "late Queue sick : 1 worker has not beaten for more than 10 s",
+    ):
+        assert text in problems
+    words = re.findall(r'class="badge \w+">([\w ]+)<', html.partition('data-live="problems"')[2])
+    assert words[:6] == ["unreadable", "no worker", "full", "suspect", "late", "paused"]
+    assert "To look at 6 see below" in part(html, "tiles")
+    # the queues with the worst problems and the workers that are ill come first
+    assert re.findall(r'<tr data-key="([^"]*)">', html)[:4] == [
+        "lonely",
+        "sick",
+        "team/sleep",
+        "media",
+    ]
+    workers = part(html, "workers")
+    assert workers.index(" ill suspect") < workers.index("late idle") < workers.index("busy")
+    assert "30.0 s" not in workers
+    assert "30 s ago late" in workers
+
+
+def test_all_is_well_is_said_in_words() -> None:
+    html = page(MadeReader((queue(workers=(worker("w"),)),)))
+    assert "To look at 0 all is well" in part(html, "tiles")
+    assert part(html, "problems") == ""
+
+
+def test_a_suspension_by_rq_is_told() -> None:
+    html = page(replace(under_load(), rq=RqState(True, {})))
+    assert "suspended RQ is suspended, so no worker takes anything" in part(html, "problems")
+
+
+def test_a_long_list_of_workers_is_cut_and_says_where_the_rest_is() -> None:
+    many = tuple(worker(f"w-{number:04}", request=f"r-{number}") for number in range(450))
+    reader = MadeReader((queue("q", workers=many),))
+    html = page(reader)
+    assert html.count("<tr data-key") == 1 + MOST_ROWS
+    assert "and 400 more: suspect and late workers come first" in part(html, "workers")
+    first, last = page(reader, "/queues/q"), page(reader, "/queues/q?page=3")
+    assert first.count("<tr data-key") == PAGE_WORKERS
+    assert last.count("<tr data-key") == 50
+    assert '<a href="?page=3" aria-current="page">3</a>' in last
+    # every worker is on one of the pages
+    pages = [first, page(reader, "/queues/q?page=2"), last]
+    assert len({name for html in pages for name in re.findall(r'data-key="(w-\d+)"', html)}) == 450
+    for odd in ("0", "-7", "99999", "abc", "1e9"):
+        assert page(reader, f"/queues/q?page={odd}")
+
+
+@pytest.mark.parametrize("path", ["/", "/queues/media", "/queues/media/requests/r-1"])
+def test_pages_say_that_redis_is_away_and_what_to_do(path: str) -> None:
+    html = page(MadeReader(error=AWAY), path, 503)
+    assert "Redis at redis://h is away &lt;b&gt;. What to do: start it." in html
+    assert '<a href="/runs">' in html
+    # the parts stand there, empty, so that a script fills them when Redis is back
+    assert html.count("data-live=") > 3
+
+
+@pytest.mark.parametrize("path", ["/", "/queues/media", "/queues/media/requests/r-1"])
+def test_pages_without_a_redis_url_say_how_to_name_it(path: str) -> None:
+    html = page(None, path)
+    assert "scaletest ui --redis-url redis://HOST:6379/0" in html
+    assert '<a href="/runs">' in html
+
+
+def test_without_queues_the_page_says_how_to_begin() -> None:
+    assert "scaletest queue add NAME" in page(MadeReader())
+
+
+def test_a_url_that_cannot_be_read_is_refused_at_the_start() -> None:
+    with pytest.raises(InvalidValue):
+        make_app(Sources(Path("/nowhere"), "http://nowhere"))
+
+
+def test_the_page_of_a_queue_has_its_times_failures_nodes_and_books() -> None:
+    html = page(under_load(), "/queues/media")
+    assert "Wait in the queue 234" in part(html, "times")
+    assert html.count('class="chart"') == 2
+    failures = part(html, "failures")
+    masked = "[AVHWDeviceContext @ <address>] Failed to initialise VAAPI"
+    assert f"{masked} 7 " in failures
+    assert "node-1 (7) /dev/dri/renderD128 (7)" in failures
+    assert "no space left on device 1 " in failures
+    assert failures.index(masked) < failures.index("no space left")
+    assert "8 failures, the newest first" in failures
+    assert "failed: exit 3 node-1" in failures
+    assert "node-1 50% 25% 0% 50% 5.00 GB 0.5 s ago" in part(html, "nodes")
+    books = part(html, "books")
+    assert "Submitted 640" in books
+    assert "scaletest queue purge media" in books
+    assert "Dead letters 2" in part(html, "tiles")
+
+
+def test_a_paused_queue_shows_the_command_that_resumes_it() -> None:
+    html = page(under_load(), "/queues/team/sleep")
+    assert "What to do: scaletest queue resume team/sleep" in part(html, "problems")
+    assert "scaletest queue pause" not in html
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/queues/typo", "Queue typo is not declared."),
+        ("/queues/a/requests/<b>", "Queue a/requests/&lt;b&gt; is not declared."),
+        ("/queues/%3Cb%3Ebad%3C/b%3E", "cannot be read: its entry is not valid JSON."),
+    ],
+)
+def test_unknown_queues_are_not_found(path: str, text: str) -> None:
+    assert text in page(under_load(), path, 404)
+
+
+def test_a_queue_whose_name_looks_like_a_request_has_its_page() -> None:
+    reader = MadeReader((queue("a/requests/b"), queue("a")))
+    assert "<h1>Queue a/requests/b</h1>" in page(reader, "/queues/a/requests/b")
+    assert "<h1>Request c</h1>" in page(reader, "/queues/a/requests/c")
+
+
+def state(request: str, **fields: Any) -> RequestState:
+    values = {"status": "", "enqueued_s": None, "place": None, "worker": "", "attempt": ""}
+    return RequestState(request, "media", **{**values, **fields})
+
+
+@pytest.mark.parametrize(
+    ("request_id", "known", "texts"),
+    [
+        (
+            "request-1",
+            state("request-1", enqueued_s=AT_S - 9.0, worker="media-1", attempt="2"),
+            ("running", "7.0 s", "media-1", "Attempt 2", "Waited 2.0 s", "kubectl logs"),
+        ),
+        (
+            "waits",
+            state("waits", status="queued", enqueued_s=AT_S - 9.0, place=4),
+            ("waiting", "4 requests wait before it", "Has waited for 9.0 s"),
+        ),
+        ("waits", state("waits", place=1), ("1 request waits before it",)),
+        ("waits", state("waits", place=0), ("It is the next",)),
+        ("held", state("held", worker="gone", attempt="1"), ("Worker gone holds it",)),
+        (
+            "stock",
+            state("stock", status="failed"),
+            ("RQ keeps it with the status failed", "rq requeue --queue media stock"),
+        ),
+        (
+            "failed-3",
+            None,
+            ("It has failed", "Failure of attempt 1", "0x55d0c003", "exit code 3"),
+        ),
+        ("unknown", None, ("Redis knows nothing of this request",)),
+    ],
+)
+def test_the_page_of_a_request_tells_what_is_known(
+    request_id: str, known: RequestState | None, texts: tuple[str, ...]
+) -> None:
+    reader = under_load()
+    reader.states = {request_id: known} if known else {}
+    shown = text_of(page(reader, f"/queues/media/requests/{request_id}"))
+    for text in texts:
+        assert text in shown
+    assert f"scaletest queue result {request_id}" in shown
+
+
+class Tags(HTMLParser):
+    """The names of elements and attributes of a page, and how deep it ends."""
+
+    VOID = ("meta", "link", "br", "img", "input")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names |= {tag, *(name for name, _ in attrs)}
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def tags(html: str) -> set[str]:
+    parser = Tags()
+    parser.feed(html)
+    assert parser.open == []
+    return parser.names
+
+
+def hostile_reader(text: str) -> MadeReader:
+    """A reading whose foreign texts are all this text."""
+    member = worker(
+        text, request=text, started_s=AT_S, device=text, node=text, pod=text, suspect=True
+    )
+    late = worker(f"{text}2", last_heartbeat="2027-01-15T07:00:00.000000Z")
+    row = replace(busy_queue(), note=text, workers=(member, late))
+    failed = [failure(1, error=text, node=text, device=text, pod=text, reason=text)]
+    node = replace(sample(), node=text, resources={f"device:{text}": {"busy": 0.5}})
+    known = state("waits", status=text, worker="", attempt=text)
+    held = state("held", worker=text, attempt=text)
+    states = {"waits": known, "held": held}
+    return MadeReader((row,), ((text, text),), {"media": [node]}, failed=failed, states=states)
+
+
+PATHS = (
+    "/",
+    "/queues/media",
+    "/queues/media/requests/failed-1",
+    "/queues/media/requests/waits",
+    "/queues/media/requests/held",
+)
+
+
+@given(st.text(max_size=60) | st.just(HOSTILE))
+def test_foreign_texts_are_shown_as_text(text: str) -> None:
+    for path in PATHS:
+        names = tags(page(hostile_reader(text), path))
+        assert names.isdisjoint({"img", "onerror", "style", "b"})
+    error = Unreachable(text or "away", hint=text)
+    assert tags(page(MadeReader(error=error), "/", 503)).isdisjoint({"img", "onerror"})
+
+
+def test_no_page_has_inline_scripts_styles_or_foreign_hosts() -> None:
+    for path in PATHS:
+        html = page(under_load(), path)
+        assert re.findall(r"<script(?! defer src=\"/static/)", html) == []
+        assert not re.search(r"<style|style=|https?://|\son\w+=", html)
+        assert "data-live" in html
+        assert '<noscript><meta http-equiv="refresh"' in html
+
+
+def test_links_stay_below_a_prefix() -> None:
+    client = site(under_load(), prefix="/lab").test_client()
+    for path in ("/lab/", "/lab/queues/media"):
+        links = re.findall(r'href="([^"?#]+)', client.get(path).text)
+        assert links
+        assert all(link.startswith("/lab/") for link in links)
+
+
+def test_a_histogram_of_durations_has_every_request_once() -> None:
+    counts = {histogram.bucket(0.5): 3, histogram.bucket(0.51): 2, histogram.bucket(40.0): 1}
+    times = Durations("run", "Run", counts)
+    tops = [mark.points[1][1] for mark in times.chart().marks]
+    assert sum(tops) == times.total == 6
+    assert times.percentiles_s["median"] == pytest.approx(0.505, rel=0.03)
+    assert "of 1 request" not in times.chart().svg()
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, histogram.LAST_BUCKET), st.integers(0, 10**9), min_size=1
+    ).filter(lambda counts: any(counts.values()))
+)
+def test_any_counts_give_a_chart(counts: dict[int, int]) -> None:
+    times = Durations("wait", "Wait", counts)
+    chart = times.chart()
+    assert sum(mark.points[1][1] for mark in chart.marks) == times.total
+    assert chart.x.low < chart.x.high
+    assert all(chart.x.low <= mark.points[0][0] < chart.x.high for mark in chart.marks)
+    assert tags(str(chart.svg()))
+
+
+def test_marks_of_times_are_round_and_few() -> None:
+    assert round_times(0.09, 1.1) == pytest.approx([0.1, 0.2, 0.5, 1.0])
+    assert round_times(1e-3, 20.0) == pytest.approx([1e-3, 1e-2, 1e-1, 1.0, 10.0])
+
+
+def test_groups_of_failures_add_up() -> None:
+    failed = under_load().failed
+    groups = rows.failure_groups(failed, AT_S)
+    assert [len(group.failures) for group in groups] == [7, 1]
+    assert groups[0].failures[0] == failed[0]
+    assert rows.failure_groups([], AT_S) == []
+    assert rows.failure_groups([failure(0)], AT_S)[0].course()
+
+
+@pytest.mark.parametrize(
+    ("text", "age_s"),
+    [
+        ("2027-01-15T07:59:59.000000Z", 1.0),
+        ("2027-01-15T08:00:09.000000Z", 0.0),  # of another clock
+        ("2027-01-15T07:59:59", None),
+        ("", None),
+        ("0", None),
+        ("never", None),
+    ],
+)
+def test_the_age_of_a_heartbeat(text: str, age_s: float | None) -> None:
+    row = rows.worker_rows(queue(workers=(worker("w", last_heartbeat=text),)))[0]
+    assert row.heartbeat_age_s == age_s
+    assert row.level == rows.WELL
