@@ -60,9 +60,9 @@ ensure_environment() {
 
 # Debian packages for tests, by a program that each has. redis-server, openssl: TLS, Sentinel, a replica (beside the
 # server of the wheel). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
-# curl: the calls of scripts. npm: the pages' charts. ffmpeg, onevpl-tools: transcodes. buildah, debootstrap, podman, runc:
-# images (crun does not support mixed cgroup versions). postgresql: the database of samples. iproute2 and all after it:
-# benchmarks.
+# curl: the calls of scripts. npm: the pages' charts, and axe-core. ffmpeg, onevpl-tools: transcodes. buildah,
+# debootstrap, podman, runc: images (crun does not support mixed cgroup versions). postgresql: the database of samples.
+# iproute2 and all after it: benchmarks.
 declare -A test_packages=(
   [redis-server]=redis-server [openssl]=openssl [promtool]=prometheus [chromium]=chromium
   [chromedriver]=chromium-driver [curl]=curl [npm]=npm [ffmpeg]=ffmpeg [sample_multi_transcode]=onevpl-tools
