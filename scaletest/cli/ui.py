@@ -13,7 +13,7 @@ from scaletest.http.server import Server
 from scaletest.pages.security import HEADERS
 from scaletest.runs.places import default_root
 from scaletest.ui.app import make_app
-from scaletest.ui.sources import Sources
+from scaletest.ui.sources import Sources, remedy
 
 
 @click.command("ui")
@@ -69,7 +69,8 @@ def command(
 
     The pages only read. They answer until Ctrl-C.
     """
-    sources = Sources(archive or default_root(os.environ), redis_url or "")
+    root = archive or default_root(os.environ)
+    sources = Sources(root, redis_url or "", remedy(os.environ))
     app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
     server = Server(app, listen, headers=HEADERS)
     try:
