@@ -68,7 +68,7 @@ from scaletest.analysis.throughput import (
     throughput,
     usual,
 )
-from scaletest.model import Plan, VerdictKind
+from scaletest.model import Measurement, Plan, VerdictKind
 from scaletest.model.declared import Written
 from scaletest.model.verdict import PERCENTILES, Threshold, parse_of_steps
 
@@ -480,6 +480,15 @@ def forecast(plan: Plan, spread: float) -> ValidationForecast:
         total += plan.parts * (part_s + plan.seconds) + START_S * max(0, workers - running)
         running = workers
     return ValidationForecast(spread, total * plan.repeats, tuple(widths))
+
+
+def left_s(plan: Plan, turns: Sequence[Turn], measurements: Sequence[Measurement]) -> float:
+    """Seconds that these turns take, by the forecast and by how right it was so far."""
+    measured_s = sum(measurement.measured_s for measurement in measurements)
+    expected_s = sum(_part_s(plan, measurement.workers, STEADY) for measurement in measurements)
+    pace = measured_s / (expected_s or 1.0) or 1.0
+    lengths = (turn.length_s or pace * _part_s(plan, turn.workers, STEADY) for turn in turns)
+    return sum(length + plan.seconds for length in lengths)
 
 
 def longest_s(plan: Plan) -> float:

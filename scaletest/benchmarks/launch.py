@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks, permutation_text
@@ -33,6 +34,7 @@ from scaletest.load import busy_check
 from scaletest.model import checks, wire
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.model.labels import Labels
+from scaletest.model.run_progress import BENCHMARK
 from scaletest.render.numbers import quantity
 from scaletest.render.text import clean
 from scaletest.runs.folder import RESULT, RunFolder
@@ -128,6 +130,14 @@ class _Course:
 
     def __init__(self, plan: BenchmarkPlan, ended: int, progress: Progress) -> None:
         self._plan, self._ended, self._progress = plan, ended, progress
+        self._lengths_s: list[float] = []
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell where the run is; the time that is left, by the benchmarks that have ended."""
+        count, lengths = len(self._plan.benchmarks), self._lengths_s
+        left_s = mean(lengths) * (count - self._ended) if lengths else None
+        self._progress.at(self._ended, count, left_s=left_s, unit=BENCHMARK)
 
     def __call__(
         self, benchmark: Benchmark, ended: BenchmarkResult | None, phase: BenchmarkPhase
@@ -138,7 +148,10 @@ class _Course:
         if ended is None:
             self._progress.note(f"{first}: {phase}")
         else:
+            self._lengths_s.append(max(0.0, ended.finished_s - ended.started_s))
             self._progress.step(f"{first}{self._outcome(benchmark, ended)}")
+            self._tell()
+            self._progress.step_ended()
 
     def _outcome(self, benchmark: Benchmark, ended: BenchmarkResult) -> str:
         values = permutation_text(self._plan.permutations[benchmark.permutation])
@@ -199,7 +212,7 @@ def _go_on(
     """Run what has not ended yet, and write the result."""
     noticed = look()
     progress.warn(noticed)
-    with stopping(_stop, unwind=True):
+    with stopping(_stop, unwind=True), progress.of_run(folder.files, plan.workload):
         try:
             run(plan, ended, executor, folder.store, _Course(plan, len(ended), progress))
         except KeyboardInterrupt:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,12 @@ from scaletest.kinds.benchmark_set import KIND, BenchmarkPlan
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model import checks, wire
+from scaletest.model.errors import UsageError
 from scaletest.runs.folder import COMMON, ENVIRONMENT, LOGS, PLAN, RECORDS, RESULT, RunFolder
+from scaletest.runs.run_type import course
 
+# Of the records that a list reads.
+MOST_CURVE_BYTES = 1024**2
 Pair = tuple[str, str | int | float]
 
 
@@ -88,6 +94,19 @@ class BenchmarkType:
 
     name = KIND
     layout = COMMON
+    curve_title = "first number of each benchmark"
+
+    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
+        """The first number of each benchmark that has one; none where the records are very long,
+        or damaged.
+        """
+        rows: list[dict[str, Any]] = []
+        with suppress(UsageError):
+            if folder.size(RECORDS) <= MOST_CURVE_BYTES:
+                rows = [wire.load(line, f"a line of {RECORDS}") for line in folder.lines(RECORDS)]
+        headlines = [each.get("headlines") for each in rows]
+        firsts = (list(each.values())[:1] for each in headlines if isinstance(each, dict))
+        return course([{"first": number} for number in chain.from_iterable(firsts)], "first")
 
     def plan(self, document: dict[str, Any]) -> BenchmarkPlan:
         """Read and check a plan; InvalidValue names the field."""

@@ -14,12 +14,12 @@ from scaletest.benchmarks.pod_main import run as play
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.output import Output, echo
+from scaletest.cli.watching import watched
 from scaletest.kinds.benchmark import frame, read
 from scaletest.model import wire
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.report.benchmark import benchmark_report
-from scaletest.runs.progress import Progress
 
 
 @click.command("run")
@@ -85,6 +85,7 @@ from scaletest.runs.progress import Progress
     help="Where the run is stored. [default: a new one]",
 )
 @shared.labels
+@shared.watch
 @stored.report_output()
 @shared.grouped
 def run(
@@ -94,6 +95,7 @@ def run(
     run_dir: Path | None,
     labels: Labels,
     resume: str,
+    watch: shared.WatchOptions,
     output: Output,
 ) -> int:
     """Run benchmarks: FILE.yaml with one or a BenchmarkSet, ours or kube-perftest's; or a KIND with
@@ -111,9 +113,11 @@ def run(
     hold. 4: some were not measured, or a threshold is undecided.
     """
     if resume:
-        allowed = {"resume", "output", "form", *(field.name for field in fields_of(BenchmarkPlace))}
+        own = (*fields_of(BenchmarkPlace), *fields_of(shared.WatchOptions))
+        allowed = {"resume", "output", "form", *(field.name for field in own)}
         shared.refuse_beside("--resume", allowed=allowed)
-    with Progress() as progress:
+    # without a queue it names a default that nobody chose
+    with watched(watch, place.redis_url if place.queue else "") as progress:
         if resume:
             benchmarks = launch.resume(stored.find(resume), place, progress)
         else:

@@ -13,6 +13,7 @@ from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, echo
+from scaletest.cli.watching import watched
 from scaletest.cluster.connection import connect
 from scaletest.lifecycle import measuring
 from scaletest.lifecycle.folder import LifecycleFolder, new_run
@@ -136,7 +137,9 @@ def sample(
 @click.option(
     "--keep/--delete", default=True, show_default=True, help="Whether the objects stay afterwards."
 )
+@shared.redis_url(None)
 @shared.labels
+@shared.watch
 @own.view_options
 @own.judged_options
 @stored.report_output(letter=False)
@@ -149,7 +152,9 @@ def run(
     keep: bool,
     view: WorkloadSelection,
     judged: Conditions,
+    redis_url: str | None,
     labels: Labels,
+    watch: shared.WatchOptions,
     output: Output,
 ) -> int:
     """Submit, watch, sum up, draw, and judge: everything in one command, with live progress.
@@ -160,7 +165,7 @@ def run(
     cluster = connect(workload.namespace, workload.context)
     store = LifecycleFolder(new_path(os.environ, output_dir, TYPES[KIND].place))
     plan = conditioned(_plan(store, workload, labels, cluster.namespace), judged)
-    with Progress() as progress:
+    with watched(watch, redis_url or "") as progress:
         interrupted = measuring.measure(
             plan, store, cluster, workload.context, labels, timeout, progress
         )

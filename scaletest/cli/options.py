@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -327,6 +327,34 @@ labels = group(
         help="A tag of the run, by which runs list finds it; may be repeated.",
     ),
     click.option("--note", default="", metavar="TEXT", help="A note about the run."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """How a run is watched. progress: auto or plain. ui: whether a page is served, at ui_listen."""
+
+    progress: str
+    ui: bool
+    ui_listen: str
+
+
+# The fields of WatchOptions.
+watch = group(
+    click.option(
+        "--progress",
+        type=click.Choice(["auto", "plain"]),
+        default="auto",
+        show_default=True,
+        help="Live line, or plain lines.",
+    ),
+    click.option("--ui", is_flag=True, help="Show the run in a browser while it is measured."),
+    click.option(
+        "--ui-listen",
+        default="127.0.0.1:0",
+        metavar="ADDR:PORT",
+        help="Where --ui serves its page. [default: a free port of this machine]",
+    ),
 )
 
 

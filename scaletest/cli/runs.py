@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -16,21 +15,12 @@ from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
-from scaletest.model.verdict import VerdictKind
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import plural
 from scaletest.runs import registry, transfer
+from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, chosen
 from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import TYPES, ListedRun
-
-# The worst stands last, where a terminal leaves the eye.
-VERDICTS = ("none", *map(str, (VerdictKind.RUNNING, VerdictKind.PASS)), "INVALID", "FAIL")
-SORTS: dict[str, Callable[[ListedRun], str | float]] = {
-    "began": lambda run: run.began or "",
-    "name": lambda run: run.name or run.run,
-    "verdict": lambda run: VERDICTS.index(run.verdict) if run.verdict in VERDICTS else -1,
-    "elapsed": lambda run: -1.0 if run.elapsed_s is None else run.elapsed_s,
-}
 
 
 @click.group("runs")
@@ -81,15 +71,7 @@ def list_runs(
     """List the runs of this user, the oldest first."""
     root = default_root(os.environ)
     stored_runs = list(map(registry.listed, runs(root)))
-    wanted = (
-        run
-        for run in stored_runs
-        if run_type in (None, run.kind)
-        and (not verdicts or (run.verdict or "none") in verdicts)
-        and set(tags) <= set(run.tags)
-        and _is_named(run, pattern)
-    )
-    shown = sorted(wanted, key=SORTS[order])
+    shown = chosen(stored_runs, RunFilter(run_type or "", verdicts, tags, pattern), order)
     if shown or output.is_data:
         output.show(list(map(asdict, shown)), aligned(_table(shown)))
     elif stored_runs:
@@ -231,10 +213,6 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
         echo(f"{folder.name}: deleted{left}")
 
 
-def _is_named(run: ListedRun, pattern: str) -> bool:
-    return any(pattern in name or fnmatchcase(name, pattern) for name in (run.run, run.name))
-
-
 def _table(shown: Sequence[ListedRun]) -> Table:
     """Without the columns of names and tags where no run has any."""
     labels: dict[str, Callable[[ListedRun], str]] = {}
@@ -250,13 +228,13 @@ def _table(shown: Sequence[ListedRun]) -> Table:
 def _cells(run: ListedRun, labels: Iterable[Callable[[ListedRun], str]]) -> list[str]:
     return [
         run.run,
-        cut(run.began or "-", 30).replace("T", " ").replace("+00:00", "Z"),
+        run.when,
         run.kind or "-",
-        cut(run.verdict or "none", 10),
+        run.judged,
         ",".join(map(str, run.steps or ())) or "-",
         "-" if run.elapsed_s is None else f"{run.elapsed_s:.0f}",
         *(text(run) for text in labels),
-        cut(run.workload or f"cannot be read: {run.problem}", 200),
+        run.subject,
     ]
 
 

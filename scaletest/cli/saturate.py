@@ -29,7 +29,7 @@ def command(
     plan: PlanOptions,
     agent: str,
     restore: bool,
-    progress: str,
+    watch: shared.WatchOptions,
     dry_run: bool,
     output: Output,
 ) -> int:
@@ -63,8 +63,8 @@ def command(
         saturate_run.show_plan(checked, run.tuning.tune, output)
         return 0
     if run.tuning.tune:
-        return saturate_run.run_tuning(checked, run, output)
-    return saturate_run.run(checked, run, output, plain=progress == "plain")
+        return saturate_run.run_tuning(checked, run, output, watch)
+    return saturate_run.run(checked, run, output, watch)
 
 
 def _with_address(options: SaturationOptions) -> SaturationOptions:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import click
 
-from scaletest.cli.options import DURATION, RATE, context, group, namespace
+from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
 from scaletest.compat import article
 from scaletest.documents import reader
 from scaletest.model.errors import UsageError
@@ -20,7 +20,7 @@ from scaletest.model.json_schema import Schema, check, closed, headed, known
 
 NAME = "saturation-plan-file"
 # What says where the file is, who reads it, or how something is shown is no setting of a run.
-_NO_SETTINGS = ("file", "agent", "dry_run", "restore", "output", "form")
+_NO_SETTINGS = ("file", "agent", "dry_run", "restore", "output", "form", "ui", "ui_listen")
 
 
 def schema(command: click.Command) -> Schema:
@@ -467,13 +467,7 @@ options = group(
         is_flag=True,
         help="Do not sample what this machine, and a service on it, do during the run.",
     ),
-    click.option(
-        "--progress",
-        type=click.Choice(["auto", "plain"]),
-        default="auto",
-        show_default=True,
-        help="Live line, or plain lines.",
-    ),
+    watch,
     click.option(
         "--dry-run", is_flag=True, help="Print the plan and how long it takes, and do nothing."
     ),

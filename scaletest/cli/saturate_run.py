@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from scaletest.analysis.saturation.pods import TriedSetting, ranked, settings
 from scaletest.analysis.saturation.sequence import (
@@ -12,12 +13,13 @@ from scaletest.analysis.saturation.sequence import (
     forecast,
 )
 from scaletest.cli import stored
+from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
+from scaletest.cli.watching import watched
 from scaletest.model.saturation import Mode, SaturationPlan
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import NOTHING, percent, seconds, significant
 from scaletest.report.saturation import saturation_report
-from scaletest.runs.progress import Progress
 from scaletest.saturation.options import SaturationOptions
 from scaletest.saturation.run_type import RUN_TYPE
 from scaletest.saturation.runner import saturate
@@ -26,9 +28,11 @@ from scaletest.saturation.tuning import tune
 TITLES = ("setting", "saturated at", "latency at 70%", "CPU used", "memory used", "per core", "")
 
 
-def run(plan: SaturationPlan, options: SaturationOptions, output: Output, *, plain: bool) -> int:
+def run(
+    plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
+) -> int:
     """Measure, and print the run in that form; its exit code."""
-    with Progress(plain=plain) as progress:
+    with watched(watch, options.agents.redis_url) as progress:
         folder, code = saturate(plan, options, progress)
     judged = RUN_TYPE.judge(folder)
     extra = {"extra": judged.extra} if judged.extra else {}
@@ -37,9 +41,12 @@ def run(plan: SaturationPlan, options: SaturationOptions, output: Output, *, pla
     return code
 
 
-def run_tuning(plan: SaturationPlan, options: SaturationOptions, output: Output) -> int:
+def run_tuning(
+    plan: SaturationPlan, options: SaturationOptions, output: Output, watch: WatchOptions
+) -> int:
     """Measure settings, and print them, the best first; the exit code."""
-    tried, code = tune(plan, options, Progress(plain=True))
+    with watched(replace(watch, progress="plain"), options.agents.redis_url) as progress:
+        tried, code = tune(plan, options, progress)
     tried = ranked(tried)
     rows = [setting.to_dict() for setting in tried]
     output.show(

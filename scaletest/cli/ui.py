@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
+from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import click
 
@@ -11,8 +14,9 @@ from scaletest.cli import options
 from scaletest.cli.output import echo
 from scaletest.http.server import Server
 from scaletest.pages.security import HEADERS
-from scaletest.runs.places import default_root
+from scaletest.runs.places import default_root, opened
 from scaletest.ui.app import make_app
+from scaletest.ui.runs import fill
 from scaletest.ui.sources import Sources, remedy
 
 
@@ -53,6 +57,15 @@ from scaletest.ui.sources import Sources, remedy
     metavar="NAME",
     help="A further host name under which the pages are shown without a token.",
 )
+@click.option(
+    "--socket", "handle", type=int, hidden=True, help="A descriptor of what listens already."
+)
+@click.option(
+    "--run",
+    type=click.Path(file_okay=False, path_type=Path),
+    hidden=True,
+    help="The run whose command serves these pages.",
+)
 def command(
     redis_url: str | None,
     archive: Path | None,
@@ -60,6 +73,8 @@ def command(
     prefix: str,
     token: str,
     allow_host: tuple[str, ...],
+    handle: int | None,
+    run: Path | None,
 ) -> None:
     """Show queues, workers, the run in progress and stored runs in a browser.
 
@@ -69,10 +84,13 @@ def command(
 
     The pages only read. They answer until Ctrl-C.
     """
+    beside = opened(run) if run else None
     root = archive or default_root(os.environ)
-    sources = Sources(root, redis_url or "", remedy(os.environ))
+    sources = Sources(root, redis_url or "", beside, remedy(os.environ))
     app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
-    server = Server(app, listen, headers=HEADERS)
+    Thread(target=partial(fill, app), name="index", daemon=True).start()
+    listening = listen if handle is None else socket.socket(fileno=handle)
+    server = Server(app, listening, headers=HEADERS)
     try:
         echo(f"open {server.url}{prefix.rstrip('/')}/", err=True)
         server.wait()

@@ -199,13 +199,7 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
     help="Where the run is kept. [default: a new folder below the user's data]",
 )
 @shared.labels
-@click.option(
-    "--progress",
-    type=click.Choice(["auto", "plain"]),
-    default="auto",
-    show_default=True,
-    help="Live line, or plain lines.",
-)
+@shared.watch
 @click.option(
     "--resume", default="", metavar="RUN", help="Resume a run that was interrupted or killed."
 )
@@ -245,7 +239,7 @@ def command(
     place: ValidationPlace,
     run_dir: str,
     labels: Labels,
-    progress: str,
+    watch: shared.WatchOptions,
     resume: str,
     dry_run: bool,
     output: Output,
@@ -273,9 +267,8 @@ def command(
         place = replace(place, local=True)
     elif not has_place:
         raise UsageError("validate needs to know where to run", hint=_place_hint(command))
-    is_plain = progress == "plain"
     if resume:
-        return validate_run.resumed(resume, place, output, plain=is_plain)
+        return validate_run.resumed(resume, place, output, watch)
     plan = validate_options.plan(
         click.get_current_context(),
         f"validate-{uuid.uuid4().hex[:8]}",
@@ -287,7 +280,7 @@ def command(
     if dry_run:
         validate_run.show_plan(plan, output)
         return 0
-    return validate_run.started(plan, place, run_dir, labels, output, plain=is_plain)
+    return validate_run.started(plan, place, run_dir, labels, output, watch)
 
 
 def _place_hint(command: Sequence[str]) -> str:

@@ -15,35 +15,42 @@ from scaletest.analysis.stopping import (
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
+from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
 from scaletest.cli.validate_options import device_names
+from scaletest.cli.watching import watched
 from scaletest.model import Plan
 from scaletest.model.labels import Labels
-from scaletest.runs.progress import Progress
 from scaletest.runs.registry import report
 from scaletest.validation.folder import ValidationFolder
 from scaletest.validation.launch import doubts, resume, start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 
 # What may stand beside --resume.
-AGAIN = {"progress", "output", "form", "resume"} | {
-    field.name for field in (*fields(ValidationPlace), *fields(DeploymentOptions))
+AGAIN = {"output", "form", "resume"} | {
+    field.name
+    for field in (*fields(ValidationPlace), *fields(DeploymentOptions), *fields(WatchOptions))
 }
 
 
 def started(
-    plan: Plan, place: ValidationPlace, run_dir: str, labels: Labels, output: Output, *, plain: bool
+    plan: Plan,
+    place: ValidationPlace,
+    run_dir: str,
+    labels: Labels,
+    output: Output,
+    watch: WatchOptions,
 ) -> int:
     """Run a new validation, and print it; its exit code."""
-    with Progress(plain=plain) as progress:
+    with watched(watch, place.redis_url or "") as progress:
         folder, result = start(plan, place, device_names, run_dir, labels, progress)
     return _show(folder, result, output)
 
 
-def resumed(run: str, place: ValidationPlace, output: Output, *, plain: bool) -> int:
+def resumed(run: str, place: ValidationPlace, output: Output, watch: WatchOptions) -> int:
     """Go on with a run, and print it; its exit code."""
     shared.refuse_beside("--resume", allowed=AGAIN)
-    with Progress(plain=plain) as progress:
+    with watched(watch, place.redis_url or "") as progress:
         folder, result = resume(stored.find(run), place, device_names, progress)
     return _show(folder, result, output)
 

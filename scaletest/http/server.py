@@ -111,15 +111,14 @@ class Server:
         )
         self._server.channel_class = _channel(self._sockets, headers or {}, refused)
         self.host, self.port = bound.getsockname()[:2]
+        self._url = url_of(bound)
         self._thread = threading.Thread(target=self._server.run, name="scaletest-http", daemon=True)
         self._thread.start()
 
     @property
     def url(self) -> str:
         """URL for a browser on this machine."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
-        authority = f"[{host}]" if ":" in host else host
-        return f"http://{authority}:{self.port}"
+        return self._url
 
     def wait(self) -> None:
         """Wait until it is closed, or until a signal's handler raises."""
@@ -147,6 +146,14 @@ def bind(listen: str) -> socket.socket:
         raise UsageError(
             f"cannot listen on {listen}: {reason}", hint="give another ADDRESS:PORT"
         ) from error
+
+
+def url_of(listening: socket.socket) -> str:
+    """The URL of what listens there, for a browser on this machine."""
+    host, port = listening.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    authority = f"[{host}]" if ":" in host else host
+    return f"http://{authority}:{port}"
 
 
 def parse_address(text: str) -> tuple[str, int]:

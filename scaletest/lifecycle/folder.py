@@ -27,7 +27,15 @@ from scaletest.analysis.lifecycle.phases import timeline
 from scaletest.archive.environment import open_private
 from scaletest.compat import runai
 from scaletest.model.lifecycle import KIND, LifecycleObject, LifecyclePlan, Submission, read_line
-from scaletest.runs.folder import ENVIRONMENT, LABELS, RECORDS, RESULT, Layout, TypedFolder
+from scaletest.runs.folder import (
+    ENVIRONMENT,
+    LABELS,
+    PROGRESS,
+    RECORDS,
+    RESULT,
+    Layout,
+    TypedFolder,
+)
 
 PLAN, SUBMISSIONS, SAMPLING = "lifecycle.json", "submissions.jsonl", "sampling.json"
 SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
@@ -36,7 +44,7 @@ LAYOUT = Layout(
     plan=PLAN,
     files=(PLAN, ENVIRONMENT, SUBMISSIONS, RECORDS, SAMPLING, RESULT, LABELS),
     locks=(SUBMITTER, SAMPLER),
-    made=(SUBMITTED, SAMPLED, "times.csv", "report.html", "general.png", "detailed.png"),
+    made=(PROGRESS, SUBMITTED, SAMPLED, "times.csv", "report.html", "general.png", "detailed.png"),
     kind=KIND,
 )
 

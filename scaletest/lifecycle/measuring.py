@@ -179,7 +179,7 @@ def sample(
             store.begin(plan, environment(sys.argv), new)
         raw = Raw(connect(plan.namespace, context), CONNECTIONS)
         sampler = Sampler(plan, store, raw, steady(), stop, backend)
-        with attentive():
+        with progress.of_run(store, plan.workload), attentive():
             done = sampler.follow(timeout_s, ProgressReport(progress).tell, once=once)
         return done or stop.is_set()
 
@@ -200,7 +200,10 @@ def measure(
     """
     failure: list[BaseException] = []
     locks = SUBMITTER, SAMPLER
-    with _submitter(plan, store, cluster, context, labels, *locks) as (submitter, stop):
+    with (
+        _submitter(plan, store, cluster, context, labels, *locks) as (submitter, stop),
+        progress.of_run(store, plan.workload),
+    ):
         store.write(PLAN, plan.to_dict())
         sampler = Sampler(plan, store, Raw(cluster, CONNECTIONS), steady(), stop)
 

@@ -86,6 +86,8 @@ class LifecycleType(FolderType):
 
     folder = LifecycleFolder
     layout = LAYOUT
+    curve_title = "median time of each phase"
+    curve_path = ("seconds", "p50", "value")
 
     def judge(self, folder: RunFolder) -> LifecycleRun:
         """The run in a folder; UsageError when it cannot be read."""

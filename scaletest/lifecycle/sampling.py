@@ -33,6 +33,7 @@ from scaletest.lifecycle.folder import SAMPLING, SUBMISSIONS, LifecycleFolder
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePlan, Stamp, Submission
+from scaletest.model.run_progress import WORKLOAD
 from scaletest.runs.progress import Progress
 
 NAME, TIME = "jobName", "time_created"
@@ -284,6 +285,8 @@ class ProgressReport:
         """Take in where the run is."""
         if far != self._last:
             self._last, self._changed_s = far, self._clock()
+        over = sum(count for state, count in far.fates.items() if state is not Fate.PENDING)
+        self._progress.at(over + far.rejected, far.planned, unit=WORKLOAD)
         self._progress.note(str(far))
         idle_s = self._clock() - self._changed_s
         endless = 0 < far.running == far.fates.get(Fate.PENDING)

@@ -28,6 +28,9 @@ PALETTE = (
 CHART = """
 .chart{display:block;width:100%;height:auto;
 font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+.spark{display:inline-block;width:7em;height:1.4em;vertical-align:middle;overflow:visible}
+.c-spark{stroke:var(--data);stroke-width:1.6;fill:none;stroke-linejoin:round;stroke-linecap:round;
+vector-effect:non-scaling-stroke}
 .c-grid{stroke:var(--grid);fill:none}
 .c-axis{stroke:var(--edge);fill:none}
 .c-tick,.c-label,.c-note{fill:var(--soft)}

@@ -34,6 +34,8 @@ PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT = (
     "result.json",
 )
 LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
+# How far a run is that is being measured; see model/run_progress.py.
+PROGRESS = "progress.json"
 # What a run is called may change while it is measured, so that has a lock of its own.
 LABELS, LABELS_LOCK = "labels.json", ".labels.lock"
 # More than labels need; a larger file is none of ours.
@@ -54,7 +56,7 @@ class Layout:
     plan: str = PLAN
     files: tuple[str, ...] = (PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT, LABELS)
     locks: tuple[str, ...] = (LOCK,)
-    made: tuple[str, ...] = (LOG,)
+    made: tuple[str, ...] = (LOG, PROGRESS)
     kind: str = ""
 
 
@@ -262,6 +264,13 @@ class RunFolder:
         """Write a file of JSON whole or not at all."""
         self.replace(name, [json.dumps(document, indent=2, allow_nan=False)])
 
+    def size(self, name: str) -> int:
+        """Bytes of a file; 0 when it is not there."""
+        try:
+            return (self.path / name).stat().st_size
+        except OSError:
+            return 0
+
     def lines(self, name: str) -> Iterator[str]:
         """Whole lines; a last one without its end was being written when the run was killed."""
         with self.trouble("read"):
@@ -284,21 +293,22 @@ class RunFolder:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def replace(self, name: str, lines: Iterable[str]) -> None:
+    def replace(self, name: str, lines: Iterable[str], *, durable: bool = True) -> None:
         """Write a file of these lines: a reader sees the old one or the new one, and never a
-        part.
+        part. durable: as in `append`.
         """
-        self.replace_whole(name, ((line + "\n").encode() for line in lines))
+        self.replace_whole(name, ((line + "\n").encode() for line in lines), durable=durable)
 
-    def replace_whole(self, name: str, parts: Iterable[bytes]) -> None:
+    def replace_whole(self, name: str, parts: Iterable[bytes], *, durable: bool = True) -> None:
         """Write a file of these parts as they are: a reader sees the old one or the new one."""
         with self.trouble("written"):
             fresh, _ = self._fresh(name)
             fresh.unlink(missing_ok=True)
             with open_private(fresh, "xb") as file:
                 file.writelines(parts)
-                file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             fresh.replace(self.path / name)
 
 

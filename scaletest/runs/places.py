@@ -47,12 +47,26 @@ def reference(path: Path, root: Path) -> str:
     return path.name if path.parent == root else str(path)
 
 
+def places(root: Path) -> list[Path]:
+    """`root` and the places beside it in which runs lie."""
+    return list(dict.fromkeys(place_of(root, each.place) for each in TYPES.values()))
+
+
+def named(root: Path, name: str) -> RunFolder | None:
+    """The run whose folder below `root`, or in a place beside it, has that name; None when there is
+    none. Nothing outside these folders is looked at, whatever the name.
+    """
+    if not name or name.startswith(".") or "/" in name or "\0" in name:
+        return None
+    return next(filter(None, (opened(place / name) for place in places(root))), None)
+
+
 def runs(root: Path) -> list[RunFolder]:
     """All runs below `root` and in the places beside it, the oldest first. Hidden folders are not
     complete yet.
     """
     folders: list[RunFolder] = []
-    for place in dict.fromkeys(place_of(root, each.place) for each in TYPES.values()):
+    for place in places(root):
         if place.is_dir():
             folders += filter(None, map(opened, place.glob("[!.]*")))
     return sorted(folders, key=lambda run: (run.began, run.name))

@@ -7,7 +7,7 @@ does not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import cast
 
@@ -70,18 +70,25 @@ def type_of(folder: RunFolder) -> RunType:
     return run_type(folder.kind)
 
 
-def judge(folder: RunFolder) -> JudgedRun:
-    """A stored run of any type, judged anew; without a verdict while it is still measured."""
+def judge(folder: RunFolder, *, is_final: bool = False) -> JudgedRun:
+    """A stored run of any type, judged anew; without a verdict while it is still measured.
+
+    is_final: all of it is on disk, although somebody holds it.
+    """
     # looked at first: who ends while we read has written more than we read
-    running = folder.in_use
+    running = folder.in_use and not is_final
     judged = type_of(folder).judge(folder)
     return judged.while_running() if running else judged
 
 
-def report(folder: RunFolder) -> Report:
-    """The report of a stored run of any type, judged anew, with what the run is called."""
+def report(folder: RunFolder, *, is_final: bool = False) -> Report:
+    """The report of a stored run of any type, judged anew, with what the run is called. is_final:
+    as in `judge`.
+    """
     module, _, function = TYPES[type_of(folder).name].report.partition(":")
-    unlabelled = cast(Report, getattr(import_module(module), function)(judge(folder)))
+    unlabelled = cast(
+        Report, getattr(import_module(module), function)(judge(folder, is_final=is_final))
+    )
     return replace(unlabelled, head=replace(unlabelled.head, labels=folder.labels))
 
 
@@ -112,7 +119,7 @@ class ListedRun:
     """A run as lists show it; what cannot be read is None, and `problem` says why.
 
     run: the name of its folder. name, tags, note: its labels. in_use: whether a process measures it
-    or goes on with it now.
+    or goes on with it now. curve: its main measure, step by step.
     """
 
     run: str
@@ -127,7 +134,23 @@ class ListedRun:
     steps: list[int] | None = None
     verdict: str | None = None
     elapsed_s: float | None = None
+    curve: list[float] = field(default_factory=list)
     problem: str = ""
+
+    @property
+    def when(self) -> str:
+        """When it began, as people read it; "-" where that is not on record."""
+        return cut(self.began or "-", 30).replace("T", " ").replace("+00:00", "Z")
+
+    @property
+    def judged(self) -> str:
+        """Its verdict, or that there is none."""
+        return cut(self.verdict or "none", 10)
+
+    @property
+    def subject(self) -> str:
+        """What was measured, or why that cannot be read."""
+        return cut(self.workload or f"cannot be read: {self.problem}", 200)
 
 
 def listed(folder: RunFolder) -> ListedRun:
@@ -139,8 +162,10 @@ def listed(folder: RunFolder) -> ListedRun:
     running = str(VerdictKind.RUNNING) if in_use else None
     try:
         with folder.trouble("read"):
-            plan = type_of(folder).plan(folder.read(folder.layout.plan))
+            own = type_of(folder)
+            plan = own.plan(folder.read(folder.layout.plan))
             began, result = folder.read(ENVIRONMENT).get("began"), folder.read(RESULT)
+            curve = own.curve(folder, result)
     except (ScaletestError, OSError) as error:
         return replace(run, verdict=running, problem=str(error))
     stored = result.get("verdict")
@@ -148,10 +173,11 @@ def listed(folder: RunFolder) -> ListedRun:
     elapsed_s = result.get("elapsed_s")
     return replace(
         run,
-        kind=folder.kind,
+        kind=own.name,
         began=str(began or "") or None,
         workload=plan.workload,
         steps=list(plan.steps),
         verdict=running or str(kind or "") or None,
         elapsed_s=elapsed_s if isinstance(elapsed_s, int | float) else None,
+        curve=curve,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast
 
@@ -73,6 +74,15 @@ class RunType(Protocol):
         cannot be read.
         """
 
+    @property
+    def curve_title(self) -> str:
+        """What `curve` shows."""
+
+    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
+        """The main measure of a run, step by step, for lists: read in bounded time from what
+        result.json holds; empty where it holds nothing of the kind.
+        """
+
     def measures(self, judged: Any) -> Sequence[Measure]:
         """The numbers of a run that `judge` gave."""
 
@@ -80,11 +90,41 @@ class RunType(Protocol):
         """In what the plans of two such runs differ, and what one of them has not measured."""
 
 
+def course(rows: object, *path: str) -> list[float]:
+    """The finite numbers at that path of nested objects in a list that may hold anything."""
+    if not isinstance(rows, list):
+        return []
+    numbers = (_at(row, path) for row in rows)
+    return [float(number) for number in numbers if _is_finite(number)]
+
+
+def _at(row: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        if not isinstance(row, dict):
+            return None
+        row = row.get(name)
+    return row
+
+
+def _is_finite(number: object) -> bool:
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    return is_number and abs(cast(float, number)) <= sys.float_info.max
+
+
 class FolderType:
-    """What follows for a run type from the folder of its runs."""
+    """What follows for a run type from the folder of its runs.
+
+    curve_path: where the row of a step in result.json has what its curve shows.
+    """
 
     layout = COMMON
     folder: type[TypedFolder[Any]]
+    curve_title: str
+    curve_path: tuple[str, ...]
+
+    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
+        """The main measure of a run, step by step, for lists."""
+        return course(result.get("steps"), *self.curve_path)
 
     @property
     def name(self) -> str:

@@ -46,6 +46,8 @@ class SaturationType(FolderType):
     """What the rest of the product asks about them."""
 
     folder = SaturationFolder
+    curve_title = "successes a second in each step"
+    curve_path = ("goodput_per_s", "value")
 
     def judge(self, folder: RunFolder) -> SaturationRun:
         """The run in a folder; UsageError when it cannot be read."""

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
 from scaletest.analysis.saturation.search import Probe
-from scaletest.analysis.saturation.sequence import BACK_OFF_S, SaturationSequence
+from scaletest.analysis.saturation.sequence import BACK_OFF_S, SaturationSequence, forecast
 from scaletest.analysis.saturation.step import Assessed, assess, level_text, timing
 from scaletest.archive.environment import environment
 from scaletest.compat import article
@@ -28,6 +28,7 @@ from scaletest.model.labels import Labels
 from scaletest.model.saturation import (
     Attempt,
     LoadKind,
+    Mode,
     Phase,
     SaturationPlan,
     SaturationStep,
@@ -88,6 +89,7 @@ class Runner:
         course, began = SaturationSequence(self._plan), self._clock()
         while course.next is not None and not self._stop.asked():
             probe = course.next
+            self._tell(len(course.steps))
             try:
                 step, samples = self._measure(probe, course)
             except (AgentLost, Unreachable) as error:
@@ -103,6 +105,7 @@ class Runner:
             assessed = course.steps[-1]  # as it is with all that was sent at its level
             self._progress.step(line(self._plan, assessed))
             self._between(assessed)
+            self._progress.step_ended()
             if assessed.saturated and course.next is not None:
                 self._sleep(BACK_OFF_S)
             if probe.phase is Phase.WARM and assessed.success == 0:
@@ -113,6 +116,18 @@ class Runner:
             lost=self.lost.message if self.lost else "",
             elapsed_s=self._clock() - began,
         )
+
+    def _tell(self, done: int) -> None:
+        """Tell where the run is. How many steps a search takes is known afterwards."""
+        plan = self._plan
+        expected = forecast(plan)
+        is_search = plan.mode != Mode.SWEEP
+        steps = expected.steps + (plan.warm_s > 0) + is_search
+        left = max(0, steps - done)
+        left_s = None
+        if expected.usual_s is not None and left > 0:
+            left_s = left * expected.usual_s / steps
+        self._progress.at(done, steps, left_s=left_s, is_estimate=is_search)
 
     def _measure(
         self, probe: Probe, course: SaturationSequence
@@ -203,6 +218,7 @@ def saturate(
         )
         database.open()
         folder = begun(path, plan, options.labels, before)
+        before.enter_context(progress.of_run(folder, plan.target))
         unwind = bool(options.cluster.service or options.agents.agent_jobs)
         with stopping(stop, unwind=unwind) as stack:
             for each in target.shown:

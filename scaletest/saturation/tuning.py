@@ -169,6 +169,7 @@ class _Trial:
             with _Sampler(tuning) as sampler, ExitStack() as stack:
                 target = replace(find_target(self._options, self._plan), enter=lambda stack: None)
                 folder = begun(new_path(os.environ), self._plan, labels, stack)
+                stack.enter_context(self._progress.of_run(folder, self._plan.target))
                 database = Database(self._options.sql, self._plan, folder.name, self._progress.step)
                 stack.callback(database.close)
                 result, _ = measure(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import chain
 
 from flask import Flask
 
-from scaletest.pages.site import make_site
-from scaletest.ui import health, live, overview, runs
+from scaletest.pages.site import Route, make_site
+from scaletest.ui import health, live, overview, reports, runs
 from scaletest.ui.sources import Sources
 
 
@@ -16,7 +15,8 @@ def make_app(
     sources: Sources, *, token: str = "", prefix: str = "", hosts: Collection[str] = ()
 ) -> Flask:
     """The application; the options are those of `make_site`."""
-    routes = chain(overview.ROUTES, live.ROUTES, runs.ROUTES, health.ROUTES)
+    routes: list[Route] = [*overview.ROUTES, *live.ROUTES, *runs.ROUTES, *reports.ROUTES]
+    routes += health.ROUTES
     app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
     app.config["SOURCES"] = sources
     return app

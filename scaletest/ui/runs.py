@@ -1,15 +1,106 @@
-"""The page Runs."""
+"""The page Runs: the stored runs, chosen and sorted by the query, a hundred at a time."""
 
 from __future__ import annotations
 
-from flask import render_template
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from flask import Flask, render_template, request
 
 from scaletest.pages.site import READ
+from scaletest.render.spark import spark
+from scaletest.render.text import Markup
+from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, RunIndex, chosen, tags_of
+from scaletest.runs.registry import TYPES, ListedRun, run_type
+from scaletest.ui.sources import of_application, sources
+
+AT_ONCE = 100
+# How long a page waits for runs that the index has not read yet.
+PATIENCE_S = 0.1
+ORDERS = {
+    "began": "newest first",
+    "name": "by name",
+    "verdict": "worst first",
+    "elapsed": "longest first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """What the query of the page asks for. page: from 1 on."""
+
+    wanted: RunFilter
+    order: str
+    page: int
+
+    def address(self, page: int) -> str:
+        """The query of another page of the same list."""
+        wanted = self.wanted
+        pairs = [("type", wanted.run_type), ("name", wanted.name), ("tag", " ".join(wanted.tags))]
+        pairs += [("verdict", verdict) for verdict in wanted.verdicts]
+        pairs += [("sort", self.order), ("page", str(page))]
+        return "?" + urlencode([pair for pair in pairs if pair[1]])
+
+
+def index() -> RunIndex:
+    """The index of the runs of this application."""
+    return of_application("runs", lambda: RunIndex(sources().root))
+
+
+def fill(app: Flask) -> None:
+    """Read all runs, before somebody asks for the page."""
+    with app.app_context():
+        index().fill()
 
 
 def runs() -> str:
     """The page."""
-    return render_template("ui.html")
+    query = _query()
+    stored, unread = index().look(PATIENCE_S)
+    shown = chosen(stored, query.wanted, query.order)
+    if query.order != "name":
+        shown.reverse()
+    first = AT_ONCE * (query.page - 1)
+    return render_template(
+        "runs.html",
+        title="Runs",
+        query=query,
+        runs=shown[first : first + AT_ONCE],
+        first=first,
+        count=len(shown),
+        total=len(stored),
+        unread=unread,
+        emptiness=sources().emptiness,
+        types=list(TYPES),
+        verdicts=VERDICTS,
+        orders=ORDERS,
+        curve=curve,
+    )
+
+
+def _query() -> RunQuery:
+    """The query of the request; what it may not hold counts as not asked for."""
+    arguments = request.args
+    wanted_type, order = arguments.get("type", ""), arguments.get("sort", "")
+    page = arguments.get("page", "1")
+    return RunQuery(
+        RunFilter(
+            wanted_type if wanted_type in TYPES else "",
+            tuple(verdict for verdict in VERDICTS if verdict in arguments.getlist("verdict")),
+            tags_of(arguments.get("tag", "")),
+            arguments.get("name", "").strip(),
+        ),
+        order if order in SORTS else "began",
+        int(page) if page.isascii() and page.isdigit() and 0 < int(page[:9]) == int(page) else 1,
+    )
+
+
+def curve(run: ListedRun) -> Markup | str:
+    """The run's main measure, drawn; "" where there is none."""
+    if not run.curve or run.kind is None:
+        return ""
+    values = ", ".join(f"{value:.3g}" for value in run.curve[:12])
+    return spark(run.curve, f"{run_type(run.kind).curve_title}: {values}")
 
 
 ROUTES = (("/runs", READ, runs),)

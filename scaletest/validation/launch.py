@@ -46,7 +46,8 @@ def start(
     folder = ValidationFolder.create(new_path(os.environ, run_dir))
     with folder.locked():
         folder.begin(plan, environment(sys.argv, plan.device_glob), labels)
-        return folder, _validate(plan, folder, place, target, devices, progress)
+        with progress.of_run(folder, plan.workload):
+            return folder, _validate(plan, folder, place, target, devices, progress)
 
 
 def resume(
@@ -67,7 +68,8 @@ def resume(
         folder.forget_unfinished(stored)
         target = _target(place, plan.limit)
         place.deployment.refuse_local(plan)
-        return folder, _validate(plan, folder, place, target, devices, progress, stored)
+        with progress.of_run(folder, plan.workload):
+            return folder, _validate(plan, folder, place, target, devices, progress, stored)
 
 
 def doubts(plan: Plan, devices: Devices) -> list[str]:

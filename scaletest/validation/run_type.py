@@ -41,6 +41,8 @@ class ValidationType(FolderType):
     """What the rest of the product asks about them."""
 
     folder = ValidationFolder
+    curve_title = "requests a second at each number of workers"
+    curve_path = ("throughput_per_s",)
 
     def judge(self, folder: RunFolder) -> ValidationRun:
         """The run in a folder; UsageError when it cannot be read."""

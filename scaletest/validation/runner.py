@@ -21,7 +21,15 @@ from scaletest.analysis.doubling import StepPart
 from scaletest.analysis.evaluation import Evaluation, evaluate, missing_samples
 from scaletest.analysis.growth import SEED
 from scaletest.analysis.steps import Rows, Step, measured_step, summarise
-from scaletest.analysis.stopping import Stop, Stopping, Turn, first_pair, further_pair, way
+from scaletest.analysis.stopping import (
+    Stop,
+    Stopping,
+    Turn,
+    first_pair,
+    further_pair,
+    left_s,
+    way,
+)
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Measurement, Plan, Record, VerdictKind, wire
 from scaletest.model.errors import WaitTimeout
@@ -194,10 +202,23 @@ class ValidationRunner:
             if turn.repeat != block and not self._plan.mirrored:
                 backend.scale(0)  # every repeat has workers of its own
                 block = turn.repeat
+            self._tell(turns)
             self._step(turn, backend, load)
             if self._stopped_by or self._hopeless(turn.workers, turn.repeat):
                 return False
         return True
+
+    def _tell(self, turns: Sequence[Turn]) -> None:
+        """Tell where in these turns the run is."""
+        measured = {measurement.key for measurement in self._measurements}
+        left = [turn for turn in turns if turn.key not in measured]
+        self._progress.at(
+            len(self._measurements),
+            len(self._measurements) + len(left),
+            left_s=left_s(self._plan, left, self._measurements),
+            # another pair of ways may be needed
+            is_estimate=self._plan.mirrored,
+        )
 
     def result(self) -> Evaluation:
         """The result so far."""
@@ -263,6 +284,7 @@ class ValidationRunner:
         for step in result.steps:
             if step.workers == measurement.workers and rows:
                 self._progress.step(_line(self._plan, step, measurement))
+        self._progress.step_ended()
 
     def _wait_ready(self, workers: int, backend: Backend) -> None:
         deadline = self._clock() + self._ready_s

@@ -56,7 +56,8 @@ def test_the_page_loads_no_other_resource_and_runs_no_foreign_text(
             name.startswith("on") or name in ("src", "href", "xlink:href") for name in attributes
         ), tag
     styles = [attributes["style"] or "" for _, attributes in page.tags if "style" in attributes]
-    assert all(re.fullmatch(r"width:[0-9.]+%", style) for style in styles)
+    # pages whose policy forbids styles in attributes show the same blocks
+    assert not styles
     policy = next(
         a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"
     )
@@ -96,7 +97,9 @@ def test_every_chart_has_a_title_and_description_for_screen_readers(
     example_runs: dict[str, ValidationRun],
 ) -> None:
     page = Page(formats.render(validation_report(example_runs["pass"]), "html"))
-    charts = [attributes for tag, attributes in page.tags if tag == "svg"]
+    pictures = [attributes for tag, attributes in page.tags if tag == "svg"]
+    # bars of cells are decoration: their text stands beside them
+    charts = [attributes for attributes in pictures if "aria-hidden" not in attributes]
     ids = {attributes.get("id") for _, attributes in page.tags}
     assert len(charts) > 8
     for chart in charts:

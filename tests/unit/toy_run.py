@@ -114,6 +114,12 @@ class ToyType:
             folder.name, str(folder.path), plan, environment, seconds, [jump], results, verdict
         )
 
+    curve_title = "seconds of each jump"
+
+    def curve(self, folder: RunFolder, result: Mapping[str, Any]) -> list[float]:
+        """Nothing, since a toy has no steps."""
+        return []
+
     def measures(self, judged: ToyRun) -> Sequence[Measure]:
         """Its numbers."""
         return judged.measures

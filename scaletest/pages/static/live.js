@@ -4,15 +4,29 @@
 (() => {
   const EVERY_MS = 2000;
   const PATIENCE_MS = 10000;
+  const shown = new WeakMap();
   const freshness = document.getElementById("freshness");
 
   const refresh = async () => {
     const response = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
-    if (!response.ok) throw new Error(`status ${response.status}`);
+    // of what is gone there is a page, too
+    if (!response.ok && response.status !== 404) throw new Error(`status ${response.status}`);
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = fresh.querySelector(`[data-live="${part.dataset.live}"]`);
-      if (other !== null && other.innerHTML !== part.innerHTML) part.replaceChildren(...other.childNodes);
+      if (other === null) continue;
+      const text = other.innerHTML;
+      if ((shown.get(part) ?? part.innerHTML) !== text) replace(part, other);
+      shown.set(part, text);
+    }
+  };
+
+  // What the reader has unfolded stays so.
+  const replace = (part, other) => {
+    const folds = [...part.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent);
+    part.replaceChildren(...other.childNodes);
+    for (const summary of part.querySelectorAll("details > summary")) {
+      if (folds.includes(summary.textContent)) summary.parentElement.open = true;
     }
   };
 

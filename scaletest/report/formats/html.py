@@ -7,13 +7,26 @@ Whatever is no markup is escaped on its way in.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from scaletest.render.contents import Charts, Facts, Figure, Report, Share, Table, Text
+from scaletest.render.contents import (
+    Charts,
+    Facts,
+    Figure,
+    Head,
+    Pairs,
+    Report,
+    Section,
+    Share,
+    Table,
+    Text,
+    ThresholdLine,
+)
+from scaletest.render.encoding import HeadOutline
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
@@ -22,27 +35,51 @@ from scaletest.report import formats
 LONGEST_TEXT = 4000
 # Of the plan: what is no setting, or may hold secrets and whole documents.
 UNSHOWN = ("schema_version", "template")
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 BLOCKS = {Table: "table", Figure: "figure", Charts: "charts", Text: "text", Facts: "facts"}
 
 
-def render(report: Report) -> str:
-    """The whole file."""
+def render(report: Report, links: Pairs = ()) -> str:
+    """The whole file. links: names and addresses above it, where it is a page of a site."""
     head = report.head
-    thresholds = [(str(each.kind), each.text, each.reason) for each in head.thresholds]
-    titles = ("verdict", "threshold", "measured")
     return (
         environment()
         .get_template("report.html")
         .render(
             head=head,
-            thresholds=Table(titles, thresholds, texts=(0, 1, 2), layout="wrapped"),
+            thresholds=_thresholds(head.thresholds),
             sections=report.sections(),
             style=Markup(PALETTE + CHART),
+            policy=POLICY,
             environment=pairs(_conditions(head.environment)),
             plan=pairs(head.plan),
+            links=links,
             formats=[name for name in formats.texts() if name != "html"],
         )
     )
+
+
+def contents(head: Head | HeadOutline, sections: Sequence[Section]) -> Markup:
+    """Verdict, facts, warnings and sections, for a page with a frame of its own and the rules of
+    `style_below`.
+    """
+    template = environment().get_template("report.html")
+    lines = getattr(head, "thresholds", ())
+    shown = {"head": head, "thresholds": _thresholds(lines), "sections": sections}
+    return Markup("".join(template.blocks["contents"](template.new_context(shown))))
+
+
+def style_below(selector: str) -> str:
+    """The rules of reports, for `contents` inside an element of a page with other rules."""
+    rules = environment().get_template("report.css").render()
+    # pages have a size of their own for texts of charts, in units of their own charts
+    return f"{selector}{{{CHART}{rules}.chart text{{font-size:inherit}}}}"
+
+
+def _thresholds(lines: Sequence[ThresholdLine]) -> Table:
+    rows = [(str(line.kind), line.text, line.reason) for line in lines]
+    titles = ("verdict", "threshold", "measured")
+    return Table(titles, rows, texts=(0, 1, 2), layout="wrapped")
 
 
 @cache

@@ -1,0 +1,107 @@
+"""The page of a run that a command measures: --ui of every long command.
+
+A child process of lowest priority serves it, so that it takes no time from what is measured. It
+does not outlive its parent, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+import click
+
+from scaletest.cli.options import WatchOptions
+from scaletest.cli.output import echo
+from scaletest.http.server import bind, url_of
+from scaletest.runs.folder import RunFolder
+from scaletest.runs.progress import Progress
+from scaletest.system.children import Guard, end_all
+
+# An open page asks every two seconds: so long it is served after the run, to show how that ended.
+LAST_LOOK_S = 2.5
+END_S = 2.0
+LOWEST = 19
+
+
+class RunPage:
+    """The page of the runs of one command; its address is taken at once. redis_url: "" for none."""
+
+    def __init__(self, listen: str, redis_url: str) -> None:
+        self._socket = bind(listen)
+        self._redis_url = redis_url
+        self._guard: Guard | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self.ended_s = 0.0
+
+    def begun(self, folder: RunFolder) -> str:
+        """Serve the page of this run; where it is, in words."""
+        if self._process is None:
+            self._start(folder)
+        return f"watch it at {url_of(self._socket)}/live/{quote(folder.name)}"
+
+    def close(self) -> None:
+        """Let an open page show the end; then the address answers no more."""
+        try:
+            if self._process is not None:
+                time.sleep(max(0.0, self.ended_s + LAST_LOOK_S - time.monotonic()))
+                echo("the page of the run is closed; see it again with: scaletest ui", err=True)
+        finally:
+            self._socket.close()
+            if self._process is not None:
+                end_all([self._process], END_S)
+            if self._guard is not None:
+                self._guard.close()
+
+    def _start(self, folder: RunFolder) -> None:
+        self._guard = Guard("KILL")
+        handle = self._socket.fileno()
+        line = [sys.executable, "-m", "scaletest", "ui", "--socket", str(handle)]
+        line += ["--run", str(folder.path)]
+        self._process = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[handle],
+            # Ctrl-C is for the run; in a session of its own its priority would count for nothing
+            process_group=0,
+            env=self._guard.environment(self._environment()),
+        )
+        os.setpriority(os.PRIO_PROCESS, self._process.pid, LOWEST)
+        self._guard.watch(self._process.pid)
+
+    def _environment(self) -> dict[str, str]:
+        """This process's environment. Which Redis the page shows is the command's to say; its URL
+        may contain a password, and every user can read command lines.
+        """
+        environment = {**os.environ, "SCALETEST_REDIS_URL": self._redis_url}
+        if not self._redis_url:
+            del environment["SCALETEST_REDIS_URL"]
+        return environment
+
+
+@contextmanager
+def watched(watch: WatchOptions, redis_url: str = "") -> Iterator[Progress]:
+    """The progress of the runs of a command, and their page where one is wanted, which is served
+    until the command has ended.
+
+    redis_url: where the progress is published; "" for nowhere.
+    """
+    is_plain = watch.progress == "plain"
+    if not watch.ui:
+        with Progress(plain=is_plain, redis_url=redis_url) as progress:
+            yield progress
+        return
+    page = RunPage(watch.ui_listen, redis_url)
+    click.get_current_context().call_on_close(page.close)
+    try:
+        with Progress(plain=is_plain, redis_url=redis_url, begun=page.begun) as progress:
+            yield progress
+    finally:
+        page.ended_s = time.monotonic()

@@ -1,0 +1,167 @@
+"""Lists of stored runs: which ones are wanted, in which order, and an index that reads only what
+has changed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from scaletest.model.labels import TAG
+from scaletest.model.verdict import VerdictKind
+from scaletest.runs.folder import ENVIRONMENT, LABELS, RESULT, RunFolder
+from scaletest.runs.places import opened, places
+from scaletest.runs.registry import ListedRun, listed
+
+# The worst stands last, where a terminal leaves the eye.
+VERDICTS = ("none", *map(str, (VerdictKind.RUNNING, VerdictKind.PASS)), "INVALID", "FAIL")
+SORTS: dict[str, Callable[[ListedRun], str | float]] = {
+    "began": lambda run: run.began or "",
+    "name": lambda run: run.name or run.run,
+    "verdict": lambda run: VERDICTS.index(run.verdict) if run.verdict in VERDICTS else -1,
+    "elapsed": lambda run: -1.0 if run.elapsed_s is None else run.elapsed_s,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are wanted; what is empty wants all.
+
+    verdicts: any of them. tags: all of them. name: a part of a name, or a pattern of a whole one.
+    """
+
+    run_type: str = ""
+    verdicts: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    name: str = ""
+
+    def wants(self, run: ListedRun) -> bool:
+        """Whether a run is one of them."""
+        return (
+            self.run_type in ("", run.kind)
+            and (not self.verdicts or (run.verdict or "none") in self.verdicts)
+            and set(self.tags) <= set(run.tags)
+            and any(self.name in name or fnmatchcase(name, self.name) for name in _names(run))
+        )
+
+
+def chosen(runs: Iterable[ListedRun], wanted: RunFilter, order: str) -> list[ListedRun]:
+    """The wanted runs, sorted by one of SORTS; the newest, the worst or the longest stands last."""
+    return sorted(filter(wanted.wants, runs), key=SORTS[order])
+
+
+def _names(run: ListedRun) -> tuple[str, str]:
+    return run.run, run.name
+
+
+def tags_of(text: str) -> tuple[str, ...]:
+    """The tags among the words of a text; what is no tag is left out."""
+    return tuple(filter(TAG.fullmatch, text.replace(",", " ").split()))
+
+
+Signature = tuple[tuple[int, int, int], ...]
+NO_FILE = (0, 0, 0)
+
+
+def signature(path: Path, names: Sequence[str]) -> Signature:
+    """What changes when one of these files of a folder does: modification time, size and number."""
+    return tuple(_stamp(f"{path}/{name}") for name in names)
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - thousands of them: a Path costs more than the call
+    except OSError:
+        return NO_FILE
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    folder: RunFolder
+    signature: Signature
+    run: ListedRun
+
+
+class RunIndex:
+    """The runs below `root` and in the places beside it, as they were read last.
+
+    Every look compares the stamps of their files, and reads what has changed, the newest first. It
+    keeps nothing on disk. Any thread may look.
+    """
+
+    def __init__(self, root: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._root, self._clock = root, clock
+        self._known: dict[str, _Known] = {}
+        # what lies there and is no run, as it was then
+        self._strangers: dict[str, tuple[int, int, int]] = {}
+        self._lock = threading.Lock()
+
+    def look(self, patience_s: float) -> tuple[list[ListedRun], int]:
+        """All runs, the oldest first, and how many are still to be read: reading ends after that
+        time.
+        """
+        with self._lock:
+            self._known, unread = self._compared()
+            until = self._clock() + patience_s
+            while unread:
+                self._read(unread.pop())
+                if self._clock() >= until:
+                    break
+            runs = list(map(_now, self._known.values()))
+        return sorted(runs, key=lambda run: (run.began or "", run.run)), len(unread)
+
+    def fill(self) -> None:
+        """Read all of them, a few at a time, so that nobody who looks meanwhile waits for long."""
+        while self.look(FILL_S)[1]:
+            pass
+
+    def _compared(self) -> tuple[dict[str, _Known], list[str]]:
+        """The runs that have not changed, by path; and the paths of the others, the newest last."""
+        unchanged: dict[str, _Known] = {}
+        unread = []
+        for place in places(self._root):
+            for path in _folders(place):
+                known = self._known.get(path)
+                if known and known.signature == _signature(known.folder):
+                    unchanged[path] = known
+                elif self._strangers.get(path) != _stamp(path):
+                    unread.append(path)
+        return unchanged, sorted(unread, key=os.path.basename)
+
+    def _read(self, path: str) -> None:
+        """Take in what lies there, a run or not."""
+        # before it is read: what changes meanwhile is read again
+        stamp, folder = _stamp(path), opened(Path(path))
+        if folder is None:
+            self._strangers[path] = stamp
+        else:
+            before = _signature(folder)
+            self._known[path] = _Known(folder, before, listed(folder))
+
+
+# How long the index reads before others may look.
+FILL_S = 0.1
+
+
+def _folders(place: Path) -> list[str]:
+    """The paths of what may be runs in a place; none where it cannot be read."""
+    try:
+        with os.scandir(place) as entries:
+            return [entry.path for entry in entries if not entry.name.startswith(".")]
+    except OSError:
+        return []
+
+
+def _signature(folder: RunFolder) -> Signature:
+    return signature(folder.path, (folder.layout.plan, ENVIRONMENT, RESULT, LABELS))
+
+
+def _now(known: _Known) -> ListedRun:
+    """The run with whether somebody measures it now, which its files do not tell."""
+    return known.run if known.folder.in_use == known.run.in_use else listed(known.folder)

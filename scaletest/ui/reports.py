@@ -1,0 +1,192 @@
+"""Reports of stored runs: a run as its HTML report, as a file in another form, and runs compared.
+
+A report is judged anew from the run's records, and kept as long as its files stay the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import chain
+from urllib.parse import quote
+
+from flask import Response, abort, g, make_response, render_template, request
+
+from scaletest.analysis.comparison import TOLERANCE
+from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.pages.site import READ, printable
+from scaletest.report import formats
+from scaletest.report.comparison import comparison_report
+from scaletest.report.formats import html
+from scaletest.runs import registry
+from scaletest.runs.folder import RunFolder
+from scaletest.runs.listing import Signature, signature
+from scaletest.runs.places import named
+from scaletest.ui.runs import PATIENCE_S, index
+from scaletest.ui.sources import of_application, sources
+
+# Forms that a run is downloaded in, with their types.
+DOWNLOADS = {
+    "html": "text/html",
+    "md": "text/markdown",
+    "json": "application/json",
+    "csv": "text/csv",
+    "junit": "application/xml",
+}
+# Reports have their style in the page, and nothing else that acts.
+POLICY = f"{html.POLICY}; frame-ancestors 'none'"
+MOST_KEPT = 16
+# Runs that may be chosen without the list, and that one comparison takes.
+MOST_CHOICES, MOST_COMPARED = 200, 20
+
+
+class ReportCache:
+    """The last pages that were made. Only one is made at a time, whoever asks."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[object, tuple[Signature, bytes]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def page(self, key: object, stamps: Signature, make: Callable[[], bytes]) -> bytes:
+        """The page that was made of files with these stamps, else a new one."""
+        with self._lock:
+            before, content = self._pages.pop(key, (None, b""))
+            if before != stamps:
+                content = make()
+            self._pages[key] = stamps, content
+            while len(self._pages) > MOST_KEPT:
+                self._pages.popitem(last=False)
+            return content
+
+
+def cache() -> ReportCache:
+    """The cache of this application."""
+    return of_application("reports", ReportCache)
+
+
+def folder_of(name: str) -> RunFolder | None:
+    """The run of that name in the archive, or the one beside it that is shown; None without one."""
+    beside = sources().run
+    if beside is not None and beside.name == name:
+        return beside
+    return named(sources().root, name)
+
+
+def stamps_of(folder: RunFolder) -> Signature:
+    """What changes with any file of a run, and when its measuring begins or ends."""
+    return (*signature(folder.path, folder.layout.files), (folder.in_use, 0, 0))
+
+
+def run(name: str) -> Response:
+    """The report of a run, or the run in the form that the suffix of its name says."""
+    folder = folder_of(name)
+    stem, _, form = name.rpartition(".")
+    if folder is None and form in DOWNLOADS:
+        folder = folder_of(stem)
+        if folder is not None:
+            return _download(folder, form)
+    if folder is None:
+        abort(404)
+    try:
+        content = cache().page((folder.path, g.root), stamps_of(folder), lambda: _page(folder))
+    except (ScaletestError, OSError) as error:
+        return _unreadable(folder, error)
+    return _served(content)
+
+
+def _page(folder: RunFolder) -> bytes:
+    """The HTML report, with the way back and the other forms above it."""
+    place = f"{g.root}/runs/{quote(folder.name)}"
+    links = [("Runs", f"{g.root}/runs"), ("Compare", f"{g.root}/compare?run={quote(folder.name)}")]
+    links += [(f"Download {form}", f"{place}.{form}") for form in DOWNLOADS]
+    return html.render(registry.report(folder), links).encode(errors="replace")
+
+
+def _served(content: bytes) -> Response:
+    response = make_response(content)
+    response.mimetype = "text/html"
+    response.headers["Content-Security-Policy"] = POLICY
+    return response
+
+
+def _download(folder: RunFolder, form: str) -> Response:
+    def make() -> bytes:
+        return formats.content(registry.report(folder), form)
+
+    try:
+        content = cache().page((folder.path, form), stamps_of(folder), make)
+    except (ScaletestError, OSError) as error:
+        return _unreadable(folder, error)
+    response = make_response(content)
+    response.mimetype = DOWNLOADS[form]
+    file = quote(f"{folder.name}.{form}".replace(".junit", ".junit.xml"), safe="")
+    disposition = f"attachment; filename*=UTF-8''{file}"
+    response.headers["Content-Disposition"] = disposition
+    response.headers["Content-Security-Policy"] = POLICY
+    return response
+
+
+def _unreadable(folder: RunFolder, error: Exception) -> Response:
+    """Why there is no report."""
+    title = printable(folder.name)
+    page = render_template("message.html", title=title, text=_explained(error))
+    return make_response(page, 422)
+
+
+def _explained(error: Exception) -> str:
+    """What happened, and what to do where that is known."""
+    hint = getattr(error, "hint", "")
+    return f"{printable(str(error))}. {printable(hint)}".rstrip()
+
+
+def compare() -> Response:
+    """Runs over each other, the changed measures first; a form to choose them where they are not
+    named, or cannot be compared.
+    """
+    names = list(dict.fromkeys(filter(None, request.args.getlist("run"))))
+    if len(names) < 2:
+        return _choice(names, "Choose a second run." if names else "")
+    try:
+        folders = _folders(names)
+        key = ("compare", g.root, *(folder.path for folder in folders))
+        stamps = tuple(chain.from_iterable(map(stamps_of, folders)))
+        content = cache().page(key, stamps, lambda: _compared(folders))
+    except (ScaletestError, OSError) as error:
+        return _choice(names, _explained(error), status=400)
+    return _served(content)
+
+
+def _folders(names: list[str]) -> list[RunFolder]:
+    """The runs of these names, the oldest first; UsageError where one is missing."""
+    if len(names) > MOST_COMPARED:
+        raise UsageError(f"{len(names)} runs are too many", hint=f"mark at most {MOST_COMPARED}")
+    folders = {name: folder_of(name) for name in names}
+    missing = [name for name, folder in folders.items() if folder is None]
+    if missing:
+        raise UsageError(f"there is no run {missing[0]!r:.80}", hint="choose others")
+    return sorted(filter(None, folders.values()), key=lambda folder: (folder.began, folder.name))
+
+
+def _compared(folders: list[RunFolder]) -> bytes:
+    comparison = registry.compare(folders, TOLERANCE, force=False)
+    links = [("Runs", f"{g.root}/runs"), ("Compare other runs", f"{g.root}/compare")]
+    links += [(folder.name, f"{g.root}/runs/{quote(folder.name)}") for folder in folders]
+    return html.render(comparison_report(comparison), links).encode(errors="replace")
+
+
+def _choice(names: list[str], problem: str, status: int = 200) -> Response:
+    """The form that asks which runs to compare."""
+    stored, _ = index().look(PATIENCE_S)
+    page = render_template(
+        "compare.html",
+        title="Compare",
+        problem=problem,
+        names=names[:MOST_COMPARED],
+        emptiness=sources().emptiness,
+        runs=stored[: -MOST_CHOICES - 1 : -1],
+    )
+    return make_response(page, status)
+
+
+ROUTES = (("/runs/<name>", READ, run), ("/compare", READ, compare))

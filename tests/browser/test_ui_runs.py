@@ -1,0 +1,192 @@
+"""The pages Runs, Compare and Live in a real browser: on desktop and phone, light and dark, by
+keyboard alone, and without a script.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from scaletest.http.server import Server
+from scaletest.model.labels import Labels
+from scaletest.model.run_progress import RunProgress
+from scaletest.pages.security import HEADERS
+from scaletest.runs.folder import LABELS, PROGRESS, RESULT
+from scaletest.ui import runs as runs_page
+from scaletest.ui.app import make_app
+from scaletest.ui.sources import Sources
+from scaletest.validation.folder import ValidationFolder
+from tests.browser.conftest import Browser
+from tests.conftest import eventually
+from tests.unit import runs
+
+Open = Callable[..., Browser]
+HOSTILE = '"><script>document.title="owned"</script><img src=x onerror=document.title="owned">'
+LOOKS = [(1280, False), (1280, True), (390, False), (390, True)]
+
+
+class Archive:
+    """Stored runs, and the UI that serves them."""
+
+    def __init__(self, root: Path, url: str) -> None:
+        self.root, self.url = root, url
+
+    def add(self, name: str, **result: Any) -> ValidationFolder:
+        folder = runs.stored(self.root / name, runs.LIMITED, runs.limited_steps())
+        steps = [{"throughput_per_s": rate} for rate in (3.0, 5.0, 6.0)]
+        folder.write(RESULT, {"elapsed_s": 25.4, "steps": steps, **result})
+        return folder
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
+    monkeypatch.setattr(runs_page, "PATIENCE_S", 60.0)
+    root = tmp_path / "runs"
+    with closing(Server(make_app(Sources(root)), "127.0.0.1:0", headers=HEADERS)) as server:
+        site = Archive(root, server.url)
+        site.add("one", verdict={"kind": "PASS"}).relabel(lambda _: Labels("base", ("arc",)))
+        site.add("two", verdict={"kind": "FAIL"})
+        yield site
+
+
+def complaints(browser: Browser) -> list[str]:
+    return [entry["message"] for entry in browser.get_log("browser")]
+
+
+def fits(browser: Browser, width: int) -> bool:
+    return bool(browser.execute_script("return document.documentElement.scrollWidth") <= width)
+
+
+def text_of(browser: Browser) -> str:
+    return browser.find_element(By.TAG_NAME, "body").text
+
+
+def tell(folder: ValidationFolder, **fields: Any) -> None:
+    progress = RunProgress(folder.name, "validation", "sleep 1", **fields)
+    folder.replace(PROGRESS, [progress.to_json()])
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_every_page_fits_and_the_console_is_silent(
+    archive: Archive, browse: Open, width: int, dark: bool
+) -> None:
+    folder = archive.add("three")
+    tell(folder, done=2, steps=8, left_s=40.0, elapsed_s=60.0, log=("x" * 300, "last"))
+    browser = browse(width, dark=dark)
+    with folder.locked():
+        for address in (
+            "/runs",
+            "/runs/one",
+            "/compare",
+            "/compare?run=one&run=two",
+            "/compare?run=one&run=none",
+            "/live",
+            "/live/one",
+        ):
+            browser.get(archive.url + address)
+            assert fits(browser, width), address
+            # the status of a refusal is no complaint of the page
+            lines = [line for line in complaints(browser) if "status of 400" not in line]
+            assert lines == [], address
+
+
+def test_runs_are_chosen_and_compared_by_keyboard_alone(archive: Archive, browse: Open) -> None:
+    browser = browse()
+    browser.get(f"{archive.url}/runs")
+    for run in ("base", "two"):
+        box = browser.find_element(By.CSS_SELECTOR, f'input[aria-label="Compare {run}"]')
+        reach(browser, box)
+        box.send_keys(Keys.SPACE)
+        assert box.is_selected()
+    button = browser.find_element(By.XPATH, "//button[text()='Compare the marked runs']")
+    reach(browser, button)
+    button.send_keys(Keys.ENTER)
+    eventually(lambda: "What changed" in text_of(browser))
+    back = browser.find_element(By.LINK_TEXT, "Runs")
+    reach(browser, back)
+    back.send_keys(Keys.ENTER)
+    eventually(lambda: "Mark two or more" in text_of(browser))
+
+
+def reach(browser: Browser, wanted: Any) -> None:
+    """Go to an element by the tabulator."""
+    for _ in range(80):
+        if browser.switch_to.active_element == wanted:
+            return
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+    raise AssertionError("the tabulator does not reach it")
+
+
+def test_runs_are_chosen_and_read_without_a_script(archive: Archive, browse: Open) -> None:
+    browser = browse(script=False)
+    browser.get(f"{archive.url}/runs")
+    Select(browser.find_element(By.NAME, "verdict")).select_by_visible_text("FAIL")
+    browser.find_element(By.XPATH, "//button[text()='Show']").click()
+    eventually(lambda: "1 run, of 2 in all" in text_of(browser))
+    browser.find_element(By.LINK_TEXT, "two").click()
+    eventually(lambda: "How far it scales" in text_of(browser))
+    browser.find_element(By.LINK_TEXT, "Runs").click()
+    eventually(lambda: "2 runs" in text_of(browser))
+    assert browser.find_elements(By.CSS_SELECTOR, "svg.spark path")
+
+
+def test_a_run_in_progress_is_renewed_without_losing_what_is_unfolded(
+    archive: Archive, browse: Open
+) -> None:
+    folder = archive.add("three")
+    browser = browse()
+    with folder.locked():
+        tell(folder, done=1, steps=8)
+        browser.get(f"{archive.url}/live")
+        assert browser.current_url.endswith("/live/three")
+        assert "step 2 of 8" in text_of(browser) and "RUNNING" in text_of(browser)
+        # bars of cells are as long as they say, although the policy forbids styles in attributes
+        bar = browser.find_element(By.CSS_SELECTOR, ".share rect")
+        assert bar.size["width"] > 10
+        folds = browser.find_elements(By.CSS_SELECTOR, "details > summary")
+        for fold in folds[:1]:
+            fold.click()
+        chart = browser.find_element(By.CSS_SELECTOR, ".report svg.chart")
+        tell(folder, done=2, steps=8, left_s=30.0, log=("4 workers: 9/s",))
+        eventually(lambda: "step 3 of 8" in text_of(browser))
+        # what has not changed was left alone
+        assert chart.is_displayed()
+        assert len(browser.find_elements(By.CSS_SELECTOR, "details[open]")) == len(folds[:1])
+    tell(folder, done=8, steps=8, ended=True)
+    eventually(lambda: "The run has ended" in text_of(browser))
+    browser.find_element(By.LINK_TEXT, "Read its report").click()
+    eventually(lambda: "How to reproduce" in text_of(browser))
+    assert complaints(browser) == []
+
+
+def test_a_run_in_progress_is_shown_without_a_script(archive: Archive, browse: Open) -> None:
+    folder = archive.add("three")
+    browser = browse(390, script=False)
+    with folder.locked():
+        tell(folder, done=1, steps=8)
+        browser.get(f"{archive.url}/live")
+        assert "step 2 of 8" in text_of(browser) and "How far it scales" in text_of(browser)
+
+
+def test_hostile_texts_are_shown_as_text(archive: Archive, browse: Open) -> None:
+    name = HOSTILE.replace("/", "\u2215")
+    folder = archive.add(name, verdict={"kind": HOSTILE})
+    labels = {"name": HOSTILE, "tags": [HOSTILE, "arc"], "note": HOSTILE}
+    (folder.path / LABELS).write_text(json.dumps(labels))
+    tell(folder, phase=HOSTILE, line=HOSTILE, log=(HOSTILE,))
+    browser = browse()
+    for address in ("/runs", "/compare", f"/compare?run={name}&run=one", "/live", "/runs/none"):
+        browser.get(archive.url + address)
+        assert browser.title != "owned" and not browser.find_elements(By.TAG_NAME, "img")
+    browser.get(f"{archive.url}/runs")
+    browser.find_element(By.PARTIAL_LINK_TEXT, "onerror").click()
+    eventually(lambda: "How to reproduce" in text_of(browser))
+    assert browser.title != "owned" and HOSTILE in text_of(browser)

@@ -1,0 +1,134 @@
+"""Lists of runs: which are wanted, in which order, and an index that reads what has changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scaletest.model.labels import Labels
+from scaletest.runs import listing
+from scaletest.runs.listing import RunFilter, RunIndex, chosen, tags_of
+from scaletest.runs.places import named
+from scaletest.runs.registry import ListedRun
+from tests.unit import runs
+
+
+def listed(run: str, **fields: object) -> ListedRun:
+    known: dict[str, object] = {"name": "", "tags": [], "note": "", **fields}
+    return ListedRun(run=run, in_use=False, folder=f"/{run}", **known)  # type: ignore[arg-type]
+
+
+RUNS = [
+    listed("a", kind="validation", verdict="FAIL", began="2026-01-02", tags=["arc"], elapsed_s=3.0),
+    listed("b", kind="saturation", verdict="PASS", began="2026-01-01", name="nightly-1"),
+    listed("c", kind="validation", verdict=None, began=None, tags=["arc", "x"], elapsed_s=9.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        (RunFilter(), "cba"),
+        (RunFilter(run_type="validation"), "ca"),
+        (RunFilter(verdicts=("FAIL", "none")), "ca"),
+        (RunFilter(tags=("arc", "x")), "c"),
+        (RunFilter(name="nightly-*"), "b"),
+        (RunFilter(name="ight"), "b"),
+        (RunFilter(name="nightly"), "b"),
+        (RunFilter(name="nothing"), ""),
+    ],
+)
+def test_runs_are_chosen_by_all_that_is_asked_for(wanted: RunFilter, names: str) -> None:
+    assert "".join(run.run for run in chosen(RUNS, wanted, "began")) == names
+
+
+def test_the_worst_the_longest_and_the_newest_stand_last() -> None:
+    orders = {
+        order: [run.run for run in chosen(RUNS, RunFilter(), order)] for order in listing.SORTS
+    }
+    assert orders == {
+        "began": ["c", "b", "a"],
+        "name": ["a", "c", "b"],
+        "verdict": ["c", "b", "a"],
+        "elapsed": ["b", "a", "c"],
+    }
+
+
+def test_what_is_no_tag_is_not_looked_for() -> None:
+    assert tags_of(" arc, x  <b> ") == ("arc", "x")
+
+
+def stored(root: Path, name: str) -> None:
+    runs.stored(root / name, runs.LIMITED, runs.limited_steps())
+
+
+def test_the_index_reads_again_what_has_changed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "runs"
+    stored(root, "one")
+    stored(root, "two")
+    index, reads = RunIndex(root), list[str]()
+    read = listing.listed
+    monkeypatch.setattr(listing, "listed", lambda folder: reads.append(folder.name) or read(folder))
+    shown, unread = index.look(60.0)
+    assert [run.run for run in shown] == sorted(reads) == ["one", "two"] and unread == 0
+    assert shown[0].curve == [] and shown[0].workload == shown[1].workload
+    # when nothing changes, expect that nothing is read
+    reads.clear()
+    assert index.look(60.0)[0] == shown and reads == []
+    # when one is labelled and one is deleted, expect both in the next look
+    folder = named(root, "two")
+    assert folder is not None
+    folder.relabel(lambda _: Labels(tags=("arc",)))
+    gone = named(root, "one")
+    assert gone is not None and gone.remove()
+    shown, _ = index.look(60.0)
+    assert [(run.run, run.tags) for run in shown] == [("two", ["arc"])] and reads == ["two"]
+    # while it is measured, and when its process was killed, expect what is true now
+    with folder.locked():
+        assert [run.verdict for run in index.look(60.0)[0]] == ["RUNNING"]
+    assert [run.verdict for run in index.look(60.0)[0]] == [None]
+
+
+def test_who_looks_waits_no_longer_than_asked(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        stored(tmp_path / "runs", name)
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    # the clock is read once, and then after each run
+    index = RunIndex(tmp_path / "runs", clock)
+    shown, unread = index.look(1.5)
+    assert ([run.run for run in shown], unread) == (["b", "c"], 1)
+    index.fill()
+    assert [run.run for run in index.look(0.0)[0]] == ["a", "b", "c"]
+
+
+def test_damaged_runs_and_strangers_are_no_reason_to_fail(tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    (root / "damaged").mkdir(parents=True)
+    (root / "damaged" / "plan.json").write_text("{")
+    (root / "a file").write_text("")
+    (root / ".hidden").mkdir()
+    (root / ".hidden" / "plan.json").write_text("{}")
+    (root / "odd").mkdir()
+    (root / "odd" / "plan.json").write_text(json.dumps({"schema_version": 1}))
+    shown, unread = RunIndex(root).look(60.0)
+    assert [run.run for run in shown] == ["damaged", "odd"] and unread == 0
+    assert "not valid JSON" in shown[0].problem
+    assert RunIndex(tmp_path / "nowhere").look(1.0) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../runs/one", "/etc", ".hidden", "one/../one", "one\0", "x" * 5000]
+)
+def test_no_name_leads_out_of_the_archive(tmp_path: Path, name: str) -> None:
+    stored(tmp_path / "runs", "one")
+    assert named(tmp_path / "runs", name) is None
+    assert named(tmp_path / "runs", "one") is not None

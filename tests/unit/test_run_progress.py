@@ -1,0 +1,262 @@
+"""The progress of a run as data: what is told, kept in its folder, and published."""
+
+from __future__ import annotations
+
+import io
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from scaletest.analysis.stopping import STEADY, Turn, forecast, left_s
+from scaletest.broker import keys, run_progress
+from scaletest.broker.run_progress import RunPublisher, published, published_report, published_run
+from scaletest.model import Measurement, Plan
+from scaletest.model.errors import InvalidValue
+from scaletest.model.run_progress import LONGEST_LINE, MOST_LINES, RunProgress
+from scaletest.render import encoding
+from scaletest.runs import progress_keeper
+from scaletest.runs.folder import PROGRESS, RunFolder
+from scaletest.runs.progress import Progress
+from scaletest.runs.registry import TYPES, run_type
+from scaletest.runs.transfer import export, import_run
+from tests.conftest import eventually
+from tests.unit import runs
+from tests.unit.virtual_redis import Clock, VirtualRedis
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "part"),
+    [
+        ({}, "", None),
+        ({"done": 2, "steps": 8}, "step 3 of 8", 0.25),
+        ({"done": 2, "steps": 8, "is_estimate": True}, "step 3 of about 8", 0.25),
+        ({"done": 8, "steps": 8}, "8 of 8 steps", 1.0),
+        ({"done": 12, "steps": 40, "unit": "workload"}, "12 of 40 workloads", 0.3),
+        ({"elapsed_s": 30.0, "left_s": 10.0, "done": 0, "steps": 2}, "step 1 of 2", 0.75),
+        ({"elapsed_s": 0.0, "left_s": 0.0}, "", 0.0),
+        ({"ended": True}, "", 1.0),
+    ],
+)
+def test_where_a_run_is_in_words_and_as_a_part(
+    fields: dict[str, Any], place: str, part: float | None
+) -> None:
+    progress = RunProgress("r", "validation", "sleep 1", **fields)
+    assert (progress.place, progress.part) == (place, part)
+    assert RunProgress.from_json(progress.to_json()) == progress
+
+
+@pytest.mark.parametrize(
+    "fields", [{"done": -1}, {"left_s": float("inf")}, {"run": "x" * 300}, {"log": ["x"] * 51}]
+)
+def test_what_is_no_progress_is_refused(fields: dict[str, Any]) -> None:
+    document = {"run": "r", "run_type": "validation", "title": "t", **fields}
+    with pytest.raises(InvalidValue):
+        RunProgress.from_dict(document)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return runs.stored(tmp_path / "run", runs.LIMITED, runs.limited_steps())
+
+
+def silent(**options: Any) -> Progress:
+    return Progress(Console(file=io.StringIO()), **options)
+
+
+def state_of(folder: RunFolder) -> RunProgress:
+    return RunProgress.from_dict(folder.read(PROGRESS))
+
+
+def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
+    now = [100.0]
+    progress = silent(clock=lambda: now[0])
+    with folder.locked(), progress.of_run(folder, "sleep 1"):
+        begun = state_of(folder)
+        assert (begun.run, begun.run_type, begun.title) == ("run", "validation", "sleep 1")
+        progress.at(1, 4, left_s=40.0, is_estimate=True)
+        progress.phase("2 workers: measuring")
+        progress.note("2 workers: 7 done")
+        for number in range(60):
+            progress.step(f"line {number} \x1b[31m" + "x" * 1000)
+        now[0] = 110.0
+        state = progress.state()
+        assert (state.elapsed_s, state.left_s, state.place) == (10.0, 30.0, "step 2 of about 4")
+        assert (state.phase, state.line) == ("2 workers: measuring", "2 workers: 7 done")
+        assert len(state.log) == MOST_LINES and state.log[-1].startswith("line 59 \\x1b[31m")
+        assert max(map(len, state.log)) <= LONGEST_LINE
+        # a state as long as it may be fits into what is published
+        assert len(state.to_json().encode()) < run_progress.MOST_PROGRESS_BYTES
+        now[0] = 200.0
+        assert progress.state().left_s == 0.0
+        eventually(lambda: state_of(folder) == progress.state())
+    end = state_of(folder)
+    assert (end.ended, end.left_s, end.phase, end.log) == (True, None, "", state.log)
+    assert stat.S_IMODE((folder.path / PROGRESS).stat().st_mode) == 0o600
+
+
+def test_a_run_that_ends_with_an_error_says_so_in_its_log(folder: RunFolder) -> None:
+    with pytest.raises(RuntimeError), silent().of_run(folder, "sleep 1"):
+        raise RuntimeError("the disk is gone")
+    assert state_of(folder).ended and state_of(folder).log == ("ended early: the disk is gone",)
+
+
+def test_a_folder_that_cannot_be_written_does_not_harm_the_run(folder: RunFolder) -> None:
+    (folder.path / f".{PROGRESS}.new").mkdir()
+    with silent().of_run(folder, "sleep 1"):
+        pass
+    assert not (folder.path / PROGRESS).exists()
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_progress_is_deleted_with_a_run_of_any_type(name: str, tmp_path: Path) -> None:
+    layout = run_type(name).layout
+    folder = RunFolder.create(tmp_path / "run", layout)
+    folder.write(layout.plan, {"kind": name})
+    with silent().of_run(folder, "t"):
+        pass
+    assert (folder.path / PROGRESS).exists() and PROGRESS not in layout.files
+    assert folder.remove()
+
+
+def test_progress_is_not_exported(folder: RunFolder, tmp_path: Path) -> None:
+    with silent().of_run(folder, "t"):
+        pass
+    export(folder, tmp_path / "run.tar.gz")
+    imported = import_run(tmp_path / "run.tar.gz", tmp_path / "there")
+    assert not (imported.path / PROGRESS).exists()
+
+
+# -- what is left
+
+
+def test_the_time_left_follows_the_forecast_and_what_was_measured() -> None:
+    plan = Plan(limit=4, seconds=1.0, queue="q", order="ascending")
+    turns = [Turn(workers, 0) for workers in plan.steps]
+    # before anything was measured, expect the forecast, but for the start of workers
+    expected = forecast(plan, STEADY).seconds
+    assert left_s(plan, turns, []) == pytest.approx(expected, abs=2.0)
+    # when the first step took twice as long as expected, expect so of the others
+    first = left_s(plan, turns[:1], []) - plan.seconds
+    slow = [Measurement(1, 0, 0.1, 2 * first, "precise")]
+    quick = [Measurement(1, 0, 0.1, first, "precise")]
+    others = [left_s(plan, turns[1:], rows) - 2 * plan.seconds for rows in (quick, slow)]
+    assert others[1] == pytest.approx(2 * others[0])
+    assert left_s(plan, [], slow) == 0.0
+    # when the length of a turn is fixed, expect that
+    assert left_s(plan, [Turn(2, 2, 7.0)], slow) == 8.0
+
+
+# -- in Redis
+
+
+@pytest.fixture
+def publisher(redis: VirtualRedis) -> Iterator[RunPublisher]:
+    yield RunPublisher(redis, "run")
+
+
+def progress_json(run: str = "run", **fields: Any) -> str:
+    return RunProgress(run, "validation", "sleep 1", **fields).to_json()
+
+
+def test_a_run_is_published_until_nobody_renews_it(
+    redis: VirtualRedis, clock: Clock, publisher: RunPublisher
+) -> None:
+    publisher.publish(progress_json(done=1, steps=4), "{}")
+    clock.step(4.0)
+    runs_there = published(redis)
+    assert [(run.progress.run, run.progress.done, run.age_s) for run in runs_there] == [
+        ("run", 1, 4.0)
+    ]
+    assert published_run(redis, "run") == runs_there[0] and published_report(redis, "run") == b"{}"
+    # every key expires by itself
+    names = (keys.RUNS_IN_PROGRESS, keys.progress("run"), keys.report("run"))
+    assert all(0 < redis.ttl(name) <= run_progress.INDEX_EXPIRES_S for name in names)
+    clock.step(31.0)
+    assert published(redis) == [] and published_run(redis, "run") is None
+    assert published_report(redis, "run") == b""
+
+
+def test_the_index_cannot_grow(redis: VirtualRedis, clock: Clock) -> None:
+    for number in range(run_progress.MOST_RUNS + 20):
+        clock.step(0.1)
+        RunPublisher(redis, f"run-{number}").publish(progress_json(f"run-{number}"))
+    assert redis.zcard(keys.RUNS_IN_PROGRESS) == run_progress.MOST_RUNS
+    clock.step(40.0)
+    RunPublisher(redis, "last").publish(progress_json("last"))
+    assert redis.zrange(keys.RUNS_IN_PROGRESS, 0, -1) == [b"last"]
+
+
+def test_what_is_too_large_is_not_published(redis: VirtualRedis, publisher: RunPublisher) -> None:
+    publisher.publish("x" * (run_progress.MOST_PROGRESS_BYTES + 1), "x" * 600_000)
+    assert not redis.exists(keys.progress("run")) and not redis.exists(keys.report("run"))
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    ["", "[]", "{}", "nonsense", '{"run":"other","run_type":"","title":""}', "x" * 70_000],
+)
+def test_what_is_no_run_is_left_out(redis: VirtualRedis, foreign: str) -> None:
+    RunPublisher(redis, "good").publish(progress_json("good"))
+    redis.zadd(keys.RUNS_IN_PROGRESS, {"bad": 1_800_000_000, "n" * 1000: 1_800_000_000})
+    redis.set(keys.progress("bad"), foreign)
+    redis.zadd(keys.RUNS_IN_PROGRESS, {"list": 1_800_000_000})
+    redis.rpush(keys.progress("list"), "x")
+    assert [run.progress.run for run in published(redis)] == ["good"]
+    assert published_run(redis, "bad") is None and published_run(redis, "list") is None
+    assert published_report(redis, "list") == b""
+
+
+class Away:
+    """A Redis that is away."""
+
+    calls = 0
+
+    def time(self) -> object:
+        self.calls += 1
+        raise ConnectionError("away")
+
+    def close(self) -> None:
+        raise ConnectionError("away")
+
+
+def test_a_redis_that_is_away_costs_a_run_nothing() -> None:
+    now = [0.0]
+    away: Any = Away()
+    publisher = RunPublisher(away, "run", lambda: now[0])
+    for second in range(25):
+        now[0] = float(second)
+        publisher.publish(progress_json())
+    publisher.close()
+    # it is asked again after a pause only
+    assert away.calls == 3
+
+
+def test_a_run_with_a_redis_publishes_its_report_after_each_step(
+    redis: VirtualRedis, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_keeper, "prepare", lambda url, **_: redis)
+    progress = silent(redis_url="redis://there")
+    with folder.locked(), progress.of_run(folder, "sleep 1"):
+        assert published_report(redis, "run") == b""
+        progress.step_ended()
+        eventually(lambda: published_report(redis, "run"))
+        running = encoding.decode(published_report(redis, "run"))
+        assert running.head.verdict.kind == "RUNNING" and len(running.sections) > 2
+    (end,) = published(redis)
+    verdict = encoding.decode(published_report(redis, "run")).head.verdict
+    assert end.progress.ended and verdict.kind != "RUNNING"
+
+
+def test_a_report_that_cannot_be_made_does_not_harm_the_run(
+    redis: VirtualRedis, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_keeper, "prepare", lambda url, **_: redis)
+    (folder.path / "records.jsonl").write_text("nonsense\n")
+    progress = silent(redis_url="redis://there")
+    with progress.of_run(folder, "sleep 1"):
+        progress.step_ended()
+    assert published(redis)[0].progress.ended and published_report(redis, "run") == b""

@@ -1,0 +1,339 @@
+"""The pages Runs, Compare and Live of the UI, without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from scaletest.broker.run_progress import RunPublisher
+from scaletest.model.labels import Labels
+from scaletest.model.run_progress import RunProgress
+from scaletest.render.contents import Report
+from scaletest.render.encoding import encode, outline
+from scaletest.report.validation.report import validation_report
+from scaletest.runs.folder import PROGRESS, RESULT, RunFolder
+from scaletest.ui import live, reports
+from scaletest.ui import runs as runs_page
+from scaletest.ui.app import make_app
+from scaletest.ui.sources import Sources
+from scaletest.validation.folder import ValidationFolder
+from scaletest.validation.run_type import ValidationRun
+from tests.unit import runs
+from tests.unit.report_page import Page
+from tests.unit.virtual_redis import VirtualRedis
+
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=a()>'
+
+
+class Archive:
+    """A folder of runs, and the pages that show it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.client: FlaskClient = make_app(Sources(root)).test_client()
+
+    def add(self, name: str, labels: Labels | None = None, **result: Any) -> ValidationFolder:
+        folder = runs.stored(self.root / name, runs.LIMITED, runs.limited_steps())
+        folder.write(RESULT, {"elapsed_s": 25.4, **result})
+        if labels:
+            folder.relabel(lambda _: labels)
+        return folder
+
+    def page(self, address: str, status: int = 200) -> Page:
+        response = self.client.get(address)
+        assert response.status_code == status, response.text
+        page = Page(response.text)
+        assert not [tag for tag, attributes in page.tags if "style" in attributes]
+        names = [name for _, attributes in page.tags for name in attributes]
+        assert not [name for name in names if name.startswith("on")]
+        return page
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
+    monkeypatch.setattr(runs_page, "PATIENCE_S", 60.0)
+    return Archive(tmp_path / "runs")
+
+
+def links(page: Page) -> list[str]:
+    return [str(attributes["href"]) for tag, attributes in page.tags if tag == "a"]
+
+
+def test_runs_are_listed_with_verdict_tags_note_and_curve(archive: Archive) -> None:
+    steps = [{"throughput_per_s": rate} for rate in (3.0, 5.5, 7.25)]
+    archive.add("one", Labels("nightly", ("arc",), "after\nthe update"), steps=steps)
+    archive.add("two", verdict={"kind": "FAIL"})
+    page = archive.page("/runs")
+    assert "2 runs" in page.text and "nightly" in page.text and "after the update" in page.text
+    assert "requests a second at each number of workers: 3, 5.5, 7.25" in page.text
+    assert {"/runs/one", "/runs/two", "/runs?tag=arc"} <= set(links(page))
+
+
+def test_a_list_is_chosen_sorted_and_cut_into_pages(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_page, "AT_ONCE", 2)
+    for name, verdict in (("a", "PASS"), ("b", "FAIL"), ("c", "PASS")):
+        archive.add(name, verdict={"kind": verdict})
+    first = archive.page("/runs?sort=verdict&type=validation")
+    assert "1 to 2 of 3 runs" in first.text
+    (following,) = [link for link in links(first) if "page=2" in link]
+    assert following == "/runs?type=validation&sort=verdict&page=2"
+    names = [link for link in links(archive.page(following)) if link.startswith("/runs/")]
+    assert names == ["/runs/a"]
+    failed = archive.page("/runs?verdict=FAIL")
+    assert [link for link in links(failed) if link.startswith("/runs/")] == ["/runs/b"]
+    assert "None of the 3 runs fits" in archive.page("/runs?name=nothing").text
+    # what is no page, type or order counts as not asked for
+    assert "3 runs" in archive.page("/runs?page=-1&sort=x&type=y&verdict=z").text
+    assert archive.page("/runs?page=99999999999999999999").text
+
+
+def test_an_empty_archive_says_how_a_run_is_made(archive: Archive) -> None:
+    assert "scaletest validate" in archive.page("/runs").text
+    assert "scaletest validate" in archive.page("/compare").text
+    assert "No run is in progress" in archive.page("/live").text
+
+
+def test_what_is_still_being_read_is_told(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_page, "PATIENCE_S", -1.0)
+    for name in ("a", "b"):
+        archive.add(name)
+    assert "1 run of this archive is still being read" in archive.page("/runs").text
+    assert "2 runs" in archive.page("/runs").text
+
+
+def test_a_run_is_its_report_with_a_way_back(archive: Archive) -> None:
+    archive.add("one")
+    response = archive.client.get("/runs/one")
+    policy = response.headers["Content-Security-Policy"]
+    assert "script" not in policy and "default-src 'none'" in policy and "frame-ancestors" in policy
+    page = Page(response.text)
+    assert {"/runs", "/compare?run=one", "/runs/one.csv"} <= set(links(page))
+    # the file has no links
+    file = archive.client.get("/runs/one.html")
+    assert links(Page(file.text)) == [] and "attachment" in file.headers["Content-Disposition"]
+
+
+@pytest.mark.parametrize(
+    ("form", "beginning"),
+    [("md", "### "), ("json", "{"), ("csv", "workers"), ("junit", "<testsuites")],
+)
+def test_a_run_is_downloaded_in_other_forms(archive: Archive, form: str, beginning: str) -> None:
+    archive.add("one")
+    response = archive.client.get(f"/runs/one.{form}")
+    assert response.status_code == 200 and response.text.startswith(beginning)
+    suffix = "junit.xml" if form == "junit" else form
+    assert response.headers["Content-Disposition"].endswith(f"one.{suffix}")
+
+
+def test_a_report_is_made_again_when_the_run_has_changed(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, reported = archive.add("one"), list[str]()
+    report = reports.registry.report
+
+    def counted(run: RunFolder) -> Report:
+        reported.append(run.name)
+        return report(run)
+
+    monkeypatch.setattr(reports.registry, "report", counted)
+    for _ in range(3):
+        archive.client.get("/runs/one")
+    assert reported == ["one"]
+    folder.relabel(lambda _: Labels(note="seen"))
+    assert "seen" in archive.client.get("/runs/one").text and reported == ["one"] * 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["..", "../one", "%2e%2e", "..%2fone", ".hidden", "none", "one.exe", "one%00", "x" * 900],
+)
+def test_nothing_but_runs_of_the_archive_is_served(archive: Archive, name: str) -> None:
+    archive.add("one")
+    (archive.root.parent / "plan.json").write_text("{}")
+    for place in ("runs", "live"):
+        assert archive.client.get(f"/{place}/{name}").status_code == 404
+
+
+def test_a_damaged_run_says_why(archive: Archive) -> None:
+    folder = archive.add("one")
+    (folder.path / "records.jsonl").write_text("nonsense\n")
+    for address in ("/runs/one", "/runs/one.md"):
+        assert "one cannot be read" in archive.page(address, 422).text
+    (folder.path / "plan.json").write_text("{")
+    assert "cannot be read: plan.json of run one is not valid JSON" in archive.page("/runs").text
+
+
+def test_runs_are_compared_the_oldest_as_the_base(archive: Archive) -> None:
+    archive.add("one")
+    archive.add("two")
+    response = archive.client.get("/compare?run=two&run=one")
+    page = Page(response.text)
+    assert "compare one with two" in page.text and "What changed" in page.text
+    assert {"/runs/one", "/runs/two", "/compare"} <= set(links(page))
+
+
+def test_what_cannot_be_compared_is_told_beside_the_choice(archive: Archive) -> None:
+    archive.add("one")
+    archive.add("two")
+    other = archive.root / "other"
+    other.mkdir()
+    (other / "plan.json").write_text('{"kind": "saturation"}')
+    assert "Choose a second run" in archive.page("/compare?run=one").text
+    assert "there is no run 'none'" in archive.page("/compare?run=one&run=none", 400).text
+    page = archive.page("/compare?run=one&run=other", 400)
+    assert "compare runs of one type" in page.text or "saturation" in page.text
+    chosen = [a["value"] for tag, a in page.tags if tag == "option" and "selected" in a]
+    assert chosen == ["one", "other"]
+    many = "&".join(f"run=r{number}" for number in range(30))
+    assert "30 runs are too many" in archive.page(f"/compare?{many}", 400).text
+
+
+def test_hostile_names_tags_and_notes_are_text(archive: Archive) -> None:
+    name = HOSTILE.replace("/", "\u2215")
+    folder = archive.add(name, note=HOSTILE, verdict={"kind": HOSTILE}, steps=[HOSTILE])
+    (folder.path / "labels.json").write_text(
+        json.dumps({"name": HOSTILE, "tags": [HOSTILE, "a"], "note": HOSTILE + "\x1b[31m"})
+    )
+    progress = RunProgress(name, "validation", HOSTILE, phase=HOSTILE, log=(HOSTILE,))
+    folder.write(PROGRESS, progress.to_dict())
+    for address in ("/runs", "/compare", "/live", f"/live/{name}", f"/runs/{name}"):
+        response = archive.client.get(address)
+        names = {tag for tag, _ in Page(response.text).tags}
+        assert "img" not in names and response.text.count("<script") <= 1
+        assert "\x1b" not in response.text
+
+
+# -- live
+
+
+def tell(folder: ValidationFolder, **fields: Any) -> None:
+    progress = RunProgress(folder.name, "validation", "sleep 1", **fields)
+    folder.replace(PROGRESS, [progress.to_json()])
+
+
+def test_the_run_in_progress_is_shown_directly(archive: Archive) -> None:
+    archive.add("old")
+    folder = archive.add("one")
+    tell(folder, done=2, steps=8, left_s=40.0, elapsed_s=60.0, line="7 done", log=("first", "last"))
+    with folder.locked():
+        assert archive.client.get("/live").headers["Location"] == "/live/one"
+        page = archive.page("/live/one")
+        (bar,) = [attributes for tag, attributes in page.tags if tag == "progress"]
+        assert bar["value"] == "0.600"
+        assert "step 3 of 8, about 40 s left" in page.text and "7 done" in page.text
+        assert page.text.index("last") < page.text.index("first")
+        assert "RUNNING" in page.text and "How far it scales" in page.text
+        parts = [a["data-live"] for _, a in page.tags if "data-live" in a]
+        assert parts == ["state", "log", "report"]
+    # when its process was killed, expect that it does not run for ever
+    killed = archive.page("/live/one")
+    assert "is gone, and nothing measures it now" in killed.text
+    assert "/runs/one" in links(killed)
+    tell(folder, ended=True)
+    ended = archive.page("/live/one")
+    assert "The run has ended" in ended.text and "/runs/one" in links(ended)
+    assert not [tag for tag, _ in ended.tags if tag == "progress"]
+    assert "No run is in progress" in archive.page("/live").text
+
+
+def test_several_runs_in_progress_are_listed(archive: Archive) -> None:
+    folders = [archive.add("one"), archive.add("two")]
+    for folder in folders:
+        tell(folder)
+    with folders[0].locked(), folders[1].locked():
+        page = archive.page("/live")
+        assert {"/live/one", "/live/two"} <= set(links(page))
+
+
+def test_a_run_beside_the_archive_is_shown_by_its_command(tmp_path: Path) -> None:
+    folder = Archive(tmp_path / "elsewhere").add("one")
+    sources = Sources(tmp_path / "runs", run=folder)
+    client = make_app(sources).test_client()
+    with folder.locked():
+        assert client.get("/live").headers["Location"] == "/live/one"
+        assert "RUNNING" in client.get("/live/one").text
+    assert client.get("/runs/one").status_code == 200
+
+
+@pytest.mark.parametrize("content", ["{", '{"run": 1}', "x" * 200_000, ""])
+def test_progress_that_cannot_be_read_is_left_out(archive: Archive, content: str) -> None:
+    folder = archive.add("one")
+    (folder.path / PROGRESS).write_text(content)
+    with folder.locked():
+        assert "being measured" in archive.page("/live/one").text
+
+
+def test_a_report_so_far_is_made_no_more_often_than_it_may(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, reported = [0.0], list[str]()
+
+    def slow(folder: Any) -> tuple[Any, str]:
+        reported.append(folder.name)
+        now[0] += 3.0
+        return live.NOTHING, ""
+
+    monkeypatch.setattr(live, "_contents", slow)
+    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    reports, folder = live.LiveReports(), archive.add("one")
+    reports.contents(folder)
+    reports.contents(folder)
+    assert len(reported) == 1
+    folder.write(RESULT, {"elapsed_s": 1.0})
+    reports.contents(folder)
+    assert len(reported) == 1
+    # ten times as long as it took
+    now[0] += 31.0
+    reports.contents(folder)
+    assert len(reported) == 2
+
+
+@pytest.fixture
+def elsewhere(
+    tmp_path: Path, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], FlaskClient]:
+    monkeypatch.setattr(live, "prepare", lambda url, **_: redis)
+    client = make_app(Sources(tmp_path / "runs", "redis://there")).test_client()
+    return lambda: client
+
+
+def test_a_run_elsewhere_is_shown_with_its_own_charts(
+    elsewhere: Callable[[], FlaskClient],
+    redis: VirtualRedis,
+    clock: Any,
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    client, publisher = elsewhere(), RunPublisher(redis, "far")
+    progress = RunProgress("far", "validation", "sleep 1", done=1, steps=4)
+    publisher.publish(progress.to_json(), encode(outline(validation_report(example_runs["pass"]))))
+    assert client.get("/live").headers["Location"] == "/live/far"
+    text = client.get("/live/far").text
+    assert "step 2 of 4" in text and "<svg" in text and "How far it scales" in text
+    # when its command is silent, expect that it is not called running
+    clock.step(20.0)
+    assert "Nothing was heard of this run for 20 s" in client.get("/live/far").text
+    publisher.publish(replace(progress, ended=True).to_json(), "nonsense")
+    text = client.get("/live/far").text
+    assert "The run has ended" in text and "scaletest report far" in text
+    assert "There is no report: a published report" in text
+    clock.step(40.0)
+    gone = client.get("/live/far")
+    assert gone.status_code == 404 and "No run far is in progress" in gone.text
+
+
+def test_a_redis_that_is_away_is_told_and_the_archive_still_shown(tmp_path: Path) -> None:
+    Archive(tmp_path / "runs").add("one")
+    client = make_app(Sources(tmp_path / "runs", "unix:///nowhere")).test_client()
+    text = client.get("/live").text
+    assert "measured elsewhere are not shown" in text and "/runs/one" in text
+    assert client.get("/live/none").status_code == 404
