@@ -18,7 +18,7 @@ from scaletest.pages.security import HEADERS
 from scaletest.runs.places import default_root, opened
 from scaletest.ui.app import make_app
 from scaletest.ui.runs import fill
-from scaletest.ui.sources import Sources
+from scaletest.ui.sources import Sources, remedy
 
 
 @click.command("ui")
@@ -86,7 +86,8 @@ def command(
     The pages only read. They answer until Ctrl-C.
     """
     beside = opened(run) if run else None
-    sources = Sources(archive or default_root(os.environ), redis_url or "", beside)
+    root = archive or default_root(os.environ)
+    sources = Sources(root, redis_url or "", beside, remedy(os.environ))
     app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
     Thread(target=partial(fill, app), name="index", daemon=True).start()
     listening = listen if handle is None else socket.socket(fileno=handle)

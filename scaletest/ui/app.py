@@ -7,7 +7,7 @@ from collections.abc import Collection
 from flask import Flask
 
 from scaletest.pages.site import Route, make_site
-from scaletest.ui import live, overview, queue, reports, runs
+from scaletest.ui import health, live, overview, queue, reports, runs
 from scaletest.ui.reading import QueueReader
 from scaletest.ui.sources import Sources
 
@@ -17,7 +17,7 @@ def make_app(
 ) -> Flask:
     """The application; the options are those of `make_site`."""
     routes: list[Route] = [*overview.ROUTES, *queue.ROUTES, *live.ROUTES]
-    routes += [*runs.ROUTES, *reports.ROUTES]
+    routes += [*runs.ROUTES, *reports.ROUTES, *health.ROUTES]
     app = make_site("scaletest.ui", routes, "ui", token=token, prefix=prefix, hosts=hosts)
     app.config["SOURCES"] = sources
     if sources.redis_url:

@@ -183,6 +183,7 @@ def _choice(names: list[str], problem: str, status: int = 200) -> Response:
         title="Compare",
         problem=problem,
         names=names[:MOST_COMPARED],
+        emptiness=sources().emptiness,
         runs=stored[: -MOST_CHOICES - 1 : -1],
     )
     return make_response(page, status)

@@ -70,7 +70,7 @@ def runs() -> str:
         count=len(shown),
         total=len(stored),
         unread=unread,
-        root=str(sources().root),
+        emptiness=sources().emptiness,
         types=list(TYPES),
         verdicts=VERDICTS,
         orders=ORDERS,

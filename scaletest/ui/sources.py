@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
@@ -11,18 +12,42 @@ from flask import current_app
 
 from scaletest.runs.folder import RunFolder
 
+MEASURE = "Make one with scaletest validate, or name another folder with --archive."
+MOUNT = (
+    "In a cluster the pages show the runs of a volume: in the chart, name its claim in"
+    " ui.archive.existingClaim."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """root: where runs are kept, as in `runs.places`. redis_url: "" where no Redis was named.
+    """root: where runs are kept, as in `runs.places`; the folder may be missing. redis_url: ""
+    where no Redis was named.
 
     run: the run whose command serves these pages, which may lie elsewhere; None where no command
-    does.
+    does. remedy: what to do where there are no runs.
     """
 
     root: Path
     redis_url: str = ""
     run: RunFolder | None = None
+    remedy: str = MEASURE
+
+    @property
+    def emptiness(self) -> str:
+        """Why there are no runs to show, and what to do; for pages that found none."""
+        if os.access(self.root, os.R_OK | os.X_OK):
+            reason = f"There is no run in {self.root} yet."
+        elif os.path.lexists(self.root):
+            reason = f"The folder {self.root} cannot be read by the user of these pages."
+        else:
+            reason = f"There are no runs: the folder {self.root} does not exist."
+        return f"{reason} {self.remedy}"
+
+
+def remedy(environment: Mapping[str, str]) -> str:
+    """What to do where there are no runs: in a pod of Kubernetes, or elsewhere."""
+    return MOUNT if "KUBERNETES_SERVICE_HOST" in environment else MEASURE
 
 
 T = TypeVar("T")

@@ -6,14 +6,13 @@ Counters among the metrics are never reset; their units are base units.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import BoundedSemaphore
 from typing import Any
 
-from flask import Response, current_app, make_response, request
+from flask import Response, current_app, request
 from prometheus_client import generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -30,6 +29,7 @@ from scaletest.load.statistics import LoadSnapshot
 from scaletest.model import NodeSample, Record, histogram
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
+from scaletest.pages.health import state
 from scaletest.pages.security import HttpCounts
 from scaletest.pages.site import READ
 from scaletest.web.legacy_api import NUMBER, as_json, counts, steering, with_http
@@ -174,12 +174,12 @@ def prometheus() -> Response:
 
 def healthz() -> Response:
     """200 as long as the load runs."""
-    return _state(steering().loop.alive, "the load has ended")
+    return state("" if steering().loop.alive else "the load has ended")
 
 
 def readyz() -> Response:
     """200 when requests can be submitted."""
-    return _state(steering().ready(), "Redis does not answer")
+    return state("" if steering().ready() else "Redis does not answer")
 
 
 def point_row(point: SeriesPoint) -> dict[str, Any]:
@@ -205,15 +205,6 @@ def _lines(first: int, records: list[Record]) -> Iterator[bytes]:
             for at, record in enumerate(part)
         )
         yield "".join(lines).encode()
-
-
-def _state(good: bool, reason: str) -> Response:
-    response = make_response(
-        json.dumps({"status": "ok"} if good else {"status": "failed", "reason": reason})
-    )
-    response.mimetype = "application/json"
-    response.status_code = 200 if good else 503
-    return response
 
 
 ROUTES = (

@@ -158,7 +158,7 @@ def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
                 options = {word for word in before_workload if word.startswith("--")}
                 assert options <= known, (container["args"], options - known)
                 commands.add(command.name)
-    assert {"worker", "client", "exporter", "add", "validate"} <= commands
+    assert {"worker", "client", "exporter", "ui", "add", "validate"} <= commands
 
 
 def test_object_names_are_made_from_queue_names(helm: str) -> None:
@@ -170,9 +170,10 @@ def test_object_names_are_made_from_queue_names(helm: str) -> None:
     assert all(len(name) <= 63 for name in names)
 
 
-@pytest.mark.parametrize("name", ["exporter", "operator", "sleep-client"])
+@pytest.mark.parametrize("name", ["exporter", "operator", "sleep-client", "ui"])
 def test_a_queue_takes_no_name_of_another_object(helm: str, name: str) -> None:
-    rows = objects(render(helm, "--set", f"queues.{name}.note=x", "--set", "operator.enabled=true"))
+    all_objects = f"operator.enabled=true,ui.enabled=true,queues.{name}.note=x"
+    rows = objects(render(helm, "--set", all_objects))
     names = [(row["kind"], row["metadata"]["name"]) for row in rows]
     assert len(names) == len(set(names))
 
@@ -373,6 +374,9 @@ def test_the_chart_takes_the_values_that_autoscale_recommend_prints(
             ],
             "queues.sleep.autoscaling.target is 0.5",
         ),
+        (["ui.enabled=true", "ui.archive.subPath=runs"], "ui.archive.existingClaim"),
+        (["ui.archive.subPath=/runs"], "/ui/archive/subPath"),
+        (["ui.ingress.path=pages"], "/ui/ingress/path"),
         (["operator.enabled=true", "operator.gang={Kueue}"], "operator.gang: there is no Kueue"),
         (
             ["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"],

@@ -50,6 +50,13 @@ def test_values_that_look_like_numbers_or_booleans_are_rendered_as_text(
             "persistence": {"storageClass": word},
         },
         "operator": {"enabled": True, "namespaces": [word, word]},
+        "ui": {
+            "enabled": True,
+            "token": {"existingSecret": word, "key": word},
+            "archive": {"existingClaim": word, "subPath": word},
+            "nodeSelector": {"disk": word},
+            "ingress": {"enabled": True, "className": word, "host": word},
+        },
         "commonLabels": {"owner": word},
         "fullnameOverride": word,
     }
@@ -74,14 +81,15 @@ def test_values_that_look_like_numbers_or_booleans_are_rendered_as_text(
         assert len(names) == len(set(names))
 
 
+NAMED = ("name", "namespace", "key", "secretName", "username", "claimName", "subPath", "host")
+
+
 def no_words(value: Any, path: str = "") -> Iterator[str]:
     """Where something else than text stands where the API wants text."""
     if isinstance(value, dict):
         texts = path.endswith(("abels", "selector", "annotations", "Data"))
         for key, inner in value.items():
-            named = key in ("name", "namespace", "key", "secretName", "username") or key.endswith(
-                "ClassName"
-            )
+            named = key in NAMED or key.endswith("ClassName")
             if (texts or named) and not isinstance(inner, str | dict):
                 yield f"{path}.{key}: {inner!r}"
             if key != "openAPIV3Schema":

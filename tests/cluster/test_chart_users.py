@@ -13,6 +13,11 @@ import redis as redis_py
 import yaml
 
 from scaletest.broker import EmbeddedServer
+from scaletest.broker.connection import prepare
+from scaletest.broker.run_progress import RunPublisher
+from scaletest.model.run_progress import RunProgress
+from scaletest.ui.app import make_app
+from scaletest.ui.sources import Sources
 from tests.conftest import call, eventually, program
 
 VALUES = Path(__file__).parents[2] / "charts" / "scaletest" / "charts" / "redis" / "values.yaml"
@@ -32,14 +37,17 @@ def urls(url: str, redis: redis_py.Redis) -> dict[str, str]:
     redis.execute_command("ACL", "DELUSER", *USERS)
 
 
-def test_a_release_works_with_its_own_users(urls: dict[str, str], redis: redis_py.Redis) -> None:
-    # given a queue that a worker's pod declares, a worker and an exporter
+def test_a_release_works_with_its_own_users(
+    urls: dict[str, str], redis: redis_py.Redis, tmp_path: Path
+) -> None:
+    # given a queue that a worker's pod declares, a worker, an exporter and the pages
     assert call("queue", "add", "sleep", "--redis-url", urls["worker"]).returncode == 0
     assert call("queue", "add", "sleep", "--redis-url", urls["client"]).returncode == 0
     worker = subprocess.Popen(program("worker", "--queue", "sleep", "--redis-url", urls["worker"]))
     exporter = subprocess.Popen(
         program("exporter", "--listen", "127.0.0.1:0", "--redis-url", urls["exporter"])
     )
+    pages = make_app(Sources(tmp_path, urls["ui"])).test_client()
     try:
         probe = ["queue", "show", "sleep", "--format", "json", "--redis-url", urls["worker"]]
         eventually(
@@ -50,6 +58,10 @@ def test_a_release_works_with_its_own_users(urls: dict[str, str], redis: redis_p
         done = call("client", "--queue", "sleep", *options, "--", "0.01")
         assert done.returncode == 0, done.stderr
         eventually(lambda: redis.exists("scaletest:pulse"))
+        progress = RunProgress("a-run", "validation", "sleep", phase="measuring")
+        RunPublisher(prepare(urls["client"]), "a-run").publish(progress.to_json())
+        for path in ("/readyz", "/", "/runs", "/live/a-run"):
+            assert pages.get(path).status_code == 200, path
     finally:
         for process in (worker, exporter):
             process.terminate()
@@ -70,6 +82,24 @@ def test_no_user_can_do_more_than_its_role_needs(
         pytest.raises(redis_py.exceptions.NoPermissionError),
     ):
         client.execute_command(*command.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("RPUSH", "rq:queue:sleep", "x"),
+        ("DEL", "rq:queue:sleep"),
+        ("EVAL", "return redis.call('DEL', KEYS[1])", "1", "rq:queue:sleep"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_user_of_the_pages_changes_nothing(
+    urls: dict[str, str], command: tuple[str, ...]
+) -> None:
+    with redis_py.Redis.from_url(urls["ui"]) as client:
+        assert client.llen("rq:queue:sleep") == 0
+        with pytest.raises(redis_py.exceptions.ResponseError, match=r"permission|can't run"):
+            client.execute_command(*command)
 
 
 def test_the_user_of_keda_can_read_the_lengths_of_queues(urls: dict[str, str]) -> None:

@@ -18,7 +18,9 @@ from tests.conftest import missing
 
 pytestmark = pytest.mark.integration
 
-GUIDES = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("kubernetes", "from-the-original")]
+GUIDES = [
+    ROOT / "docs" / "how-to" / f"{name}.md" for name in ("kubernetes", "from-the-original", "ui")
+]
 
 
 @pytest.fixture
@@ -113,6 +115,14 @@ def test_the_originals_media_deployment_becomes_an_equivalent_pod(
     assert client[-2:] == ["--", "2"]
     monitor = next(row for row in rows if row["kind"] == "ServiceMonitor")
     assert monitor["spec"]["endpoints"][0]["interval"] == "4s"
+
+
+def test_values_in_the_guide_of_the_pages_render(helm: str, tmp_path: Path) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", GUIDES[2].read_text("utf-8"), re.DOTALL)
+    values = tmp_path / "values.yaml"
+    values.write_text(block, "utf-8")
+    rows = {row["kind"]: row for row in objects(render(helm, "-f", str(values)))}
+    assert rows["Ingress"]["spec"]["rules"][0]["host"] == "pages.example.org"
 
 
 def test_autoscaling_blocks_in_the_guide_render(helm: str) -> None:

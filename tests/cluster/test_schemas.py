@@ -26,6 +26,8 @@ NEWER = {"dra": "needs Kubernetes 1.34"}
 MORE = (
     "rbac.clusterRead",
     "operator.enabled",
+    "ui.enabled",
+    "ui.ingress.enabled",
     "monitoring.serviceMonitor.enabled",
     "monitoring.podMonitor.enabled",
     "monitoring.rules.enabled",

@@ -96,8 +96,8 @@ def test_a_list_is_chosen_sorted_and_cut_into_pages(
 
 
 def test_an_empty_archive_says_how_a_run_is_made(archive: Archive) -> None:
-    assert "There is no run in" in archive.page("/runs").text
-    assert "There is no run to compare" in archive.page("/compare").text
+    assert "scaletest validate" in archive.page("/runs").text
+    assert "scaletest validate" in archive.page("/compare").text
     assert "No run is in progress" in archive.page("/live").text
 
 

@@ -64,6 +64,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml (mergeOverwrite (dict "enabled" false "crds" true "resources" $resources) (.Values.operator | default dict)) -}}
 {{- end -}}
 
+{{/* Settings of the pages, with defaults, for the same reason. */}}
+{{- define "scaletest.ui" -}}
+{{- $requests := dict "cpu" "50m" "memory" "96Mi" -}}
+{{- $resources := dict "requests" $requests "limits" (dict "memory" "512Mi") -}}
+{{- $ingress := dict "enabled" false "path" "/" -}}
+{{- $defaults := dict "enabled" false "token" (dict "key" "token") "archive" dict "resources" $resources "ingress" $ingress -}}
+{{- $ui := mergeOverwrite $defaults (deepCopy (.Values.ui | default dict)) -}}
+{{- if and $ui.archive.subPath (not $ui.archive.existingClaim) -}}
+{{- fail "\nui.archive.subPath needs ui.archive.existingClaim, the claim of the volume with that path" -}}
+{{- end -}}
+{{- toYaml $ui -}}
+{{- end -}}
+
 {{/* Labels of pods, without the version: an upgrade of the chart must not restart pods that are the same. */}}
 {{- define "scaletest.podLabels" -}}
 {{ include "scaletest.selector" . }}
@@ -72,9 +85,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* A queue's name as part of object names, unique among queues, exporter, operator and clients. */}}
+{{/* A queue's name as part of object names, unique among queues, exporter, operator, pages and clients. */}}
 {{- define "scaletest.queueName" -}}
-{{- $taken := or (has . (list "exporter" "operator")) (hasSuffix "-client" .) -}}
+{{- $taken := or (has . (list "exporter" "operator" "ui")) (hasSuffix "-client" .) -}}
 {{- if and (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" .) (le (len .) 20) (not $taken) -}}
 {{- . -}}
 {{- else -}}
@@ -195,6 +208,11 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
 {{- if and $e.urlKey (not $e.existingSecret) -}}
 {{- fail "\nexternalRedis.urlKey needs externalRedis.existingSecret" -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The pages' user in Redis; values that an upgrade reuses from an older chart have none that only reads. */}}
+{{- define "scaletest.uiUser" -}}
+{{- if hasKey (.Values.redis.users | default (dict "ui" "")) "ui" -}}ui{{- else -}}exporter{{- end -}}
 {{- end -}}
 
 {{/* Environment with the address of Redis. Arguments: root, role. */}}
