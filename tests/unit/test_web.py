@@ -503,3 +503,25 @@ def test_a_foreign_text_is_one_short_line(text: str) -> None:
     shown = printable(text)
     assert len(shown) <= 500 and shown.isprintable()
     assert shown == "a b" or len(text) > 10
+
+
+def test_failures_that_differ_in_a_pointer_are_one_row_and_counted_at_each_node(
+    site: Site,
+) -> None:
+    for number in range(143):
+        error = f"[AVHWDeviceContext @ {0x55D0C3A1B2C0 + number:#x}] Failed"
+        place = {"node": f"node-{number % 3}", "device": "/dev/dri/renderD128"}
+        reply = replied(f"v-{number}", outcome=Outcome.FAILED, error=error, **place)
+        site.statistics.add(Record("q", 0, reply, 0.6))
+    page = site.http.get("/live").text
+    failures = page[
+        page.index('<h2 id="error-title">') : page.index("</section>", page.index("error-title"))
+    ]
+    assert failures.count("AVHWDeviceContext") == 1
+    assert "<td>143</td>" in failures
+    assert "node-0 (48), node-1 (48) and node-2 (47)" in failures
+    assert "<title>143 failures, at most 143 in 1 s</title>" in failures
+    (group,) = site.http.get("/api/v1/stats").json["failures"]
+    assert (group["count"], group["pattern"]) == (143, "[AVHWDeviceContext @ <address>] Failed")
+    # and the text that scripts read has them by node, as ever
+    assert "- 48 / [AVHWDeviceContext @ 0x55d0c3a1b2c0] Failed" in site.http.get("/nodes").text
