@@ -94,29 +94,49 @@ def _values(row: Mapping[str, Cell]) -> Iterable[Cell]:
     return row.values()
 
 
+Size = tuple[float, float]
+
+
+def narrow(chart: Chart, size: Size) -> Chart:
+    """A chart as phones show it. size: width and height."""
+    width, height = size
+    return replace(chart, id=f"{chart.id}-narrow", width=width, height=height)
+
+
 @dataclass(frozen=True)
 class Figure:
     """A chart with what it says. narrow_size: width and height of the same chart on phones."""
 
     wide: Chart
     caption: str
-    narrow_size: tuple[float, float] = (360.0, 330.0)
+    narrow_size: Size = (360.0, 330.0)
 
     @property
     def narrow(self) -> Chart:
         """The chart for phones."""
-        width, height = self.narrow_size
-        return replace(self.wide, id=f"{self.wide.id}-narrow", width=width, height=height)
+        return narrow(self.wide, self.narrow_size)
 
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts side by side. columns: "" for as many as fit, "one" or "two"; note: explains them."""
+    """Charts side by side, or below each other.
+
+    columns: "" for as many as fit, "one" or "two". note: explains them. narrow_size: as of a
+    figure, where charts are too wide for phones.
+    """
 
     charts: Sequence[Chart]
     columns: str = ""
     title: str = ""
     note: str = ""
+    narrow_size: Size | None = None
+
+    @property
+    def narrow(self) -> list[Chart]:
+        """The charts for phones; none where they are the same."""
+        if self.narrow_size is None:
+            return []
+        return [narrow(chart, self.narrow_size) for chart in self.charts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,12 @@ font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .c-error{stroke:var(--data);stroke-width:1.8;fill:none}
 .c-law{stroke:var(--law);stroke-width:2.2;fill:none}
 .c-beyond{stroke:var(--law);stroke-width:2.2;fill:none;stroke-dasharray:2 5;stroke-linecap:round}
+.c-thin{stroke-width:1.1}
 .c-ideal{stroke:var(--ideal);stroke-width:1.6;fill:none;stroke-dasharray:7 5}
 .c-wanted{stroke:var(--mark);stroke-width:1.6;fill:none;stroke-dasharray:3 3}
 .c-limit{stroke:var(--pass);stroke-width:1.6;fill:none;stroke-dasharray:9 3 2 3}
 .c-limit-next{stroke:var(--pass);stroke-width:2;fill:none;stroke-dasharray:2 4}
+.c-limit-note{fill:var(--pass);font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:4px}
 .c-shade{fill:var(--shade)}
 .c-band{fill:var(--band)}
 .c-bar{fill:var(--data);fill-opacity:.82}

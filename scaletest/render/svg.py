@@ -1,7 +1,7 @@
 """Charts as SVG: a plot with two axes, and marks drawn in the order of the calls.
 
 An axis has its marks at 1, 2 and 5 times powers of ten, or at powers of two. Marks are clipped at
-the frame.
+the frame. The ends of an interval stay visible beside its point, however short it is.
 
 Colours and fonts come from the classes in `style`, so that dark pages and paper look right. Every
 chart has a title and a description for people who cannot see it.
@@ -31,11 +31,20 @@ def nice(low: float, high: float, most: int = 6) -> list[float]:
     return [index * step for index in range(first, last + 1)]
 
 
+def up_to(high: float, most: int = 6) -> list[float]:
+    """Marks of an axis from 0, the last one at or above `high`."""
+    if high <= 0:
+        return [0.0, 1.0]
+    marks = nice(0.0, high, most)
+    if len(marks) == 1:
+        # the first round number lies above
+        return nice(0.0, 2 * high, most)[:2]
+    return marks if marks[-1] >= high else [*marks, marks[-1] + marks[1]]
+
+
 def ceiling(high: float, most: int = 6) -> float:
     """The end of an axis from 0 that shows `high` with a mark at or above it."""
-    marks = nice(0.0, high, most)
-    step = marks[1] - marks[0] if len(marks) > 1 else high or 1.0
-    return marks[-1] if marks[-1] >= high > 0 else marks[-1] + step
+    return up_to(high, most)[-1]
 
 
 def powers(low: float, high: float, most: int = 8) -> list[float]:
@@ -72,6 +81,12 @@ CHARACTER = 6.6  # mean width of a character of 12 px, in px
 LEGEND_LINE = 19.0
 # The sample of a text in the legend, with the space around both.
 LEGEND_SAMPLE = 44.0
+# Half of the width of an interval's ends, in px: they are wider than a point.
+CAP = 8.0
+# How far a text lies beside its point, in px, where it does not stand above the middle of it.
+BESIDE = {"start": 5.0, "end": -5.0}
+# What the names of marks need below the frame, and what a label needs, in px.
+BELOW, BELOW_FOR_LABEL = 26.0, 16.0
 
 
 @dataclass(frozen=True)
@@ -145,7 +160,7 @@ class Chart:
 
     @property
     def _bottom(self) -> float:
-        return self.height - 42.0
+        return self.height - BELOW - BELOW_FOR_LABEL * bool(self.x.label)
 
     @property
     def _rows(self) -> list[list[tuple[str, str, str]]]:
@@ -248,11 +263,11 @@ class Chart:
             case "dot", [(x, y)]:
                 return element("circle", *tip, cx=x, cy=y, r=mark.size, class_=mark.css)
             case "note", [(x, y)]:
-                anchor, up = mark.anchor, y - mark.size
-                return element("text", mark.text, x=x, y=up, text_anchor=anchor, class_=mark.css)
+                place = {"x": x + BESIDE.get(mark.anchor, 0.0), "y": y - mark.size}
+                return _text(mark.text, mark.css, mark.anchor, **place)
             case "error", [(x, y), (_, up)]:
-                left = f"M{x - 5:.1f}"
-                path = f"{left} {up:.1f}h10M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}h10"
+                left, cap = f"M{x - CAP:.1f}", f"h{2 * CAP:g}"
+                path = f"{left} {up:.1f}{cap}M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}{cap}"
             case "band", _:
                 path = f"{_line(mark.points, places)}Z"
             case _:

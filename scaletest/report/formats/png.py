@@ -10,7 +10,7 @@ from typing import Any
 from scaletest.model.errors import UsageError
 from scaletest.render.contents import Charts, Figure, Report
 from scaletest.render.style import properties
-from scaletest.render.svg import Axis, Chart, Mark
+from scaletest.render.svg import BESIDE, Axis, Chart, Mark
 from scaletest.render.text import clean
 
 # A pixel of a chart in points, of which an inch has 72.
@@ -173,7 +173,7 @@ def _note(axes: Any, mark: Mark) -> None:
     axes.annotate(
         mark.text,
         mark.points[0],
-        (0, mark.size * POINT),
+        (BESIDE.get(mark.anchor, 0.0) * POINT, mark.size * POINT),
         textcoords="offset points",
         ha={"start": "left", "end": "right"}.get(mark.anchor, "center"),
         color=properties(mark.css).get("fill"),

@@ -38,7 +38,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.render.svg import Chart
 from scaletest.render.text import clean, one_line
-from scaletest.report.validation import figures, resources, words
+from scaletest.report.validation import figures, resources, times, words
 from scaletest.report.validation.steps import members, rows_of, sheet, table, whole_table
 from scaletest.report.words import KNEES, knee, warnings
 from scaletest.validation.run_type import ValidationRun
@@ -73,7 +73,7 @@ def validation_report(run: ValidationRun) -> Report:
 
 def _picture(run: ValidationRun) -> list[Chart]:
     """The scaling chart."""
-    figure = figures.throughput(run.result)
+    figure = figures.throughput(run)
     return [figure.wide] if figure else []
 
 
@@ -253,7 +253,7 @@ def sections(run: ValidationRun) -> list[Section]:
     result = run.result
     return contents.page(
         {
-            "How far it scales": _scaling(result),
+            "How far it scales": _scaling(run),
             "What limits it": _limits(result),
             "Resources": _resources(result),
             "How many share a device": _sharing(result),
@@ -269,12 +269,13 @@ def sections(run: ValidationRun) -> list[Section]:
     )
 
 
-def _scaling(result: Evaluation) -> list[Block | None]:
-    throughput = figures.throughput(result)
+def _scaling(run: ValidationRun) -> list[Block | None]:
+    result, throughput = run.result, figures.throughput(run)
     if throughput is None:
         return []
-    law = _sentence(words.law(result), "Law: ")
-    return [Text([law], "strong"), throughput, figures.efficiency(result)]
+    certain = result.growth.choice is not None and not words.doubts(result)
+    law = Text([_sentence(words.law(result), "Law: ")], "strong" if certain else "plain")
+    return [law, throughput, figures.efficiency(result)]
 
 
 def _limits(result: Evaluation) -> list[Block | None]:
@@ -349,8 +350,9 @@ def _steps(result: Evaluation) -> list[Block | None]:
             Table.of_rows(
                 knees,
                 {"knee", "workers"},
-                title="Where more workers begin to pay less",
-                note="The three disagree by design: each asks another question.",
+                title="Diminishing returns",
+                note="Three common definitions of the same idea; they may differ.",
+                layout="wrapped",
             ),
         ]
     return blocks
@@ -359,7 +361,7 @@ def _steps(result: Evaluation) -> list[Block | None]:
 def _times(run: ValidationRun) -> list[Block | None]:
     """How wait and run times spread."""
     result = run.result
-    boxes = [figures.boxes(result, run.records, kind) for kind in ("run", "wait")]
+    boxes = [times.boxes(result, run.records, kind) for kind in ("run", "wait")]
     charts = [chart for chart in boxes if chart]
     if not charts:
         return []
@@ -371,31 +373,30 @@ def _times(run: ValidationRun) -> list[Block | None]:
         " itself. In brackets the 95 % interval; n/a: the step has fewer requests than the"
         " percentile needs."
     )
-    histograms = figures.histograms(result, run.records)
     return [
-        Charts(charts, "two", note=figures.BOX_NOTE),
+        Charts(charts, "two", note=times.BOX_NOTE),
         Table.of_rows(cells, {"time"}, layout="tight", note=meaning),
-        Charts(histograms, title="Run times of each step", note=figures.HISTOGRAM_NOTE),
+        times.histograms(result, run.records),
     ]
 
 
 def _percentiles(step: Step, kind: str) -> dict[str, str]:
-    times = getattr(step, kind)
+    spread = getattr(step, kind)
     cells = {
         "workers": str(step.workers),
         "time": kind,
-        "requests": str(times.count),
-        "mean": seconds(times.mean),
+        "requests": str(spread.count),
+        "mean": seconds(spread.mean),
     }
     for name in words.QUANTILES:
-        percentile = getattr(times, name)
+        percentile = getattr(spread, name)
         if percentile is None:
             cells[name] = f"{NOTHING} (needs ≥ {words.needs(name)})"
         elif percentile.low is None or percentile.high is None:
             cells[name] = seconds(percentile.value)
         else:
             cells[name] = seconds_between(percentile.value, percentile.low, percentile.high)
-    return {**cells, "max": seconds(times.max)}
+    return {**cells, "max": seconds(spread.max)}
 
 
 def _shares(run: ValidationRun) -> list[Block | None]:
