@@ -52,6 +52,7 @@ font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .c-median{stroke:var(--data);stroke-width:3;fill:none}
 .c-faint{fill:var(--data);fill-opacity:.45}
 .c-hollow{fill:var(--paper);stroke:var(--data);stroke-width:2}
+.c-hollow-next{fill:var(--paper);stroke:var(--law);stroke-width:2}
 .c-dip{fill:var(--mark)}
 .c-run-0{stroke:var(--data)}
 .c-run-1{stroke:var(--law);stroke-dasharray:9 4}

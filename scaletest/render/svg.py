@@ -9,8 +9,9 @@ chart has a title and a description for people who cannot see it.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -54,6 +55,22 @@ def powers(low: float, high: float, most: int = 8) -> list[float]:
     return [2.0**exponent for exponent in range(first, last + 1, every)]
 
 
+def decades(low: float, high: float, most: int = 8) -> list[float]:
+    """Powers of ten with their 2- and 5-fold in [low, high]; only the powers, or every second,
+    third, ... of too many, and round numbers of too few. low > 0.
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for factors in ((1, 2, 5), (1,)):
+        pairs = itertools.product(range(first, last + 1), factors)
+        every = [factor * 10.0**exponent for exponent, factor in pairs]
+        marks = [mark for mark in every if low <= mark <= high]
+        if len(marks) <= most:
+            break
+    if len(marks) < 2:
+        return nice(low, high, most)
+    return marks[:: math.ceil(len(marks) / most)]
+
+
 def labels(marks: Sequence[float]) -> list[str]:
     """Labels of the marks, all with the same decimals, thousands as k, millions as M."""
     largest = max(map(abs, marks), default=0.0)
@@ -76,6 +93,12 @@ def _fit(numbers: Sequence[float], places: int) -> bool:
     return all(abs(round(number, places) - number) <= 1e-6 * abs(number) for number in numbers)
 
 
+# How the marks of an axis are chosen, by its kind.
+MARKS: Mapping[str, Callable[[float, float, int], list[float]]] = {
+    "linear": nice,
+    "log2": powers,
+    "log10": decades,
+}
 Point = tuple[float, float]
 CHARACTER = 6.6  # mean width of a character of 12 px, in px
 LEGEND_LINE = 19.0
@@ -91,7 +114,10 @@ BELOW, BELOW_FOR_LABEL = 26.0, 16.0
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis. kind: "linear" or "log2"; marks: None for round numbers; names: of the marks."""
+    """An axis.
+
+    kind: "linear", "log2" or "log10". marks: None for round numbers. names: of the marks.
+    """
 
     label: str
     low: float
@@ -104,14 +130,13 @@ class Axis:
     @cached_property
     def labelled(self) -> list[tuple[float, str]]:
         """The marks with their labels."""
-        choose = powers if self.kind == "log2" else nice
-        marks = self.marks or choose(self.low, self.high, self.most)
+        marks = self.marks or MARKS[self.kind](self.low, self.high, self.most)
         return list(zip(marks, self.names or labels(marks), strict=True))
 
     def part(self, number: float) -> float:
         """Position of a number, from 0 at the low end to 1 at the high end; at most 0.5 outside."""
         low, high, at = self.low, self.high, number
-        if self.kind == "log2":
+        if self.kind != "linear":
             low, high, at = math.log2(low), math.log2(high), math.log2(max(number, low / 1024))
         share = (at - low) / (high - low) if high > low else 0.5
         return min(1.5, max(-0.5, share))
