@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.render.numbers import plural
-from scaletest.render.svg import Chart
+from scaletest.render.svg import Chart, interval_bar
+from scaletest.render.text import Markup
 
 Pairs = Sequence[tuple[str, str]]
 Value = float | int | str | None
@@ -36,7 +37,24 @@ class Share:
         return self.text
 
 
-Cell = str | Share
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A cell with a bar and the interval of its end, all as parts of one."""
+
+    part: float
+    low: float
+    high: float
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def svg(self) -> Markup:
+        """The bar; it says no more than the text beside it."""
+        return interval_bar(self.part, self.low, self.high)
+
+
+Cell = str | Share | Bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +220,22 @@ def laid_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of a page."""
+    """A titled part of a page. leads: whether it stands at once below the verdict, in a box."""
 
     title: str
     blocks: Sequence[Block]
+    leads: bool = False
 
 
-def page(parts: Mapping[str, Iterable[Block | None]]) -> list[Section]:
-    """The sections that have anything to show. parts: blocks by title."""
-    sections = [Section(title, list(laid_out(blocks))) for title, blocks in parts.items()]
+def page(parts: Mapping[str, Iterable[Block | None]], leading: str = "") -> list[Section]:
+    """The sections that have anything to show. parts: blocks by title. leading: the title of the
+    one that stands first; "" for none.
+    """
+    sections = [
+        Section(title, list(laid_out(blocks)), leads=title == leading)
+        for title, blocks in parts.items()
+    ]
+    sections.sort(key=lambda section: not section.leads)
     return [section for section in sections if section.blocks]
 
 

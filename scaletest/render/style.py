@@ -35,6 +35,7 @@ font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .c-data{stroke:var(--data);stroke-width:2;fill:none;stroke-linejoin:round}
 .c-dot{fill:var(--data);stroke:var(--paper);stroke-width:1.5}
 .c-error{stroke:var(--data);stroke-width:1.8;fill:none}
+.c-interval{stroke:var(--ink);stroke-width:1.6;fill:none}
 .c-law{stroke:var(--law);stroke-width:2.2;fill:none}
 .c-beyond{stroke:var(--law);stroke-width:2.2;fill:none;stroke-dasharray:2 5;stroke-linecap:round}
 .c-thin{stroke-width:1.1}
@@ -44,6 +45,7 @@ font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .c-limit-next{stroke:var(--pass);stroke-width:2;fill:none;stroke-dasharray:2 4}
 .c-limit-note{fill:var(--pass);font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:4px}
 .c-shade{fill:var(--shade)}
+.c-foreign{fill:var(--mark);fill-opacity:.22}
 .c-band{fill:var(--band)}
 .c-bar{fill:var(--data);fill-opacity:.82}
 .c-box{fill:var(--band);stroke:var(--data);stroke-width:1.6}
@@ -86,7 +88,7 @@ font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .c-time-gap{fill:var(--paper);stroke:var(--ink)}
 .c-time-other{fill:var(--grid)}
 @media print{
-.c-shade,.c-band,.c-bar,.c-box,[class^=c-time],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.c-shade,.c-foreign,.c-band,.c-bar,.c-box,[class^=c-time],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 }
 """.replace("\n", "")
 

@@ -400,3 +400,28 @@ def _sample(x: float, y: float, css: str, shape: str) -> Markup:
     if shape == "area":
         return _rect(x + 1, y - 5, 18.0, 10.0, css)
     return element("path", d=f"M{x:.1f} {y:.1f}h20", class_=css)
+
+
+# Width and height of the bar of a cell, in px.
+CELL_BAR = (120.0, 14.0)
+
+
+def interval_bar(part: float, low: float, high: float) -> Markup:
+    """A bar for a cell of a table, with the interval of its end; all as parts of its whole width.
+
+    People who cannot see it read the text beside it.
+    """
+    width, height = CELL_BAR
+    ends = [width * min(1.0, max(0.0, end)) for end in (part, low, high)]
+    at, left, right = (max(1.0, min(width - 1.0, end)) for end in ends)
+    middle = height / 2
+    return element(
+        "svg",
+        _rect(0.0, 1.0, width, height - 2.0, "c-shade"),
+        _rect(0.0, 1.0, at, height - 2.0, "c-bar"),
+        element("path", d=f"M{left:.1f} {middle}H{right:.1f}", class_="c-interval"),
+        element("path", d=f"M{left:.1f} 3v8M{right:.1f} 3v8", class_="c-interval"),
+        viewBox=f"0 0 {width:g} {height:g}",
+        class_="cell-bar",
+        aria_hidden="true",
+    )

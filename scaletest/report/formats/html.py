@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from scaletest.render.contents import Charts, Facts, Figure, Report, Share, Table, Text
+from scaletest.render.contents import Bar, Charts, Facts, Figure, Report, Share, Table, Text
 from scaletest.render.numbers import NOTHING, seconds
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
@@ -59,6 +59,7 @@ def environment() -> Environment:
     )
     templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
+    templates.tests["bar"] = lambda cell: isinstance(cell, Bar)
     templates.filters["block"] = lambda block: BLOCKS[type(block)]
     return templates
 

@@ -19,12 +19,12 @@ from scaletest.analysis.request_time import PLACE_TEXTS, PLACES
 from scaletest.analysis.scaling import Scaled
 from scaletest.analysis.steps import MeasuredStep, Rows, Step
 from scaletest.analysis.throughput import ends_of, rates, span
-from scaletest.model import Plan, Record
+from scaletest.model import Record
 from scaletest.render import svg
 from scaletest.render.contents import Figure
 from scaletest.render.numbers import measured, percent, plural, seconds, significant, unit_of
 from scaletest.render.svg import Axis, Chart
-from scaletest.report.validation import resources, words
+from scaletest.report.validation import nodes, resources, words
 from scaletest.validation.run_type import ValidationRun
 
 # Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each
@@ -102,7 +102,7 @@ class Curve:
     def across(self) -> Axis:
         """The axis of workers, with marks at the steps that were measured."""
         levels = [float(step.level) for step in self.steps]
-        label = _workers(self.steps[0].per_device)
+        label = words.workers_label(self.steps[0].per_device)
         names = [f"{level:g}" for level in levels]
         if self.log:
             return Axis(label, levels[0] * 0.9, self.end, "log2", levels, names)
@@ -114,10 +114,6 @@ class Curve:
             return Axis("requests/s", 0.0, self.top * 1.05)
         lowest = min(step.throughput.per_s for step in self.steps)
         return Axis("requests/s", lowest * 0.7, self.top * 1.4, "log2")
-
-
-def _workers(per_device: int) -> str:
-    return "workers on each device" if per_device else "workers"
 
 
 def curve_of(result: Evaluation, limits: Mapping[str, int] | None = None) -> Curve | None:
@@ -279,7 +275,7 @@ LEAST_SHARE = 0.01
 OTHER = "other"
 # Half of a bar's width, where neighbouring steps are 1 apart.
 HALF = 0.36
-TIME_SIZE, NARROW_TIME = (720.0, 380.0), (400.0, 340.0)
+TIME_SIZE, NARROW_TIME = (760.0, 290.0), (360.0, 300.0)
 TIME_CAPTION = (
     "Mean time from the end of a worker's request to the end of its next one. A part that grows"
     " with the workers holds throughput back by its growth; one that stays does not, however large"
@@ -305,7 +301,7 @@ def _time_spent(times: Sequence[StepTime]) -> Chart:
         "Time of a request by state",
         "; ".join(f"{plural(time.workers, 'worker')}: {_described(time)}" for time in times),
         Axis(
-            _workers(times[0].per_device),
+            words.workers_label(times[0].per_device),
             -0.6,
             len(times) - 0.4,
             marks=numbers,
@@ -383,13 +379,11 @@ def panels(result: Evaluation, records: Rows) -> list[Chart]:
     samples = list(chain.from_iterable(step.samples for step in result.steps))
     if len(samples) > MOST_PANELS:
         samples = [step.samples[0] for step in result.steps]
-    drawn = [
-        _panel(sample, records.get(sample.measurement.key, ()), result.plan) for sample in samples
-    ]
+    drawn = [_panel(result, sample, records.get(sample.measurement.key, ())) for sample in samples]
     return [chart for chart in drawn if chart]
 
 
-def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | None:
+def _panel(result: Evaluation, sample: MeasuredStep, rows: Sequence[Record]) -> Chart | None:
     began = sample.began_s
     ends = {worker: [began, *times] for worker, times in ends_of(rows).items()}
     first, last = span(ends)
@@ -398,7 +392,8 @@ def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | 
     done = sum(len(times) - 1 for times in ends.values())
     course = rates(ends, first, last, max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
     rate, at, long = sample.throughput, sample.measurement, last - first
-    name = ", ".join(filter(None, (plural(at.workers, "worker"), words.measuring(plan, at.repeat))))
+    way = words.measuring(result.plan, at.repeat)
+    name = ", ".join(filter(None, (plural(at.workers, "worker"), way)))
     chart = Chart(
         f"course-{at.workers}-{at.repeat}",
         name,
@@ -408,6 +403,7 @@ def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | 
         Axis("requests/s", 0.0, svg.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
         *PANEL_SIZE,
     )
+    nodes.shade(chart, sample, long, result.disturbed)
     _draw_course(chart, sample, course, long)
     return chart
 

@@ -11,12 +11,15 @@ from itertools import pairwise
 
 from scaletest.analysis.causes import Cause, Causes
 from scaletest.analysis.evaluation import BackgroundStep, Evaluation, FailureGroup
+from scaletest.analysis.resources import clock_text
 from scaletest.analysis.steps import Step
 from scaletest.model import Plan, VerdictKind
 from scaletest.render import contents
 from scaletest.render.contents import (
+    Bar,
     Block,
     Case,
+    Cell,
     Charts,
     Head,
     Report,
@@ -38,7 +41,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.render.svg import Chart
 from scaletest.render.text import clean, one_line
-from scaletest.report.validation import figures, resources, times, words
+from scaletest.report.validation import figures, nodes, resources, times, words
 from scaletest.report.validation.steps import members, rows_of, sheet, table, whole_table
 from scaletest.report.words import KNEES, knee, warnings
 from scaletest.validation.run_type import ValidationRun
@@ -230,15 +233,16 @@ def _limits_of_comment(causes: Causes | None) -> list[Block]:
 
 def _causes(causes: Causes, *, on_page: bool, title: str = "", note: str = "") -> Table:
     """A row for each cause, the largest first. A page has room for what was before and after."""
-    rows = []
+    rows: list[dict[str, Cell]] = []
     for cause in causes.causes[:MOST_CAUSES_SHOWN]:
-        course = f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}" if on_page else ""
+        course = {"per request": f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}"}
+        part, text = cause.share, words.share(cause.share, 0)
         rows.append(
             {
                 "cause": cause.label,
-                "share of the added time": words.share(cause.share, 0),
+                "share of the added time": Bar(part.value, part.low, part.high, text),
                 "added": seconds(cause.grown_s.value),
-                "per request": course,
+                **(course if on_page else {}),
                 "object": cause.object,
                 "measured": words.evidence(cause),
                 "what to try": cause.remedy,
@@ -251,10 +255,12 @@ def _causes(causes: Causes, *, on_page: bool, title: str = "", note: str = "") -
 def sections(run: ValidationRun) -> list[Section]:
     """All sections that have anything to show."""
     result = run.result
+    limits = "What limits it"
+    leading = limits if words.grew(result.causes) else ""
     return contents.page(
         {
             "How far it scales": _scaling(run),
-            "What limits it": _limits(result),
+            limits: _limits(result),
             "Resources": _resources(result),
             "How many share a device": _sharing(result),
             "Steps": _steps(result),
@@ -265,7 +271,8 @@ def sections(run: ValidationRun) -> list[Section]:
             "Who did how much": _shares(run),
             "Other queues": [_background(result)],
             "Failures": [_failures(result)],
-        }
+        },
+        leading,
     )
 
 
@@ -292,7 +299,12 @@ def _limits(result: Evaluation) -> list[Block | None]:
             " Measured: what the resources of the nodes did meanwhile, and whether that"
             " confirms or contradicts the cause."
         )
-    return [_causes(causes, on_page=True, note=meaning), Text([words.note(causes)]), chart]
+    return [
+        _causes(causes, on_page=True, note=meaning),
+        Text([words.note(causes)]),
+        chart,
+        nodes.use(result),
+    ]
 
 
 def _resources(result: Evaluation) -> list[Block | None]:
@@ -304,19 +316,23 @@ def _resources(result: Evaluation) -> list[Block | None]:
         f" device: the part of the time in which it was busy. {note}".rstrip()
     )
     known = resources.table(result, note=meaning)
+    named = figures.time_spent(result) is not None
     disturbed = [
         {
-            "from": instant(spell.begin_s),
-            "to": instant(spell.end_s),
+            "from (UTC)": clock_text(spell.begin_s),
+            "to (UTC)": clock_text(spell.end_s),
             "node": spell.node,
             "what": spell.text,
         }
         for spell in result.disturbed
     ]
-    title = "What disturbed the run"
+    if not known.rows:
+        return []
     return [
         known,
-        Table.of_rows(disturbed if known.rows else [], {"from", "to", "node", "what"}, title=title),
+        None if named else nodes.use(result),
+        nodes.disturbances(result),
+        Table.of_rows(disturbed, {"from (UTC)", "to (UTC)", "node", "what"}, layout="wrapped"),
     ]
 
 

@@ -50,6 +50,11 @@ def measuring(plan: Plan, repeat: int) -> str:
     return f"repeat {repeat + 1}" if plan.repeats > 1 else ""
 
 
+def workers_label(per_device: int) -> str:
+    """What an axis across says of its numbers of workers."""
+    return "workers on each device" if per_device else "workers"
+
+
 def intervals(steps: Sequence[Step]) -> str:
     """Which intervals the table shows, of throughput and of ratios where there are any."""
     if any(step.ratio for step in steps):
