@@ -17,7 +17,7 @@ from scaletest.model import Verdict, VerdictKind
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.render.numbers import plural
 from scaletest.render.spark import spark
-from scaletest.render.svg import Chart
+from scaletest.render.svg import Chart, interval_bar
 from scaletest.render.text import Markup
 
 Pairs = Sequence[tuple[str, str]]
@@ -53,7 +53,24 @@ class Trend:
         return spark(self.values, self.text)
 
 
-Cell = str | Share | Trend
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A cell with a bar and the interval of its end, all as parts of one."""
+
+    part: float
+    low: float
+    high: float
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def svg(self) -> Markup:
+        """The bar; it says no more than the text beside it."""
+        return interval_bar(self.part, self.low, self.high)
+
+
+Cell = str | Share | Bar | Trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,29 +129,49 @@ def _values(row: Mapping[str, Cell]) -> Iterable[Cell]:
     return row.values()
 
 
+Size = tuple[float, float]
+
+
+def narrow(chart: Chart, size: Size) -> Chart:
+    """A chart as phones show it. size: width and height."""
+    width, height = size
+    return replace(chart, id=f"{chart.id}-narrow", width=width, height=height)
+
+
 @dataclass(frozen=True)
 class Figure:
     """A chart with what it says. narrow_size: width and height of the same chart on phones."""
 
     wide: Chart
     caption: str
-    narrow_size: tuple[float, float] = (360.0, 330.0)
+    narrow_size: Size = (360.0, 330.0)
 
     @property
     def narrow(self) -> Chart:
         """The chart for phones."""
-        width, height = self.narrow_size
-        return replace(self.wide, id=f"{self.wide.id}-narrow", width=width, height=height)
+        return narrow(self.wide, self.narrow_size)
 
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts side by side. columns: "" for as many as fit, "one" or "two"; note: explains them."""
+    """Charts side by side, or below each other.
+
+    columns: "" for as many as fit, "one" or "two". note: explains them. narrow_size: as of a
+    figure, where charts are too wide for phones.
+    """
 
     charts: Sequence[Chart]
     columns: str = ""
     title: str = ""
     note: str = ""
+    narrow_size: Size | None = None
+
+    @property
+    def narrow(self) -> list[Chart]:
+        """The charts for phones; none where they are the same."""
+        if self.narrow_size is None:
+            return []
+        return [narrow(chart, self.narrow_size) for chart in self.charts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +237,22 @@ def laid_out(blocks: Iterable[Block | None]) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of a page."""
+    """A titled part of a page. leads: whether it stands at once below the verdict, in a box."""
 
     title: str
     blocks: Sequence[Block]
+    leads: bool = False
 
 
-def page(parts: Mapping[str, Iterable[Block | None]]) -> list[Section]:
-    """The sections that have anything to show. parts: blocks by title."""
-    sections = [Section(title, list(laid_out(blocks))) for title, blocks in parts.items()]
+def page(parts: Mapping[str, Iterable[Block | None]], leading: str = "") -> list[Section]:
+    """The sections that have anything to show. parts: blocks by title. leading: the title of the
+    one that stands first; "" for none.
+    """
+    sections = [
+        Section(title, list(laid_out(blocks)), leads=title == leading)
+        for title, blocks in parts.items()
+    ]
+    sections.sort(key=lambda section: not section.leads)
     return [section for section in sections if section.blocks]
 
 

@@ -19,6 +19,7 @@ import msgspec
 from scaletest.model import Verdict, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.render.contents import (
+    Bar,
     Block,
     Cell,
     Charts,
@@ -50,7 +51,7 @@ MANY = -1
 POINTS = {"line": MANY, "band": MANY, "bar": 2, "error": 2, "dot": 1, "note": 1}
 SAMPLES = {"line", "dot", "area"}
 ANCHORS = {"", "start", "middle", "end"}
-SCALES = {"linear", "log2"}
+SCALES = {"linear", "log2", "log10"}
 # Coordinates reach to here, and pictures have so many pixels.
 FARTHEST = 1e15
 SMALLEST_SIZE, LARGEST_SIZE = 20.0, 4000.0
@@ -88,10 +89,7 @@ def outline(report: Report) -> ReportOutline:
 
 def encode(report: ReportOutline, most_bytes: int = MOST_BYTES) -> str:
     """The report as JSON; only its head where that would be longer."""
-    sections = [
-        {"title": section.title, "blocks": list(map(_tagged, section.blocks))}
-        for section in report.sections
-    ]
+    sections = list(map(_section_row, report.sections))
     head = {"schema_version": wire.SCHEMA_VERSION, "head": _plain(asdict(report.head))}
     whole = wire.dump({**head, "sections": sections})
     if len(whole.encode()) > most_bytes:
@@ -107,6 +105,11 @@ def decode(text: bytes) -> ReportOutline:
     _require(math.isfinite(head.elapsed_s), "a duration that is none")
     rows = _typed(document.get("sections"), list[dict[str, Any]])
     return ReportOutline(head, list(map(_section, rows)))
+
+
+def _section_row(section: Section) -> dict[str, Any]:
+    blocks = list(map(_tagged, section.blocks))
+    return {"title": section.title, "leads": section.leads, "blocks": blocks}
 
 
 def _tagged(block: Block) -> dict[str, Any]:
@@ -126,7 +129,8 @@ def _plain(value: Any) -> Any:
 
 def _section(row: Mapping[str, Any]) -> Section:
     blocks = _typed(row.get("blocks"), list[dict[str, Any]])
-    return Section(_typed(row.get("title"), str), list(map(_block, blocks)))
+    title, leads = _typed(row.get("title"), str), _typed(row.get("leads"), bool)
+    return Section(title, list(map(_block, blocks)), leads=leads)
 
 
 def _block(row: Mapping[str, Any]) -> Block:
@@ -160,11 +164,16 @@ def _table(row: Mapping[str, Any]) -> Table:
 
 
 def _cell(cell: object) -> Cell:
-    """A text, a bar or a spark line."""
+    """A text, a bar, a bar with its interval, or a spark line."""
     if isinstance(cell, Mapping) and "values" in cell:
         trend = _typed(cell, Trend)
         _require(all(map(math.isfinite, trend.values)), "a spark line of no numbers")
         return trend
+    if isinstance(cell, Mapping) and "low" in cell:
+        bar = _typed(cell, Bar)
+        ends = (bar.part, bar.low, bar.high)
+        _require(all(map(math.isfinite, ends)), "a bar of no numbers")
+        return bar
     if isinstance(cell, Mapping):
         share = _typed(cell, Share)
         _require(0 <= share.part <= 1, "a bar that is no part of 1")

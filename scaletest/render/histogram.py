@@ -8,8 +8,8 @@ from scaletest.render.numbers import plural, seconds, unit_of
 from scaletest.render.svg import Axis, Chart, ceiling
 
 
-def bins(values: Sequence[float], number: int, least: float) -> tuple[float, float, list[int]]:
-    """Low end, high end, and how many values lie in each of `number` bins between.
+def ends(values: Sequence[float], least: float) -> tuple[float, float]:
+    """Low and high end of a histogram.
 
     least: how far the ends are apart at least. Values that are nearly alike stand in the middle of
     that, because a narrower histogram shows the noise of the clock as if it mattered.
@@ -17,12 +17,17 @@ def bins(values: Sequence[float], number: int, least: float) -> tuple[float, flo
     low, high = min(values), max(values)
     if high - low < least:
         middle = (low + high) / 2
-        low, high = max(0.0, middle - least / 2), max(least, middle + least / 2)
+        return max(0.0, middle - least / 2), max(least, middle + least / 2)
+    return low, high
+
+
+def bins(values: Sequence[float], number: int, low: float, high: float) -> list[int]:
+    """How many values lie in each of `number` bins between the ends."""
     width = (high - low) / number
     counts = [0] * number
     for value in values:
         counts[min(number - 1, max(0, int((value - low) / width)))] += 1
-    return low, high, counts
+    return counts
 
 
 def histogram(
@@ -38,10 +43,11 @@ def histogram(
 ) -> Chart:
     """A histogram of durations in seconds, drawn in the unit of the longest.
 
-    number, least_s: as for `bins`. names: of what lasts, and of what each duration is one of.
-    size: width and height.
+    number: of bins. least_s: as for `ends`. names: of what lasts, and of what each duration is one
+    of. size: width and height.
     """
-    low_s, high_s, counts = bins(durations_s, number, least_s)
+    low_s, high_s = ends(durations_s, least_s)
+    counts = bins(durations_s, number, low_s, high_s)
     measure, noun = names
     length_s, unit = unit_of(high_s)
     chart = Chart(
@@ -52,10 +58,23 @@ def histogram(
         Axis(f"{noun}s", 0.0, ceiling(max(counts) * 1.02, 4), most=4),
         *size,
     )
-    width_s = (high_s - low_s) / number
+    draw(chart, counts, (low_s, high_s), noun)
+    return chart
+
+
+def draw(
+    chart: Chart,
+    counts: Sequence[int],
+    ends_s: tuple[float, float],
+    noun: str,
+    size: float = 1.0,
+) -> None:
+    """The bars, in the unit of the high end. size: what a bar of the height 1 counts."""
+    low_s, high_s = ends_s
+    length_s, _ = unit_of(high_s)
+    width_s = (high_s - low_s) / len(counts)
     for index, count in enumerate(counts):
         if count:
             left_s, right_s = low_s + index * width_s, low_s + (index + 1) * width_s
             tip = f"{plural(count, noun)} from {seconds(left_s)} to {seconds(right_s)}"
-            chart.bar(left_s / length_s, right_s / length_s, count, "c-bar", tip)
-    return chart
+            chart.bar(left_s / length_s, right_s / length_s, count / size, "c-bar", tip)

@@ -38,15 +38,19 @@ vector-effect:non-scaling-stroke}
 .c-data{stroke:var(--data);stroke-width:2;fill:none;stroke-linejoin:round}
 .c-dot{fill:var(--data);stroke:var(--paper);stroke-width:1.5}
 .c-error{stroke:var(--data);stroke-width:1.8;fill:none}
+.c-interval{stroke:var(--ink);stroke-width:1.6;fill:none}
 .c-law{stroke:var(--law);stroke-width:2.2;fill:none}
 .c-beyond{stroke:var(--law);stroke-width:2.2;fill:none;stroke-dasharray:2 5;stroke-linecap:round}
+.c-thin{stroke-width:1.1}
 .c-ideal{stroke:var(--ideal);stroke-width:1.6;fill:none;stroke-dasharray:7 5}
 .c-wanted{stroke:var(--mark);stroke-width:1.6;fill:none;stroke-dasharray:3 3}
 .c-fail{stroke:var(--fail);stroke-width:2;fill:none;stroke-linejoin:round}
 .c-change{stroke:var(--ink);stroke-width:1.2;fill:none;stroke-dasharray:2 3}
 .c-limit{stroke:var(--pass);stroke-width:1.6;fill:none;stroke-dasharray:9 3 2 3}
 .c-limit-next{stroke:var(--pass);stroke-width:2;fill:none;stroke-dasharray:2 4}
+.c-limit-note{fill:var(--pass);font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:4px}
 .c-shade{fill:var(--shade)}
+.c-foreign{fill:var(--mark);fill-opacity:.22}
 .c-band{fill:var(--band)}
 .c-bar{fill:var(--data);fill-opacity:.82}
 .c-box{fill:var(--band);stroke:var(--data);stroke-width:1.6}
@@ -55,6 +59,7 @@ vector-effect:non-scaling-stroke}
 .c-median{stroke:var(--data);stroke-width:3;fill:none}
 .c-faint{fill:var(--data);fill-opacity:.45}
 .c-hollow{fill:var(--paper);stroke:var(--data);stroke-width:2}
+.c-hollow-next{fill:var(--paper);stroke:var(--law);stroke-width:2}
 .c-dip{fill:var(--mark)}
 .c-run-0{stroke:var(--data)}
 .c-run-1{stroke:var(--law);stroke-dasharray:9 4}
@@ -88,7 +93,7 @@ vector-effect:non-scaling-stroke}
 .c-time-gap{fill:var(--paper);stroke:var(--ink)}
 .c-time-other{fill:var(--grid)}
 @media print{
-.c-shade,.c-band,.c-bar,.c-box,[class^=c-time],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.c-shade,.c-foreign,.c-band,.c-bar,.c-box,[class^=c-time],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 }
 """.replace("\n", "")
 

@@ -1,7 +1,7 @@
 """Charts as SVG: a plot with two axes, and marks drawn in the order of the calls.
 
 An axis has its marks at 1, 2 and 5 times powers of ten, or at powers of two. Marks are clipped at
-the frame.
+the frame. The ends of an interval stay visible beside its point, however short it is.
 
 Colours and fonts come from the classes in `style`, so that dark pages and paper look right. Every
 chart has a title and a description for people who cannot see it.
@@ -9,8 +9,9 @@ chart has a title and a description for people who cannot see it.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -31,11 +32,20 @@ def nice(low: float, high: float, most: int = 6) -> list[float]:
     return [index * step for index in range(first, last + 1)]
 
 
+def up_to(high: float, most: int = 6) -> list[float]:
+    """Marks of an axis from 0, the last one at or above `high`."""
+    if high <= 0:
+        return [0.0, 1.0]
+    marks = nice(0.0, high, most)
+    if len(marks) == 1:
+        # the first round number lies above
+        return nice(0.0, 2 * high, most)[:2]
+    return marks if marks[-1] >= high else [*marks, marks[-1] + marks[1]]
+
+
 def ceiling(high: float, most: int = 6) -> float:
     """The end of an axis from 0 that shows `high` with a mark at or above it."""
-    marks = nice(0.0, high, most)
-    step = marks[1] - marks[0] if len(marks) > 1 else high or 1.0
-    return marks[-1] if marks[-1] >= high > 0 else marks[-1] + step
+    return up_to(high, most)[-1]
 
 
 def powers(low: float, high: float, most: int = 8) -> list[float]:
@@ -43,6 +53,22 @@ def powers(low: float, high: float, most: int = 8) -> list[float]:
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     every = max(1, math.ceil((last - first + 1) / most))
     return [2.0**exponent for exponent in range(first, last + 1, every)]
+
+
+def decades(low: float, high: float, most: int = 8) -> list[float]:
+    """Powers of ten with their 2- and 5-fold in [low, high]; only the powers, or every second,
+    third, ... of too many, and round numbers of too few. low > 0.
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for factors in ((1, 2, 5), (1,)):
+        pairs = itertools.product(range(first, last + 1), factors)
+        every = [factor * 10.0**exponent for exponent, factor in pairs]
+        marks = [mark for mark in every if low <= mark <= high]
+        if len(marks) <= most:
+            break
+    if len(marks) < 2:
+        return nice(low, high, most)
+    return marks[:: math.ceil(len(marks) / most)]
 
 
 def labels(marks: Sequence[float]) -> list[str]:
@@ -67,16 +93,31 @@ def _fit(numbers: Sequence[float], places: int) -> bool:
     return all(abs(round(number, places) - number) <= 1e-6 * abs(number) for number in numbers)
 
 
+# How the marks of an axis are chosen, by its kind.
+MARKS: Mapping[str, Callable[[float, float, int], list[float]]] = {
+    "linear": nice,
+    "log2": powers,
+    "log10": decades,
+}
 Point = tuple[float, float]
 CHARACTER = 6.6  # mean width of a character of 12 px, in px
 LEGEND_LINE = 19.0
 # The sample of a text in the legend, with the space around both.
 LEGEND_SAMPLE = 44.0
+# Half of the width of an interval's ends, in px: they are wider than a point.
+CAP = 8.0
+# How far a text lies beside its point, in px, where it does not stand above the middle of it.
+BESIDE = {"start": 5.0, "end": -5.0}
+# What the names of marks need below the frame, and what a label needs, in px.
+BELOW, BELOW_FOR_LABEL = 26.0, 16.0
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis. kind: "linear" or "log2"; marks: None for round numbers; names: of the marks."""
+    """An axis.
+
+    kind: "linear", "log2" or "log10". marks: None for round numbers. names: of the marks.
+    """
 
     label: str
     low: float
@@ -89,14 +130,13 @@ class Axis:
     @cached_property
     def labelled(self) -> list[tuple[float, str]]:
         """The marks with their labels."""
-        choose = powers if self.kind == "log2" else nice
-        marks = self.marks or choose(self.low, self.high, self.most)
+        marks = self.marks or MARKS[self.kind](self.low, self.high, self.most)
         return list(zip(marks, self.names or labels(marks), strict=True))
 
     def part(self, number: float) -> float:
         """Position of a number, from 0 at the low end to 1 at the high end; at most 0.5 outside."""
         low, high, at = self.low, self.high, number
-        if self.kind == "log2":
+        if self.kind != "linear":
             low, high, at = math.log2(low), math.log2(high), math.log2(max(number, low / 1024))
         share = (at - low) / (high - low) if high > low else 0.5
         return min(1.5, max(-0.5, share))
@@ -145,7 +185,7 @@ class Chart:
 
     @property
     def _bottom(self) -> float:
-        return self.height - 42.0
+        return self.height - BELOW - BELOW_FOR_LABEL * bool(self.x.label)
 
     @property
     def _rows(self) -> list[list[tuple[str, str, str]]]:
@@ -248,11 +288,11 @@ class Chart:
             case "dot", [(x, y)]:
                 return element("circle", *tip, cx=x, cy=y, r=mark.size, class_=mark.css)
             case "note", [(x, y)]:
-                anchor, up = mark.anchor, y - mark.size
-                return element("text", mark.text, x=x, y=up, text_anchor=anchor, class_=mark.css)
+                place = {"x": x + BESIDE.get(mark.anchor, 0.0), "y": y - mark.size}
+                return _text(mark.text, mark.css, mark.anchor, **place)
             case "error", [(x, y), (_, up)]:
-                left = f"M{x - 5:.1f}"
-                path = f"{left} {up:.1f}h10M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}h10"
+                left, cap = f"M{x - CAP:.1f}", f"h{2 * CAP:g}"
+                path = f"{left} {up:.1f}{cap}M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}{cap}"
             case "band", _:
                 path = f"{_line(mark.points, places)}Z"
             case _:
@@ -360,3 +400,28 @@ def _sample(x: float, y: float, css: str, shape: str) -> Markup:
     if shape == "area":
         return _rect(x + 1, y - 5, 18.0, 10.0, css)
     return element("path", d=f"M{x:.1f} {y:.1f}h20", class_=css)
+
+
+# Width and height of the bar of a cell, in px.
+CELL_BAR = (120.0, 14.0)
+
+
+def interval_bar(part: float, low: float, high: float) -> Markup:
+    """A bar for a cell of a table, with the interval of its end; all as parts of its whole width.
+
+    People who cannot see it read the text beside it.
+    """
+    width, height = CELL_BAR
+    ends = [width * min(1.0, max(0.0, end)) for end in (part, low, high)]
+    at, left, right = (max(1.0, min(width - 1.0, end)) for end in ends)
+    middle = height / 2
+    return element(
+        "svg",
+        _rect(0.0, 1.0, width, height - 2.0, "c-shade"),
+        _rect(0.0, 1.0, at, height - 2.0, "c-bar"),
+        element("path", d=f"M{left:.1f} {middle}H{right:.1f}", class_="c-interval"),
+        element("path", d=f"M{left:.1f} 3v8M{right:.1f} 3v8", class_="c-interval"),
+        viewBox=f"0 0 {width:g} {height:g}",
+        class_="cell-bar",
+        aria_hidden="true",
+    )

@@ -1,7 +1,6 @@
 """A saturation run as a report: what a terminal, a comment in CI and a page show, and test cases.
 
-Its two charts show what succeeded against what was asked for, and latency against it. The sheet has
-one row a step for programs; new columns come at the end. Test cases are its steps.
+The sheet has one row a step for programs; new columns come at the end. Test cases are its steps.
 """
 
 from __future__ import annotations
@@ -20,13 +19,12 @@ from scaletest.model import VerdictKind
 from scaletest.model.measurement import MachineUse
 from scaletest.model.saturation import LoadKind, Phase
 from scaletest.model.texts import short
-from scaletest.render import contents, svg
+from scaletest.render import contents
 from scaletest.render.contents import (
     CLOCK_DIGITS,
     Block,
     Case,
     Facts,
-    Figure,
     Head,
     Report,
     Section,
@@ -36,12 +34,11 @@ from scaletest.render.contents import (
     Value,
     at,
 )
-from scaletest.render.numbers import between, duration, percent, seconds, significant, unit_of
-from scaletest.render.svg import Axis, Chart
+from scaletest.render.numbers import between, duration, percent, plural, seconds, significant
+from scaletest.report.saturation_figures import charts, state
 from scaletest.report.words import KNEES, knee, percentile, sentence, warnings
 from scaletest.saturation.run_type import SaturationRun
 
-WIDTH, HEIGHT = 760.0, 420.0
 QUANTILES = ("p50", "p90", "p95", "p99")
 # A terminal has no room for all.
 FEW_QUANTILES = ("p50", "p95", "p99")
@@ -179,8 +176,7 @@ def sections(run: SaturationRun) -> list[Section]:
         {
             "What it can take": [
                 Text(lines, "list"),
-                throughput(result) if lines else None,
-                latency(result) if lines else None,
+                charts(result, _point(result) or "no saturation point was found"),
             ],
             "Settings and target": [Text(_settings(run), "code")],
             "Steps": _steps(result),
@@ -268,16 +264,6 @@ def service_time(result: SaturationResult) -> str:
     )
 
 
-def _state(assessed: Assessed) -> str:
-    """What was decided about a step, in a word."""
-    states = {
-        "tester": assessed.tester,
-        "saturated": assessed.saturated,
-        "undecided": assessed.undecided,
-    }
-    return next((state for state, reason in states.items() if reason), "held")
-
-
 def _rate(assessed: Assessed) -> str:
     """Successes a second with their interval."""
     goodput = assessed.goodput
@@ -321,7 +307,7 @@ def _step_table(steps: Sequence[Assessed]) -> Table:
                 **_quantiles(assessed.latency, FEW_QUANTILES),
                 "queueing": percent(assessed.queueing, 0) if queueing else "",
                 "ok": percent(assessed.success),
-                "state": _state(assessed),
+                "state": state(assessed),
             }
         )
     return Table.of_rows(rows, spare=("p50", "queueing"))
@@ -332,14 +318,29 @@ def _steps(result: SaturationResult) -> list[Block]:
         "Open load is counted from the intended start of each request. Brackets are 95 % intervals."
         " A step held when enough succeeded and the interval of the backlog's growth contains 0."
     )
-    steps, times = [], []
+    steps, reasons, times = [], [], []
     for assessed in result.steps:
         steps.append(_step(assessed))
+        reasons += _reason(assessed)
         times += _times(assessed)
+    count = plural(len(reasons), "step")
     return [
-        Table.of_rows(steps, {"phase", "errors", "state"}, layout="states", note=meaning),
-        Table.of_rows(times, {"phase", "what"}),
+        Table.of_rows(steps, {"phase", "errors", "state"}, note=meaning),
+        Table.of_rows(
+            reasons,
+            {*reasons[0]} if reasons else (),
+            folded=f"Why {count} did not hold",
+            layout="wrapped",
+        ),
+        Table.of_rows(times, {"phase", "what"}, folded="Latency at each step"),
     ]
+
+
+def _reason(assessed: Assessed) -> list[dict[str, str]]:
+    """Why a step did not hold, as a row; none where it did."""
+    reason = assessed.tester or assessed.saturated or assessed.undecided
+    row = {**_place(assessed), "state": state(assessed), "reason": reason}
+    return [row] if reason else []
 
 
 def _step(assessed: Assessed) -> dict[str, str]:
@@ -356,7 +357,7 @@ def _step(assessed: Assessed) -> dict[str, str]:
         "errors": _errors(assessed),
         "tester late p99": seconds(assessed.lag_s),
         "CPU": percent(step.cpu, 0),
-        "state": assessed.tester or assessed.saturated or assessed.undecided or "held",
+        "state": state(assessed),
     }
 
 
@@ -376,104 +377,6 @@ def _times(assessed: Assessed) -> list[dict[str, str]]:
         for kind, times in kinds.items()
         if times.count
     ]
-
-
-def throughput(result: SaturationResult) -> Figure | None:
-    """Successes a second at every level; None with fewer than two levels."""
-    rows = _measured(result)
-    if len(rows) < 2:
-        return None
-    caption = f"{_point(result) or 'No saturation point was found'}."
-    return Figure(_throughput(result, rows), caption)
-
-
-def _throughput(result: SaturationResult, rows: Sequence[Assessed]) -> Chart:
-    top = max(min(assessed.goodput.high, 1.5 * assessed.goodput.value) for assessed in rows)
-    rates = [f"{row.step.level:g}: {significant(row.goodput.value)}/s" for row in rows]
-    chart = Chart(
-        "goodput",
-        "What succeeded",
-        "; ".join(rates),
-        _levels(result, rows),
-        _up("requests/s", top),
-        WIDTH,
-        HEIGHT,
-    )
-    chart.legend("succeeded, 95 % interval", "c-dot", "dot")
-    chart.legend("saturated", "c-dot c-hollow", "dot")
-    if result.plan.open:
-        chart.legend("all that was offered", "c-ideal")
-        # a line that left the frame would lose its slope
-        end = min(chart.x.high, chart.y.high)
-        chart.line([(0.0, 0.0), (end, end)], "c-ideal")
-    if result.point:
-        chart.legend("saturation point", "c-wanted")
-        chart.across(result.point.value, "c-wanted")
-    for assessed in rows:
-        level, goodput = assessed.step.level, assessed.goodput
-        if math.isfinite(goodput.high):
-            chart.error(level, goodput.low, goodput.high, "c-error")
-        css = "c-dot" if _state(assessed) == "held" else "c-dot c-hollow"
-        chart.dot(level, goodput.value, css, f"{level:g}: {_rate(assessed)}/s")
-    return chart
-
-
-def latency(result: SaturationResult) -> Figure | None:
-    """Median and 95th percentile at every level that held; None with fewer than two."""
-    held = [row for row in _measured(result) if row.latency.p50 and _state(row) == "held"]
-    # of a level that was measured again the last counts, so that the line goes one way
-    rows = list({assessed.step.level: assessed for assessed in held}.values())
-    if len(rows) < 2:
-        return None
-    counted = "from the intended start" if result.plan.open else "from when it was sent"
-    return Figure(_latency(result, rows), f"Latency {counted}, of steps that held.")
-
-
-def _latency(result: SaturationResult, rows: Sequence[Assessed]) -> Chart:
-    courses = {name: _course(rows, name) for name in ("p50", "p95")}
-    highest_s = max(value_s for _, value_s in (*courses["p50"], *courses["p95"]))
-    size, unit = unit_of(highest_s)
-    chart = Chart(
-        "latency",
-        "Latency",
-        "median and 95th percentile at every level",
-        _levels(result, rows),
-        _up(f"latency, {unit}", highest_s / size),
-        WIDTH,
-        HEIGHT,
-    )
-    chart.legend("median", "c-data")
-    chart.legend("95 %", "c-wanted")
-    for points, css in zip(courses.values(), ("c-data", "c-wanted"), strict=True):
-        chart.line([(level, value_s / size) for level, value_s in points], css)
-    for level, value_s in courses["p50"]:
-        chart.dot(level, value_s / size, "c-dot", f"{level:g}")
-    return chart
-
-
-def _course(rows: Sequence[Assessed], name: str) -> list[svg.Point]:
-    """A percentile in s at the levels at which it is known."""
-    points = [(assessed.step.level, getattr(assessed.latency, name)) for assessed in rows]
-    return [(level, known.value) for level, known in points if known]
-
-
-def _measured(result: SaturationResult) -> list[Assessed]:
-    """The steps of the search, in the order of their levels."""
-    measured = [
-        assessed
-        for assessed in result.steps
-        if assessed.step.phase not in (Phase.WARM, Phase.OPERATE)
-    ]
-    return sorted(measured, key=lambda assessed: assessed.step.level)
-
-
-def _levels(result: SaturationResult, rows: Sequence[Assessed]) -> Axis:
-    label = "requests/s offered" if result.plan.open else "requests in flight"
-    return Axis(label, 0.0, 1.05 * max(assessed.step.level for assessed in rows))
-
-
-def _up(label: str, top: float) -> Axis:
-    return Axis(label, 0.0, svg.ceiling(top * 1.05))
 
 
 COLUMNS: dict[str, Callable[[Assessed], Value]] = {

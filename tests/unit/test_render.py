@@ -159,7 +159,7 @@ def test_elements_escape_what_is_no_markup() -> None:
 
 @given(
     st.lists(st.tuples(st.floats(-10, 1e6), st.floats()), max_size=8),
-    st.sampled_from(["linear", "log2"]),
+    st.sampled_from(["linear", "log2", "log10"]),
 )
 def test_any_data_makes_a_well_formed_chart(points: list[tuple[float, float]], kind: str) -> None:
     chart = Chart("c", "<t>", "d & e", Axis("x", 1.0, 64.0, kind), Axis("y", 1.0, 8.0, kind))
@@ -182,3 +182,22 @@ def test_a_logarithmic_axis_puts_doublings_at_equal_distances() -> None:
     axis = Axis("workers", 1.0, 16.0, "log2")
     assert [axis.part(n) for n in (1, 2, 4, 8, 16)] == [0, 0.25, 0.5, 0.75, 1]
     assert axis.labelled[-1] == (16.0, "16")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "marks"),
+    [
+        (8, 130, [10, 20, 50, 100]),
+        (0.008, 2.5, [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]),
+        (0.9, 2000, [1, 10, 100, 1000]),
+        (0.0208, 0.035, [0.025, 0.03, 0.035]),
+    ],
+)
+def test_decades_are_few_and_never_less_than_two(
+    low: float, high: float, marks: list[float]
+) -> None:
+    assert svg.decades(low, high) == pytest.approx(marks)
+    axis = Axis("latency", low, high, "log10")
+    parts = [axis.part(mark) for mark, _ in axis.labelled]
+    assert parts == sorted(parts) and -1e-9 <= parts[0] < parts[-1] <= 1 + 1e-9
+    assert axis.part(math.sqrt(low * high)) == pytest.approx(0.5)

@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.render.contents import (
+    Bar,
     Charts,
     Facts,
     Figure,
@@ -98,6 +99,7 @@ def environment() -> Environment:
     templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
     templates.tests["trend"] = lambda cell: isinstance(cell, Trend)
+    templates.tests["bar"] = lambda cell: isinstance(cell, Bar)
     templates.filters["block"] = lambda block: BLOCKS[type(block)]
     return templates
 

@@ -10,7 +10,7 @@ from typing import Any
 from scaletest.model.errors import UsageError
 from scaletest.render.contents import Charts, Figure, Report
 from scaletest.render.style import properties
-from scaletest.render.svg import Axis, Chart, Mark
+from scaletest.render.svg import BESIDE, CAP, Axis, Chart, Mark
 from scaletest.render.text import clean
 
 # A pixel of a chart in points, of which an inch has 72.
@@ -19,6 +19,7 @@ PIXELS_PER_INCH = 96.0
 # Few charts are for slides, many for a look.
 MANY, DOTS_PER_INCH, DOTS_OF_MANY = 4, 200, 110
 TITLE_INCHES = 0.5
+BASES = {"log2": 2, "log10": 10}
 
 
 def render(report: Report) -> bytes:
@@ -104,8 +105,8 @@ def _frame(
     side: Any, set_scale: Any, set_limits: Any, axis: Axis, marks: Sequence[tuple[float, str]]
 ) -> None:
     """One axis with its marks and its label."""
-    if axis.kind == "log2":
-        set_scale("log", base=2)
+    if axis.kind != "linear":
+        set_scale("log", base=BASES[axis.kind])
     side.set_ticks([at for at, _ in marks], [name for _, name in marks], parse_math=False)
     side.set_label_text(axis.label, parse_math=False)
     set_limits(axis.low, axis.high)
@@ -161,7 +162,12 @@ def _bar(axes: Any, mark: Mark) -> None:
 def _error(axes: Any, mark: Mark) -> None:
     (x, low), (_, high) = mark.points
     axes.errorbar(
-        x, low, [[0.0], [high - low]], capsize=4, fmt="none", ecolor=_pen(mark.css)["color"]
+        x,
+        low,
+        [[0.0], [high - low]],
+        capsize=CAP * POINT,
+        fmt="none",
+        ecolor=_pen(mark.css)["color"],
     )
 
 
@@ -173,7 +179,7 @@ def _note(axes: Any, mark: Mark) -> None:
     axes.annotate(
         mark.text,
         mark.points[0],
-        (0, mark.size * POINT),
+        (BESIDE.get(mark.anchor, 0.0) * POINT, mark.size * POINT),
         textcoords="offset points",
         ha={"start": "left", "end": "right"}.get(mark.anchor, "center"),
         color=properties(mark.css).get("fill"),

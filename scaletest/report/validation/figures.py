@@ -1,8 +1,7 @@
 """The charts of a validation, each with the sentence that stands under it.
 
 Throughput and efficiency against the number of workers answer the question of a run. Others show
-where the time of a request goes, how throughput went on in each measurement, and how the times of
-requests spread.
+where the time of a request goes, and how throughput went on in each measurement.
 """
 
 from __future__ import annotations
@@ -14,20 +13,19 @@ from functools import partial
 from itertools import chain
 
 from scaletest.analysis.causes import StepTime
-from scaletest.analysis.estimate import quantile
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.law import Law
 from scaletest.analysis.request_time import PLACE_TEXTS, PLACES
 from scaletest.analysis.scaling import Scaled
 from scaletest.analysis.steps import MeasuredStep, Rows, Step
 from scaletest.analysis.throughput import ends_of, rates, span
-from scaletest.model import Plan, Record
+from scaletest.model import Record
 from scaletest.render import svg
 from scaletest.render.contents import Figure
-from scaletest.render.histogram import histogram
 from scaletest.render.numbers import measured, percent, plural, seconds, significant, unit_of
 from scaletest.render.svg import Axis, Chart
-from scaletest.report.validation import resources, words
+from scaletest.report.validation import nodes, resources, words
+from scaletest.validation.run_type import ValidationRun
 
 # Up to here evenly spaced workers are readable; beyond, the first steps would lie on top of each
 # other.
@@ -35,6 +33,10 @@ MOST_LINEAR = 16
 # The law is drawn this far beyond the last step, and as far as its peak if that is not much
 # farther.
 BEYOND, FARTHEST = 1.5, 2.0
+# How far above what was measured the ideal line and the law are drawn.
+HEADROOM = 1.2
+# Lines of labels of upright lines at the top of a chart, in px below the frame.
+LABEL_LINES = (-13.0, -29.0)
 CURVE_POINTS = 65
 WIDTH, HEIGHT = 760.0, 420.0
 EFFICIENCY_HEIGHT, NARROW_EFFICIENCY = 302.4, (360.0, 237.6)
@@ -52,7 +54,7 @@ class Curve:
     law: Law | None
     peak: float | None
     end: float
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def first(self) -> int:
@@ -75,14 +77,14 @@ class Curve:
 
     @property
     def top(self) -> float:
-        """The highest throughput that must be seen; the ideal line may leave the frame when it lies
-        far above.
+        """The highest throughput that must be seen. The ideal line and the law leave the frame
+        where they lie far above, so that what was measured fills it.
         """
         rates_of_steps = [step.throughput for step in self.steps]
         highest = max(rate.per_s + min(rate.half_width, rate.per_s) for rate in rates_of_steps)
         fitted = self.law_between(self.first, self.end)
         drawn = max((per_s for _, per_s in fitted), default=0.0)
-        return max(highest, drawn, min(self.ideal(self.last), 3.0 * highest))
+        return max(highest, min(max(drawn, self.ideal(self.last)), HEADROOM * highest))
 
     def law_between(self, low: float, high: float) -> list[svg.Point]:
         """The law from one level to another, both included; nothing without one."""
@@ -100,7 +102,7 @@ class Curve:
     def across(self) -> Axis:
         """The axis of workers, with marks at the steps that were measured."""
         levels = [float(step.level) for step in self.steps]
-        label = _workers(self.steps[0].per_device)
+        label = words.workers_label(self.steps[0].per_device)
         names = [f"{level:g}" for level in levels]
         if self.log:
             return Axis(label, levels[0] * 0.9, self.end, "log2", levels, names)
@@ -109,17 +111,13 @@ class Curve:
     def up(self) -> Axis:
         """The axis of throughput: from 0, or in doublings where the workers are."""
         if not self.log:
-            return Axis("requests/s", 0.0, svg.ceiling(self.top * 1.02))
+            return Axis("requests/s", 0.0, self.top * 1.05)
         lowest = min(step.throughput.per_s for step in self.steps)
         return Axis("requests/s", lowest * 0.7, self.top * 1.4, "log2")
 
 
-def _workers(per_device: int) -> str:
-    return "workers on each device" if per_device else "workers"
-
-
-def curve_of(result: Evaluation) -> Curve | None:
-    """None when no step has a throughput."""
+def curve_of(result: Evaluation, limits: Mapping[str, int] | None = None) -> Curve | None:
+    """None when no step has a throughput. limits: of which those count that the axis reaches."""
     steps = [step for step in result.steps if step.throughput.per_s > 0]
     if not steps:
         return None
@@ -129,21 +127,20 @@ def curve_of(result: Evaluation) -> Curve | None:
     end = last * (BEYOND if law else 1.06)
     if law and peak and peak <= FARTHEST * last:
         end = max(end, peak * 1.1)
-    curve = Curve(steps, law, peak, end)
-    least = steps[0].level if curve.log else 0
-    for label, count in resources.limits_of(result).items():
-        if least <= count <= end:
-            curve = Curve(steps, law, peak, end, {**curve.limits, label: count})
-    return curve
+    least = steps[0].level if last > MOST_LINEAR else 0
+    counts = {label: count for label, count in (limits or {}).items() if least <= count <= end}
+    return Curve(steps, law, peak, end, counts)
 
 
-def throughput(result: Evaluation) -> Figure | None:
+def throughput(run: ValidationRun) -> Figure | None:
     """Throughput with intervals, the fitted law and the ideal line; None when there is nothing to
     draw.
     """
-    data = curve_of(result)
+    result = run.result
+    data = curve_of(result, resources.limits_of(run))
     if data is None:
         return None
+    doubts = words.doubts(result)
     first, last = data.steps[0], data.steps[-1]
     times = significant(last.throughput.per_s / first.throughput.per_s)
     many = len(data.steps) > 1
@@ -153,8 +150,9 @@ def throughput(result: Evaluation) -> Figure | None:
         f", {times} times as much as {plural(first.workers, 'worker')}": many,
         f". Bars are the {words.interval(data.steps)}; the dashed line is what N workers would do"
         " if nothing held them up": True,
-        ", the solid line the fitted law, dotted where no step was measured: an extrapolation, not"
-        " a result": data.law,
+        f", the {'thin' if doubts else 'solid'} line the fitted law, dotted where no step was"
+        " measured: an extrapolation, not a result": data.law,
+        f". The law is doubtful: {'; '.join(doubts)}": data.law and doubts,
         f"; beyond an upright line, workers share the {', and the '.join(data.limits)}": (
             data.limits
         ),
@@ -162,10 +160,10 @@ def throughput(result: Evaluation) -> Figure | None:
         "; a hollow point is of a step that may not be judged": not sound,
     }
     caption = "".join(part for part, holds in parts.items() if holds)
-    return Figure(_throughput(data), f"{caption}.")
+    return Figure(_throughput(data, certain=not doubts), f"{caption}.")
 
 
-def _throughput(data: Curve) -> Chart:
+def _throughput(data: Curve, *, certain: bool) -> Chart:
     tips = [
         f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s" for step in data.steps
     ]
@@ -181,24 +179,31 @@ def _throughput(data: Curve) -> Chart:
     chart.legend("measured, 95 % interval", "c-dot", "dot")
     chart.legend("ideal", "c-ideal")
     if data.law:
-        chart.legend(f"law: {data.law.name}", "c-law")
-    if data.peak:
-        chart.legend("peak", "c-wanted")
-    if data.law:
+        pen, name = ("", "law") if certain else (" c-thin", "law, doubtful")
+        chart.legend(f"{name}: {data.law.name}", f"c-law{pen}")
         chart.legend("not tested", "c-shade", "area")
         chart.shade(data.last, data.end, "c-shade")
-    for css, (label, count) in zip(("c-limit", "c-limit-next"), data.limits.items(), strict=False):
-        chart.legend(label, css)
-        chart.upright(count, css, f"{label}: more workers share them")
-    ends = (max(0.0, chart.x.low), data.end)
+        chart.line(data.law_between(data.first, data.last), f"c-law{pen}")
+        chart.line(data.law_between(data.last, data.end), f"c-beyond{pen}")
+    # beyond the frame a line would lose its slope
+    ends = (max(0.0, chart.x.low), min(data.end, chart.y.high / data.ideal(1.0)))
     chart.line([(level, data.ideal(level)) for level in ends], "c-ideal")
-    chart.line(data.law_between(data.first, data.last), "c-law")
-    chart.line(data.law_between(data.last, data.end), "c-beyond")
+    _limits(chart, data)
     if data.peak:
+        chart.legend("peak", "c-wanted")
         chart.upright(data.peak, "c-wanted", f"throughput is highest with {data.peak:.0f} workers")
     for step, tip in zip(data.steps, tips, strict=True):
         _point(chart, step, tip)
     return chart
+
+
+def _limits(chart: Chart, data: Curve) -> None:
+    """Upright lines at the numbers of cores and devices, each with its label."""
+    lines = zip(("c-limit", "c-limit-next"), LABEL_LINES, data.limits.items(), strict=False)
+    for css, below, (label, count) in lines:
+        chart.upright(count, css, f"{label}: more workers share them")
+        side = "end" if chart.x.part(count) > 0.7 else "start"
+        chart.note(count, chart.y.high, label, side, below, "c-limit-note")
 
 
 def _point(chart: Chart, step: Step, tip: str) -> None:
@@ -270,7 +275,7 @@ LEAST_SHARE = 0.01
 OTHER = "other"
 # Half of a bar's width, where neighbouring steps are 1 apart.
 HALF = 0.36
-TIME_SIZE, NARROW_TIME = (720.0, 380.0), (400.0, 340.0)
+TIME_SIZE, NARROW_TIME = (760.0, 290.0), (360.0, 300.0)
 TIME_CAPTION = (
     "Mean time from the end of a worker's request to the end of its next one. A part that grows"
     " with the workers holds throughput back by its growth; one that stays does not, however large"
@@ -296,7 +301,7 @@ def _time_spent(times: Sequence[StepTime]) -> Chart:
         "Time of a request by state",
         "; ".join(f"{plural(time.workers, 'worker')}: {_described(time)}" for time in times),
         Axis(
-            _workers(times[0].per_device),
+            words.workers_label(times[0].per_device),
             -0.6,
             len(times) - 0.4,
             marks=numbers,
@@ -374,13 +379,11 @@ def panels(result: Evaluation, records: Rows) -> list[Chart]:
     samples = list(chain.from_iterable(step.samples for step in result.steps))
     if len(samples) > MOST_PANELS:
         samples = [step.samples[0] for step in result.steps]
-    drawn = [
-        _panel(sample, records.get(sample.measurement.key, ()), result.plan) for sample in samples
-    ]
+    drawn = [_panel(result, sample, records.get(sample.measurement.key, ())) for sample in samples]
     return [chart for chart in drawn if chart]
 
 
-def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | None:
+def _panel(result: Evaluation, sample: MeasuredStep, rows: Sequence[Record]) -> Chart | None:
     began = sample.began_s
     ends = {worker: [began, *times] for worker, times in ends_of(rows).items()}
     first, last = span(ends)
@@ -389,7 +392,8 @@ def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | 
     done = sum(len(times) - 1 for times in ends.values())
     course = rates(ends, first, last, max(LEAST_BINS, min(MOST_BINS, done // PER_BIN)))
     rate, at, long = sample.throughput, sample.measurement, last - first
-    name = ", ".join(filter(None, (plural(at.workers, "worker"), words.measuring(plan, at.repeat))))
+    way = words.measuring(result.plan, at.repeat)
+    name = ", ".join(filter(None, (plural(at.workers, "worker"), way)))
     chart = Chart(
         f"course-{at.workers}-{at.repeat}",
         name,
@@ -399,6 +403,7 @@ def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | 
         Axis("requests/s", 0.0, svg.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
         *PANEL_SIZE,
     )
+    nodes.shade(chart, sample, long, result.disturbed)
     _draw_course(chart, sample, course, long)
     return chart
 
@@ -416,99 +421,3 @@ def _draw_course(chart: Chart, sample: MeasuredStep, course: Sequence[float], lo
         chart.upright(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
     for at_s, depth in drift.dips:
         chart.dot(warm + at_s, rate.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")
-
-
-LEAST_FOR_BOX, LEAST_FOR_HISTOGRAM = 5, 20
-MOST_BINS_OF_HISTOGRAM = 30
-# A histogram spans at least this part of its median.
-NARROWEST = 0.05
-BOX_SIZE, HISTOGRAM_SIZE = (430.0, 270.0), (360.0, 190.0)
-BOX_NOTE = (
-    "Boxes hold the middle half of the successful requests, the line in them is the median,"
-    " whiskers reach from p5 to p95, dots are the extremes that fit into the frame. Run times that"
-    " grow with the workers mean that they share something; long waits mean that the workers were"
-    " not ready to take."
-)
-HISTOGRAM_NOTE = (
-    "Two heaps instead of one mean two kinds of requests, devices or nodes: compare them below."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Sorted times of the successful requests of one step, in s."""
-
-    workers: int
-    values: list[float]
-
-    def at(self, p: float) -> float:
-        """The p-quantile."""
-        return quantile(self.values, p)
-
-
-def times_of(result: Evaluation, records: Rows, kind: str, least: int) -> list[Times]:
-    """The times of each step that has so many. kind: wait or run."""
-    by_step = []
-    for step in result.steps:
-        rows = chain.from_iterable(
-            records.get(sample.measurement.key, ()) for sample in step.samples
-        )
-        values = sorted(getattr(row.reply, f"{kind}_s") for row in rows if row.ok)
-        if len(values) >= least:
-            by_step.append(Times(step.workers, values))
-    return by_step
-
-
-def boxes(result: Evaluation, records: Rows, kind: str) -> Chart | None:
-    """All steps beside each other; None when none has enough requests. kind: wait or run."""
-    steps = times_of(result, records, kind, LEAST_FOR_BOX)
-    if not steps:
-        return None
-    reach = max(step.at(0.95) for step in steps)
-    size, unit = unit_of(reach)
-    medians = [
-        f"{plural(step.workers, 'worker')}: median {seconds(step.at(0.5))}" for step in steps
-    ]
-    names = [str(step.workers) for step in steps]
-    chart = Chart(
-        f"box-{kind}",
-        f"{kind.capitalize()} of the successful requests by number of workers",
-        "; ".join(medians),
-        Axis("workers", -0.5, len(steps) - 0.5, marks=range(len(steps)), names=names),
-        Axis(f"{kind} in {unit}", 0.0, svg.ceiling(reach / size * 1.1 or 1.0)),
-        *BOX_SIZE,
-    )
-    for index, (step, median) in enumerate(zip(steps, medians, strict=True)):
-        _box(chart, index, step, f"{median}, p95 {seconds(step.at(0.95))}", size)
-    return chart
-
-
-def _box(chart: Chart, at: int, step: Times, tip: str, size: float) -> None:
-    low, quarter, middle, upper, high = (step.at(p) / size for p in (0.05, 0.25, 0.5, 0.75, 0.95))
-    chart.error(at, low, quarter, "c-error")
-    chart.error(at, upper, high, "c-error")
-    chart.bar(at - 0.22, at + 0.22, upper, "c-box", tip, bottom=quarter)
-    chart.stroke(at - 0.22, at + 0.22, middle, "c-median")
-    for extreme in (step.values[0] / size, step.values[-1] / size):
-        if extreme < low or high < extreme <= chart.y.high:
-            chart.dot(at, extreme, "c-faint", seconds(extreme * size), radius=2.6)
-
-
-def histograms(result: Evaluation, records: Rows) -> list[Chart]:
-    """The run times of each step with requests enough."""
-    return [_histogram(step) for step in times_of(result, records, "run", LEAST_FOR_HISTOGRAM)]
-
-
-def _histogram(step: Times) -> Chart:
-    count, median = len(step.values), step.at(0.5)
-    return histogram(
-        f"histogram-run-{step.workers}",
-        f"{plural(step.workers, 'worker')}, {plural(count, 'request')}",
-        f"run from {seconds(step.values[0])} to {seconds(step.values[-1])}, median"
-        f" {seconds(median)}",
-        step.values,
-        number=min(MOST_BINS_OF_HISTOGRAM, max(8, round(count**0.5 * 1.5))),
-        least_s=NARROWEST * median or 1e-6,
-        names=("run", "request"),
-        size=HISTOGRAM_SIZE,
-    )

@@ -11,12 +11,15 @@ from itertools import pairwise
 
 from scaletest.analysis.causes import Cause, Causes
 from scaletest.analysis.evaluation import BackgroundStep, Evaluation
+from scaletest.analysis.resources import clock_text
 from scaletest.analysis.steps import Step
 from scaletest.model import Plan, VerdictKind
 from scaletest.render import contents
 from scaletest.render.contents import (
+    Bar,
     Block,
     Case,
+    Cell,
     Charts,
     Head,
     Report,
@@ -28,7 +31,6 @@ from scaletest.render.numbers import (
     NOTHING,
     between,
     duration,
-    instant,
     measured,
     percent,
     plural,
@@ -39,7 +41,7 @@ from scaletest.render.numbers import (
 from scaletest.render.svg import Chart
 from scaletest.render.text import clean, one_line
 from scaletest.report import failures
-from scaletest.report.validation import figures, resources, words
+from scaletest.report.validation import figures, nodes, resources, times, words
 from scaletest.report.validation.steps import members, rows_of, sheet, table, whole_table
 from scaletest.report.words import KNEES, knee, warnings
 from scaletest.validation.run_type import ValidationRun
@@ -73,7 +75,7 @@ def validation_report(run: ValidationRun) -> Report:
 
 def _picture(run: ValidationRun) -> list[Chart]:
     """The scaling chart."""
-    figure = figures.throughput(run.result)
+    figure = figures.throughput(run)
     return [figure.wide] if figure else []
 
 
@@ -228,15 +230,16 @@ def _limits_of_comment(causes: Causes | None) -> list[Block]:
 
 def _causes(causes: Causes, *, on_page: bool, title: str = "", note: str = "") -> Table:
     """A row for each cause, the largest first. A page has room for what was before and after."""
-    rows = []
+    rows: list[dict[str, Cell]] = []
     for cause in causes.causes[:MOST_CAUSES_SHOWN]:
-        course = f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}" if on_page else ""
+        course = {"per request": f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}"}
+        part, text = cause.share, words.share(cause.share, 0)
         rows.append(
             {
                 "cause": cause.label,
-                "share of the added time": words.share(cause.share, 0),
+                "share of the added time": Bar(part.value, part.low, part.high, text),
                 "added": seconds(cause.grown_s.value),
-                "per request": course,
+                **(course if on_page else {}),
                 "object": cause.object,
                 "measured": words.evidence(cause),
                 "what to try": cause.remedy,
@@ -249,10 +252,12 @@ def _causes(causes: Causes, *, on_page: bool, title: str = "", note: str = "") -
 def sections(run: ValidationRun) -> list[Section]:
     """All sections that have anything to show."""
     result = run.result
+    limits = "What limits it"
+    leading = limits if words.grew(result.causes) else ""
     return contents.page(
         {
-            "How far it scales": _scaling(result),
-            "What limits it": _limits(result),
+            "How far it scales": _scaling(run),
+            limits: _limits(result),
             "Resources": _resources(result),
             "How many share a device": _sharing(result),
             "Steps": _steps(result),
@@ -263,16 +268,18 @@ def sections(run: ValidationRun) -> list[Section]:
             "Who did how much": _shares(run),
             "Other queues": [_background(result)],
             "Failures": [failures.table(result.failures)],
-        }
+        },
+        leading,
     )
 
 
-def _scaling(result: Evaluation) -> list[Block | None]:
-    throughput = figures.throughput(result)
+def _scaling(run: ValidationRun) -> list[Block | None]:
+    result, throughput = run.result, figures.throughput(run)
     if throughput is None:
         return []
-    law = _sentence(words.law(result), "Law: ")
-    return [Text([law], "strong"), throughput, figures.efficiency(result)]
+    certain = result.growth.choice is not None and not words.doubts(result)
+    law = Text([_sentence(words.law(result), "Law: ")], "strong" if certain else "plain")
+    return [law, throughput, figures.efficiency(result)]
 
 
 def _limits(result: Evaluation) -> list[Block | None]:
@@ -289,7 +296,12 @@ def _limits(result: Evaluation) -> list[Block | None]:
             " Measured: what the resources of the nodes did meanwhile, and whether that"
             " confirms or contradicts the cause."
         )
-    return [_causes(causes, on_page=True, note=meaning), Text([words.note(causes)]), chart]
+    return [
+        _causes(causes, on_page=True, note=meaning),
+        Text([words.note(causes)]),
+        chart,
+        nodes.use(result),
+    ]
 
 
 def _resources(result: Evaluation) -> list[Block | None]:
@@ -301,19 +313,23 @@ def _resources(result: Evaluation) -> list[Block | None]:
         f" device: the part of the time in which it was busy. {note}".rstrip()
     )
     known = resources.table(result, note=meaning)
+    named = figures.time_spent(result) is not None
     disturbed = [
         {
-            "from": instant(spell.begin_s),
-            "to": instant(spell.end_s),
+            "from (UTC)": clock_text(spell.begin_s),
+            "to (UTC)": clock_text(spell.end_s),
             "node": spell.node,
             "what": spell.text,
         }
         for spell in result.disturbed
     ]
-    title = "What disturbed the run"
+    if not known.rows:
+        return []
     return [
         known,
-        Table.of_rows(disturbed if known.rows else [], {"from", "to", "node", "what"}, title=title),
+        None if named else nodes.use(result),
+        nodes.disturbances(result),
+        Table.of_rows(disturbed, {"from (UTC)", "to (UTC)", "node", "what"}, layout="wrapped"),
     ]
 
 
@@ -347,8 +363,9 @@ def _steps(result: Evaluation) -> list[Block | None]:
             Table.of_rows(
                 knees,
                 {"knee", "workers"},
-                title="Where more workers begin to pay less",
-                note="The three disagree by design: each asks another question.",
+                title="Diminishing returns",
+                note="Three common definitions of the same idea; they may differ.",
+                layout="wrapped",
             ),
         ]
     return blocks
@@ -357,7 +374,7 @@ def _steps(result: Evaluation) -> list[Block | None]:
 def _times(run: ValidationRun) -> list[Block | None]:
     """How wait and run times spread."""
     result = run.result
-    boxes = [figures.boxes(result, run.records, kind) for kind in ("run", "wait")]
+    boxes = [times.boxes(result, run.records, kind) for kind in ("run", "wait")]
     charts = [chart for chart in boxes if chart]
     if not charts:
         return []
@@ -369,31 +386,30 @@ def _times(run: ValidationRun) -> list[Block | None]:
         " itself. In brackets the 95 % interval; n/a: the step has fewer requests than the"
         " percentile needs."
     )
-    histograms = figures.histograms(result, run.records)
     return [
-        Charts(charts, "two", note=figures.BOX_NOTE),
+        Charts(charts, "two", note=times.BOX_NOTE),
         Table.of_rows(cells, {"time"}, layout="tight", note=meaning),
-        Charts(histograms, title="Run times of each step", note=figures.HISTOGRAM_NOTE),
+        times.histograms(result, run.records),
     ]
 
 
 def _percentiles(step: Step, kind: str) -> dict[str, str]:
-    times = getattr(step, kind)
+    spread = getattr(step, kind)
     cells = {
         "workers": str(step.workers),
         "time": kind,
-        "requests": str(times.count),
-        "mean": seconds(times.mean),
+        "requests": str(spread.count),
+        "mean": seconds(spread.mean),
     }
     for name in words.QUANTILES:
-        percentile = getattr(times, name)
+        percentile = getattr(spread, name)
         if percentile is None:
             cells[name] = f"{NOTHING} (needs ≥ {words.needs(name)})"
         elif percentile.low is None or percentile.high is None:
             cells[name] = seconds(percentile.value)
         else:
             cells[name] = seconds_between(percentile.value, percentile.low, percentile.high)
-    return {**cells, "max": seconds(times.max)}
+    return {**cells, "max": seconds(spread.max)}
 
 
 def _shares(run: ValidationRun) -> list[Block | None]:

@@ -12,6 +12,7 @@ from scaletest.analysis.resources import Energy, Figures, NodeUse, StepResources
 from scaletest.model.measurement import CONTAINER, CPU, DISK, NETWORK, PRESSURE
 from scaletest.render.contents import Table
 from scaletest.render.numbers import NOTHING, percent, plural, quantity, significant
+from scaletest.validation.run_type import ValidationRun
 
 # Of more nodes and steps only the sums of each step are shown.
 MOST_ROWS = 40
@@ -184,12 +185,20 @@ def _course(values: Sequence[float | None], show: Callable[[float], str]) -> str
     return ", ".join(_text(value, show) for value in values)
 
 
-def limits_of(result: Evaluation) -> dict[str, float]:
-    """Numbers of cores and of devices with requests, as in "2 cores"; more workers share them."""
-    steps = [] if result.plan.compares else result.resources
-    cores = max((round(step.cores or 0.0) for step in steps), default=0)
-    devices = max((step.devices for step in steps), default=0)
+def limits_of(run: ValidationRun) -> dict[str, int]:
+    """Numbers of cores and of devices with requests, as in "2 cores"; more workers share them.
+
+    Cores are those of the samples, else those of the tester's machine where all requests ran there.
+    """
+    if run.result.plan.compares:
+        return {}
+    replies = [record.reply for record in chain.from_iterable(run.records.values())]
+    cores = max((round(step.cores or 0.0) for step in run.result.resources), default=0)
+    if not cores and {reply.node for reply in replies} == {run.environment.get("host")}:
+        known = run.environment.get("cores")
+        cores = known if isinstance(known, int) else 0
+    devices = len({(reply.node, reply.device) for reply in replies if reply.device})
     if cores and cores == devices:
-        return {f"{plural(cores, 'core')} and {plural(devices, 'device')}": float(cores)}
-    counts = {plural(cores, "core"): float(cores), plural(devices, "device"): float(devices)}
+        return {f"{plural(cores, 'core')} and {plural(devices, 'device')}": cores}
+    counts = {plural(cores, "core"): cores, plural(devices, "device"): devices}
     return {label: count for label, count in counts.items() if count}

@@ -116,7 +116,7 @@ def whole_table(result: Evaluation) -> Table:
         " alone, one that rises is overhead that grows. Tester: the share of a request's time that"
         " scaletest itself cost."
     )
-    return Table.of_rows(rows, {"ended"}, note=meaning)
+    return Table.of_rows(rows, {"ended"}, layout="steps", note=meaning)
 
 
 def _whole_cells(result: Evaluation, row: Row) -> dict[str, str]:

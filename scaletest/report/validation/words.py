@@ -10,6 +10,7 @@ from scaletest.analysis.doubling import Ratio
 from scaletest.analysis.estimate import Estimate, samples_needed
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
+from scaletest.analysis.law import LawInterval
 from scaletest.analysis.scaling import Peak
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
 from scaletest.analysis.stopping import way
@@ -26,6 +27,9 @@ from scaletest.render.numbers import (
 
 # Less of a request is shown as 0 %.
 LEAST_KNOWN = 0.005
+# A law is doubtful where the interval of a coefficient is wider than this, or that of a ceiling
+# than this part of it, and where it lies farther than this part from a step's interval.
+WIDE, WIDE_CEILING, MISSED = 0.2, 0.5, 0.05
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
 
@@ -44,6 +48,11 @@ def measuring(plan: Plan, repeat: int) -> str:
     if plan.mirrored:
         return way(repeat)
     return f"repeat {repeat + 1}" if plan.repeats > 1 else ""
+
+
+def workers_label(per_device: int) -> str:
+    """What an axis across says of its numbers of workers."""
+    return "workers on each device" if per_device else "workers"
 
 
 def intervals(steps: Sequence[Step]) -> str:
@@ -79,7 +88,52 @@ def law(result: Evaluation) -> str:
         names, (first, *_) = ", ".join(growth.lacking), growth.lacking.values()
         few = f" (too few steps to tell from {names}: {first.remedy})"
     place = " on each device" if result.plan.compares else ""
-    return f"{_law(growth)}{_peak(growth.peak, f'workers{place}')}{few}"
+    missed = "".join(f"; {line}" for line in _missed(result))
+    return f"{_law(growth)}{_peak(growth.peak, f'workers{place}')}{few}{missed}"
+
+
+def doubts(result: Evaluation) -> list[str]:
+    """Why the law is not certain; none where it is, or where there is no law."""
+    growth = result.growth
+    if growth.choice is None:
+        return []
+    reasons = ["too few steps"] if growth.lacking else []
+    if growth.interval and _is_wide(growth.interval):
+        reasons.append("its interval is wide")
+    return [*reasons, *_missed(result)]
+
+
+def _is_wide(known: LawInterval) -> bool:
+    """Whether the coefficients of a law are hardly known."""
+    parts = [part for part in (known.contention, known.coherency) if part]
+    ceiling = known.ceiling
+    return any(part.high - part.low > WIDE for part in parts) or bool(
+        ceiling and ceiling.high - ceiling.low > WIDE_CEILING * ceiling.value
+    )
+
+
+def _missed(result: Evaluation) -> list[str]:
+    """The step that the law misses most, if it misses any by more than chance."""
+    sound = [step for step in result.steps if step.sound and step.throughput.per_s > 0]
+    if result.growth.choice is None or not sound:
+        return []
+    at = result.growth.choice.law.at
+
+    def missed(step: Step) -> float:
+        """By which part of a step's throughput the law lies outside its interval."""
+        return abs(_off(at(step.level), step)) - step.throughput.relative
+
+    worst = max(sound, key=missed)
+    if missed(worst) <= MISSED:
+        return []
+    off = _off(at(worst.level), worst)
+    amount = f"{percent(abs(off), 0)} {'more' if off > 0 else 'less'}"
+    return [f"the law gives {amount} than {plural(worst.workers, 'worker')} did"]
+
+
+def _off(fitted: float, step: Step) -> float:
+    """How far a fitted throughput lies from what a step did, as a part of that."""
+    return fitted / step.throughput.per_s - 1.0
 
 
 def _law(growth: Growth) -> str:

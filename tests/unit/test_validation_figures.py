@@ -1,0 +1,176 @@
+"""The charts of a validation: axes that compare, lines that claim no more than is known, and marks
+that can be seen.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scaletest.model import Plan
+from scaletest.render.svg import Axis, Chart, up_to
+from scaletest.report import formats
+from scaletest.report.validation import figures, resources, times, words
+from scaletest.report.validation.report import validation_report
+from scaletest.validation.run_type import ValidationRun
+from tests.unit import runs
+
+COMMAND = Plan(limit=8, command=("x",), queue="q")
+
+
+def run_of(path: Path, plan: Plan, seconds: dict[int, float], noise: float = 0.05) -> ValidationRun:
+    """A run whose requests take these seconds, by the number of workers."""
+    steps = [runs.rows(n, run_s, 40, noise=noise) for n, run_s in seconds.items()]
+    return runs.loaded(runs.stored(path / "run", plan, steps))
+
+
+def classes(chart: Chart, shape: str) -> set[str]:
+    """The classes of all marks of a shape."""
+    return {mark.css for mark in chart.marks if mark.shape == shape}
+
+
+def test_histograms_of_all_steps_have_the_same_axes_and_one_unit(tmp_path: Path) -> None:
+    # given run times from below to above a second
+    run = run_of(tmp_path, COMMAND, {1: 0.3, 2: 0.6, 4: 1.2})
+    drawn = times.histograms(run.result, run.records)
+    low, *others = drawn.charts
+    assert len(others) == 2 and drawn.columns == "one"
+    for chart in others:
+        assert (chart.x.low, chart.x.high) == (low.x.low, low.x.high)
+        assert chart.y == low.y
+    # expect them to begin at 0, where doubled times lie twice as far, and only the lowest to name
+    # the unit
+    assert [chart.x.label for chart in drawn.charts] == ["", "", "run in s"]
+    assert low.x.low == 0.0
+    lines = [next(mark for mark in chart.marks if mark.css == "c-mark") for chart in drawn.charts]
+    assert [line.points[0][0] for line in lines] == pytest.approx([0.3, 0.6, 1.2], rel=0.03)
+    # expect the bars of each step to be all of its requests, and the frames to stand in line
+    for chart in drawn.charts:
+        tops = [mark.points[1][1] for mark in chart.marks if mark.shape == "bar"]
+        assert sum(tops) == pytest.approx(1.0) and max(tops) <= chart.y.high
+    assert "same axes" in drawn.note
+
+
+def test_a_very_long_request_is_counted_and_does_not_squeeze_the_histograms(tmp_path: Path) -> None:
+    run = run_of(tmp_path, COMMAND, {1: 0.3, 2: 0.3})
+    records = {key: list(rows) for key, rows in run.records.items()}
+    row = records[1, 0][5]
+    records[1, 0][5] = replace(row, reply=replace(row.reply, run_s=60.0))
+    first, second = times.histograms(run.result, records).charts
+    assert first.title.startswith("1 worker, 40 requests, 1 of them beyond 31")
+    assert second.title == "2 workers, 80 requests"
+    assert first.x.high < 400
+
+
+@pytest.mark.parametrize("high", [0.26, 0.3, 0.45, 0.55, 0.6, 0.85, 0.97, 1.0])
+def test_the_last_mark_of_an_axis_is_not_below_its_data(high: float) -> None:
+    marks = up_to(high, 3)
+    assert marks[0] == 0.0 and high <= marks[-1] <= 1.0 + 1e-9 and len(marks) > 1
+
+
+def scaling(run: ValidationRun) -> Chart:
+    """The chart of throughput against workers."""
+    figure = figures.throughput(run)
+    assert figure is not None
+    return figure.wide
+
+
+def test_a_law_of_too_few_steps_is_thin_and_not_bold(tmp_path: Path) -> None:
+    # given a ceiling, which four steps measured once cannot tell from the universal law
+    run = run_of(tmp_path, COMMAND, {1: 0.2, 2: 0.2, 4: 0.4, 8: 0.8})
+    assert "too few steps" in words.doubts(run.result)
+    lines = classes(scaling(run), "line")
+    assert "c-law c-thin" in lines and "c-law" not in lines
+    page = formats.render(validation_report(run), "html")
+    assert re.search(r"<p>Law: ", page) and "The law is doubtful: too few steps" in page
+
+
+def test_a_certain_law_is_solid_and_bold(tmp_path: Path) -> None:
+    plan = replace(COMMAND, limit=64)
+    run = run_of(tmp_path, plan, {n: 0.2 * max(1, n / 4) for n in plan.steps}, noise=0.01)
+    assert words.doubts(run.result) == []
+    assert "c-law" in classes(scaling(run), "line")
+    page = formats.render(validation_report(run), "html")
+    assert '<p class="strong">Law: a ceiling' in page and "doubtful" not in page
+
+
+def test_a_step_that_the_law_misses_is_named_in_every_form(tmp_path: Path) -> None:
+    # given throughput that falls in the middle and recovers, as no law does
+    plan = replace(COMMAND, limit=64)
+    slow = {8: 0.5}
+    run = run_of(tmp_path, plan, {n: slow.get(n, 0.2) for n in plan.steps}, noise=0.02)
+    (missed,) = [line for line in words.doubts(run.result) if "did" in line]
+    assert re.fullmatch(r"the law gives 1\d\d% more than 8 workers did", missed)
+    assert "c-law c-thin" in classes(scaling(run), "line")
+    for form in ("html", "md", "text"):
+        assert "more than 8 workers did" in formats.render(validation_report(run), form)
+
+
+@pytest.mark.parametrize("last", [8, 64])
+def test_what_was_measured_fills_the_chart(tmp_path: Path, last: int) -> None:
+    # given workers that share all, so that the ideal line lies far above
+    plan = replace(COMMAND, limit=last)
+    chart = scaling(run_of(tmp_path, plan, {n: 0.2 * n for n in plan.steps}))
+    highest = max(mark.points[0][1] for mark in chart.marks if mark.shape == "dot")
+    assert chart.y.part(highest) > (0.7 if chart.y.kind == "linear" else 0.4)
+    # expect the ideal line to end at the frame, where it keeps its slope
+    (ideal,) = [mark for mark in chart.marks if mark.css == "c-ideal"]
+    (low, start), (end, top) = ideal.points
+    assert top == pytest.approx(chart.y.high) and end < last
+    assert low == 0.0 or start / low == pytest.approx(top / end)
+
+
+def test_cores_of_the_machine_are_marked_where_all_requests_ran_on_it(tmp_path: Path) -> None:
+    run = run_of(tmp_path, COMMAND, dict.fromkeys(COMMAND.steps, 0.2))
+    # given workers on two nodes, of which the tester's machine tells nothing
+    assert resources.limits_of(run) == {"2 devices": 2}
+    here = {
+        key: [replace(row, reply=replace(row.reply, node="node-a", device="")) for row in rows]
+        for key, rows in run.records.items()
+    }
+    local = replace(run, records=here, environment={"host": "node-a", "cores": 4})
+    assert resources.limits_of(local) == {"4 cores": 4}
+    chart = scaling(local)
+    (note,) = [mark for mark in chart.marks if mark.shape == "note"]
+    assert note.text == "4 cores" and note.points[0][0] == 4
+    assert any(mark.css == "c-limit" for mark in chart.marks)
+    narrow = figures.throughput(local)
+    assert narrow is not None and ">4 cores</text>" in narrow.narrow.svg()
+
+
+def test_an_interval_shorter_than_its_point_can_be_seen_beside_it() -> None:
+    chart = Chart("c", "t", "d", Axis("x", 0, 10), Axis("y", 0, 10))
+    chart.error(5, 4.999, 5.001, "c-error")
+    chart.dot(5, 5, "c-dot")
+    drawn = chart.svg()
+    caps = [float(wide) for wide in re.findall(r"h(\d+)", drawn.partition("c-error")[0])]
+    radius = float(re.findall(r'r="([\d.]+)" class="c-dot"', drawn)[0])
+    assert caps[-1] >= 2 * radius + 6
+
+
+def test_warning_and_chart_tell_the_same_second_of_a_change(tmp_path: Path) -> None:
+    # given a step that gets slower in its middle, after a warm-up of 5 s
+    rows = runs.rows(1, 0.2, 100, noise=0.02)
+    later_s = 0.0
+    for index, row in enumerate(rows):
+        added_s = 0.1 if index > 60 else 0.0
+        reply = row.reply
+        reply = replace(
+            reply,
+            run_s=reply.run_s + added_s,
+            enqueued_s=reply.enqueued_s + later_s,
+            started_s=reply.started_s + later_s,
+            ended_s=reply.ended_s + later_s + added_s,
+        )
+        rows[index], later_s = replace(row, reply=reply), later_s + added_s
+    run = runs.loaded(
+        runs.stored(tmp_path / "run", replace(COMMAND, limit=1, warmup_s=5.0), [rows])
+    )
+    (warning,) = [line for line in run.result.warnings if "throughput fell" in line]
+    (chart,) = figures.panels(run.result, run.records)
+    (mark,) = [mark for mark in chart.marks if mark.css == "c-mark"]
+    assert run.result.steps[0].samples[0].warmup_s == pytest.approx(5.0, abs=0.5)
+    assert re.findall(r"after (\d+) s", warning) == [f"{mark.points[0][0]:.0f}"]
