@@ -25,7 +25,7 @@ def render(report: Report) -> bytes:
     """The whole file; UsageError without matplotlib, or where there is nothing to draw."""
     charts = list(report.picture()) if report.picture else _first(report)
     head = report.head
-    return picture(charts, f"{clean(head.title, 70)}: {head.verdict.kind}".replace("\n", " "))
+    return picture(charts, f"{clean(head.title, 70)}: {head.word}".replace("\n", " "))
 
 
 def picture(charts: Sequence[Chart], title: str) -> bytes:
