@@ -169,6 +169,12 @@ def _point(axes: Any, mark: Mark) -> None:
     axes.plot(*mark.points[0], **_dot(mark.css, mark.size))
 
 
+def _points(axes: Any, mark: Mark) -> None:
+    pen = _pen(mark.css)
+    size = pen.pop("linewidth")
+    axes.plot(*zip(*mark.points, strict=True), marker="o", markersize=size, linestyle="", **pen)
+
+
 def _note(axes: Any, mark: Mark) -> None:
     axes.annotate(
         mark.text,
@@ -188,5 +194,6 @@ _DRAWN = {
     "bar": _bar,
     "error": _error,
     "dot": _point,
+    "dots": _points,
     "note": _note,
 }
