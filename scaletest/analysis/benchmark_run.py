@@ -221,9 +221,11 @@ def _verdict(
 ) -> Verdict:
     failed = [ended for _, ended in pairs if not ended.ok and not ended.failure.unmeasured]
     unmeasured = [ended for _, ended in pairs if not ended.ok and ended.failure.unmeasured]
-    met = f"{plural(plan.counted, 'benchmark')} measured"
+    met = f"{plural(plan.counted, 'benchmark')} of {', '.join(plan.kinds)} ran to the end"
     if thresholds:
         met += f", {plural(len(thresholds), 'threshold')} met"
+    else:
+        met += "; no threshold was set, so no number is judged"
     return decide(
         [
             _missing_results(pairs, result),

@@ -160,7 +160,7 @@ class _Course:
             reason = f"{ended.failure or 'failed'}: {clean(ended.message, 200)}"
             return f"{shown}: {reason}".replace("\n", " ")
         numbers = [
-            f"{headline.name} {quantity(ended.headlines[headline.name], headline.unit)}"
+            f"{headline.label} {quantity(ended.headlines[headline.name], headline.unit)}"
             for headline in benchmark.kind.headlines
             if headline.name in ended.headlines
         ]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from scaletest.analysis.autoscale.choice import PlayedRule
 from scaletest.analysis.autoscale.rule import (
     CHANGES,
     RULES,
+    Rule,
     RuleChoice,
     candidates,
     parse,
@@ -24,8 +27,11 @@ from scaletest.cli import stored
 from scaletest.cli.output import Output, as_text, echo, write
 from scaletest.model import Record, checks
 from scaletest.model.errors import InvalidValue
-from scaletest.render.contents import Table, aligned
-from scaletest.report.autoscaling import COLUMNS, page, row
+from scaletest.model.texts import masked
+from scaletest.render.contents import Pairs
+from scaletest.render.numbers import seconds
+from scaletest.report import formats
+from scaletest.report.autoscaling import Simulation, simulation_report
 
 
 @click.group("autoscale")
@@ -117,6 +123,32 @@ class PlayOptions:
         times = _trace(self.trace) if self.trace else None
         return self.load.arrivals(random.Random(self.seed), recorded, times)
 
+    def simulation(self, chosen: Sequence[Rule]) -> Simulation:
+        """These rules, played against the same requests."""
+        rules, arrivals = list(map(self.load.within, chosen)), self.arrivals()
+        setting = self.load.setting
+        played = []
+        for rule in rules:
+            result = simulate(arrivals, rule, setting, random.Random(self.seed))
+            played.append(PlayedRule(rule, result, setting.grace_of(rule)))
+        command_line = list(map(masked, sys.argv))
+        return Simulation(arrivals, played, self.described, self.seed, command_line)
+
+    @property
+    def described(self) -> Pairs:
+        """The load in words, as names and values."""
+        load = self.load
+        run = f"{seconds(load.seconds)} on average, deviation {100 * load.variation:g} %"
+        coming = f"{60 * load.rate:g}/min for {load.duration_s / 60:g} min, {load.pattern}"
+        return [
+            ("run time of a request", f"as in run {self.run}" if self.run else run),
+            ("arrivals", f"as in {self.trace}" if self.trace else coming),
+            ("workers", f"{load.min_workers} to {load.max_workers}"),
+            ("a pod is ready after", seconds(load.pod_start_s)),
+            ("grace period", seconds(load.grace_s)),
+            ("seed", str(self.seed)),
+        ]
+
 
 @command.command("simulate")
 @workload_options
@@ -132,6 +164,7 @@ class PlayOptions:
         "demand-fast",
         "demand-gentle",
         "desired",
+        "desired:window=300",
     ),
     metavar="NAME[:KEY=VALUE,...]",
     help="A rule to play; see rules.",
@@ -142,7 +175,7 @@ class PlayOptions:
     hidden=True,
     callback=shared.deprecated("--output FILE.html"),
 )
-@shared.output("text", "json", "yaml", "html")
+@shared.output("text", "json", "yaml", "html", "md", "csv", "png")
 @shared.grouped
 def simulate_rules(
     workload: PlayOptions,
@@ -150,30 +183,18 @@ def simulate_rules(
     html: Path | None,
     output: Output,
 ) -> None:
-    """Play one workload against several rules, side by side. HTML has charts over time.
+    """Play one workload against several rules, side by side, and name the best of them. HTML has
+    its settings, the reasons and charts over time.
 
     \b
     scaletest autoscale simulate --seconds 4m --rate 2/min
     scaletest autoscale simulate --rule demand:down_window=60,target=2 --rule desired:window=300 \\
       --output rules.html
     """
-    chosen = [workload.load.within(parse(text)) for text in rules]
-    arrivals = workload.arrivals()
-    results = [
-        simulate(arrivals, rule, workload.load.setting, random.Random(workload.seed))
-        for rule in chosen
-    ]
-    for path in filter(None, (html, output.path if output.form == "html" else None)):
-        title = f"Autoscaling rules, {len(arrivals.arrivals)} requests"
-        write(page(title, results, {rule.name: rule.note for rule in chosen}), path)
-    if output.form == "html":
-        return
-    document = {
-        "schema_version": 1,
-        "seed": workload.seed,
-        "rules": [result.to_dict() for result in results],
-    }
-    output.show(document, aligned(Table(COLUMNS, [row(result) for result in results], texts=(0,))))
+    report = simulation_report(workload.simulation(list(map(parse, rules))))
+    if html:
+        write(formats.render(report, "html"), html)
+    stored.deliver(report, output)
 
 
 @command.command("recommend")

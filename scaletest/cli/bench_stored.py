@@ -46,7 +46,12 @@ def explained(name: str) -> tuple[dict[str, object], str]:
         "help": kind.help,
         "fields": list(map(_row_of_field, spec)),
         "headlines": [
-            {"name": headline.name, "unit": headline.unit, "help": headline.help}
+            {
+                "name": headline.name,
+                "label": headline.label,
+                "unit": headline.unit,
+                "help": headline.help,
+            }
             for headline in kind.headlines
         ],
         "example": document,
@@ -57,7 +62,7 @@ def explained(name: str) -> tuple[dict[str, object], str]:
         *(f"  {field.name:{width}}  {_described(field)}" for field in spec),
         *("", "numbers"),
         *(
-            f"  {headline.name}  {headline.unit or 'a number'}. {headline.help}"
+            f"  {headline.name}  {headline.label}, {headline.unit or 'a number'}. {headline.help}"
             for headline in kind.headlines
         ),
         *("", "example"),
@@ -147,7 +152,7 @@ def _row(folder: RunFolder) -> dict[str, object]:
     return {
         **row,
         "name": stored_run.plan.name,
-        "what": stored_run.plan.workload,
+        "what": stored_run.plan.described,
         "count": stored_run.plan.counted,
         "succeeded": succeeded,
         "failed": failed,

@@ -20,6 +20,7 @@ from scaletest.model.errors import UsageError
 from scaletest.render.numbers import plural
 from scaletest.report import formats, lifecycle
 from scaletest.report.formats import png
+from scaletest.report.lifecycle_figures import phase_charts
 
 
 @click.command()
@@ -49,7 +50,7 @@ def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     """The table, and the picture; UsageError when it cannot be drawn."""
     written = [store.put("times.csv", formats.render(lifecycle.lifecycle_report(run), "csv"))]
     names = lifecycle.GENERAL if figure == "general" else lifecycle.DETAILED
-    charts = lifecycle.drawings(run.result, names)
+    charts = phase_charts(run.result, names)
     picture = png.picture(charts, plural(len(run.result.courses), "workload"))
     return [*written, store.put(f"{figure}.png", picture)]
 

@@ -25,6 +25,7 @@ from scaletest.model import checks, wire
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.verdict import ANY, Measurable, MeasureTable, Threshold, parse
+from scaletest.render.numbers import plural
 
 _OBJECTS = {"items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 MOST = 100_000
@@ -159,9 +160,23 @@ class BenchmarkPlan:
 
     @property
     def workload(self) -> str:
-        """Short text of what is measured."""
-        kinds = sorted({benchmark.kind.name for benchmark in self.benchmarks})
-        return f"{', '.join(kinds)}: {len(self.permutations)} x {self.repetitions}"
+        """Short text of what is measured, as lists of runs have it since version 0.1."""
+        return f"{', '.join(self.kinds)}: {len(self.permutations)} x {self.repetitions}"
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of the kinds that are measured."""
+        return sorted({benchmark.kind.name for benchmark in self.benchmarks})
+
+    @property
+    def described(self) -> str:
+        """Kinds, and how often they are measured, in words."""
+        parts = [", ".join(self.kinds)]
+        if len(self.permutations) > 1:
+            parts.append(plural(len(self.permutations), "permutation"))
+        if self.repetitions > 1:
+            parts.append(plural(self.repetitions, "repetition"))
+        return " · ".join(parts)
 
     @property
     def judged(self) -> tuple[Threshold, ...]:

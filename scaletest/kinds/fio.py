@@ -322,10 +322,22 @@ def absent(spec: FioSpec) -> dict[str, str]:
 
 def _headlines(side: str) -> tuple[Headline, ...]:
     return (
-        Headline(f"{side}Bandwidth", "B/s", True, f"All {side}s together."),
-        Headline(f"{side}Iops", "1/s", True, f"All {side}s together."),
-        Headline(f"{side}Latency", "s", False, f"Mean of {side}s, submission included."),
-        Headline(f"{side}Latency99", "s", False, f"99 % of {side}s, completion only."),
+        Headline(f"{side}Bandwidth", f"{side} bandwidth", "B/s", True, f"All {side}s together."),
+        Headline(f"{side}Iops", f"{side} operations", "1/s", True, f"All {side}s together."),
+        Headline(
+            f"{side}Latency",
+            f"mean {side} latency",
+            "s",
+            False,
+            f"Mean of {side}s, submission included.",
+        ),
+        Headline(
+            f"{side}Latency99",
+            f"{side} latency, 99th percentile",
+            "s",
+            False,
+            f"99 % of {side}s, completion only.",
+        ),
     )
 
 

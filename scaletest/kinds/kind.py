@@ -266,12 +266,15 @@ class BenchmarkFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A main number of a result. unit: bit/s, B/s, 1/s, s, B, or empty for a plain number.
+    """A main number of a result.
 
-    higher: whether more is better; None if neither is better, so that nothing is judged by it.
+    name: in documents and thresholds. label: as people read it. unit: bit/s, B/s, 1/s, s, B, or
+    empty for a plain number. higher: whether more is better; None if neither is better, so that
+    nothing is judged by it.
     """
 
     name: str
+    label: str
     unit: str
     higher: bool | None
     help: str

@@ -226,8 +226,20 @@ KIND = Kind(
     parse=parse,
     limit_s=lambda spec: 300 + 2 ** max(0, spec.maxlog - 20),
     headlines=(
-        Headline("peakBandwidth", "B/s", True, "Highest bandwidth of all message sizes."),
-        Headline("minimumLatency", "s", False, "Lowest half round-trip time of all message sizes."),
+        Headline(
+            "peakBandwidth",
+            "peak bandwidth",
+            "B/s",
+            True,
+            "Highest bandwidth of all message sizes.",
+        ),
+        Headline(
+            "minimumLatency",
+            "lowest latency",
+            "s",
+            False,
+            "Lowest half round-trip time of all message sizes.",
+        ),
     ),
     columns=("transport", "maxlog"),
 )

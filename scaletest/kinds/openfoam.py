@@ -311,12 +311,15 @@ KIND = Kind(
     headlines=(
         Headline(
             "wallTime",
+            "wall-clock time",
             "s",
             False,
             "Wall-clock time of the solver, with start and end of all processes.",
         ),
-        Headline("executionTime", "s", False, "CPU time that icoFoam reports."),
-        Headline("timePerStep", "s", False, "CPU time of each time step."),
+        Headline("executionTime", "CPU time", "s", False, "CPU time that icoFoam reports."),
+        Headline(
+            "timePerStep", "CPU time of a time step", "s", False, "CPU time of each time step."
+        ),
     ),
     columns=("transport", "problemSize", "numProcs", "numNodes"),
     notes=(

@@ -254,9 +254,16 @@ VALIDATION = Kind(
         600 + 100 * spec.limit.bit_length() * max(60.0, 30 * spec.seconds, spec.step_time)
     ),
     headlines=(
-        Headline("throughput", "1/s", True, "Requests per second with the most workers."),
+        Headline(
+            "throughput",
+            "request throughput",
+            "1/s",
+            True,
+            "Requests per second with the most workers.",
+        ),
         Headline(
             "efficiency",
+            "efficiency of workers",
             "",
             True,
             "Throughput of each worker there, relative to that of a single one.",
@@ -277,9 +284,19 @@ LIFECYCLE = Kind(
     limit_s=lambda spec: 3600 + spec.num_workloads + spec.run_seconds,
     headlines=(
         Headline(
-            "podsPerSecond", "1/s", True, "Pods scheduled per second, from the first to the last."
+            "podsPerSecond",
+            "rate of scheduled pods",
+            "1/s",
+            True,
+            "Pods scheduled per second, from the first to the last.",
         ),
-        Headline("medianTime", "s", False, "Median duration of the last phase that was measured."),
+        Headline(
+            "medianTime",
+            "median time of the last phase",
+            "s",
+            False,
+            "Median duration of the last phase that was measured.",
+        ),
     ),
     columns=("workloadType", "numWorkloads", "numWorkers"),
     # it creates pods of any image, with the rights of its service account

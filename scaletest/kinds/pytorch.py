@@ -270,11 +270,19 @@ KIND = Kind(
     absent=absent,
     limit_s=lambda spec: 600 + spec.batches * spec.input_batch_size,
     headlines=(
-        Headline("batchTime", "s", False, "Wall-clock time of one batch."),
-        Headline("samplesPerSecond", "1/s", True, "Samples per second."),
-        Headline("gpuBatchTime", "s", False, "Time of one batch on the GPU, by CUDA events."),
-        Headline("cpuMemory", "B", False, "Peak memory of the process."),
-        Headline("gpuMemory", "B", False, "Peak memory of torch on the GPU."),
+        Headline("batchTime", "time of a batch", "s", False, "Wall-clock time of one batch."),
+        Headline("samplesPerSecond", "sample rate", "1/s", True, "Samples per second."),
+        Headline(
+            "gpuBatchTime",
+            "time of a batch on the GPU",
+            "s",
+            False,
+            "Time of one batch on the GPU, by CUDA events.",
+        ),
+        Headline("cpuMemory", "peak memory", "B", False, "Peak memory of the process."),
+        Headline(
+            "gpuMemory", "peak memory on the GPU", "B", False, "Peak memory of torch on the GPU."
+        ),
     ),
     columns=("model", "benchmarkType", "device", "inputBatchSize"),
     image="torch",

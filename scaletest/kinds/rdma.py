@@ -203,9 +203,17 @@ BANDWIDTH = Kind(
     parse=parse_bandwidth,
     limit_s=lambda spec: 300 + spec.iterations * spec.qps / 100,
     headlines=(
-        Headline("peakBandwidth", "bit/s", True, "Highest peak of all message sizes."),
-        Headline("averageBandwidth", "bit/s", True, "Highest average of all message sizes."),
-        Headline("messageRate", "1/s", True, "Most messages per second."),
+        Headline(
+            "peakBandwidth", "peak bandwidth", "bit/s", True, "Highest peak of all message sizes."
+        ),
+        Headline(
+            "averageBandwidth",
+            "average bandwidth",
+            "bit/s",
+            True,
+            "Highest average of all message sizes.",
+        ),
+        Headline("messageRate", "message rate", "1/s", True, "Most messages per second."),
     ),
     columns=("mode", "qps", "iterations"),
 )
@@ -221,10 +229,17 @@ LATENCY = Kind(
     parse=parse_latency,
     limit_s=lambda spec: 300 + spec.iterations / 100,
     headlines=(
-        Headline("minimumAverageLatency", "s", False, "Lowest average of all message sizes."),
-        Headline("minimumLatency", "s", False, "Lowest single time."),
+        Headline(
+            "minimumAverageLatency",
+            "lowest average latency",
+            "s",
+            False,
+            "Lowest average of all message sizes.",
+        ),
+        Headline("minimumLatency", "lowest latency", "s", False, "Lowest single time."),
         Headline(
             "percentile99",
+            "latency, 99th percentile",
             "s",
             False,
             "99th percentile at the message size with the lowest average.",

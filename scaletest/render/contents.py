@@ -333,6 +333,7 @@ class Head:
     title: what was run. conditions: what was asked of it, in a few words each. facts: the few
     numbers beside the verdict, as (name, value). name: by which commands find the run. labels: what
     people call it. following: the command to try next. environment: where and how it was made.
+    answer: the words before the reason where nothing is judged, instead of the verdict's kind.
     """
 
     title: str
@@ -348,6 +349,12 @@ class Head:
     following: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
+    answer: str = ""
+
+    @property
+    def word(self) -> str:
+        """The words before the reason of the verdict."""
+        return self.answer or str(self.verdict.kind)
 
     @property
     def began(self) -> str:

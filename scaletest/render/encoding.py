@@ -48,7 +48,7 @@ CSS = re.compile(r"[a-z0-9_ -]{0,200}")
 ID = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
 # Shapes of marks with the number of their points.
 MANY = -1
-POINTS = {"line": MANY, "band": MANY, "bar": 2, "error": 2, "dot": 1, "note": 1}
+POINTS = {"line": MANY, "band": MANY, "bar": 2, "error": 2, "dot": 1, "dots": MANY, "note": 1}
 SAMPLES = {"line", "dot", "area"}
 ANCHORS = {"", "start", "middle", "end"}
 SCALES = {"linear", "log2", "log10"}
@@ -79,6 +79,20 @@ class ReportOutline:
 
     head: HeadOutline
     sections: Sequence[Section]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFrame:
+    """A table without its rows, whose cells are of several types."""
+
+    titles: Sequence[str]
+    texts: Sequence[int] = ()
+    foreign: Sequence[int] = ()
+    spare: Sequence[str] = ()
+    layout: str = ""
+    title: str = ""
+    folded: str = ""
+    note: str = ""
 
 
 def outline(report: Report) -> ReportOutline:
@@ -155,12 +169,12 @@ def _block(row: Mapping[str, Any]) -> Block:
 
 def _table(row: Mapping[str, Any]) -> Table:
     """A table whose rows have a cell for each title."""
-    table = _typed({**row, "rows": []}, Table)
-    _check_css(table.layout)
+    frame = _typed(row, TableFrame)
+    _check_css(frame.layout)
     rows = [list(map(_cell, cells)) for cells in _typed(row.get("rows"), list[list[Any]])]
-    is_even = all(len(cells) == len(table.titles) for cells in rows)
+    is_even = all(len(cells) == len(frame.titles) for cells in rows)
     _require(is_even, "a table whose rows differ in length")
-    return replace(table, rows=rows)
+    return Table(rows=rows, **{each.name: getattr(frame, each.name) for each in fields(frame)})
 
 
 def _cell(cell: object) -> Cell:

@@ -76,6 +76,14 @@ vector-effect:non-scaling-stroke}
 .c-run{fill:none;stroke-width:2;stroke-linejoin:round}
 .c-run-error{fill:none;stroke-width:1.4;stroke-dasharray:none}
 .c-run-dot{stroke:var(--paper);stroke-width:1.5}
+.c-dots{stroke:var(--data);stroke-width:4;stroke-opacity:.6;stroke-linecap:round;fill:none}
+.c-phase-0{fill:#0072b2}
+.c-phase-1{fill:#56b4e9}
+.c-phase-2{fill:#cc79a7}
+.c-phase-3{fill:#e69f00}
+.c-phase-4{fill:#7b4bb0}
+.c-phase-5{fill:#009e73}
+.c-phase-6{fill:#a8b2bd}
 .c-time-on_cpu{fill:#0072b2}
 .c-time-cpu_wait{fill:#e69f00}
 .c-time-throttled{fill:#d55e00}
@@ -93,7 +101,7 @@ vector-effect:non-scaling-stroke}
 .c-time-gap{fill:var(--paper);stroke:var(--ink)}
 .c-time-other{fill:var(--grid)}
 @media print{
-.c-shade,.c-foreign,.c-band,.c-bar,.c-box,[class^=c-time],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.c-shade,.c-foreign,.c-band,.c-bar,.c-box,[class^=c-time],[class^=c-phase],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 }
 """.replace("\n", "")
 

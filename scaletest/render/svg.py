@@ -145,9 +145,9 @@ class Axis:
 class Mark(NamedTuple):
     """Something that is drawn, as data.
 
-    shape: line, band, bar, error, dot or note. points: in the units of the axes. text: of a note,
-    or shown when the pointer is on it. size: px; the radius of a dot, or how far a note lies above.
-    anchor: of a note.
+    shape: line, band, bar, error, dot, dots or note. points: in the units of the axes. text: of a
+    note, or shown when the pointer is on it. size: px; the radius of a dot, or how far a note lies
+    above. anchor: of a note.
     """
 
     shape: str
@@ -253,6 +253,11 @@ class Chart:
         """A point of the data."""
         self.marks.append(Mark("dot", [(x, y)], css, tip, radius))
 
+    def dots(self, points: Sequence[Point], css: str) -> None:
+        """Many points of the data, in one mark."""
+        if points:
+            self.marks.append(Mark("dots", points, css))
+
     def across(self, y: float, css: str) -> None:
         """A horizontal line over the whole width."""
         self.stroke(self.x.low, self.x.high, y, css)
@@ -293,6 +298,9 @@ class Chart:
             case "error", [(x, y), (_, up)]:
                 left, cap = f"M{x - CAP:.1f}", f"h{2 * CAP:g}"
                 path = f"{left} {up:.1f}{cap}M{x:.1f} {up:.1f}V{y:.1f}{left} {y:.1f}{cap}"
+            case "dots", _:
+                # a line of no length, whose round ends are a dot
+                path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in places)
             case "band", _:
                 path = f"{_line(mark.points, places)}Z"
             case _:

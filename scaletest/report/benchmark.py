@@ -30,7 +30,7 @@ from scaletest.render.contents import (
     Table,
     Text,
 )
-from scaletest.render.numbers import NOTHING, duration, plural, quantity_measured, scale
+from scaletest.render.numbers import NOTHING, duration, plural, quantity, quantity_measured, scale
 from scaletest.render.svg import Axis, Chart
 from scaletest.render.text import cell, clean, one_line
 from scaletest.report.words import sentence
@@ -43,6 +43,10 @@ MOST_FAILURES, MOST_FAILURES_SHOWN, MOST_NAMES = 5, 20, 3
 WIDTH, HEIGHT = 380.0, 250.0
 # So many permutations are drawn.
 MOST_DRAWN = 200
+# Characters that fit along the axis upwards; of a longer name the unit alone stands there.
+LONGEST_LABEL = 28
+# So many numbers stand beside the verdict.
+MOST_TILES = 8
 TIMES_NOTE = (
     "Each part from its start to its end, over all repetitions: a server waits for its client"
     " before and after."
@@ -70,10 +74,12 @@ def _head(run: BenchmarkRun) -> Head:
     return Head(
         title=run.plan.name,
         verdict=run.verdict,
+        conditions=[run.plan.described],
         folder=run.folder,
         name=reference(Path(run.folder), default_root(os.environ)),
         elapsed_s=took_s,
         facts=[
+            *_main_numbers(run),
             ("measured", str(len(run.counted) - len(run.failures))),
             ("failed", str(len(run.failures))),
             ("not measured", str(run.plan.counted - len(run.counted))),
@@ -82,6 +88,18 @@ def _head(run: BenchmarkRun) -> Head:
         thresholds=run.thresholds,
         environment=run.environment,
     )
+
+
+def _main_numbers(run: BenchmarkRun) -> list[tuple[str, str]]:
+    """The numbers of a run that has a single permutation, where a chart would have one point."""
+    if len(run.rows) != 1:
+        return []
+    (row,) = run.rows
+    measured = [headline for headline in run.headlines if headline.name in row.summaries]
+    return [
+        (headline.label, quantity(row.summaries[headline.name].mean, headline.unit))
+        for headline in measured[:MOST_TILES]
+    ]
 
 
 def _took_s(ended: BenchmarkResult) -> float:
@@ -118,7 +136,7 @@ def comment(run: BenchmarkRun) -> list[Block]:
 
 def sections(run: BenchmarkRun) -> list[Section]:
     """All sections that have anything to show."""
-    plan = [("kinds", run.plan.workload), ("network", "; ".join(_networks(run)))]
+    plan = [("benchmarks", run.plan.described), ("network", "; ".join(_networks(run)))]
     meaning = "Large dots: means, with their 95 % intervals; small dots: single values."
     times = Table.of_rows(
         _times(run)[:MOST_DRAWN],
@@ -140,7 +158,7 @@ def sections(run: BenchmarkRun) -> list[Section]:
 def _results(run: BenchmarkRun) -> list[Block]:
     notes = [f"Note: {note}" for note in run.notes]
     if _is_repeated(run):
-        notes.insert(0, "n: repetitions. Mean ± half of its 95 % interval over them.")
+        notes.insert(0, "Mean ± half of its 95 % interval over n repetitions.")
     return [table(run), Text(notes, "soft")]
 
 
@@ -150,17 +168,14 @@ def _is_repeated(run: BenchmarkRun) -> bool:
 
 
 def table(run: BenchmarkRun) -> Table:
-    """A row for each permutation."""
+    """A row for each permutation; of a single one, a row for each number."""
+    if len(run.rows) == 1:
+        return _numbers(run)
     rows = []
     for row in run.rows:
         cells = {"permutation": clean(row.name, 60), "n": str(row.good)}
         for headline in run.headlines:
-            number = row.summaries.get(headline.name)
-            cells[headline.name] = NOTHING
-            if number:
-                cells[headline.name] = quantity_measured(
-                    number.mean, number.half_width, headline.unit
-                )
+            cells[headline.label] = _number(headline, row)
         rows.append({**cells, "failed": str(row.failed) if run.failures else ""})
     return Table.of_rows(rows, {"permutation"}, {"permutation"}, layout="names")
 
@@ -187,6 +202,29 @@ def _names(group: Sequence[BenchmarkResult]) -> str:
     rest = len(group) - MOST_NAMES
     names = [one_line(ended.name, 100) for ended in group[:MOST_NAMES]]
     return ", ".join([*names, *([f"{rest} more"] if rest > 0 else [])])
+
+
+def _numbers(run: BenchmarkRun) -> Table:
+    """A row for each number of the only permutation."""
+    (row,) = run.rows
+    rows = [
+        {
+            "measured": headline.label,
+            "value": _number(headline, row),
+            "meaning": headline.help,
+            "name in thresholds": headline.name,
+        }
+        for headline in run.headlines
+    ]
+    return Table.of_rows(rows, {"measured", "meaning", "name in thresholds"}, layout="wrapped")
+
+
+def _number(headline: Headline, row: MeasuredPermutation) -> str:
+    """A number of a permutation with its interval and its unit; n/a where it was not measured."""
+    summary = row.summaries.get(headline.name)
+    if summary is None:
+        return NOTHING
+    return quantity_measured(summary.mean, summary.half_width, headline.unit)
 
 
 def failure_lines(ended: BenchmarkResult) -> list[str]:
@@ -275,15 +313,20 @@ def _chart(
     summaries = {row.number: row.summaries[name] for row in rows}
     top = max(summary.most for summary in summaries.values()) or 1.0
     size, unit = scale(top, headline.unit)
+    title, beside = _labels(headline, unit)
     chart = Chart(
         id=f"chart-{name}",
-        title=f"{name}, {unit}" if unit else name,
+        title=title,
         description=(
             f"{headline.help} Mean, 95 % interval and single values at each permutation, in the"
             " order of the table."
         ),
         x=across,
-        y=Axis(unit or name, 0.0, svg.ceiling(_highest(summaries.values(), top) / size)),
+        y=Axis(
+            beside,
+            0.0,
+            svg.ceiling(_highest(summaries.values(), top) / size),
+        ),
         width=WIDTH,
         height=HEIGHT,
     )
@@ -300,6 +343,12 @@ def _chart(
         text = quantity_measured(summary.mean, summary.half_width, headline.unit)
         chart.dot(number, summary.mean / size, "c-dot", clean(f"{row.name}: {text}", 200))
     return chart
+
+
+def _labels(headline: Headline, unit: str) -> tuple[str, str]:
+    """The title of a chart, and what stands beside its axis."""
+    title = f"{headline.label}, {unit}" if unit else headline.label
+    return title, unit if unit and len(title) > LONGEST_LABEL else title
 
 
 def _highest(summaries: Iterable[Summary], top: float) -> float:

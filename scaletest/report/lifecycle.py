@@ -1,6 +1,4 @@
-"""A lifecycle run as a report.
-
-Its charts: a row for each phase, left its course over time, right the histogram of the same values.
+"""A lifecycle run as a report. `lifecycle_figures` draws its charts.
 
 Its sheet, times.csv, has a row for each workload: the columns of the original come first, in its
 order; ours follow. Times are ISO 8601 in UTC, durations seconds. What is missing is empty. Every
@@ -11,45 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 
+from scaletest.analysis.lifecycle.charted import by_node
 from scaletest.analysis.lifecycle.phases import (
     BY_NAME,
-    MILESTONE_TEXTS,
     PHASES,
     WorkloadTimeline,
     at,
-    began,
     duration,
     fate,
     reference,
-    since_text,
 )
 from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations
 from scaletest.compat import runai
 from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.model import VerdictKind
 from scaletest.model.texts import iso
-from scaletest.render import contents, svg
+from scaletest.render import contents
 from scaletest.render.contents import (
     Block,
     Case,
+    Cell,
     Charts,
-    Figure,
     Head,
     Report,
     Section,
+    Share,
     Sheet,
     Table,
     Text,
 )
-from scaletest.render.histogram import histogram
-from scaletest.render.numbers import NOTHING, plural, seconds, significant, unit_of
-from scaletest.render.svg import Axis, Chart, Point
+from scaletest.render.numbers import NOTHING, plural, seconds, significant
+from scaletest.render.svg import Chart
+from scaletest.render.text import clean
+from scaletest.report.lifecycle_figures import (
+    distribution_figure,
+    nodes_chart,
+    phase_charts,
+    pods_figures,
+    waterfall_figure,
+)
 from scaletest.report.words import percentile
 
 MOST_REJECTIONS = 3
-HEADINGS = ("phase", "since", "values", "missing", "mean", "p50", "p95", "p99", "max", "source")
+HEADINGS = ("phase", "values", "missing", "mean", "p50", "p95", "p99", "max", "source", "measure")
 # The original's rows from top to bottom, and ours between them where something was measured.
 GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
 DETAILED = (
@@ -74,11 +77,10 @@ DETAILED = (
     "finished",
     "backend_job_created",
 )
-BINS = 30
-# What a histogram spans at least, as a part of its values, and in seconds.
-LEAST_SPAN, LEAST_SPAN_S = 0.01, 0.001
-MOST_POINTS = 1500
-WIDTH, HEIGHT = 560.0, 210.0
+TOTALS = ("total_scheduled", "total_ready", "total_finished")
+# The phases one after the other, as far as they can be told apart in one chart.
+ON_THE_WAY = ("created", "last_pod_created", "claim_allocated", "scheduled", "started", "ready")
+MOST_NODES = 20
 
 
 def lifecycle_report(run: LifecycleRun) -> Report:
@@ -93,7 +95,7 @@ def lifecycle_report(run: LifecycleRun) -> Report:
         sheet=lambda: sheet(run),
         cases=lambda: [Case("books", balanced, booked(result))],
         data=lambda: {**result.to_dict(), "folder": run.folder},
-        picture=lambda: drawings(result, GENERAL),
+        picture=lambda: main_charts(result),
     )
 
 
@@ -112,11 +114,28 @@ def _head(run: LifecycleRun) -> Head:
             ("rejected", str(books.rejected)),
             ("pods seen", str(rate.seen)),
             ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
+            *_median_fact(run.result),
         ],
         thresholds=run.result.thresholds,
         environment=run.environment,
         plan={key: setting for key, setting in run.plan.items() if setting},
     )
+
+
+def _median_fact(result: LifecycleResult) -> list[tuple[str, str]]:
+    """The median time until ready, where it is known."""
+    total = result.step("total_ready")
+    return [("median time until ready", percentile(total.spread, "p50"))] if total else []
+
+
+def main_charts(result: LifecycleResult) -> list[Chart]:
+    """The charts of a picture: pods over time, phases of workloads, and their distribution."""
+    figures = [
+        *pods_figures(result),
+        waterfall_figure(result),
+        distribution_figure(result, TOTALS, "totals"),
+    ]
+    return [figure.wide for figure in figures if figure is not None]
 
 
 def summary(result: LifecycleResult) -> list[Block]:
@@ -141,8 +160,8 @@ def _skipped(result: LifecycleResult) -> list[str]:
 
 def phase_table(result: LifecycleResult, note: str = "") -> Table:
     """A row for each phase."""
-    texts = (0, 1, len(HEADINGS) - 1)
-    return Table(HEADINGS, list(map(_phase, result.steps)), texts, note=note)
+    texts = (0, len(HEADINGS) - 2, len(HEADINGS) - 1)
+    return Table(HEADINGS, list(map(_phase, result.steps)), texts, spare=("source",), note=note)
 
 
 def _phase(phase: PhaseDurations) -> tuple[str, ...]:
@@ -151,14 +170,14 @@ def _phase(phase: PhaseDurations) -> tuple[str, ...]:
     if len(sources) == 1:
         texts = [name for name, _ in sources]
     return (
-        phase.step.name,
-        since_text(phase.step, phase.since),
+        phase.text,
         str(spread.count),
         str(phase.missing),
         seconds(spread.mean),
         *(percentile(spread, name) for name in ("p50", "p95", "p99")),
         seconds(spread.max),
         ", ".join(texts),
+        phase.step.name,
     )
 
 
@@ -195,29 +214,59 @@ def sections(result: LifecycleResult) -> list[Section]:
     meaning = (
         "Sources: watch is the arrival of the event here; api is whole seconds of the API's fields;"
         " event is microseconds of an Event; mixed has one end of each. Missing values are counted"
-        " and are no zero."
+        " and are no zero. Thresholds call a phase by its measure, as in total_ready.p99<60s."
     )
     return contents.page(
         {
-            "Workloads": [Text([booked(result), *_skipped(result)])],
+            "Workloads": [Text([booked(result), placed(result), *_skipped(result)])],
+            "Pods over time": pods_figures(result),
+            "On the way to ready": [
+                waterfall_figure(result),
+                distribution_figure(result, TOTALS, "totals"),
+                distribution_figure(result, ON_THE_WAY, "phases"),
+            ],
             "Phases": [phase_table(result, meaning)],
-            "Pods scheduled over time": [placing(result)],
-            "General: from submission on": _charts(result, GENERAL),
-            "Detailed: phase by phase": _charts(result, DETAILED),
+            "Nodes": _nodes(result),
+            "From submission on": _charts(result, GENERAL),
+            "Phase by phase": _charts(result, DETAILED),
             "Rejected": [_reasons(result.books.rejections)],
             "Failed": [_reasons(result.books.failures)],
         }
     )
 
 
+def _nodes(result: LifecycleResult) -> list[Block]:
+    """How long pods took from scheduling to ready on each node, the slowest nodes first."""
+    nodes = by_node(result.courses)
+    chart = nodes_chart(nodes)
+    longest_s = max((node.median_s or 0.0 for node in nodes), default=0.0) or 1.0
+    rows: list[dict[str, Cell]] = [
+        {
+            "node": clean(node.node, 60),
+            "median time from scheduling to ready": Share(
+                (node.median_s or 0.0) / longest_s, seconds(node.median_s)
+            ),
+            "slowest": seconds(node.slowest_s),
+            "pods": str(node.pods),
+            "failed": str(node.failed or ""),
+        }
+        for node in nodes[:MOST_NODES]
+    ]
+    left_out = len(nodes) - MOST_NODES
+    note = f"The slowest {MOST_NODES} of {len(nodes)} nodes." if left_out > 0 else ""
+    texts = {"node", "median time from scheduling to ready"}
+    table = Table.of_rows(rows, texts, {"node"}, note=note)
+    return [table] if chart is None else [table, Charts([chart], "two")]
+
+
 def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
     """The phases that have values, each with its course over time and how its values spread."""
-    charts = drawings(result, names)
+    charts = phase_charts(result, names)
     if not charts:
         return []
     meaning = (
-        "Left: how long the phase took, by when the workload was submitted. Right: how these times"
-        " spread."
+        "Left: a dot is a workload, and how long its phase took, by when it was submitted. Right:"
+        " how these times spread."
     )
     return [Text([meaning], "soft"), Charts(charts, "two")]
 
@@ -225,101 +274,6 @@ def _charts(result: LifecycleResult, names: Sequence[str]) -> list[Block]:
 def _reasons(counts: Mapping[str, int]) -> Table:
     rows = [{"count": str(count), "reason": reason} for reason, count in counts.items()]
     return Table.of_rows(rows, {"reason"}, layout="wrapped")
-
-
-def drawings(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
-    """Both charts of each of the named phases that have values, course and histogram."""
-    phases = [result.step(name) for name in names]
-    known = [phase for phase in phases if phase is not None and not phase.step.of_pods]
-    return list(chain.from_iterable(_drawings(result, phase) for phase in known))
-
-
-def _drawings(result: LifecycleResult, phase: PhaseDurations) -> tuple[Chart, Chart]:
-    spread, step = phase.spread, phase.step
-    # of too few values nobody knows the rare ones
-    quantiles = [f"{name} {percentile(spread, name)}" for name in ("p50", "p95", "p99")]
-    shares = ", ".join([f"average {seconds(spread.mean)}", *quantiles])
-    since, event = MILESTONE_TEXTS[phase.since], MILESTONE_TEXTS[step.event]
-    title = f"{step.title}: time between {since} and {event}"
-    points = _points(result, phase)
-    values = [value for _, value in points]
-    return _course(step.name, title, f"{title} ({shares})", points), histogram(
-        f"histogram-{step.name}",
-        f"{step.title} ({shares})",
-        f"{title} ({shares})",
-        values,
-        number=BINS,
-        least_s=max(LEAST_SPAN_S, LEAST_SPAN * max(values)),
-        names=(step.title.lower(), "workload"),
-        size=(WIDTH, HEIGHT),
-    )
-
-
-def _points(result: LifecycleResult, phase: PhaseDurations) -> list[Point]:
-    """Seconds since the first submission, and the duration in s of each workload."""
-    starts = list(map(began, result.courses))
-    zero = min((start for start in starts if start is not None), default=0.0)
-    return [
-        (start - zero, value)
-        for start, value in zip(starts, phase.values, strict=True)
-        if start is not None and value is not None
-    ]
-
-
-def _course(name: str, title: str, description: str, points: Sequence[Point]) -> Chart:
-    top = max(value for _, value in points)
-    size, unit = unit_of(max(top, 1e-6))
-    span = max(start for start, _ in points) or 1.0
-    chart = Chart(
-        f"course-{name}",
-        title,
-        description,
-        Axis("submitted after, s", 0.0, span * 1.01),
-        Axis(unit, 0.0, svg.ceiling(top / size * 1.05, 5), most=5),
-        WIDTH,
-        HEIGHT,
-    )
-    scaled = [(start, value / size) for start, value in thinned(points)]
-    chart.line(scaled, "c-data")
-    if len(scaled) == 1:
-        chart.dot(*scaled[0], "c-dot")
-    return chart
-
-
-def thinned(points: Sequence[Point]) -> list[Point]:
-    """Few enough points for a picture: of each run of neighbours the lowest and the highest, none
-    made up.
-    """
-    size = -(-2 * len(points) // MOST_POINTS)
-    if size <= 2:
-        return list(points)
-    ends_of_groups: list[Point] = []
-    for start in range(0, len(points), size):
-        group = points[start : start + size]
-        ends = {min(group, key=lambda point: point[1]), max(group, key=lambda point: point[1])}
-        ends_of_groups += sorted(ends)
-    return ends_of_groups
-
-
-def placing(result: LifecycleResult) -> Figure | None:
-    """Pods scheduled a second over time; None when there were none."""
-    rate = result.throughput
-    if not rate.counts:
-        return None
-    values = [count / rate.bin_s for count in rate.counts]
-    edges = [index * rate.bin_s for index in range(len(values) + 1)]
-    chart = Chart(
-        "placing",
-        "Pods scheduled a second",
-        plural(rate.pods, "pod"),
-        Axis("time, s", 0.0, max(1.0, edges[-1])),
-        Axis("pods/s", 0.0, svg.ceiling(max(values) * 1.05)),
-        2 * WIDTH,
-        HEIGHT,
-    )
-    chart.stairs(edges, values, "c-data")
-    caption = f"{chart.title}, {chart.description} in all."
-    return Figure(chart, caption, (0.75 * WIDTH, HEIGHT))
 
 
 def sheet(run: LifecycleRun) -> Sheet:

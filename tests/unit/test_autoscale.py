@@ -428,8 +428,9 @@ def test_the_simulate_command_prints_json_and_writes_a_page(tmp_path: Path) -> N
     run(*line, "-o", str(page))
     assert [row["rule"] for row in rows["rules"]] == ["demand", "desired:window=120"]
     text = page.read_text("utf-8")
-    assert text.count("<svg ") == 2
-    assert text.count('class="c-wanted"') == 4 and "waiting" in text
+    # each rule for wide screens and for phones, with a legend
+    assert text.count("<svg ") == 4
+    assert text.count('class="c-wanted"') == 8 and "requests that wait" in text
     assert "<script" not in text
     assert "killed" in run("simulate", "--duration", "300").output
 

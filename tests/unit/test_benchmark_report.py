@@ -31,6 +31,7 @@ from scaletest.report.benchmark import benchmark_report, failure_groups, table
 from scaletest.report.formats import md
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import type_of
+from tests.unit.golden_files import golden
 
 SET = {
     "kind": "BenchmarkSet",
@@ -532,3 +533,60 @@ def test_benchmarks_that_failed_alike_are_told_once() -> None:
     assert text.count("connect to 10.0.0.") == 1
     assert f"{len(first) - 1} more benchmarks alike: {first[1].name}" in text
     assert text.count("no such host") >= 1
+
+
+def only(values: dict[str, float], kind: str = "Fio", **spec: Any) -> BenchmarkRun:
+    """A run of a single benchmark with these numbers."""
+    plan, _ = plan_of({"kind": kind, "metadata": {"name": kind.lower()}, "spec": spec}, list)
+    (benchmark,) = plan.benchmarks
+    ended = BenchmarkResult(benchmark.name, BenchmarkPhase.COMPLETED, values)
+    return evaluate_benchmarks(plan, {benchmark.name: ended}, name="run", folder="/runs/run")
+
+
+READ = {"readBandwidth": 1.2e9, "readIops": 275.0, "readLatency99": 0.0068}
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+@pytest.mark.parametrize("name", ["single", "sweep"])
+def test_runs_of_benchmarks_are_told_in_words(name: str, form: str) -> None:
+    run = only(READ) if name == "single" else a_run()
+    golden(f"benchmark-{name}.{form}", formats.render(benchmark_report(run), form))
+
+
+def test_a_page_has_words_and_keeps_names_for_thresholds_and_programs() -> None:
+    page = formats.render(benchmark_report(only(READ)), "html")
+    # expect the numbers beside the verdict, since one point makes no chart
+    assert "<li><b>1.200 GB/s</b> read bandwidth</li>" in page and "<svg" not in page
+    assert page.index("read latency, 99th percentile") < page.index("readLatency99")
+    # the name stands in its column alone
+    assert page.count("readLatency99") == 1
+    sweep = formats.render(benchmark_report(swept({"streams": [1, 2]})), "html")
+    assert "<h3>bandwidth, Gbit/s</h3>" in sweep and ">streams<" in sweep
+    assert sweep.count("<svg ") == 1
+    rows = list(csv.reader(io.StringIO(formats.render(benchmark_report(only(READ)), "csv"))))
+    assert "readLatency99" in rows[0]
+    data = json.loads(formats.render(benchmark_report(only(READ)), "json"))
+    assert "readLatency99" in data["permutations"][0]["headlines"]
+
+
+def test_a_pass_says_what_was_judged() -> None:
+    bare = only(READ).verdict
+    assert bare.reason == (
+        "1 benchmark of Fio ran to the end; no threshold was set, so no number is judged"
+    )
+    complete = stored()
+    plan = replace(complete.plan, thresholds=("bandwidth>=1Gbit/s",))
+    judged = evaluate_benchmarks(plan, complete.ended).verdict
+    assert judged.reason == "4 benchmarks of IPerf ran to the end, 1 threshold met"
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "IPerf · 2 permutations · 2 repetitions"),
+        ({"repetitions": 1}, "IPerf · 2 permutations"),
+        ({"permutations": ({},), "repetitions": 1}, "IPerf"),
+    ],
+)
+def test_a_plan_is_described_in_words(changes: dict[str, Any], text: str) -> None:
+    assert replace(stored().plan, **changes).described == text

@@ -371,3 +371,17 @@ def test_a_framed_result_is_found_in_any_log() -> None:
         and read_result.headlines == {"a": 1.0}
         and "too many" in read_result.notes[0]
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_number_has_a_label_of_words_that_no_other_has(kind: str) -> None:
+    headlines = KINDS[kind].headlines
+    labels = [headline.label for headline in headlines]
+    assert len(set(labels)) == len(labels)
+    for headline in headlines:
+        # words, not a field's name
+        words = headline.label.replace(",", "").split()
+        assert headline.label and all(
+            word.islower() or word.isupper() or word[0].isdigit() for word in words
+        ), headline.label
+        assert headline.name != headline.label or headline.name.islower()

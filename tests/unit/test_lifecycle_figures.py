@@ -1,21 +1,70 @@
-"""Charts of a lifecycle."""
+"""Charts of a lifecycle, and what they are made of."""
 
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Iterator
+from itertools import pairwise
 
-from scaletest.report.lifecycle import DETAILED, GENERAL, drawings, thinned
-from tests.unit.lifecycles import of, workload
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.lifecycle import charted
+from scaletest.analysis.lifecycle.phases import PHASES
+from scaletest.analysis.lifecycle.result import LifecycleResult
+from scaletest.lifecycle.run_type import LifecycleRun
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp
+from scaletest.render.contents import Charts, Figure
+from scaletest.render.svg import Chart
+from scaletest.report import formats
+from scaletest.report.lifecycle import DETAILED, GENERAL, lifecycle_report, main_charts, sections
+from scaletest.report.lifecycle_figures import (
+    MOST_POINTS,
+    distribution_figure,
+    nodes_chart,
+    phase_charts,
+    pods_figures,
+    thinned,
+    waterfall_figure,
+)
+from tests.unit.golden_files import golden
+from tests.unit.lifecycles import BEGAN, of, workload
 
 
-def test_rows_are_steps_with_averages_and_percentiles() -> None:
+def made(count: int, pods: int = 1, nodes: int = 3, seed: int = 1) -> list[LifecycleObject]:
+    """Workloads, five a second, whose pods run on nodes of which the first is slow."""
+    chance = random.Random(seed)
+    rows = []
+    for index in range(count):
+        row = LifecycleObject(f"j-{index:06x}", "n", "Job", pods, seen=True)
+        start = index // 5
+        row.mark("submitted", Stamp(watch_s=BEGAN + start))
+        row.mark("created", Stamp(watch_s=BEGAN + start + 0.1))
+        for number in range(pods):
+            name = f"{row.name}-{number}"
+            pod = LifecyclePod(name, name, f"node-{chance.randrange(nodes):05d}")
+            slow = 4.0 if pod.node == "node-00000" else 1.0
+            at_s = start + 0.2
+            pod.mark("created", Stamp(watch_s=BEGAN + at_s))
+            for milestone in ("scheduled", "ready_to_start", "started", "ready"):
+                at_s += slow * chance.uniform(0.5, 1.0)
+                pod.mark(milestone, Stamp(watch_s=BEGAN + at_s))
+            pod.mark("finished", Stamp(watch_s=BEGAN + at_s + 5.0))
+            row.pods[pod.uid] = pod
+        rows.append(row)
+    return rows
+
+
+def test_rows_are_phases_with_averages_and_percentiles() -> None:
     rows = [
         workload(f"j-{index}", submitted=float(index), step=1.0 + index / 100)
         for index in range(30)
     ]
     lifecycle = of(*rows)
     # expect a course and a histogram for each phase
-    assert [chart.id for chart in drawings(lifecycle, GENERAL)] == [
+    assert [chart.id for chart in phase_charts(lifecycle, GENERAL)] == [
         "course-total_decided",
         "histogram-total_decided",
         "course-total_ready",
@@ -23,8 +72,8 @@ def test_rows_are_steps_with_averages_and_percentiles() -> None:
         "course-total_finished",
         "histogram-total_finished",
     ]
-    left, right, *_ = drawings(lifecycle, DETAILED)
-    assert "time between submission and workload creation" in left.title
+    left, right, *_ = phase_charts(lifecycle, DETAILED)
+    assert left.title == "submission → workload creation"
     for part in ("average 1.1", "p50 1.1", "p95 n/a", "p99 n/a"):
         assert part in right.title and part in left.description
     # with values enough, all of them
@@ -34,17 +83,166 @@ def test_rows_are_steps_with_averages_and_percentiles() -> None:
             for index in range(300)
         )
     )
-    right_of_many = drawings(many, DETAILED)[1]
+    right_of_many = phase_charts(many, DETAILED)[1]
     assert "p95 1.28" in right_of_many.title and "p99 1.3" in right_of_many.title
     counts = [mark.points[1][1] for mark in right.marks]
     assert sum(counts) == 30
     assert "<path" in str(left.svg()) and str(right.svg()).count("<rect") > 20
 
 
-def test_thinned_lines_keep_the_extremes() -> None:
+def test_workloads_are_dots_that_no_line_joins() -> None:
+    for chart in phase_charts(of(*made(40)), DETAILED)[::2]:
+        assert [mark.shape for mark in chart.marks] == ["dots"]
+        path = re.search(r'd="([^"]+)" class="c-dots"', str(chart.svg()))
+        assert path and path[1].count("M") == path[1].count("h0") == 40
+        assert not set("LHV") & set(path[1])
+
+
+def test_thinned_points_keep_the_slowest_and_the_density() -> None:
     chance = random.Random(1)
     points = [(float(index), chance.random()) for index in range(20_000)]
     thin = thinned(points)
-    assert len(thin) <= 2000
-    assert max(points, key=lambda p: p[1]) in thin and min(points, key=lambda p: p[1]) in thin
+    assert len(thin) <= 1.2 * MOST_POINTS
+    assert max(points, key=lambda p: p[1]) in thin
     assert thin == sorted(thin) and set(thin) <= set(points)
+    # half of all lie below 0.5, and hardly more than half of those that are drawn lie above it
+    assert 0.4 < sum(value < 0.5 for _, value in thin) / len(thin) < 0.5
+
+
+def test_pods_are_counted_over_time_by_hand() -> None:
+    # two pods: scheduled after 4 s, ready after 6 s, finished after 7 s; both are 0.1 s apart
+    counted = charted.pods_over_time(of(workload("j", pods=2)).courses)
+    assert counted is not None
+    at_end = {name: counts[-1] for name, counts in counted.counts.items()}
+    assert at_end == {"submitted": 2, "scheduled": 2, "ready": 2, "ready now": 0}
+    assert (counted.moments_s[0], counted.moments_s[-1]) == (0.0, pytest.approx(7.1))
+    assert counted.counts["submitted"][0] == 2 and counted.counts["scheduled"][0] == 0
+    assert max(counted.counts["ready now"]) == 2
+    assert counted.rates == {"scheduled": (0, 0, 0, 0, 2), "ready": (0, 0, 0, 0, 0, 0, 2)}
+    assert charted.pods_over_time(of(workload("j", pods=0)).courses) is None
+
+
+@given(st.integers(1, 60), st.integers(1, 4), st.integers(0, 99))
+def test_counts_over_time_never_fall_and_rates_add_up(count: int, pods: int, seed: int) -> None:
+    counted = charted.pods_over_time(of(*made(count, pods, seed=seed)).courses)
+    assert counted is not None
+    for name in ("submitted", "scheduled", "ready"):
+        counts = counted.counts[name]
+        assert all(before <= after for before, after in pairwise(counts))
+        assert counts[-1] == count * pods
+    for rates in counted.rates.values():
+        assert sum(rates) * counted.bin_s == pytest.approx(count * pods)
+    assert all(
+        ready <= scheduled <= submitted
+        for submitted, scheduled, ready in zip(
+            *(counted.counts[name] for name in ("submitted", "scheduled", "ready")), strict=True
+        )
+    )
+
+
+def test_the_waterfall_goes_from_the_fastest_to_the_slowest_workload() -> None:
+    rows = charted.waterfall(of(*made(200)).courses)
+    assert len(rows) == 11
+    totals = [row.ends[-1][1] for row in rows]
+    assert totals == sorted(totals)
+    everything = [each.ends[-1][1] for each in map(charted_row, made(200))]
+    assert (totals[0], totals[-1]) == (min(everything), max(everything))
+    assert [name for name, _ in rows[0].ends] == [
+        "created",
+        "last_pod_created",
+        "scheduled",
+        "ready_to_start",
+        "started",
+        "ready",
+    ]
+    # expect that no phase ends before the one before
+    for row in rows:
+        ends = [end_s for _, end_s in row.ends]
+        assert ends == sorted(ends)
+    figure = waterfall_figure(of(*made(200)))
+    assert figure is not None
+    names = [name for _, name in figure.wide.y.labelled]
+    assert (names[0], names[5], names[-1]) == ("fastest", "50 %", "slowest")
+    # expect that few workloads are called by their names
+    few = waterfall_figure(of(*made(3)))
+    assert few is not None
+    assert sorted(name for _, name in few.wide.y.labelled) == ["j-000000", "j-000001", "j-000002"]
+
+
+def charted_row(row: LifecycleObject) -> charted.WaterfallRow:
+    """The row of a run with this workload alone."""
+    (only,) = charted.waterfall(of(row).courses)
+    return only
+
+
+def test_missing_values_keep_a_distribution_below_one() -> None:
+    points = charted.distribution([2.0, None, 1.0, 4.0])
+    assert points == [(1.0, 0.25), (2.0, 0.5), (4.0, 0.75)]
+    many = charted.distribution([float(index) for index in range(10_000)])
+    assert len(many) == charted.MOST_MOMENTS
+    assert (many[0], many[-1]) == ((0.0, 1e-4), (9999.0, 1.0))
+
+
+def test_nodes_are_ordered_by_their_median_and_compared() -> None:
+    lifecycle = of(*made(60))
+    nodes = charted.by_node(lifecycle.courses)
+    assert nodes[0].node == "node-00000" and sum(node.pods for node in nodes) == 60
+    assert nodes[0].median_s is not None and nodes[1].median_s is not None
+    assert nodes[0].median_s > 2 * nodes[1].median_s
+    chart = nodes_chart(nodes)
+    assert chart is not None and len(chart.marks) == 2 * len(nodes)
+    # one node has nothing to be compared with
+    assert nodes_chart(nodes[:1]) is None
+    page = formats.render(lifecycle_report(LifecycleRun("", "/r", lifecycle, title="l")), "html")
+    assert page.index("node-00000") < page.index("node-00001")
+
+
+def everything_drawn(lifecycle: LifecycleResult) -> Iterator[Chart]:
+    """All charts of a page."""
+    for section in sections(lifecycle):
+        for block in section.blocks:
+            if isinstance(block, Figure):
+                yield from (block.wide, block.narrow)
+            elif isinstance(block, Charts):
+                yield from block.charts
+
+
+def test_charts_of_ten_thousand_pods_on_a_thousand_nodes_stay_small() -> None:
+    lifecycle = of(*made(10_000, nodes=1000))
+    drawn = list(everything_drawn(lifecycle))
+    assert len(drawn) > 20
+    sizes = {chart.id: len(str(chart.svg())) for chart in drawn}
+    assert max(sizes.values()) < 300_000, sizes
+    assert sum(sizes.values()) < 1_500_000
+    # expect identifiers that are unique on the page
+    assert len(sizes) == len(drawn)
+
+
+def test_every_chart_has_labelled_axes() -> None:
+    for chart in everything_drawn(of(*made(100, 2))):
+        assert chart.x.label and chart.y.label, chart.id
+        assert len(chart.y.labelled) >= 2 and len(chart.x.labelled) >= 2, chart.id
+
+
+def test_a_run_of_which_nothing_is_known_draws_nothing() -> None:
+    lifecycle = of(workload("j", pods=0))
+    bare = of(LifecycleObject("j"), until="ready")
+    assert pods_figures(bare) == [] and waterfall_figure(bare) is None
+    assert distribution_figure(bare, GENERAL, "totals") is None
+    assert list(everything_drawn(bare)) == [] == main_charts(bare)
+    assert charted.by_node(lifecycle.courses) == []
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_a_lifecycle_is_told_in_words(form: str) -> None:
+    judged = of(*made(60, 2), until="ready", thresholds=["total_ready.p50<60s"])
+    run = LifecycleRun("", "/runs/l", judged, title="lifecycle of 60 Jobs")
+    golden(f"lifecycle.{form}", formats.render(lifecycle_report(run), form))
+
+
+def test_a_page_calls_each_phase_by_one_name() -> None:
+    run = LifecycleRun("", "/runs/l", of(*made(60, 2)), title="l")
+    page = formats.render(lifecycle_report(run), "html")
+    # headings of times.csv are for programs
+    assert not [step.title for step in PHASES if " " in step.title and step.title in page]
+    assert "submission → ready" in page and "total_ready" in page

@@ -49,8 +49,9 @@ def test_a_failed_pod_keeps_no_workload_of_unknown_size_from_finishing() -> None
 
 
 def test_every_lifecycle_step_has_a_description() -> None:
-    from scaletest.analysis.lifecycle.phases import MILESTONE_TEXTS, since_text
+    from scaletest.analysis.lifecycle.phases import MILESTONE_TEXTS, phase_text
 
     for step in PHASES:
         assert {step.event, *step.references} <= set(MILESTONE_TEXTS)
-        assert since_text(step, step.references[0]).startswith("the pod's ") == step.of_pods
+        text = phase_text(step, step.references[0])
+        assert text.startswith("each pod: ") == step.of_pods and " → " in text

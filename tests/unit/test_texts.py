@@ -26,7 +26,8 @@ from scaletest.render import numbers
 from scaletest.render.histogram import bins
 from scaletest.report import formats
 from scaletest.report.formats import png, text
-from scaletest.report.lifecycle import DETAILED, drawings, placed
+from scaletest.report.lifecycle import DETAILED, placed
+from scaletest.report.lifecycle_figures import phase_charts
 from scaletest.report.validation import figures
 from scaletest.runs import registry
 from scaletest.runs.folder import RunFolder
@@ -195,7 +196,7 @@ def test_a_pictures_axes_show_true_values() -> None:
         missing("matplotlib")
     # given workloads that all took a second, but for less than a millisecond
     rows = [workload(f"j-{index}", step=1.0 + index * 1e-4) for index in range(5)]
-    figure = png.drawn(drawings(of(*rows), DETAILED), "five workloads")
+    figure = png.drawn(phase_charts(of(*rows), DETAILED), "five workloads")
     figure.canvas.draw()
     for axes in figure.axes:
         for axis, (low, _) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):

@@ -83,7 +83,7 @@ GENTLE = quick(60, ScalingPolicy("Pods", 1, 60))
 _ALL = (
     Rule(
         "original-count",
-        "the original tester's HPA on waiting, Value 2",
+        "for comparison: HPA of the tester that came before scaletest, on waiting, Value 2",
         metric="waiting",
         target=2.0,
         value=TargetType.VALUE,
@@ -91,7 +91,7 @@ _ALL = (
     ),
     Rule(
         "original-wait",
-        "the original tester's HPA on the longest wait, Value 1 s",
+        "for comparison: HPA of the tester that came before scaletest, on longest wait, Value 1",
         metric="max_wait",
         target=1.0,
         value=TargetType.VALUE,
@@ -101,10 +101,15 @@ _ALL = (
     Rule("waiting-fast", "HPA on waiting, shrinking at once", metric="waiting", behavior=quick(0)),
     Rule("demand", "HPA on waiting + running, without behavior"),
     Rule("demand-fast", "HPA on waiting + running, shrinking at once", behavior=quick(0)),
-    Rule("demand-idle-first", "the same, idle pods go first", behavior=quick(0), idle_first=True),
+    Rule(
+        "demand-idle-first",
+        "HPA on waiting + running, shrinking at once, idle pods first",
+        behavior=quick(0),
+        idle_first=True,
+    ),
     Rule(
         "demand-gentle",
-        "the same, one pod a minute after a calm one",
+        "HPA on waiting + running, one pod less a minute after a calm minute, idle pods first",
         behavior=GENTLE,
         idle_first=True,
     ),
@@ -199,6 +204,10 @@ def to_values(rule: Rule) -> dict[str, Any]:
         "target": f"{rule.target:g}",
         "deletionCost": rule.idle_first,
     }
+    if rule.kind != "hpa":
+        rows["pollingInterval"] = round(rule.polling_s)
+    if rule.kind == "job":
+        rows["strategy"] = rule.strategy
     if rule.metric == "desired_workers":
         rows["exporter"] = {
             "utilisation": rule.targets.utilisation,

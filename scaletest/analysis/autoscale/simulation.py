@@ -292,6 +292,10 @@ class SimulationSetting:
         """Start delay of one pod."""
         return self.start_s * (1 + self.jitter * (2 * chance.random() - 1))
 
+    def grace_of(self, rule: Rule) -> float:
+        """Grace period of the rule's pods."""
+        return self.grace_s if rule.grace_s is None else rule.grace_s
+
 
 @dataclass(frozen=True, slots=True)
 class PlayedLoad(Document):
@@ -354,7 +358,7 @@ class _World:
         self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: Chance
     ) -> None:
         self.workload, self.rule, self.setting, self.chance = workload, rule, setting, chance
-        self.grace_s = setting.grace_s if rule.grace_s is None else rule.grace_s
+        self.grace_s = setting.grace_of(rule)
         # Without an end a play ends when all is done, or after as long again and an hour.
         self.until_s = (
             setting.until_s or 2 * workload.arrivals[-1] + 10 * max(workload.runs) + 3600.0

@@ -53,7 +53,7 @@ class LifecyclePhase(Written):
     """A step from one milestone to another."""
 
     name: Annotated[str, called("step"), "its name"]
-    title: Annotated[str, "as people read it"]
+    title: Annotated[str, "its heading in times.csv"]
     event: Annotated[str, INNER]
     references: Annotated[
         tuple[str, ...],
@@ -147,6 +147,9 @@ _OF_A_POD = {
     "created": "creation",
     "scheduled": "scheduling",
     "claim_created": "first device claim",
+    "claim_allocated": "allocation of its device claims",
+    "started": "containers started",
+    "ready": "ready",
 }
 
 
@@ -262,9 +265,11 @@ def reference(step: LifecyclePhase, courses: Sequence[WorkloadTimeline]) -> str:
     return step.references[-1]
 
 
-def since_text(step: LifecyclePhase, since: str) -> str:
-    """The beginning of a step, in words."""
-    return f"the pod's {_OF_A_POD[since]}" if step.of_pods else MILESTONE_TEXTS[since]
+def phase_text(step: LifecyclePhase, since: str) -> str:
+    """The name of a step for people: where it begins and where it ends."""
+    if step.of_pods:
+        return f"each pod: {_OF_A_POD[since]} → {_OF_A_POD[step.event]}"
+    return f"{MILESTONE_TEXTS[since]} → {MILESTONE_TEXTS[step.event]}"
 
 
 def duration(

@@ -32,6 +32,7 @@ from scaletest.analysis.lifecycle.phases import (
     erroneous,
     fate,
     order,
+    phase_text,
     reference,
     timeline,
 )
@@ -210,6 +211,11 @@ class PhaseDurations(Written):
     ]
     missing: Annotated[Count, "workloads or pods without a value"]
     clipped: Annotated[Count, "values a little below zero, counted as zero"]
+
+    @property
+    def text(self) -> str:
+        """Its name for people: where it begins and where it ends."""
+        return phase_text(self.step, self.since)
 
 
 @dataclass(frozen=True, slots=True)

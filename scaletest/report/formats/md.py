@@ -24,7 +24,7 @@ def render(report: Report) -> str:
     """The whole text."""
     head = report.head
     verdict = head.verdict
-    lines = [f"### {SIGNS[verdict.kind]} {verdict.kind}: {plain(verdict.reason)}", ""]
+    lines = [f"### {SIGNS[verdict.kind]} {head.word}: {plain(verdict.reason)}", ""]
     if verdict.remedy:
         lines += [f"**What to do:** {plain(verdict.remedy)}", ""]
     asked = [plain(condition) for condition in head.conditions]

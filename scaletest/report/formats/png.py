@@ -26,7 +26,7 @@ def render(report: Report) -> bytes:
     """The whole file; UsageError without matplotlib, or where there is nothing to draw."""
     charts = list(report.picture()) if report.picture else _first(report)
     head = report.head
-    return picture(charts, f"{clean(head.title, 70)}: {head.verdict.kind}".replace("\n", " "))
+    return picture(charts, f"{clean(head.title, 70)}: {head.word}".replace("\n", " "))
 
 
 def picture(charts: Sequence[Chart], title: str) -> bytes:
@@ -175,6 +175,12 @@ def _point(axes: Any, mark: Mark) -> None:
     axes.plot(*mark.points[0], **_dot(mark.css, mark.size))
 
 
+def _points(axes: Any, mark: Mark) -> None:
+    pen = _pen(mark.css)
+    size = pen.pop("linewidth")
+    axes.plot(*zip(*mark.points, strict=True), marker="o", markersize=size, linestyle="", **pen)
+
+
 def _note(axes: Any, mark: Mark) -> None:
     axes.annotate(
         mark.text,
@@ -194,5 +200,6 @@ _DRAWN = {
     "bar": _bar,
     "error": _error,
     "dot": _point,
+    "dots": _points,
     "note": _note,
 }

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text as Styled
 
-from scaletest.model import Verdict, VerdictKind
+from scaletest.model import VerdictKind
 from scaletest.render.contents import Block, Head, Report, Table, Text, aligned, laid_out
 from scaletest.render.numbers import duration
 from scaletest.render.text import clean, one_line
@@ -67,7 +67,7 @@ def show(report: Report, console: Console) -> None:
             room += len(lines) - most
             lines = lines[:most]
         _show_lines(console, block, lines)
-    console.print(verdict_line(head.verdict), soft_wrap=True)
+    console.print(verdict_line(head), soft_wrap=True)
     if head.verdict.remedy:
         _say(console, f"  what to do: {head.verdict.remedy}")
     for line in foot:
@@ -104,9 +104,10 @@ def heading(head: Head) -> str:
     return line
 
 
-def verdict_line(verdict: Verdict) -> Styled:
+def verdict_line(head: Head) -> Styled:
     """PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason."""
-    line = Styled(verdict.kind.value, style=f"bold {COLOURS[verdict.kind]}")
+    verdict = head.verdict
+    line = Styled(head.word, style=f"bold {COLOURS[verdict.kind]}")
     line.append(f"  {one_line(verdict.reason)}", style="none")
     return line
 

@@ -1,0 +1,312 @@
+"""Charts of a lifecycle run: pods over time, phases of single workloads, distributions, nodes, and
+each phase over the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+from scaletest.analysis.lifecycle import charted
+from scaletest.analysis.lifecycle.charted import NodePods, PodsOverTime, WaterfallRow
+from scaletest.analysis.lifecycle.phases import MILESTONE_TEXTS, began
+from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations
+from scaletest.render import svg
+from scaletest.render.contents import Figure
+from scaletest.render.histogram import histogram
+from scaletest.render.numbers import plural, seconds, unit_of
+from scaletest.render.svg import Axis, Chart, Point
+from scaletest.report.words import percentile
+
+WIDE = (860.0, 300.0)
+PHONE = (360.0, 300.0)
+PANEL = (560.0, 210.0)
+# What a line shows, with its class and its name in the legend.
+COUNTED = {
+    "submitted": ("c-ideal", "submitted"),
+    "scheduled": ("c-law", "scheduled"),
+    "ready": ("c-data", "became ready"),
+    "ready now": ("c-wanted", "ready at that time"),
+}
+RATES = {"scheduled": ("c-law", "scheduled"), "ready": ("c-data", "became ready")}
+# What a workload waits for before each milestone.
+SEGMENTS = {
+    "created": "creation of the object",
+    "last_pod_created": "creation of its pods",
+    "claim_allocated": "allocation of devices",
+    "scheduled": "scheduling",
+    "ready_to_start": "sandbox",
+    "started": "start of containers",
+    "ready": "readiness",
+}
+# Lines that can be told apart.
+MOST_LINES = 6
+MOST_NODES = 60
+BINS = 30
+# What a histogram spans at least, as a part of its values, and in seconds.
+LEAST_SPAN, LEAST_SPAN_S = 0.01, 0.001
+MOST_POINTS = 1200
+# Of so many sampled points in a row the highest is drawn as well.
+EXTREMES_EVERY = 10
+
+
+def pods_figures(result: LifecycleResult) -> list[Figure]:
+    """Pods over time, and pods a second over time; none where no pod was scheduled."""
+    pods = charted.pods_over_time(result.courses)
+    if pods is None:
+        return []
+    counts = "How many pods had come so far, by the time since the first submission."
+    if "ready now" in pods.counts:
+        counts += " A pod that has finished, was evicted or deleted is no longer ready."
+    rates = f"Pods a second, each over {pods.bin_s:g} s."
+    return [
+        Figure(_pods(pods), counts, PHONE),
+        Figure(_rates(pods), rates, PHONE),
+    ]
+
+
+def _pods(pods: PodsOverTime) -> Chart:
+    size, unit = time_unit(pods.moments_s[-1])
+    top = max(map(max, pods.counts.values()))
+    chart = Chart(
+        "pods",
+        "Pods over time",
+        "pods that were submitted, were scheduled, and became ready so far",
+        Axis(f"time, {unit}", 0.0, pods.moments_s[-1] / size, most=8),
+        _whole("pods", top),
+        *WIDE,
+    )
+    for name, values in pods.counts.items():
+        css, text = COUNTED[name]
+        chart.legend(text, css)
+        moments = (moment / size for moment in pods.moments_s)
+        chart.line(list(zip(moments, map(float, values), strict=True)), css)
+    return chart
+
+
+def _rates(pods: PodsOverTime) -> Chart:
+    size, unit = time_unit(pods.moments_s[-1])
+    top = max(chain.from_iterable(pods.rates.values()), default=0.0)
+    chart = Chart(
+        "pod-rates",
+        "Pods a second over time",
+        "pods that were scheduled and that became ready a second",
+        Axis(f"time, {unit}", 0.0, pods.moments_s[-1] / size, most=8),
+        Axis("pods/s", 0.0, svg.ceiling(top * 1.05)),
+        *WIDE,
+    )
+    for name, values in pods.rates.items():
+        css, text = RATES[name]
+        edges = [index * pods.bin_s / size for index in range(len(values) + 1)]
+        if values:
+            chart.legend(text, css)
+            chart.stairs(edges, values, css)
+    return chart
+
+
+def time_unit(span_s: float) -> tuple[float, str]:
+    """The unit of an axis of time: minutes for long runs."""
+    return (60.0, "min") if span_s >= 600.0 else (1.0, "s")
+
+
+def _whole(label: str, top: float) -> Axis:
+    """An axis of counts, with marks at whole numbers only."""
+    most = min(6, int(top) + 1)
+    return Axis(label, 0.0, max(1.0, svg.ceiling(top * 1.02, most)), most=most)
+
+
+def waterfall_figure(result: LifecycleResult) -> Figure | None:
+    """Phases of single workloads, one below the other; None where nothing is known of them."""
+    rows = charted.waterfall(result.courses)
+    longest_s = max((row.ends[-1][1] for row in rows), default=0.0)
+    if not longest_s:
+        return None
+    size, unit = unit_of(longest_s)
+    last = MILESTONE_TEXTS[rows[-1].ends[-1][0]]
+    chart = Chart(
+        "waterfall",
+        "Phases of single workloads",
+        f"how long each phase took until {last}, for workloads from the fastest to the slowest",
+        Axis(f"time since submission, {unit}", 0.0, longest_s / size * 1.01, most=8),
+        Axis(
+            "workloads by speed",
+            -0.5,
+            len(rows) - 0.5,
+            marks=range(len(rows)),
+            names=_row_names(rows, len(result.courses)),
+        ),
+        WIDE[0],
+        90.0 + 24.0 * len(rows),
+    )
+    for name, css in _segments(rows).items():
+        chart.legend(SEGMENTS[name], css, "area")
+    for number, row in enumerate(rows):
+        _draw_row(chart, number, row, size, _segments(rows))
+    caption = (
+        f"Where the time until {last} goes, from the fastest workload to the slowest. A bar is one"
+        " workload, not a mean; 50 % is the workload that half of all are as fast as."
+    )
+    return Figure(chart, caption, (PHONE[0], 130.0 + 24.0 * len(rows)))
+
+
+def _row_names(rows: Sequence[WaterfallRow], workloads: int) -> list[str]:
+    """Names of the rows: of few workloads their own, of many their ranks."""
+    if workloads <= len(rows):
+        return [row.name[:16] for row in rows]
+    inner = [f"{100 * row.share:.0f} %" for row in rows[1:-1]]
+    return ["fastest", *inner, "slowest"]
+
+
+def _segments(rows: Sequence[WaterfallRow]) -> dict[str, str]:
+    """The milestones of the rows with the class of the bar that leads there."""
+    ends = chain.from_iterable(row.ends for row in rows)
+    passed = {name for name, _ in ends}
+    classes = {name: f"c-phase-{number}" for number, name in enumerate(SEGMENTS)}
+    return {name: css for name, css in classes.items() if name in passed}
+
+
+def _draw_row(
+    chart: Chart, number: int, row: WaterfallRow, size: float, classes: Mapping[str, str]
+) -> None:
+    began_s = 0.0
+    for name, end_s in row.ends:
+        if end_s > began_s:
+            tip = f"{row.name}: {SEGMENTS[name]} {seconds(end_s - began_s)}, until {seconds(end_s)}"
+            chart.bar(
+                began_s / size, end_s / size, number + 0.36, classes[name], tip, number - 0.36
+            )
+        began_s = end_s
+
+
+def distribution_figure(result: LifecycleResult, names: Sequence[str], name: str) -> Figure | None:
+    """How many workloads had come through each of these phases after which time.
+
+    name: of the chart. None where no phase has values.
+    """
+    steps = [step for step in map(result.step, names) if step is not None][:MOST_LINES]
+    longest_s = max((step.spread.max or 0.0 for step in steps), default=0.0)
+    if not longest_s:
+        return None
+    size, unit = unit_of(longest_s)
+    chart = Chart(
+        name,
+        "Share of workloads by time",
+        "the share of the workloads for which a phase took no longer than a time",
+        Axis(f"time, {unit}", 0.0, longest_s / size * 1.01, most=8),
+        Axis("workloads, %", 0.0, 100.0),
+        *WIDE,
+    )
+    for number, step in enumerate(steps):
+        css = f"c-run c-run-{number}"
+        chart.legend(step.text, css)
+        chart.line(_stairs(charted.distribution(step.values), size), css)
+    caption = (
+        "The share of all workloads for which the phase took no longer than this. A line that ends"
+        " below 100 % leaves out workloads of which the end is not known."
+    )
+    return Figure(chart, caption, (PHONE[0], 250.0 + 19.0 * len(steps)))
+
+
+def _stairs(points: Sequence[Point], size: float) -> list[Point]:
+    """A distribution as steps, in percent."""
+    corners: list[Point] = []
+    below = 0.0
+    for value, share in points:
+        corners += [(value / size, below), (value / size, 100 * share)]
+        below = 100 * share
+    return corners
+
+
+def nodes_chart(nodes: Sequence[NodePods]) -> Chart | None:
+    """The median and the slowest time of each node; None where there is nothing to compare."""
+    known = [node for node in nodes if node.median_s is not None and node.slowest_s is not None]
+    if len(known) < 2:
+        return None
+    shown = [known[rank] for rank in charted.ranks(len(known), MOST_NODES)]
+    longest_s = max(node.slowest_s or 0.0 for node in shown) or 1e-6
+    size, unit = unit_of(longest_s)
+    ends = (0, len(shown) - 1)
+    chart = Chart(
+        "nodes",
+        "From scheduling to ready, by node",
+        "the median of each node's pods as a dot, with a line up to its slowest pod",
+        Axis("nodes", -0.5, len(shown) - 0.5, marks=ends, names=("slowest", "fastest")),
+        Axis(f"time, {unit}", 0.0, svg.ceiling(longest_s / size * 1.05)),
+        *PANEL,
+    )
+    for number, node in enumerate(shown):
+        median_s, slowest_s = node.median_s or 0.0, node.slowest_s or 0.0
+        chart.line([(number, median_s / size), (number, slowest_s / size)], "c-error")
+        tip = f"{node.node}: median {seconds(median_s)}, slowest {seconds(slowest_s)}"
+        chart.dot(number, median_s / size, "c-dot", f"{tip}, {plural(node.pods, 'pod')}")
+    return chart
+
+
+def phase_charts(result: LifecycleResult, names: Sequence[str]) -> list[Chart]:
+    """Both charts of each of the named phases that have values: over the run, and histogram."""
+    phases = [result.step(name) for name in names]
+    known = [phase for phase in phases if phase is not None and not phase.step.of_pods]
+    return list(chain.from_iterable(_phase_charts(result, phase) for phase in known))
+
+
+def _phase_charts(result: LifecycleResult, phase: PhaseDurations) -> tuple[Chart, Chart]:
+    spread, name = phase.spread, phase.step.name
+    # of too few values nobody knows the rare ones
+    quantiles = [f"{each} {percentile(spread, each)}" for each in ("p50", "p95", "p99")]
+    shares = ", ".join([f"average {seconds(spread.mean)}", *quantiles])
+    points = _points(result, phase)
+    values = [value for _, value in points]
+    return _over_run(name, phase.text, f"{phase.text} ({shares})", points), histogram(
+        f"histogram-{name}",
+        shares,
+        f"{phase.text} ({shares})",
+        values,
+        number=BINS,
+        least_s=max(LEAST_SPAN_S, LEAST_SPAN * max(values)),
+        names=(phase.text, "workload"),
+        size=PANEL,
+    )
+
+
+def _points(result: LifecycleResult, phase: PhaseDurations) -> list[Point]:
+    """Seconds since the first submission, and the duration in s of each workload."""
+    zero_s = charted.first_s(result.courses)
+    return [
+        (start - zero_s, value)
+        for start, value in zip(map(began, result.courses), phase.values, strict=True)
+        if start is not None and value is not None
+    ]
+
+
+def _over_run(name: str, title: str, description: str, points: Sequence[Point]) -> Chart:
+    """A dot for each workload, by when it was submitted."""
+    top_s = max(value for _, value in points)
+    length_s, unit = unit_of(max(top_s, 1e-6))
+    span_s = max(start for start, _ in points) or 1.0
+    size, time = time_unit(span_s)
+    chart = Chart(
+        f"course-{name}",
+        title,
+        description,
+        Axis(f"submitted after, {time}", 0.0, span_s / size * 1.01),
+        Axis(f"time, {unit}", 0.0, svg.ceiling(top_s / length_s * 1.05, 5), most=5),
+        *PANEL,
+    )
+    chart.dots([(start / size, value / length_s) for start, value in thinned(points)], "c-dots")
+    return chart
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """Few enough points for a picture, none made up: every so many, so that the picture is as dense
+    as the run, and of neighbours the highest, so that no slow one is missing.
+    """
+    every = math.ceil(len(points) / MOST_POINTS)
+    if every <= 1:
+        return list(points)
+    group = every * EXTREMES_EVERY
+    highest = [
+        max(points[start : start + group], key=lambda point: point[1])
+        for start in range(0, len(points), group)
+    ]
+    return sorted({*points[::every], *highest})
