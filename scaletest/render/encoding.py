@@ -71,6 +71,7 @@ class HeadOutline:
     elapsed_s: float = 0.0
     facts: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
+    word: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def _plain(value: Any) -> Any:
 
 def _section(row: Mapping[str, Any]) -> Section:
     blocks = _typed(row.get("blocks"), list[dict[str, Any]])
-    title, leads = _typed(row.get("title"), str), _typed(row.get("leads"), bool)
+    title, leads = _typed(row.get("title"), str), _typed(row.get("leads", False), bool)
     return Section(title, list(map(_block, blocks)), leads=leads)
 
 

@@ -102,6 +102,8 @@ MARKS: Mapping[str, Callable[[float, float, int], list[float]]] = {
 Point = tuple[float, float]
 CHARACTER = 6.6  # mean width of a character of 12 px, in px
 LEGEND_LINE = 19.0
+# A mark beyond this part of an axis has its label over the end of the plot.
+NEAR_END = 0.97
 # The sample of a text in the legend, with the space around both.
 LEGEND_SAMPLE = 44.0
 # Half of the width of an interval's ends, in px: they are wider than a point.
@@ -179,9 +181,11 @@ class Chart:
     def _left(self) -> float:
         return 34.0 + CHARACTER * max((len(name) for _, name in self.y.labelled), default=1)
 
-    @property
+    @cached_property
     def _right(self) -> float:
-        return self.width - 14.0
+        """The end of the plot, with room for half of a long label of a mark at the end."""
+        ends = [name for mark, name in self.x.labelled if self.x.part(mark) > NEAR_END]
+        return self.width - max(14.0, 1.0 + CHARACTER / 2 * max(map(len, ends), default=0))
 
     @property
     def _bottom(self) -> float:

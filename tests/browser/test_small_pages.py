@@ -1,22 +1,32 @@
-"""The exporter's page and that of simulated rules: as wide as a phone's screen, and accessible."""
+"""The exporter's page, and reports of simulated rules, lifecycles and benchmarks: as wide as the
+screen, numbers in sight, accessible, and no complaint of the browser.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from selenium.webdriver.common.by import By
 
-from scaletest.cli.autoscale import command
 from scaletest.exporter.app import make_app
 from scaletest.http.server import Server
+from scaletest.lifecycle.run_type import LifecycleRun
 from scaletest.pages.security import HEADERS
+from scaletest.report import formats
+from scaletest.report.autoscaling import simulation_report
+from scaletest.report.benchmark import benchmark_report
+from scaletest.report.lifecycle import lifecycle_report
 from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Browser
+from tests.unit.lifecycles import of
+from tests.unit.test_autoscale_report import played
+from tests.unit.test_benchmark_report import READ, a_run, only
 from tests.unit.test_exporter import queue, view
+from tests.unit.test_lifecycle_figures import made
 
 LONG = "a-queue-with-a-rather-long-name-for-narrow-screens.and-more-of-it_" + "x" * 30
 
@@ -38,12 +48,63 @@ def test_the_page_of_the_exporter_has_the_common_look(
         assert_accessible(browser)
 
 
-def test_the_page_of_rules_is_as_wide_as_the_screen(
-    browse: Callable[..., Browser], tmp_path: Path
+def simulated_rules() -> str:
+    """The page of two rules."""
+    simulation = played("waiting-fast", "desired:window=300")
+    return formats.render(simulation_report(simulation), "html")
+
+
+def lifecycle() -> str:
+    """The page of a lifecycle of pods on three nodes."""
+    run = LifecycleRun("", "/runs/l", of(*made(60, 2), until="ready"), title="lifecycle of 60 Jobs")
+    return formats.render(lifecycle_report(run), "html")
+
+
+def single_benchmark() -> str:
+    """The page of one benchmark, which has no chart."""
+    return formats.render(benchmark_report(only(READ)), "html")
+
+
+def sweep() -> str:
+    """The page of benchmarks over a value."""
+    return formats.render(benchmark_report(a_run()), "html")
+
+
+PAGES = {
+    "rules": simulated_rules,
+    "lifecycle": lifecycle,
+    "benchmark": single_benchmark,
+    "sweep": sweep,
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1280, False)])
+def test_reports_fit_the_screen_and_can_be_read(
+    browse: Callable[..., Browser], tmp_path: Path, name: str, width: int, dark: bool
 ) -> None:
-    page = tmp_path / "rules.html"
-    line = ["simulate", "--duration", "300", "--rule", "demand", "-o", str(page)]
-    assert CliRunner().invoke(command, line, standalone_mode=False).exception is None
-    browser = browse(390)
+    page = tmp_path / "report.html"
+    page.write_text(PAGES[name](), "utf-8")
+    browser = browse(width, dark=dark)
     browser.get(page.as_uri())
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    # expect text in charts that is as large as a reader needs, and none outside of its chart
+    small, outside = browser.execute_script(
+        """
+        let small = 99, outside = [];
+        for (const text of document.querySelectorAll('svg text')) {
+          const box = text.getBoundingClientRect();
+          const frame = text.ownerSVGElement.getBoundingClientRect();
+          if (!box.width) continue;
+          small = Math.min(small, box.height, box.width + 9);
+          if (box.left < frame.left - 1 || box.right > frame.right + 1
+              || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+            outside.push(text.textContent);
+        }
+        return [small, outside];
+        """
+    )
+    assert small >= 9 and outside == []
+    ink = browser.execute_script("return getComputedStyle(document.body).color")
+    assert (min(map(int, re.findall(r"\d+", ink))) > 200) is dark
