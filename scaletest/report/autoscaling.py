@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from scaletest.analysis.autoscale.rule import SimulationPoint, SimulationResult
 from scaletest.render.contents import Table
 from scaletest.render.numbers import significant
-from scaletest.render.style import CHART, PALETTE
+from scaletest.render.style import STYLE
 from scaletest.render.svg import Axis, Chart, Point, ceiling
 from scaletest.render.text import Markup
 from scaletest.report.formats import html
@@ -40,7 +40,7 @@ def page(title: str, results: Sequence[SimulationResult], notes: dict[str, str])
     template = html.environment().get_template("simulation.html")
     return template.render(
         title=title,
-        style=Markup(PALETTE + CHART),
+        style=Markup(STYLE),
         rules=Table(COLUMNS, list(map(row, results)), texts=(0,)),
         courses=[
             (each.rule, notes.get(each.rule, ""), chart(each, until_s, top)) for each in results

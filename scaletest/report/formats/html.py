@@ -6,6 +6,7 @@ Whatever is no markup is escaped on its way in.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from functools import cache
@@ -13,9 +14,10 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from scaletest.render.contents import Bar, Charts, Facts, Figure, Report, Share, Table, Text
+from scaletest.render.contents import Charts, Facts, Figure, Head, Report, Share, Table, Text
 from scaletest.render.numbers import NOTHING, seconds
-from scaletest.render.style import CHART, PALETTE
+from scaletest.render.style import STYLE
+from scaletest.render.svg import interval_bar
 from scaletest.render.text import Markup, clean
 from scaletest.report import formats
 
@@ -37,9 +39,9 @@ def render(report: Report) -> str:
             head=head,
             thresholds=Table(titles, thresholds, texts=(0, 1, 2), layout="wrapped"),
             sections=report.sections(),
-            style=Markup(PALETTE + CHART),
+            style=Markup(STYLE),
             environment=pairs(_conditions(head.environment)),
-            plan=pairs(head.plan),
+            **_asked(head),
             formats=[name for name in formats.texts() if name != "html"],
         )
     )
@@ -59,7 +61,8 @@ def environment() -> Environment:
     )
     templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
-    templates.tests["bar"] = lambda cell: isinstance(cell, Bar)
+    templates.filters["bar"] = lambda share: interval_bar(share.part, share.interval)
+    templates.filters["anchor"] = anchor
     templates.filters["block"] = lambda block: BLOCKS[type(block)]
     return templates
 
@@ -71,6 +74,19 @@ def _conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
         for key, setting in environment.items()
         if key != "command_line" and setting not in ("", [])
     }
+
+
+def anchor(title: str) -> str:
+    """The id of a heading, as links to it name it."""
+    return f"section-{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
+
+
+def _asked(head: Head) -> dict[str, list[tuple[str, str]]]:
+    """What was asked for, as plan, and what the plan holds besides, as rest."""
+    usual = dict(pairs(head.usual))
+    settings = pairs(head.plan)
+    asked = [(name, text) for name, text in settings if usual.get(name) != text]
+    return {"plan": asked, "rest": [pair for pair in settings if pair not in asked]}
 
 
 def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
