@@ -15,7 +15,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.pages import security
 from scaletest.render import numbers
-from scaletest.render.style import CHART, PALETTE
+from scaletest.render.style import STYLE
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -90,9 +90,9 @@ def make_site(
 
 
 def style() -> Response:
-    """The style sheet: the colours and charts of reports, then the look of pages."""
+    """The style sheet: what reports and pages have in common, then the rest of pages."""
     page = (STATIC / "page.css").read_text("utf-8")
-    return Response(PALETTE + CHART + page, mimetype="text/css")
+    return Response(STYLE + page, mimetype="text/css")
 
 
 def has_uplot() -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -17,7 +17,7 @@ from scaletest.model import Verdict, VerdictKind
 from scaletest.model.labels import UNLABELLED, Labels
 from scaletest.render.numbers import plural
 from scaletest.render.spark import spark
-from scaletest.render.svg import Chart, interval_bar
+from scaletest.render.svg import Chart
 from scaletest.render.text import Markup
 
 Pairs = Sequence[tuple[str, str]]
@@ -29,10 +29,11 @@ CLOCK_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A cell with a bar. part: its length, as a part of the longest bar."""
+    """A cell with a bar. part: its length, as a part of the longest bar. interval: of its end."""
 
     part: float
     text: str
+    interval: tuple[float, float] | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -53,24 +54,7 @@ class Trend:
         return spark(self.values, self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A cell with a bar and the interval of its end, all as parts of one."""
-
-    part: float
-    low: float
-    high: float
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-    def svg(self) -> Markup:
-        """The bar; it says no more than the text beside it."""
-        return interval_bar(self.part, self.low, self.high)
-
-
-Cell = str | Share | Bar | Trend
+Cell = str | Share | Trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +310,12 @@ class ThresholdLine(Protocol):
         """What was measured, in its unit."""
 
 
+def usual_settings(plan: type[Any]) -> dict[str, Any]:
+    """What a plan of this class holds where nothing else is asked for."""
+    known = {each.name: each.default for each in fields(plan) if each.default is not MISSING}
+    return {**plan.constants, **known}
+
+
 @dataclass(frozen=True)
 class Head:
     """What every report begins and ends with.
@@ -334,6 +324,8 @@ class Head:
     numbers beside the verdict, as (name, value). name: by which commands find the run. labels: what
     people call it. following: the command to try next. environment: where and how it was made.
     answer: the words before the reason where nothing is judged, instead of the verdict's kind.
+    alarming: the names of facts that are bad news. usual: what the plan holds where nothing else
+    was asked for.
     """
 
     title: str
@@ -349,6 +341,8 @@ class Head:
     following: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
+    usual: Mapping[str, Any] = field(default_factory=dict)
+    alarming: Collection[str] = ()
     answer: str = ""
 
     @property

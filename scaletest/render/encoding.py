@@ -19,7 +19,6 @@ import msgspec
 from scaletest.model import Verdict, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.render.contents import (
-    Bar,
     Block,
     Cell,
     Charts,
@@ -72,6 +71,7 @@ class HeadOutline:
     facts: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     word: str = ""
+    alarming: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,7 @@ def _block(row: Mapping[str, Any]) -> Block:
         case "charts":
             charts = _typed({**row, "charts": []}, Charts)
             _check_css(charts.columns)
+            _check_size(*(charts.narrow_size or ()))
             drawn = _typed(row.get("charts"), list[dict[str, Any]])
             return replace(charts, charts=list(map(_chart, drawn)))
         case "text":
@@ -179,19 +180,17 @@ def _table(row: Mapping[str, Any]) -> Table:
 
 
 def _cell(cell: object) -> Cell:
-    """A text, a bar, a bar with its interval, or a spark line."""
+    """A text, a bar or a spark line."""
     if isinstance(cell, Mapping) and "values" in cell:
         trend = _typed(cell, Trend)
         _require(all(map(math.isfinite, trend.values)), "a spark line of no numbers")
         return trend
-    if isinstance(cell, Mapping) and "low" in cell:
-        bar = _typed(cell, Bar)
-        ends = (bar.part, bar.low, bar.high)
-        _require(all(map(math.isfinite, ends)), "a bar of no numbers")
-        return bar
     if isinstance(cell, Mapping):
         share = _typed(cell, Share)
-        _require(0 <= share.part <= 1, "a bar that is no part of 1")
+        ends = (share.part, *(share.interval or ()))
+        _require(
+            all(map(math.isfinite, ends)) and 0 <= share.part <= 1, "a bar that is no part of 1"
+        )
         return share
     return _typed(cell, str)
 

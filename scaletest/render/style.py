@@ -106,6 +106,38 @@ vector-effect:non-scaling-stroke}
 """.replace("\n", "")
 
 
+# What reports and the pages of all programs have in common.
+COMMON = """
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);
+font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+h1{margin:0;font-size:1.5rem;line-height:1.25;overflow-wrap:anywhere}
+h2{margin:1.75rem 0 .5rem;font-size:1.125rem}
+h3{margin:0;font-size:1rem}
+a{color:var(--data)}
+:focus-visible{outline:3px solid var(--data);outline-offset:2px;border-radius:4px}
+.soft,figcaption{color:var(--soft);font-size:.875rem}
+figure{margin:0}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{text-align:right;white-space:nowrap;border-bottom:1px solid var(--edge)}
+thead th{color:var(--soft);font-size:.875rem;font-weight:600}
+tbody tr:last-child>*{border-bottom:0}
+pre{margin:.5rem 0;padding:.75rem 1rem;background:var(--panel);border:1px solid var(--edge);
+border-radius:8px;overflow-x:auto;font:.875rem/1.5 ui-monospace,Menlo,Consolas,monospace}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));
+gap:.75rem;margin:1rem 0 0}
+.tiles>div{padding:.6rem .9rem;background:var(--panel);
+border:1px solid var(--edge);border-radius:8px}
+.tiles dt{color:var(--soft);font-size:.875rem}
+.tiles dd{margin:0;font-size:1.6rem;line-height:1.3;
+font-weight:600;font-variant-numeric:tabular-nums}
+.tiles .bad dd{color:var(--fail)}
+@media (max-width:640px){.tiles{grid-template-columns:repeat(2,1fr)}}
+""".replace("\n", "")
+STYLE = PALETTE + CHART + COMMON
+
+
 def properties(css: str) -> dict[str, str]:
     """The properties of these classes of charts on light paper, for who draws without CSS."""
     colours = dict(re.findall(r"--([\w-]+):(#\w+)", _LIGHT))

@@ -418,14 +418,13 @@ def _sample(x: float, y: float, css: str, shape: str) -> Markup:
 CELL_BAR = (120.0, 14.0)
 
 
-def interval_bar(part: float, low: float, high: float) -> Markup:
+def interval_bar(part: float, interval: tuple[float, float]) -> Markup:
     """A bar for a cell of a table, with the interval of its end; all as parts of its whole width.
 
     People who cannot see it read the text beside it.
     """
     width, height = CELL_BAR
-    ends = [width * min(1.0, max(0.0, end)) for end in (part, low, high)]
-    at, left, right = (max(1.0, min(width - 1.0, end)) for end in ends)
+    at, left, right = (min(width - 1.0, max(1.0, width * end)) for end in (part, *interval))
     middle = height / 2
     return element(
         "svg",

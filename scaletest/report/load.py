@@ -22,7 +22,7 @@ from scaletest.load.statistics import LoadSnapshot
 from scaletest.model.checks import cut
 from scaletest.render import contents, numbers
 from scaletest.render.contents import Cell, Charts, Facts, Share, Table, Text
-from scaletest.render.style import CHART, PALETTE
+from scaletest.render.style import STYLE
 from scaletest.render.svg import Axis, Chart, ceiling, nice
 from scaletest.render.text import Markup, device_name
 from scaletest.report import failures
@@ -95,7 +95,7 @@ def page(snapshot: LoadSnapshot) -> str:
         now=numbers.instant(snapshot.now_s),
         facts=facts(snapshot),
         sections=sections,
-        style=Markup(PALETTE + CHART),
+        style=Markup(STYLE),
     )
 
 

@@ -17,7 +17,7 @@ from scaletest.analysis.saturation.step import Assessed, level_text
 from scaletest.archive.sql import Answer, answers
 from scaletest.model import VerdictKind
 from scaletest.model.measurement import MachineUse
-from scaletest.model.saturation import LoadKind, Phase
+from scaletest.model.saturation import LoadKind, Phase, SaturationPlan
 from scaletest.model.texts import short
 from scaletest.render import contents
 from scaletest.render.contents import (
@@ -110,6 +110,7 @@ def _head(run: SaturationRun) -> Head:
         following=following,
         environment=run.environment,
         plan=plan.to_dict(),
+        usual=contents.usual_settings(SaturationPlan),
     )
 
 

@@ -128,3 +128,22 @@ def test_the_report_can_be_printed(browse: Open, tmp_path: Path) -> None:
     browser = browse()
     browser.get(page.as_uri())
     assert base64.b64decode(browser.print_page()).startswith(b"%PDF")
+
+
+def test_contents_work_without_script_and_nothing_of_short_tables_is_cut_off_on_a_phone(
+    browse: Open, tmp_path: Path
+) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(formats.render(validation_report(runs.make("fail", tmp_path)), "html"), "utf-8")
+    browser = browse(390, 844)
+    opened(browser, page)
+    link = browser.find_element(By.LINK_TEXT, "Wait and run times")
+    link.click()
+    heading = browser.find_element(By.ID, "section-wait-and-run-times")
+    top = browser.execute_script("return arguments[0].getBoundingClientRect().top", heading)
+    assert -5 < top < 400 and browser.current_url.endswith("#section-wait-and-run-times")
+    cut = browser.execute_script(
+        "return [...document.querySelectorAll('.wrapped')].map("
+        "table => table.parentNode.scrollWidth - table.parentNode.clientWidth)"
+    )
+    assert cut and max(cut) <= 0

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from scaletest.model import Activity, Plan, State
+from scaletest.pages import site
+from scaletest.render.style import STYLE
 from scaletest.report import formats
+from scaletest.report.formats import html
 from scaletest.report.validation import words
 from scaletest.report.validation.report import validation_report
 from scaletest.validation.run_type import ValidationRun
@@ -47,11 +50,16 @@ def test_the_page_loads_no_other_resource_and_runs_no_foreign_text(
         "embed",
         "base",
         "form",
-        "a",
         "image",
         "use",
     }
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
     for tag, attributes in page.tags:
+        if tag == "a":
+            # links lead to headings of the page itself
+            assert attributes.keys() == {"href"}
+            address = attributes.pop("href") or ""
+            assert address.startswith("#") and address[1:] in ids
         assert not any(
             name.startswith("on") or name in ("src", "href", "xlink:href") for name in attributes
         ), tag
@@ -78,7 +86,7 @@ def test_hostile_text_is_escaped_on_the_page(example_runs: dict[str, ValidationR
     text = formats.render(validation_report(example_runs["hostile"]), "html")
     assert "<script" not in text and "<img" not in text
     assert text.count("</style>") == 1
-    assert "49" not in Page(text).text.partition("How to reproduce")[2].partition("Environment")[0]
+    assert "49" not in Page(text).text.rpartition("How to reproduce")[2].partition("Environment")[0]
     assert "</style><script>alert(1)</script>" in Page(text).text
     assert "\x1b" not in text and "\u202e" not in text
 
@@ -111,7 +119,8 @@ def test_a_page_names_way_up_and_way_down_of_every_measuring(
     example_runs: dict[str, ValidationRun],
 ) -> None:
     # given a run that goes up and down once, with a load beside it
-    page = Page(formats.render(validation_report(example_runs["mirrored"]), "html")).text
+    text = Page(formats.render(validation_report(example_runs["mirrored"]), "html")).text
+    page = text.partition("Law:")[2]  # behind the contents
     courses = page.partition("Throughput over time")[2].partition("Wait and run times")[0]
     beside = page.partition("Other queues")[2].partition("How to reproduce")[0]
     # expect a panel and a row of the load for every step and way, with its name, and no number of a
@@ -140,3 +149,56 @@ def test_further_pairs_are_numbered_from_the_second_on() -> None:
     plan = Plan(order="mirrored")
     names = [words.measuring(plan, repeat) for repeat in range(4)]
     assert names == ["way up", "way down", "way up, pair 2", "way down, pair 2"]
+
+
+def test_failed_requests_are_marked_by_a_sign_and_a_class_where_there_are_any(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    tile = re.compile(r"<div( class=\"bad\")?><dt>failed</dt><dd>(.*?)</dd>")
+    bad = tile.search(formats.render(validation_report(example_runs["failures"]), "html"))
+    none = tile.search(formats.render(validation_report(example_runs["pass"]), "html"))
+    assert bad and none
+    assert bad.groups() == (' class="bad"', "✗ 12")
+    assert none.groups() == (None, "0")
+
+
+def test_the_head_names_the_run_and_the_contents_lead_to_every_section(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    report = validation_report(example_runs["sampled"])
+    text = formats.render(report, "html")
+    assert f"run {report.head.name} · 2026-09-21" in text.partition("</header>")[0]
+    titles = [section.title for section in report.sections()]
+    links = re.findall(r'<a href="#(.*?)">(.*?)</a>', text)
+    assert [title for _, title in links] == [*titles, "How to reproduce"]
+    for anchor, title in links:
+        assert f'<h2 id="{anchor}">{title}</h2>' in text
+    # expect none on a short page
+    assert "<nav" not in formats.render(validation_report(example_runs["nothing"]), "html")
+
+
+def test_the_plan_shows_what_was_asked_for_and_folds_the_rest(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    run = example_runs["limited"]
+    text = formats.render(validation_report(run), "html").rpartition("<h2>Plan</h2>")[2]
+    asked, _, rest = text.partition("<details>")
+    names = re.findall(r"<dt>(.*?)</dt>", asked)
+    assert names == ["limit", "queue", "command"]
+    others = re.findall(r"<dt>(.*?)</dt>", rest)
+    assert "scale" in others and not set(names) & set(others)
+    settings = {key for key in run.result.plan.to_dict() if key not in html.UNSHOWN}
+    assert len(names) + len(others) == len(settings)
+    assert f"{len(others)} more settings" in rest
+
+
+def test_reports_and_pages_have_fonts_headings_tables_and_tiles_in_common(
+    example_runs: dict[str, ValidationRun],
+) -> None:
+    sheet = site.style().get_data(as_text=True)
+    assert sheet.startswith(STYLE)
+    assert f"<style>{STYLE}" in formats.render(validation_report(example_runs["pass"]), "html")
+    # expect no second rule for the font, nor for what a table or a tile looks like
+    assert STYLE.count("font:16px") == 1 and sheet.count("system-ui") == STYLE.count("system-ui")
+    assert sheet.count("border-collapse") == STYLE.count("border-collapse") == 1
+    assert sheet.count(".tiles dd") == STYLE.count(".tiles dd") == 1

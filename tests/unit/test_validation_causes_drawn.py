@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from scaletest.analysis.resources import NodeUse, StepResources
-from scaletest.render.contents import Bar, Charts, Figure, Table
+from scaletest.render.contents import Charts, Figure, Share, Table
 from scaletest.render.svg import Chart, interval_bar
 from scaletest.report import formats
 from scaletest.report.validation import figures, nodes
@@ -55,12 +55,9 @@ def test_each_cause_has_a_bar_of_its_share_with_its_evidence_beside(
     at = table.titles.index("share of the added time")
     for row, cause in zip(table.rows, causes, strict=True):
         bar = row[at]
-        assert isinstance(bar, Bar)
-        assert (bar.part, bar.low, bar.high) == (
-            cause.share.value,
-            cause.share.low,
-            cause.share.high,
-        )
+        assert isinstance(bar, Share)
+        share = cause.share
+        assert (bar.part, bar.interval) == (share.value, (share.low, share.high))
         assert cause.remedy in row and str(row[-2]).startswith("confirmed: 2.0 of 2 cores")
     # expect the comment to say the same in words
     comment = next(block for block in report.comment() if getattr(block, "layout", "") == "causes")
@@ -78,10 +75,10 @@ def columns(table: Table) -> dict[str, tuple[object, ...]]:
 
 @pytest.mark.parametrize(
     ("ends", "width", "caps"),
-    [((0.5, 0.25, 0.75), 60, (30, 90)), ((1.2, 0.9, 3.0), 119, (108, 119))],
+    [((0.5, (0.25, 0.75)), 60, (30, 90)), ((1.2, (0.9, 3.0)), 119, (108, 119))],
 )
 def test_the_bar_of_a_cause_is_as_long_as_its_share_and_at_most_its_cell(
-    ends: tuple[float, float, float], width: float, caps: tuple[float, float]
+    ends: tuple[float, tuple[float, float]], width: float, caps: tuple[float, float]
 ) -> None:
     drawn = interval_bar(*ends)
     bars = [float(number) for number in re.findall(r'<rect [^>]*width="([\d.]+)"', drawn)]

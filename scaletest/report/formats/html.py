@@ -6,6 +6,7 @@ Whatever is no markup is escaped on its way in.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -14,7 +15,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.render.contents import (
-    Bar,
     Charts,
     Facts,
     Figure,
@@ -30,7 +30,8 @@ from scaletest.render.contents import (
 )
 from scaletest.render.encoding import HeadOutline
 from scaletest.render.numbers import NOTHING, seconds
-from scaletest.render.style import CHART, PALETTE
+from scaletest.render.style import CHART, COMMON, STYLE
+from scaletest.render.svg import interval_bar
 from scaletest.render.text import Markup, clean
 from scaletest.report import formats
 
@@ -51,11 +52,11 @@ def render(report: Report, links: Pairs = ()) -> str:
             head=head,
             thresholds=_thresholds(head.thresholds),
             sections=report.sections(),
-            style=Markup(PALETTE + CHART),
+            style=Markup(STYLE),
             policy=POLICY,
-            environment=pairs(_conditions(head.environment)),
-            plan=pairs(head.plan),
             links=links,
+            environment=pairs(_conditions(head.environment)),
+            **_asked(head),
             formats=[name for name in formats.texts() if name != "html"],
         )
     )
@@ -75,7 +76,7 @@ def style_below(selector: str) -> str:
     """The rules of reports, for `contents` inside an element of a page with other rules."""
     rules = environment().get_template("report.css").render()
     # pages have a size of their own for texts of charts, in units of their own charts
-    return f"{selector}{{{CHART}{rules}.chart text{{font-size:inherit}}}}"
+    return f"{selector}{{{CHART}{COMMON}{rules}.chart text{{font-size:inherit}}}}"
 
 
 def _thresholds(lines: Sequence[ThresholdLine]) -> Table:
@@ -99,7 +100,8 @@ def environment() -> Environment:
     templates.globals.update(quoted=shlex.quote)
     templates.tests["share"] = lambda cell: isinstance(cell, Share)
     templates.tests["trend"] = lambda cell: isinstance(cell, Trend)
-    templates.tests["bar"] = lambda cell: isinstance(cell, Bar)
+    templates.filters["bar"] = lambda share: interval_bar(share.part, share.interval)
+    templates.filters["anchor"] = anchor
     templates.filters["block"] = lambda block: BLOCKS[type(block)]
     return templates
 
@@ -111,6 +113,19 @@ def _conditions(environment: Mapping[str, Any]) -> dict[str, Any]:
         for key, setting in environment.items()
         if key != "command_line" and setting not in ("", [])
     }
+
+
+def anchor(title: str) -> str:
+    """The id of a heading, as links to it name it."""
+    return f"section-{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
+
+
+def _asked(head: Head) -> dict[str, list[tuple[str, str]]]:
+    """What was asked for, as plan, and what the plan holds besides, as rest."""
+    usual = dict(pairs(head.usual))
+    settings = pairs(head.plan)
+    asked = [(name, text) for name, text in settings if usual.get(name) != text]
+    return {"plan": asked, "rest": [pair for pair in settings if pair not in asked]}
 
 
 def pairs(settings: Mapping[str, Any]) -> list[tuple[str, str]]:

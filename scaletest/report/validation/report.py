@@ -16,7 +16,6 @@ from scaletest.analysis.steps import Step
 from scaletest.model import Plan, VerdictKind
 from scaletest.render import contents
 from scaletest.render.contents import (
-    Bar,
     Block,
     Case,
     Cell,
@@ -24,6 +23,7 @@ from scaletest.render.contents import (
     Head,
     Report,
     Section,
+    Share,
     Table,
     Text,
 )
@@ -81,6 +81,7 @@ def _picture(run: ValidationRun) -> list[Chart]:
 
 def _head(run: ValidationRun) -> Head:
     result, name = run.result, shlex.quote(run.name)
+    failed = any(step.failures for step in result.steps)
     following = f"scaletest report {name} -o report.html"
     if result.interrupted and result.verdict.kind is not VerdictKind.RUNNING:
         following = f"scaletest validate --local --resume {name}"
@@ -97,6 +98,8 @@ def _head(run: ValidationRun) -> Head:
         following=following,
         environment=run.environment,
         plan=result.plan.to_dict(),
+        usual=contents.usual_settings(Plan),
+        alarming=("failed",) if failed else (),
     )
 
 
@@ -237,7 +240,7 @@ def _causes(causes: Causes, *, on_page: bool, title: str = "", note: str = "") -
         rows.append(
             {
                 "cause": cause.label,
-                "share of the added time": Bar(part.value, part.low, part.high, text),
+                "share of the added time": Share(part.value, text, (part.low, part.high)),
                 "added": seconds(cause.grown_s.value),
                 **(course if on_page else {}),
                 "object": cause.object,
