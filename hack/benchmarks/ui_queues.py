@@ -19,7 +19,8 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,29 @@ def measured(redis: Any, host: str, port: int, names: Sequence[str], pages: int)
     redis.config_set("slowlog-log-slower-than", 500)
     redis.config_set("slowlog-max-len", 10_000)
     redis.slowlog_reset()
-    alone = [page(redis, url + "/", names) for _ in range(pages)]
-    queue = [page(redis, f"{url}/queues/{names[0]}", names) for _ in range(pages)]
+    times: dict[str, list[float]] = {"overview": [], "queue": [], "crowded": []}
+    size = 0
+    for _ in range(pages):
+        seconds, size = page(redis, url + "/", names)
+        times["overview"].append(seconds)
+        times["queue"].append(page(redis, f"{url}/queues/{names[0]}", names)[0])
     blocked_ms = [entry["duration"] / 1e3 for entry in redis.slowlog_get(10_000)]
+    with slow_peers(host, port):
+        for _ in range(pages):
+            times["crowded"].append(page(redis, url + "/", names)[0])
+    figures = {"workers": WORKERS, "queues": QUEUES, "pages": pages, "bytes": size}
+    return {
+        **figures,
+        **{f"{name}_median_s": round(statistics.median(rows), 3) for name, rows in times.items()},
+        **{f"{name}_longest_s": round(max(rows), 3) for name, rows in times.items()},
+        "blocked_median_ms": round(statistics.median(blocked_ms or [0.0]), 2),
+        "blocked_longest_ms": round(max(blocked_ms, default=0.0), 2),
+    }
+
+
+@contextmanager
+def slow_peers(host: str, port: int) -> Iterator[None]:
+    """Have SLOW connections that send a byte a second, and as many that send nothing."""
     stop = threading.Event()
     peers = [
         threading.Thread(target=crawl, args=((host, port), stop), daemon=True) for _ in range(SLOW)
@@ -111,27 +132,12 @@ def measured(redis: Any, host: str, port: int, names: Sequence[str], pages: int)
     silent = [socket.create_connection((host, port)) for _ in range(SLOW)]
     for peer in peers:
         peer.start()
-    crowded = [page(redis, url + "/", names) for _ in range(pages)]
+    yield
     stop.set()
     for peer in peers:
         peer.join()
     for connection in silent:
         connection.close()
-    return {
-        "workers": WORKERS,
-        "queues": QUEUES,
-        "pages": pages,
-        "median_s": round(statistics.median(seconds for seconds, _ in alone), 3),
-        "longest_s": round(max(seconds for seconds, _ in alone), 3),
-        "bytes": max(size for _, size in alone),
-        "queue_median_s": round(statistics.median(seconds for seconds, _ in queue), 3),
-        "queue_longest_s": round(max(seconds for seconds, _ in queue), 3),
-        "slow_peers": 2 * SLOW,
-        "crowded_median_s": round(statistics.median(seconds for seconds, _ in crowded), 3),
-        "crowded_longest_s": round(max(seconds for seconds, _ in crowded), 3),
-        "blocked_longest_ms": round(max(blocked_ms, default=0.0), 2),
-        "blocked_median_ms": round(statistics.median(blocked_ms or [0.0]), 2),
-    }
 
 
 def processor_s(pid: int) -> float:
@@ -141,9 +147,9 @@ def processor_s(pid: int) -> float:
 
 
 def is_met(figures: dict[str, Any]) -> bool:
-    """Whether the figures keep to the bar; times are medians, since the machine may be shared."""
+    """Whether the figures keep to the bar, the slowest page included."""
     return (
-        max(figures["median_s"], figures["crowded_median_s"]) < MOST_S
+        max(figures["overview_longest_s"], figures["crowded_longest_s"]) < MOST_S
         and figures["bytes"] < MOST_BYTES
         and figures["blocked_longest_ms"] < MOST_BLOCKED_MS
     )

@@ -23,7 +23,7 @@ from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ, Route, make_site
-from scaletest.pages.turns import Turns
+from scaletest.pages.turns import ReadingTurns
 
 Read = Callable[[], ExporterView]
 
@@ -77,7 +77,7 @@ def make_app(
     read: reads all queues, raises Unreachable. alive: whether the background thread runs.
     hosts: further host names that are allowed.
     """
-    turns = Turns()
+    turns = ReadingTurns()
 
     def view() -> ExporterView:
         with turns.taken():

@@ -20,7 +20,7 @@ TURN_S = 0.2
 T = TypeVar("T")
 
 
-class Turns:
+class ReadingTurns:
     """At most `number` holders at a time; each further one waits `wait_s` seconds for its turn."""
 
     def __init__(self, number: int = READS, wait_s: float = TURN_S) -> None:
@@ -55,7 +55,7 @@ class SharedCopy(Generic[T]):
     ) -> None:
         """wait_s: how long others wait while somebody reads."""
         self._read, self._for_s, self._clock = read, for_s, clock
-        self._turns = Turns(1, wait_s)
+        self._turns = ReadingTurns(1, wait_s)
         self._until = -1.0
         self._copy: T | None = None
         self._error: Unreachable | None = None

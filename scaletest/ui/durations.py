@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from scaletest.model import histogram
 from scaletest.render import numbers
@@ -77,9 +78,9 @@ def edge_s(bucket: int) -> float:
 
 def round_times(low_s: float, high_s: float) -> list[float]:
     """Round durations between these two; of too many only powers of ten."""
-    exponents = range(-6, 8)
-    every = [digit * 10.0**exponent for exponent in exponents for digit in (1, 2, 5)]
+    powers = [10.0**exponent for exponent in range(-6, 8)]
+    every = sorted(chain(powers, [2 * power for power in powers], [5 * power for power in powers]))
     within = [mark for mark in every if low_s <= mark <= high_s]
     if len(within) > MOST_MARKS:
-        return [mark for mark in within if math.log10(mark).is_integer()]
+        within = [mark for mark in within if mark in powers]
     return within

@@ -19,7 +19,7 @@ from scaletest.broker.lookup import RequestState, RqState, request_state, rq_sta
 from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, snapshot
 from scaletest.model import NodeSample
-from scaletest.pages.turns import SharedCopy, Turns
+from scaletest.pages.turns import ReadingTurns, SharedCopy
 
 # How long a copy is shared, and how long others wait for whoever reads it.
 COPY_S, WAIT_S = 1.0, 2.0
@@ -51,7 +51,7 @@ class QueueReader:
         self._url = url
         self._redis = prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S)
         self._copy = SharedCopy(self._read, COPY_S, wait_s=WAIT_S, clock=clock)
-        self._turns = Turns(READS)
+        self._turns = ReadingTurns(READS)
 
     def read(self) -> Reading:
         """All queues, at most COPY_S seconds ago. Raises Unreachable."""

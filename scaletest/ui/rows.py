@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scaletest.analysis.desired_workers import RecentWindow, over, reach_s
 from scaletest.broker.failures import FailedRequest
@@ -24,6 +25,12 @@ LATE_S = 10.0
 COURSE = 30
 # What a badge says, the worst first: colour is only added to it.
 BAD, WARNING, WELL = "bad", "warning", "well"
+
+
+@lru_cache(maxsize=1024)
+def drawn(rates: tuple[float, ...], title: str) -> Markup:
+    """A spark line. It stays until a slot is over, so several pages in a row draw it once."""
+    return spark(rates, title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +80,10 @@ class QueueRow:
         counts = {slot.number: getattr(slot, count) for slot in self.queue.slots}
         # the present slot is not over, so it would look like a fall
         numbers = range(last - RING + 1, last)
-        rates = [counts.get(number, 0) / SLOT_S for number in numbers]
+        rates = tuple(counts.get(number, 0) / SLOT_S for number in numbers)
         minutes = len(numbers) * SLOT_S // 60
-        return spark(
-            rates, f"{title} in the last {minutes} minutes, at most {max(rates):g} a second"
-        )
+        text = f"{title} in the last {minutes} minutes, at most {max(rates):g} a second"
+        return drawn(rates, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,7 @@ class DeviceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRow:
+class ShownNode:
     """A node as its last sample shows it. age_s: how old the sample is."""
 
     sample: NodeSample
@@ -133,7 +139,7 @@ class NodeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class FailureGroup:
+class FailurePattern:
     """Failures with one pattern, newest first. began_s, until_s: the time of all groups."""
 
     pattern: str
@@ -282,20 +288,20 @@ def device_rows(queues: Sequence[QueueSnapshot], samples: Iterable[NodeSample]) 
     return sorted(rows, key=lambda row: (-row.slots, -(row.busy or 0.0), row.node, row.name))
 
 
-def node_rows(samples: Iterable[NodeSample], at_s: float) -> list[NodeRow]:
+def node_rows(samples: Iterable[NodeSample], at_s: float) -> list[ShownNode]:
     """Nodes by their names."""
-    rows = [NodeRow(sample, max(0.0, at_s - sample.at_s)) for sample in samples]
+    rows = [ShownNode(sample, max(0.0, at_s - sample.at_s)) for sample in samples]
     return sorted(rows, key=lambda row: row.sample.node)
 
 
-def failure_groups(failures: Sequence[FailedRequest], at_s: float) -> list[FailureGroup]:
+def failure_groups(failures: Sequence[FailedRequest], at_s: float) -> list[FailurePattern]:
     """Failures by pattern, the most frequent first. failures: newest first."""
     by_pattern: dict[str, list[FailedRequest]] = {}
     for failed in failures:
         by_pattern.setdefault(failed.pattern, []).append(failed)
     began_s = min((failed.at_s for failed in failures), default=at_s)
     groups = [
-        FailureGroup(pattern, tuple(members), began_s, at_s)
+        FailurePattern(pattern, tuple(members), began_s, at_s)
         for pattern, members in by_pattern.items()
     ]
     return sorted(groups, key=lambda group: (-len(group.failures), -group.failures[0].at_s))

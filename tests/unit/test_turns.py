@@ -1,4 +1,4 @@
-"""Turns and shared copies: few read at the same time, and nobody waits for a reader that hangs."""
+"""Turns and shared copies: few read at a time, and nobody waits for a reader that hangs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import threading
 import pytest
 
 from scaletest.model.errors import Unreachable
-from scaletest.pages.turns import SharedCopy, Turns
+from scaletest.pages.turns import ReadingTurns, SharedCopy
 
 
 def test_a_turn_that_does_not_come_is_an_error_and_others_go_on() -> None:
-    turns = Turns(2, 0.0)
+    turns = ReadingTurns(2, 0.0)
     refused = pytest.raises(Unreachable, match="too many requests wait")
     with turns.taken(), turns.taken(), refused, turns.taken():
         pass
@@ -20,7 +20,7 @@ def test_a_turn_that_does_not_come_is_an_error_and_others_go_on() -> None:
 
 
 def test_a_turn_comes_back_when_its_holder_fails() -> None:
-    turns = Turns(1, 0.0)
+    turns = ReadingTurns(1, 0.0)
     for _ in range(3):
         with pytest.raises(KeyError), turns.taken():
             raise KeyError
