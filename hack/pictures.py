@@ -16,6 +16,7 @@ import tempfile
 import urllib.request
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 
 from selenium.common.exceptions import TimeoutException
@@ -39,6 +40,8 @@ SLEEP = ("validate", "--local", "--limit", "8", "--scale", "1.8", "--seconds", "
 COUNT = ("--", "python3", "-c", "sum(range(4_000_000))")
 # Requests of a client whose charts have something to show.
 ENOUGH = 400
+# The queue whose workers have devices.
+WITH_DEVICES = "transcode"
 # Queue -> seconds of its requests, workers, load.
 QUEUES = {
     "thumbnails": ("0.2", 3, ("--poisson", "9/s", "--seed", "7")),
@@ -52,7 +55,7 @@ class Studio:
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
-        self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pictures-")))
+        self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dri-")))
         self._environment = {**os.environ, "XDG_DATA_HOME": str(self.folder / "data")}
         self.browser = start(self.folder / "profile")
         stack.callback(self.browser.quit)
@@ -62,19 +65,19 @@ class Studio:
         """The URL of a Redis that ends with the studio."""
         return self._stack.enter_context(EmbeddedServer(tcp=True)).url
 
-    def run(self, *words: str) -> str:
+    def run(self, *arguments: str) -> str:
         """Run a command of scaletest to its end, whatever its verdict; its standard output."""
         done = subprocess.run(
-            _line(words), env=self._environment, stdout=subprocess.PIPE, text=True, check=False
+            _line(arguments), env=self._environment, stdout=subprocess.PIPE, text=True, check=False
         )
         if done.returncode in (1, 2, 7):
-            raise SystemExit(f"scaletest {' '.join(words)} failed")
+            raise SystemExit(f"scaletest {' '.join(arguments)} failed")
         return done.stdout
 
-    def start(self, *words: str, announces: str = "") -> tuple[subprocess.Popen[str], str]:
+    def start(self, *arguments: str, announces: str = "") -> tuple[subprocess.Popen[str], str]:
         """Start a command that ends with the studio; wait for the address after these words."""
         process = subprocess.Popen(
-            _line(words),
+            _line(arguments),
             env=self._environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE if announces else subprocess.DEVNULL,
@@ -87,7 +90,7 @@ class Studio:
         for line in process.stderr:
             if announces in line:
                 return process, line.partition(announces)[2].split()[0]
-        raise SystemExit(f"scaletest {' '.join(words)} ended without the words {announces!r}")
+        raise SystemExit(f"scaletest {' '.join(arguments)} ended without the words {announces!r}")
 
     def draw(self, name: str, url: str, script: str) -> None:
         """Open a page, wait until the script is true in it, and keep its picture."""
@@ -113,8 +116,8 @@ class Studio:
         raise SystemExit(f"the picture {name} has {len(picture)} bytes: show less")
 
 
-def _line(words: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "scaletest", *words]
+def _line(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "scaletest", *arguments]
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -166,28 +169,28 @@ def draw_queues(studio: Studio) -> None:
     pages = []
     for queue, (seconds, workers, load) in QUEUES.items():
         studio.run("queue", "add", queue, *redis)
-        devices = ("--device-glob", str(_devices(studio.folder, workers)))
+        devices = _devices(studio.folder, workers) if queue == WITH_DEVICES else ()
         for _ in range(workers):
             studio.start("worker", "--queue", queue, *devices, *redis)
-        words = ("client", "--queue", queue, *load, "--listen", "127.0.0.1:0", *redis)
-        _, page = studio.start(*words, "--", seconds, announces="page and statistics at ")
+        client = ("client", "--queue", queue, *load, "--listen", "127.0.0.1:0", *redis)
+        _, page = studio.start(*client, "--", seconds, announces="page and statistics at ")
         pages.append(page)
     _, url = studio.start("ui", "--listen", "127.0.0.1:0", *redis, announces="open ")
     busiest = pages[0]
     WebDriverWait(studio.browser, WAIT_S, 1.0).until(lambda _: _succeeded(busiest) >= ENOUGH)
     charts = "document.querySelectorAll('figure canvas, figure svg').length > 3"
     studio.draw("client", busiest, charts)
-    rows = f"document.querySelectorAll('main tbody tr').length > {len(QUEUES)}"
+    # queues, and workers, all of which are alive
+    count = len(QUEUES) + sum(workers for _, workers, _ in QUEUES.values())
+    rows = f"document.querySelectorAll('main tbody tr').length >= {count}"
     studio.draw("overview", url, rows)
 
 
-def _devices(folder: Path, count: int) -> Path:
-    """A pattern of so many files that stand for devices."""
-    place = folder / "dri"
-    place.mkdir(exist_ok=True)
+def _devices(folder: Path, count: int) -> tuple[str, str]:
+    """The option for so many files that stand for devices."""
     for number in range(count):
-        (place / f"renderD{128 + number}").touch()
-    return place / "renderD*"
+        (folder / f"renderD{128 + number}").touch()
+    return "--device-glob", str(folder / "renderD*")
 
 
 def _succeeded(page: str) -> int:
@@ -206,7 +209,7 @@ DRAWN = {
 
 def main() -> None:
     """Make the pictures that the command line names, or all."""
-    known = [name for names in DRAWN.values() for name in names]
+    known = list(chain.from_iterable(DRAWN.values()))
     parser = argparse.ArgumentParser(prog="hack/pictures", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
     chosen = set(parser.parse_args().names)

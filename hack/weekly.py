@@ -63,6 +63,7 @@ PARTS = {
             "tests/cluster/test_chart.py",
             "tests/cluster/test_chart_odd.py",
             "tests/cluster/test_chart_redis.py",
+            "tests/cluster/test_chart_ui.py",
             "tests/cluster/test_install.py",
             "tests/cluster/test_original_media.py",
         ),

@@ -9,6 +9,7 @@ from typing import Any
 from flask import render_template
 from flask.typing import ResponseReturnValue
 
+from scaletest.model.checks import QUEUE_NAME
 from scaletest.model.errors import Unreachable
 from scaletest.pages.site import READ
 from scaletest.ui import rows
@@ -42,7 +43,7 @@ def context(reading: Reading) -> dict[str, Any]:
             "unreadable",
             name,
             f"it cannot be read and is left out: {why}",
-            f"scaletest queue check -- {shlex.quote(name)}",
+            _remedy(name),
         )
         for name, why in reading.snapshot.unreadable
     ]
@@ -57,6 +58,13 @@ def context(reading: Reading) -> dict[str, Any]:
         "most": MOST_ROWS,
         "busy": sum(row.worker.busy for row in workers),
     }
+
+
+def _remedy(name: str) -> str:
+    """What to do with an unreadable queue, or with an entry that is no queue at all."""
+    if QUEUE_NAME.fullmatch(name):
+        return f"scaletest queue check {name}"
+    return f"scaletest queue remove -- {shlex.quote(name)}"
 
 
 ROUTES = (("/", READ, overview),)

@@ -86,7 +86,7 @@ def test_problems_come_first_with_a_command_each() -> None:
     problems = part(html, "problems")
     for text in (
         "unreadable Queue <b>bad</b> : it cannot be read and is left out: its entry is not valid"
-        " JSON. What to do: scaletest queue check -- '<b>bad</b>'",
+        " JSON. What to do: scaletest queue remove -- '<b>bad</b>'",
         "no worker Queue lonely : 3 requests wait and no worker is alive. What to do: scaletest"
         " worker --queue lonely",
         "full Queue lonely : 3 requests wait, which is its maximum, and new ones are refused",
@@ -99,6 +99,8 @@ def test_problems_come_first_with_a_command_each() -> None:
     words = re.findall(r'class="badge \w+">([\w ]+)<', html.partition('data-live="problems"')[2])
     assert words[:6] == ["unreadable", "no worker", "full", "suspect", "late", "paused"]
     assert "To look at 6 see below" in part(html, "tiles")
+    broken = page(MadeReader(unreadable=(("broken", "WRONGTYPE"),)))
+    assert "What to do: scaletest queue check broken" in part(broken, "problems")
     # the queues with the worst problems and the workers that are ill come first
     assert re.findall(r'<tr data-key="([^"]*)">', html)[:4] == [
         "lonely",
