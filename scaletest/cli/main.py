@@ -7,7 +7,6 @@ import errno
 import importlib
 import io
 import os
-import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -16,9 +15,9 @@ from typing import ClassVar
 import click
 
 from scaletest import __version__
+from scaletest.cli import mistakes
 from scaletest.cli.output import echo, set_up
-from scaletest.model.checks import cut
-from scaletest.model.errors import ScaletestError, Unreachable, UsageError, suggestion
+from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
@@ -84,10 +83,7 @@ class LazyGroup(click.Group):
         """The command of the first word; UsageError suggests the nearest for an unknown one."""
         if args[0] in self.table or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
-        raise UsageError(
-            f"there is no command {cut(args[0], 40)!r}",
-            hint=suggestion(args[0], self.list_commands(ctx)),
-        )
+        raise mistakes.unknown_command(args[0], self.list_commands(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -142,25 +138,37 @@ def _called(arguments: list[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        echo(re.sub("^Error: ", "error: ", shown.getvalue(), flags=re.M), err=True, nl=False)
-        return error.exit_code
+        if (
+            type(error).__name__ == "NoArgsIsHelpError"
+        ):  # a group without a command, in newer clicks
+            echo(error.format_message(), err=True)
+            return error.exit_code
+        return _explained(mistakes.explained(error, arguments))
     except (click.Abort, KeyboardInterrupt):
         echo("interrupted", err=True)
         return 130
     except ScaletestError as error:
         if _wants_traceback(arguments):
             echo(traceback.format_exc(), err=True)
-        return _explained(error)
+        return _explained(error, _line_with_dashes(arguments, error))
 
 
-def _explained(error: ScaletestError) -> int:
-    """Say what happened and what to do; the exit code."""
+def _explained(error: ScaletestError, line: str = "") -> int:
+    """Say what happened and what to do; the exit code. line: a command line that may be meant."""
     echo(f"error: {error.message}", err=True)
     if error.hint:
         echo(f"  {error.hint}", err=True)
+    if line:
+        echo(f"  or put -- before your command: {line}", err=True)
     return error.exit_code
+
+
+def _line_with_dashes(arguments: list[str], error: ScaletestError) -> str:
+    """The command line with -- before the program whose options were read as ours; "" for none."""
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    if not isinstance(error, UsageError) or name not in COMMANDS:
+        return ""
+    return mistakes.with_dashes(arguments, cli.get_command(click.Context(cli), name))
 
 
 def _nobody_reads() -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import click
 
+from scaletest.cli import before_run
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, is_verbose, show_messages
 from scaletest.model import Outcome
@@ -149,6 +150,10 @@ def command(settings: Settings, serving: Serving, once: bool, output: Output) ->
             "--format and --output are for --once",
             hint="add --once; a worker that serves a queue prints no result",
         )
+    before_run.check_program(settings.command, settings.program)
+    if settings.devices.device_index is not None:
+        # who leases a slot looks at its device then
+        before_run.check_devices(settings.devices, None)
     return _serve(settings, serving)
 
 
