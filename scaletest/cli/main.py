@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from scaletest import __version__
-from scaletest.cli import mistakes
+from scaletest.cli import index, mistakes, settings
 from scaletest.cli.output import echo, set_up
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
@@ -28,7 +29,7 @@ COMMANDS = {
     "compare": ("compare", "Tell what changed between runs, and whether it is worse."),
     "runs": ("runs", "List, show, share and delete stored runs."),
     "ui": ("ui", "Show queues, workers, live and stored runs in a browser."),
-    "config": ("config", "Show the settings of a validation, and the schemas of what is written."),
+    "config": ("config", "Write and show settings, and print the schemas of documents."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
     "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
     "client": ("client", "Generate load, steer it, and watch it on a page."),
@@ -39,6 +40,7 @@ COMMANDS = {
     "lifecycle": ("lifecycle", "Measure how fast a cluster brings workloads up."),
     "operator": ("operator", "Run benchmarks that are Kubernetes objects."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
+    "completion": ("completion", "Print the script that completes commands in a shell."),
     "version": ("help", "Print the version."),
     "help": ("help", "Show the help of a command."),
 }
@@ -54,6 +56,10 @@ Exit codes:
   1 a bug          4 INVALID   6 timed out         130, 143 interrupted twice
   2 usage
 """
+
+
+# Set while a shell asks for completions.
+COMPLETE = "_SCALETEST_COMPLETE"
 
 
 class LazyGroup(click.Group):
@@ -73,6 +79,8 @@ class LazyGroup(click.Group):
         """Import the command's module."""
         if cmd_name not in self.table:
             return None
+        if COMPLETE in os.environ and ctx.parent is None and cmd_name in index.entries():
+            return index.stand_in(cmd_name, index.entries()[cmd_name])
         module = importlib.import_module(f"scaletest.cli.{self.table[cmd_name][0]}")
         commands = [item for item in vars(module).values() if isinstance(item, click.Command)]
         return next(item for item in commands if item.name == cmd_name)
@@ -81,9 +89,33 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of the first word; UsageError suggests the nearest for an unknown one."""
-        if args[0] in self.table or args[0].startswith("-"):
-            return super().resolve_command(ctx, args)
-        raise mistakes.unknown_command(args[0], self.list_commands(ctx))
+        if args[0] not in self.table and not args[0].startswith("-"):
+            raise mistakes.unknown_command(args[0], self.list_commands(ctx))
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command and not isinstance(command, LazyGroup):
+            ctx.default_map = {name: self._from_file(ctx, name, command, rest)}
+        return name, command, rest
+
+    def _from_file(
+        self, ctx: click.Context, name: str, command: click.Command, rest: list[str]
+    ) -> dict[str, object]:
+        """The values of the settings file for a command. rest: the words behind its name."""
+        words = (*ctx.command_path.split()[1:], name)
+        if words[0] in settings.EXEMPT or not {"-h", "--help"}.isdisjoint(rest):
+            return {}
+        try:
+            file = ctx.meta[settings.META] = settings.load()
+            return settings.default_map(file, command, words)
+        except UsageError:
+            if ctx.resilient_parsing:  # a shell completes a line
+                return {}
+            raise
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of commands without importing them."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=self.table[name][1]) for name in names]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -117,6 +149,9 @@ def run(arguments: list[str]) -> int:
     """Run the program; its exit code."""
     _accept_any_text()
     output = sys.stdout
+    if COMPLETE in os.environ:
+        # a shell completes a line: no warning may stand in it
+        sys.stderr = io.StringIO()
     try:
         return _called(arguments)
     except BrokenPipeError:

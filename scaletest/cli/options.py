@@ -255,7 +255,10 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
     forms = forms or ("text", "json", "yaml")
 
     def note_form(context: click.Context, _option: click.Parameter, form: str | None) -> None:
-        context.meta["form"] = form
+        is_usual = context.get_parameter_source("form") is ParameterSource.DEFAULT_MAP
+        # that of the settings file counts less than the suffix of FILE
+        context.meta["form"] = None if is_usual else form
+        context.meta["usual form"] = form if is_usual else forms[0]
 
     def choose(context: click.Context, option: click.Parameter, file: str) -> Output:
         form = context.meta["form"]
@@ -271,7 +274,7 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
                 hint=f"write --format {file}, or -o FILE.{file}",
             )
         suffix = Path(file).suffix.lstrip(".").lower()
-        by_suffix = forms[0] if not suffix else SUFFIXES.get(suffix, suffix)
+        by_suffix = SUFFIXES.get(suffix, suffix) if suffix else context.meta["usual form"]
         if form is None and by_suffix not in forms:
             raise UsageError(
                 f"{file}: this command has no form for .{suffix}",

@@ -10,6 +10,7 @@ import click
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.jobs import stored, wait_for
 from scaletest.broker.queues import QueueState
+from scaletest.cli import complete
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.model import Reply, Request, checks
@@ -68,7 +69,7 @@ def list_queues(redis_url: str, output: Output) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 @shared.output()
 def show(name: str, redis_url: str, output: Output) -> None:
@@ -99,7 +100,7 @@ def _lines(state: QueueState, names: Sequence[str]) -> Iterator[str]:
 
 
 @command.command()
-@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.argument("names", shell_complete=complete.queues, nargs=-1, metavar="[NAME...]")
 @shared.redis_url()
 @shared.output()
 def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
@@ -116,7 +117,7 @@ def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 @shared.yes
 def purge(name: str, redis_url: str, yes: bool) -> None:
@@ -130,7 +131,7 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 @shared.yes
 def remove(name: str, redis_url: str, yes: bool) -> None:
@@ -156,7 +157,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 def pause(name: str, redis_url: str) -> None:
     """Stop workers from taking requests; running ones finish."""
@@ -165,7 +166,7 @@ def pause(name: str, redis_url: str) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 def resume(name: str, redis_url: str) -> None:
     """Let workers take requests again."""
@@ -174,7 +175,7 @@ def resume(name: str, redis_url: str) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 @shared.duration("--time-limit", default="0s", help="The request may run this long; 0: no limit.")
 @click.option(

@@ -229,6 +229,7 @@ from scaletest.validation.options import ValidationPlace
     "thresholds",
     multiple=True,
     envvar="SCALETEST_VALIDATE_THRESHOLD",
+    shell_complete=validate_options.complete_measures,
     metavar="EXPR",
     help=(
         "Further condition of a PASS, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'; may"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import click
 
-from scaletest.cli import before_run
+from scaletest.cli import before_run, complete
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, is_verbose, show_messages
 from scaletest.model import Outcome
@@ -34,7 +34,11 @@ FAILED = 5
     ),
 )
 @click.option(
-    "--queue", default="sleep", show_default=True, help="The queue to serve; it must be declared."
+    "--queue",
+    shell_complete=complete.queues,
+    default="sleep",
+    show_default=True,
+    help="The queue to serve; it must be declared.",
 )
 @shared.redis_url()
 @click.option("--burst", is_flag=True, help="Exit when the queue is empty.")

@@ -1,0 +1,178 @@
+"""Edits of YAML that people write: one value is set, and all other lines stay as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import yaml
+
+from scaletest.documents import reader
+from scaletest.model.errors import InvalidValue
+
+Path = tuple[str, ...]
+BY_HAND = "edit it by hand"
+
+
+def lines_of(text: str) -> dict[Path, int]:
+    """The line, from 1, of each key of the maps in a valid document, by the keys that lead to
+    it.
+    """
+    return {path: key.start_mark.line + 1 for path, key, _ in _keys(_root(text), ())}
+
+
+def with_value(text: str, path: Path, value: Any, name: str) -> str:
+    """The text of a document with that value for the key that the path leads to. Comments and order
+    stay; a commented line of the key, as in `# key: 1`, gets the new line below it.
+
+    name: what the text is, for messages. InvalidValue when it is no map, or cannot be edited so.
+    """
+    expected = _merged(reader.read(text, name), path, value, name)
+    for edited in _attempts(text, path, value):
+        try:
+            if reader.read(edited, name) == expected:
+                return edited
+        except InvalidValue:
+            continue
+    raise InvalidValue(f"{'.'.join(path)} cannot be set in {name}", hint=BY_HAND)
+
+
+def _merged(document: Any, path: Path, value: Any, name: str = "") -> dict[str, Any]:
+    """The map with the value there. name: that of the map, for InvalidValue when it is none."""
+    if document is not None and not isinstance(document, dict):
+        raise InvalidValue(f"{name} holds no map of keys", hint=BY_HAND)
+    base, first, rest = document or {}, path[0], path[1:]
+    if not rest:
+        return {**base, first: value}
+    return {**base, first: _merged(base.get(first), rest, value, f"{first} of {name}")}
+
+
+def _root(text: str) -> yaml.Node | None:
+    return yaml.compose(text, yaml.SafeLoader)
+
+
+def _keys(node: yaml.Node | None, path: Path) -> Iterator[tuple[Path, yaml.Node, yaml.Node]]:
+    """The path, key and value of each key at any depth."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inner = (*path, str(key.value))
+            yield inner, key, value
+            yield from _keys(value, inner)
+
+
+class _Place(NamedTuple):
+    """The deepest of a path's maps that the text has, and the keys that are to be added to it.
+
+    node: None for an empty document. key: that of the map; None at the top.
+    """
+
+    node: yaml.Node | None
+    key: yaml.Node | None
+    missing: Path
+
+
+def _attempts(text: str, path: Path, value: Any) -> Iterator[str]:
+    """Texts that may hold the value, the best first."""
+    root = _root(text)
+    by_path = {inner: (key, node) for inner, key, node in _keys(root, ())}
+    if path in by_path:
+        yield _replaced(text, *by_path[path], value)
+        return
+    depth = max(n for n in range(len(path)) if n == 0 or path[:n] in by_path)
+    key, node = by_path[path[:depth]] if depth else (None, root)
+    place = _Place(node, key, path[depth:])
+    if isinstance(node, yaml.MappingNode) and node.flow_style:
+        yield _in_braces(text, node, place.missing, value)
+        return
+    if key is not None and isinstance(node, yaml.ScalarNode) and node.value:  # null, spelled out
+        yield _replaced(text, key, node, _merged(None, place.missing, value))
+        return
+    yield from _below_comment(text, place, value)
+    yield _below(text, place, value)
+
+
+def _replaced(text: str, key: yaml.Node, node: yaml.Node, value: Any) -> str:
+    begin, end = node.start_mark.index, _end(text, node)
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style:
+        # the lines of a list or map give way to one behind the colon, before its comment
+        colon = text.index(":", key.end_mark.index) + 1
+        first = text.rindex("\n", 0, begin) + 1
+        return f"{text[:colon]} {_written(value)}{text[colon:first]}{text[_line_end(text, end) :]}"
+    space = " " if begin == end else ""
+    return f"{text[:begin]}{space}{_written(value)}{text[end:]}"
+
+
+def _in_braces(text: str, node: yaml.MappingNode, missing: Path, value: Any) -> str:
+    """The new key as the last in the braces."""
+    end = node.end_mark.index - 1
+    written = _written(_merged(None, missing, value))[1:-1]
+    comma = ", " if node.value else ""
+    return f"{text[:end].rstrip()}{comma}{written}{text[end:]}"
+
+
+def _below_comment(text: str, place: _Place, value: Any) -> Iterator[str]:
+    """The new key below a comment that shows it, where there is one at its depth."""
+    if len(place.missing) > 1:
+        return
+    begin = place.key.end_mark.index if place.key else 0
+    pattern = rf"^{' ' * _indent(place)}# ?{re.escape(place.missing[0])}:.*$\n?"
+    for comment in re.finditer(pattern, text[begin:], re.MULTILINE):
+        yield _inserted(text, begin + comment.end(), place, value)
+
+
+def _below(text: str, place: _Place, value: Any) -> str:
+    """The new key after the last one of its map, else below the map's own key, else at the end."""
+    if isinstance(place.node, yaml.MappingNode):
+        return _inserted(text, _line_end(text, _end(text, place.node)), place, value)
+    at = len(text) if place.key is None else _line_end(text, place.key.end_mark.index)
+    return _inserted(text, at, place, value)
+
+
+def _inserted(text: str, at: int, place: _Place, value: Any) -> str:
+    indent = _indent(place)
+    block = []
+    for depth, name in enumerate(place.missing):
+        block.append(f"{' ' * (indent + 2 * depth)}{_written(name)}:")
+    block[-1] += f" {_written(value)}"
+    end = "\r\n" if text[:at].endswith("\r\n") else "\n"
+    before = text[:at] if at == 0 or text[:at].endswith("\n") else f"{text[:at]}{end}"
+    return f"{before}{end.join(block)}{end}{text[at:]}"
+
+
+def _indent(place: _Place) -> int:
+    """Spaces before the keys of the map."""
+    if isinstance(place.node, yaml.MappingNode):
+        return int(place.node.start_mark.column)
+    return int(place.key.start_mark.column) + 2 if place.key else 0
+
+
+def _end(text: str, node: yaml.Node) -> int:
+    """Where the text of a value ends; a list or map of lines ends with its last value."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(text, last[1] if isinstance(last, tuple) else last)
+    begin, end = node.start_mark.index, node.end_mark.index
+    return int(begin + len(text[begin:end].rstrip()))
+
+
+def _line_end(text: str, index: int) -> int:
+    """Where the next line begins."""
+    return text.find("\n", index) + 1 or len(text)
+
+
+def _written(value: Any) -> str:
+    """A value as YAML in one line: text of several lines is quoted, with escapes."""
+    for style in (None, '"'):
+        text = yaml.safe_dump(
+            value,
+            default_flow_style=True,
+            default_style=style,
+            width=1_000_000,
+            allow_unicode=True,
+            sort_keys=False,
+        )
+        text = text.removesuffix("\n").removesuffix("\n...")
+        if "\n" not in text:
+            break
+    return text
