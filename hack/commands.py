@@ -26,9 +26,11 @@ def below(group: click.Group) -> dict[str, Entry]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        table = group.table[name][1] if isinstance(group, LazyGroup) else ""
+        text = command.get_short_help_str(200)
+        if isinstance(group, LazyGroup):
+            text = group.table[name][1]
         if not command.hidden:
-            entries[name] = entry_of(command, table or command.get_short_help_str(200))
+            entries[name] = entry_of(command, text)
     return entries
 
 
@@ -45,15 +47,7 @@ def parameter_of(parameter: click.Parameter) -> Parameter:
         entry |= of_option(parameter)
     if parameter.nargs != 1:
         entry["nargs"] = parameter.nargs
-    path = PATHS.get(parameter.metavar or "", "")
-    if isinstance(parameter.type, click.Choice):
-        entry["choices"] = [str(choice) for choice in parameter.type.choices if choice]
-    elif isinstance(parameter.type, click.Path) or path:
-        is_folder = path == "dir" or getattr(parameter.type, "file_okay", True) is False
-        entry["path"] = "dir" if is_folder else "file"
-    function = parameter._custom_shell_complete
-    if function is not None:
-        entry["complete"] = f"{function.__module__}:{function.__name__}"
+    entry |= values_of(parameter)
     # completions ask there
     if parameter.name == "redis_url" and parameter.default:
         entry["default"] = str(parameter.default)
@@ -62,9 +56,23 @@ def parameter_of(parameter: click.Parameter) -> Parameter:
     return entry
 
 
+def values_of(parameter: click.Parameter) -> Parameter:
+    """What a shell can offer as the value."""
+    function = parameter._custom_shell_complete
+    if function is not None:
+        return {"complete": f"{function.__module__}:{function.__name__}"}
+    if isinstance(parameter.type, click.Choice):
+        return {"choices": [str(choice) for choice in parameter.type.choices if choice]}
+    path = PATHS.get(parameter.metavar or "", "")
+    if isinstance(parameter.type, click.Path):
+        path = path or "file"
+    return {"path": path} if path else {}
+
+
 def of_option(option: click.Option) -> Parameter:
-    second = option.secondary_opts
-    names = [f"{option.opts[-1]}/{second[-1]}"] if second else list(option.opts)
+    names = list(option.opts)
+    if option.secondary_opts:
+        names = [f"{option.opts[-1]}/{option.secondary_opts[-1]}"]
     entry: Parameter = {"names": names, "help": option.help or ""}
     if option.is_flag:
         entry["flag"] = True

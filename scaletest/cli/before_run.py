@@ -21,7 +21,7 @@ def check_plan(plan: Plan) -> None:
     here.
     """
     check_program(plan.command)
-    # who leases slots may get any of them
+    # who leases slots may get any of the devices
     most = None if plan.per_device else plan.limit
     check_devices(DeviceOptions(plan.device_glob, preset=plan.preset), most)
     for load in plan.background:

@@ -20,22 +20,21 @@ def kinds_and_files(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Kinds, else files."""
-    items = kinds(context, parameter, incomplete) if incomplete else []
-    return items or [
-        *kinds(context, parameter, incomplete),
-        CompletionItem(incomplete, type="file"),
-    ]
+    items = kinds(context, parameter, incomplete)
+    if not (items and incomplete):
+        items.append(CompletionItem(incomplete, type="file"))
+    return items
 
 
 def measures(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """What the kind on the line measures; without one, what any kind does."""
-    chosen = KINDS.get(str(context.params.get("subject")))
-    known = [chosen] if chosen else list(KINDS.values())
+    chosen = str(context.params.get("subject"))
     names: dict[str, str] = {}
-    for kind in known:
-        names |= {headline.name: headline.help for headline in kind.headlines}
+    for name, kind in KINDS.items():
+        if chosen == name or chosen not in KINDS:
+            names |= {headline.name: headline.help for headline in kind.headlines}
     return [
         CompletionItem(name, help=text)
         for name, text in names.items()

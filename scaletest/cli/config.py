@@ -96,11 +96,13 @@ def set_value(context: click.Context, key: str, value: str) -> None:
     stands alone for options that many commands share: redis_url, namespace, context, format.
     """
     path, root = _place(), _root(context)
-    words = settings_keys.key_of(root, key)
-    checked = settings_keys.from_text(root, words, value)
+    route = settings_keys.key_of(root, key)
+    checked = settings_keys.from_text(root, route, value)
     name = f"the settings file {path}"
-    text = reader.text_of(path, name, "edit it by hand") if path.exists() else ""
-    _write(edit.with_value(text, words, checked, name), path)
+    text = ""
+    if path.exists():
+        text = reader.text_of(path, name, "edit it by hand")
+    _write(edit.with_value(text, route, checked, name), path)
 
 
 def _place() -> Path:
@@ -186,17 +188,25 @@ def _of_other_commands(
     for key in settings.SHARED:
         if key in file.values and key != "redis_url":
             yield _setting(file, (key,), file.values[key])
-    for name in file.values:
-        command = root.get_command(click.Context(root), name) if name != "validate" else None
-        for setting in settings.below(file, command, (name,)) if command else ():
+    others = [name for name in file.values if name not in (*settings.SHARED, "validate")]
+    for name in others:
+        command = root.get_command(click.Context(root), name)
+        assert command is not None
+        for setting in settings.below(file, command, (name,)):
             yield _setting(file, setting.key, setting.value)
 
 
 def _setting(
-    file: settings.SettingsFile, key: settings.Words, value: object
+    file: settings.SettingsFile, key: settings.Route, value: object
 ) -> validate_options.Setting:
-    shown = masked(value) if isinstance(value, str) else value
-    return validate_options.Setting(".".join(key), shown, file.origin(key))
+    return validate_options.Setting(".".join(key), _masked(value), file.origin(key))
+
+
+def _masked(value: object) -> object:
+    """A value without the passwords of addresses in it."""
+    if isinstance(value, list):
+        return list(map(_masked, value))
+    return masked(value) if isinstance(value, str) else value
 
 
 def _others(context: click.Context) -> list[validate_options.Setting]:
@@ -206,8 +216,7 @@ def _others(context: click.Context) -> list[validate_options.Setting]:
     for option in context.command.params:
         if option.name and option.name not in in_plan:
             value, origin = validate_options.parameter(context, option.name)
-            shown = masked(value) if isinstance(value, str) else value
-            rows.append(validate_options.Setting(option.name, shown, origin))
+            rows.append(validate_options.Setting(option.name, _masked(value), origin))
     return rows
 
 

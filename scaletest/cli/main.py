@@ -100,12 +100,12 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, name: str, command: click.Command, rest: list[str]
     ) -> dict[str, object]:
         """The values of the settings file for a command. rest: the words behind its name."""
-        words = (*ctx.command_path.split()[1:], name)
-        if words[0] in settings.EXEMPT or not {"-h", "--help"}.isdisjoint(rest):
+        route = (*ctx.command_path.split()[1:], name)
+        if route[0] in settings.EXEMPT or not {"-h", "--help"}.isdisjoint(rest):
             return {}
         try:
             file = ctx.meta[settings.META] = settings.load()
-            return settings.default_map(file, command, words)
+            return settings.default_map(file, command, route)
         except UsageError:
             if ctx.resilient_parsing:  # a shell completes a line
                 return {}

@@ -92,7 +92,7 @@ def _takes_program(command: click.Command) -> bool:
     )
 
 
-def _program(words: Sequence[str], command: click.Command) -> int | None:
+def _program(line: Sequence[str], command: click.Command) -> int | None:
     """The index of the first word that is neither an option nor the value of one; None without, and
     where -- stands before it.
     """
@@ -100,7 +100,7 @@ def _program(words: Sequence[str], command: click.Command) -> int | None:
     valued = [option.opts for option in options if not (option.is_flag or option.count)]
     takes_value = set(chain.from_iterable(valued))
     is_value = False
-    for index, word in enumerate(words):
+    for index, word in enumerate(line):
         if word == "--":
             return None
         if not is_value and not word.startswith("-"):

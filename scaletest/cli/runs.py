@@ -22,6 +22,7 @@ from scaletest.render.numbers import plural
 from scaletest.runs import registry, transfer
 from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import TYPES, ListedRun
+from scaletest.saturation.folder import SaturationFolder, filled, public
 
 # The worst stands last, where a terminal leaves the eye.
 VERDICTS = ("none", *map(str, (VerdictKind.RUNNING, VerdictKind.PASS)), "INVALID", "FAIL")
@@ -204,8 +205,6 @@ def sql(run: str, where: str) -> None:
 
     Steps that are there already are left as they are.
     """
-    from scaletest.saturation.folder import SaturationFolder, filled, public
-
     folder = SaturationFolder(stored.find(run).path)
     count = filled(folder, where)
     echo(f"{folder.name}: {plural(count, 'step')} written to {public(where)}")

@@ -37,7 +37,8 @@ EXEMPT = ("completion", "config", "help", "version")
 # Where a context keeps the file.
 META = "scaletest.settings"
 
-Words = tuple[str, ...]
+# The words that call a command, or those and the key of an option.
+Route = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +47,25 @@ class SettingsFile:
 
     path: Path = Path()
     values: Mapping[str, Any] = field(default_factory=dict)
-    lines: Mapping[Words, int] = field(default_factory=dict)
+    lines: Mapping[Route, int] = field(default_factory=dict)
 
-    def origin(self, key: Words) -> str:
+    def origin(self, key: Route) -> str:
         """The file and the line of a key."""
         return f"settings {self.path}:{self.lines.get(key, 0)}"
 
-    def wrong(self, key: Words, message: str, hint: str) -> InvalidValue:
+    def wrong(self, key: Route, message: str, hint: str) -> InvalidValue:
         """The error of a key."""
         line = self.lines.get(key, 0)
         return InvalidValue(f"{self.path}, line {line}: {'.'.join(key)} {message}", hint=hint)
 
-    def section(self, words: Words) -> Mapping[str, Any]:
+    def section(self, route: Route) -> Mapping[str, Any]:
         """The keys below a command; InvalidValue when it holds something else."""
         section: Mapping[str, Any] = self.values
-        for depth, word in enumerate(words):
+        for depth, word in enumerate(route):
             section = section.get(word) or {}
             if not isinstance(section, Mapping):
                 hint = "write one KEY: VALUE a line below it, with two spaces before each"
-                raise self.wrong(words[: depth + 1], "holds no settings", hint)
+                raise self.wrong(route[: depth + 1], "holds no settings", hint)
         return section
 
 
@@ -72,15 +73,16 @@ def place(environment: Mapping[str, str]) -> Path | None:
     """Where the file lies: SCALETEST_CONFIG, else $XDG_CONFIG_HOME/scaletest/config.yaml; None when
     the variable is empty, or without a home.
     """
+    below = Path("scaletest", "config.yaml")
     if VARIABLE in environment:
         chosen = environment[VARIABLE]
         return Path(chosen) if chosen else None
-    base = environment.get("XDG_CONFIG_HOME", "")
+    if base := environment.get("XDG_CONFIG_HOME", ""):
+        return base / below
     try:
-        folder = Path(base) if base else Path.home() / ".config"
+        return Path.home() / ".config" / below
     except RuntimeError:
         return None
-    return folder / "scaletest" / "config.yaml"
 
 
 def load(environment: Mapping[str, str] = os.environ) -> SettingsFile:
@@ -88,7 +90,7 @@ def load(environment: Mapping[str, str] = os.environ) -> SettingsFile:
     there, or cannot be read; InvalidValue for what it must not hold.
     """
     path = place(environment)
-    if path is None or not (path.exists() or VARIABLE in environment):
+    if path is None or not (VARIABLE in environment or _is_there(path)):
         return SettingsFile()
     # takes a while, and most users have no such file
     from scaletest.documents import edit, reader
@@ -111,24 +113,33 @@ def load(environment: Mapping[str, str] = os.environ) -> SettingsFile:
     return file
 
 
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file; not in a home that is closed to this process, as in pods."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def commands() -> dict[str, index.Entry]:
     """The commands that may have settings."""
     return {name: entry for name, entry in index.entries().items() if name not in EXEMPT}
 
 
-def _check_names(file: SettingsFile, entry: index.Entry, words: Words) -> None:
+def _check_names(file: SettingsFile, entry: index.Entry, route: Route) -> None:
     """InvalidValue when a section has a key that names no option, and no command of a group."""
     known = index.keys_of(entry)
-    for name in file.section(words):
+    for name in file.section(route):
         if name not in known:
-            raise _unknown(file, (*words, str(name)), known)
+            raise _unknown(file, (*route, str(name)), known)
         if "commands" in entry:
-            _check_names(file, entry["commands"][name], (*words, name))
+            _check_names(file, entry["commands"][name], (*route, name))
 
 
-def _unknown(file: SettingsFile, key: Words, known: Sequence[str]) -> InvalidValue:
-    near = nearest(key[-1].replace("-", "_"), known)
-    hint = f"did you mean {near}?" if near else f"see: scaletest {' '.join(key[:-1])} --help"
+def _unknown(file: SettingsFile, key: Route, known: Sequence[str]) -> InvalidValue:
+    hint = f"see: {' '.join(('scaletest', *key[:-1], '--help'))}"
+    if near := nearest(key[-1].replace("-", "_"), known):
+        hint = f"did you mean {near}?"
     return file.wrong(key, "is no setting", hint)
 
 
@@ -146,82 +157,88 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
 class FileSetting:
     """An option's value in the file. key: where it stands there."""
 
-    key: Words
+    key: Route
     option: click.Option
     value: Any
 
 
-def settings_of(file: SettingsFile, command: click.Command, words: Words) -> Iterator[FileSetting]:
+def settings_of(file: SettingsFile, command: click.Command, route: Route) -> Iterator[FileSetting]:
     """What the file says for one command; InvalidValue for a wrong value.
 
-    words: those that call the command, as in ("bench", "run").
+    route: the words that call the command, as in ("bench", "run").
     """
-    options = options_of(command)
-    section = file.section(words)
-    for name, option in options.items():
-        key = (*words, name) if name in section else (name,)
-        value = section.get(
-            name, file.values.get(name) if _shares(option, (*words, name)) else None
-        )
-        if value is not None:
-            try:
-                yield FileSetting(key, option, converted(option, command, value))
-            except UsageError as error:
-                if len(key) > 1 or name != "format":
-                    raise file.wrong(key, f"is wrong: {error.message}", error.hint) from None
+    section = file.section(route)
+    for name, option in options_of(command).items():
+        key = (*route, name)
+        if name not in section and _shares(option, key):
+            key = (name,)
+        value = file.section(key[:-1]).get(name)
+        if value is None:
+            continue
+        try:
+            yield FileSetting(key, option, converted(option, command, value))
+        except UsageError as error:
+            # a command without the usual form keeps its own
+            if key != ("format",):
+                raise file.wrong(key, f"is wrong: {error.message}", error.hint) from None
 
 
-def _shares(option: click.Option, words: Words) -> bool:
-    """Whether the option is one that many commands share. words: the command's and the key."""
-    return words[-1] in SHARED and words not in NOT_SHARED and not option.multiple
+def _shares(option: click.Option, route: Route) -> bool:
+    """Whether the option is one that many commands share. route: the command's and the key."""
+    return route[-1] in SHARED and route not in NOT_SHARED and not option.multiple
 
 
 def converted(option: click.Option, command: click.Command, value: Any) -> Any:
     """A value for click, checked as if it were typed; InvalidValue when it is wrong."""
     if option.is_flag:
         if not isinstance(value, bool):
-            raise InvalidValue(
-                f"{value!r:.60} is neither true nor false", hint="write true or false"
-            )
+            hint = "write true or false"
+            raise InvalidValue(f"{value!r:.60} is neither true nor false", hint=hint)
         return value
-    values = value if isinstance(value, list) else [value]
-    if any(isinstance(each, bool | dict | list) for each in values):
-        raise InvalidValue(f"{value!r:.60} is no text and no number", hint="put quotes around text")
-    texts = list(map(str, values))
-    several = option.multiple or option.nargs > 1
-    if isinstance(value, list) and not several:
+    is_list, for_click = isinstance(value, list), value
+    if option.multiple or option.nargs > 1:
+        for_click = list(map(_text, value)) if is_list else [_text(value)]
+    elif is_list:
         raise InvalidValue("a list is too much", hint="give one value")
-    for_click: Any = texts if several else texts[0]
+    else:
+        for_click = _text(value)
     try:
         option.type_cast_value(click.Context(command), for_click)
     except click.BadParameter as error:
-        raise InvalidValue(error.message, hint="") from None
+        raise InvalidValue(error.message) from None
     return for_click
 
 
-def default_map(file: SettingsFile, command: click.Command, words: Words) -> dict[str, Any]:
+def _text(value: Any) -> str:
+    """A value as it would be typed."""
+    if isinstance(value, bool | dict | list):
+        raise InvalidValue(f"{value!r:.60} is no text and no number", hint="put quotes around text")
+    return str(value)
+
+
+def default_map(file: SettingsFile, command: click.Command, route: Route) -> dict[str, Any]:
     """The file's values for click: of the options of a command, or of all commands of a group."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         names = command.list_commands(context)
         below = {name: command.get_command(context, name) for name in names}
         return {
-            name: default_map(file, child, (*words, name)) for name, child in below.items() if child
+            name: default_map(file, child, (*route, name)) for name, child in below.items() if child
         }
-    settings = settings_of(file, command, words)
+    settings = settings_of(file, command, route)
     return {str(setting.option.name): setting.value for setting in settings}
 
 
-def below(file: SettingsFile, command: click.Command, words: Words) -> Iterator[FileSetting]:
+def below(file: SettingsFile, command: click.Command, route: Route) -> Iterator[FileSetting]:
     """What the file says for a command, or for all commands of a group, without shared keys."""
     if not isinstance(command, click.Group):
-        yield from (each for each in settings_of(file, command, words) if len(each.key) > 1)
+        yield from (each for each in settings_of(file, command, route) if len(each.key) > 1)
         return
     context = click.Context(command)
-    for name in file.section(words):
+    for name in file.section(route):
         child = command.get_command(context, name)
         assert child is not None
-        yield from below(file, child, (*words, name))
+        yield from below(file, child, (*route, name))
 
 
 def origin_of(context: click.Context, name: str) -> str:
@@ -229,8 +246,8 @@ def origin_of(context: click.Context, name: str) -> str:
     file = context.meta.get(META)
     if file is None or context.get_parameter_source(name) is not ParameterSource.DEFAULT_MAP:
         return ""
-    words = tuple(context.command_path.split()[1:])
-    for setting in settings_of(file, context.command, words):
+    route = tuple(context.command_path.split()[1:])
+    for setting in settings_of(file, context.command, route):
         if setting.option.name == name:
             return str(file.origin(setting.key))
     return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -13,7 +13,7 @@ from scaletest.cli.settings import (
     EXEMPT,
     FORMS,
     SHARED,
-    Words,
+    Route,
     commands,
     converted,
     options_of,
@@ -30,55 +30,61 @@ def complete(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """The keys below the command that the word names, and its commands, each with a point."""
-    *words, _ = incomplete.split(".")
+    *route, _ = incomplete.split(".")
     below = commands()
     names = [*SHARED, *(f"{name}." for name in below)]
-    for word in words:
+    for word in route:
         entry = below.get(word, {})
         below = entry.get("commands", {})
         names = [f"{name}." for name in below] or index.keys_of(entry)
-    keys = [".".join((*words, name)) for name in names]
+    keys = [".".join((*route, name)) for name in names]
     return [CompletionItem(key) for key in keys if key.startswith(incomplete)]
 
 
-def command_of(root: click.Group, words: Words) -> click.Command:
-    """The command that these words call; InvalidValue suggests the nearest for an unknown one."""
+def command_of(root: click.Group, route: Route) -> click.Command:
+    """The command on that route; InvalidValue suggests the nearest for an unknown one."""
     command: click.Command = root
-    for depth, name in enumerate(words):
-        group = command if isinstance(command, click.Group) else click.Group()
-        context = click.Context(group)
-        child = group.get_command(context, name) if name not in EXEMPT else None
-        if child is None:
-            known = [each for each in group.list_commands(context) if each not in EXEMPT]
-            raise _no_setting(".".join(words), words[:depth], name, known)
+    for depth, name in enumerate(route):
+        known: list[str] = []
+        context = click.Context(command)
+        if isinstance(command, click.Group):
+            known = [each for each in command.list_commands(context) if each not in EXEMPT]
+        if name not in known:
+            raise _no_setting(".".join(route), route[:depth], name, known)
+        assert isinstance(command, click.Group)
+        child = command.get_command(context, name)
+        assert child is not None
         command = child
     return command
 
 
-def key_of(root: click.Group, text: str) -> Words:
+def key_of(root: click.Group, text: str) -> Route:
     """A key as `config set` takes it; InvalidValue suggests the nearest for an unknown one."""
     *commands, last = text.split(".")
-    words, key = tuple(commands), last.replace("-", "_")
-    command = command_of(root, words)
-    known = list(SHARED) if command is root else list(options_of(command))
+    route, key = tuple(commands), last.replace("-", "_")
+    command = command_of(root, route)
+    known = SHARED if command is root else options_of(command)
     if key not in known:
-        raise _no_setting(text, words, key, known)
-    return (*words, key)
+        raise _no_setting(text, route, key, known)
+    return (*route, key)
 
 
-def _no_setting(text: str, group: Words, name: str, known: Sequence[str]) -> InvalidValue:
+def _no_setting(text: str, group: Route, name: str, known: Iterable[str]) -> InvalidValue:
     """The error of a name that nothing in that group has."""
-    near = nearest(name, known)
-    hint = f"did you mean {'.'.join((*group, near))}?" if near else "see: scaletest config init"
+    hint = "see: scaletest config init"
+    if near := nearest(name, known):
+        hint = f"did you mean {'.'.join((*group, near))}?"
     return InvalidValue(f"there is no setting {cut(repr(text), 60)}", hint=hint)
 
 
-def from_text(root: click.Group, key: Words, text: str) -> Any:
+def from_text(root: click.Group, key: Route, text: str) -> Any:
     """The value of a setting that a person typed, as the file holds it; InvalidValue when it is
     wrong.
     """
+    if key == ("format",):
+        return checks.one_of(text, FORMS, "form")
     if len(key) == 1:
-        return checks.one_of(text, FORMS, "form") if key == ("format",) else text
+        return text
     command = command_of(root, key[:-1])
     option = options_of(command)[key[-1]]
     value = _typed(option, text)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from scaletest.cli.settings import SHARED, Words, options_of
+from scaletest.cli.settings import SHARED, Route, options_of
 
 HEAD = """\
 # Settings of scaletest: defaults of options, for every call by this user.
@@ -27,8 +27,8 @@ EXAMPLES = {
     "context": "kind-kind",
     "format": "text",
 }
-# Options that people change, by the words of their command.
-OFTEN: dict[Words, tuple[str, ...]] = {
+# Options that people change, by the route of their command.
+OFTEN: dict[Route, tuple[str, ...]] = {
     ("validate",): (
         *("limit", "scale", "precision", "seconds", "max_step", "order", "repeats"),
         *("time_limit", "tolerate_failures", "device_glob", "preset", "device_policy"),
@@ -60,17 +60,17 @@ def _shared() -> Iterator[str]:
 
 
 def _commands(root: click.Group) -> Iterator[str]:
-    for words, names in OFTEN.items():
+    for route, names in OFTEN.items():
         command: click.Command = root
         yield ""
-        for depth, word in enumerate(words):
+        for depth, word in enumerate(route):
             assert isinstance(command, click.Group)
             child = command.get_command(click.Context(command), word)
             assert child is not None
             command = child
             yield f"{'  ' * depth}{word}:"
         for name in names:
-            yield from _option(options_of(command)[name], name, "  " * len(words))
+            yield from _option(options_of(command)[name], name, "  " * len(route))
 
 
 def _option(option: click.Option, name: str, indent: str) -> Iterator[str]:

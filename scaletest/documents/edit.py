@@ -64,94 +64,99 @@ def _keys(node: yaml.Node | None, path: Path) -> Iterator[tuple[Path, yaml.Node,
 class _Place(NamedTuple):
     """The deepest of a path's maps that the text has, and the keys that are to be added to it.
 
-    node: None for an empty document. key: that of the map; None at the top.
+    begin: where the text of its keys may begin. indent: spaces before them.
     """
 
     node: yaml.Node | None
-    key: yaml.Node | None
+    begin: int
+    indent: int
     missing: Path
 
 
 def _attempts(text: str, path: Path, value: Any) -> Iterator[str]:
     """Texts that may hold the value, the best first."""
     root = _root(text)
-    by_path = {inner: (key, node) for inner, key, node in _keys(root, ())}
+    by_path = {below: (key, node) for below, key, node in _keys(root, ())}
     if path in by_path:
         yield _replaced(text, *by_path[path], value)
         return
-    depth = max(n for n in range(len(path)) if n == 0 or path[:n] in by_path)
-    key, node = by_path[path[:depth]] if depth else (None, root)
-    place = _Place(node, key, path[depth:])
-    if isinstance(node, yaml.MappingNode) and node.flow_style:
-        yield _in_braces(text, node, place.missing, value)
-        return
-    if key is not None and isinstance(node, yaml.ScalarNode) and node.value:  # null, spelled out
-        yield _replaced(text, key, node, _merged(None, place.missing, value))
-        return
+    depth = len(path) - 1
+    while depth and path[:depth] not in by_path:
+        depth -= 1
+    place = _Place(root, 0, 0, path)
+    if depth:
+        key, node = by_path[path[:depth]]
+        place = _Place(node, key.end_mark.index, key.start_mark.column + 2, path[depth:])
+        if isinstance(node, yaml.ScalarNode) and node.value:  # null, spelled out
+            yield _replaced(text, key, node, _merged(None, place.missing, value))
+    inner = place.node
+    if isinstance(inner, yaml.MappingNode):
+        place = place._replace(indent=inner.start_mark.column)
+        if inner.flow_style:
+            yield _in_braces(text, inner, place.missing, value)
     yield from _below_comment(text, place, value)
     yield _below(text, place, value)
 
 
 def _replaced(text: str, key: yaml.Node, node: yaml.Node, value: Any) -> str:
-    begin, end = node.start_mark.index, _end(text, node)
+    begin, end, written = node.start_mark.index, _end(text, node), _written(value)
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         # the lines of a list or map give way to one behind the colon, before its comment
         colon = text.index(":", key.end_mark.index) + 1
         first = text.rindex("\n", 0, begin) + 1
-        return f"{text[:colon]} {_written(value)}{text[colon:first]}{text[_line_end(text, end) :]}"
-    space = " " if begin == end else ""
-    return f"{text[:begin]}{space}{_written(value)}{text[end:]}"
+        return f"{text[:colon]} {written}{text[colon:first]}{text[_line_end(text, end) :]}"
+    if begin == end:
+        written = f" {written}"
+    return f"{text[:begin]}{written}{text[end:]}"
 
 
 def _in_braces(text: str, node: yaml.MappingNode, missing: Path, value: Any) -> str:
     """The new key as the last in the braces."""
     end = node.end_mark.index - 1
     written = _written(_merged(None, missing, value))[1:-1]
-    comma = ", " if node.value else ""
-    return f"{text[:end].rstrip()}{comma}{written}{text[end:]}"
+    if node.value:
+        written = f", {written}"
+    return f"{text[:end].rstrip()}{written}{text[end:]}"
 
 
 def _below_comment(text: str, place: _Place, value: Any) -> Iterator[str]:
     """The new key below a comment that shows it, where there is one at its depth."""
     if len(place.missing) > 1:
         return
-    begin = place.key.end_mark.index if place.key else 0
-    pattern = rf"^{' ' * _indent(place)}# ?{re.escape(place.missing[0])}:.*$\n?"
-    for comment in re.finditer(pattern, text[begin:], re.MULTILINE):
-        yield _inserted(text, begin + comment.end(), place, value)
+    pattern = rf"^{' ' * place.indent}# ?{re.escape(place.missing[0])}:.*$\n?"
+    for comment in re.finditer(pattern, text[place.begin :], re.MULTILINE):
+        yield _inserted(text, place.begin + comment.end(), place, value)
 
 
 def _below(text: str, place: _Place, value: Any) -> str:
     """The new key after the last one of its map, else below the map's own key, else at the end."""
+    at = len(text)
     if isinstance(place.node, yaml.MappingNode):
-        return _inserted(text, _line_end(text, _end(text, place.node)), place, value)
-    at = len(text) if place.key is None else _line_end(text, place.key.end_mark.index)
+        at = _line_end(text, _end(text, place.node))
+    elif place.begin:
+        at = _line_end(text, place.begin)
     return _inserted(text, at, place, value)
 
 
 def _inserted(text: str, at: int, place: _Place, value: Any) -> str:
-    indent = _indent(place)
-    block = []
+    before, end, block = text[:at], "\n", []
+    if before.endswith("\r\n"):
+        end = "\r\n"
+    elif before and not before.endswith("\n"):
+        before += end
     for depth, name in enumerate(place.missing):
-        block.append(f"{' ' * (indent + 2 * depth)}{_written(name)}:")
+        block.append(f"{' ' * (place.indent + 2 * depth)}{_written(name)}:")
     block[-1] += f" {_written(value)}"
-    end = "\r\n" if text[:at].endswith("\r\n") else "\n"
-    before = text[:at] if at == 0 or text[:at].endswith("\n") else f"{text[:at]}{end}"
     return f"{before}{end.join(block)}{end}{text[at:]}"
-
-
-def _indent(place: _Place) -> int:
-    """Spaces before the keys of the map."""
-    if isinstance(place.node, yaml.MappingNode):
-        return int(place.node.start_mark.column)
-    return int(place.key.start_mark.column) + 2 if place.key else 0
 
 
 def _end(text: str, node: yaml.Node) -> int:
     """Where the text of a value ends; a list or map of lines ends with its last value."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
-        return _end(text, last[1] if isinstance(last, tuple) else last)
+        if isinstance(node, yaml.MappingNode):
+            _, last = last
+        return _end(text, last)
     begin, end = node.start_mark.index, node.end_mark.index
     return int(begin + len(text[begin:end].rstrip()))
 
