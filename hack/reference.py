@@ -13,6 +13,7 @@ from hack import chart
 from hack.autoscale import charts
 from hack.commands import index_page
 from hack.dashboard import dashboard
+from hack.manual import manual_page
 from scaletest.cli import index
 from scaletest.cli.main import LazyGroup, cli
 from scaletest.compat import intel
@@ -192,6 +193,7 @@ def _meaning(field: SpecField) -> str:
 
 
 PAGES = {
+    ROOT / "docs" / "reference" / "scaletest.1": manual_page,
     index.FILE: index_page,
     CLI_PAGE: cli_page,
     BENCHMARKS_PAGE: benchmarks_page,
