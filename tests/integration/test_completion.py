@@ -162,11 +162,11 @@ def typed(
 
 
 def completed(line: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    words = ["scaletest", *line.split()]
+    call_words = ["scaletest", *line.split()]
     variables = {
         COMPLETE: "bash_complete",
-        "COMP_WORDS": " ".join(words),
-        "COMP_CWORD": str(len(words) - 1),
+        "COMP_WORDS": " ".join(call_words),
+        "COMP_CWORD": str(len(call_words) - 1),
     }
     return call(env={**environment, **variables})
 

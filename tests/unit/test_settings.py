@@ -34,9 +34,9 @@ def written(file: Path, text: str) -> Path:
     return file
 
 
-def shown(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, tuple[object, str]]:
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, tuple[object, str]]:
     """What `config view` says, by key."""
-    assert run(["config", "view", "--format", "json", *words]) == 0
+    assert run(["config", "view", "--format", "json", *arguments]) == 0
     rows = json.loads(capsys.readouterr().out)
     return {key: (row["value"], row["origin"]) for key, row in rows.items()}
 
@@ -135,8 +135,8 @@ def test_a_mistake_is_told_with_its_line_by_every_command(
     text: str, message: str, hint: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written(file, text)
-    for words in (["autoscale", "rules"], ["bench", "list"], ["runs", "list"]):
-        assert run(words) == 2
+    for arguments in (["autoscale", "rules"], ["bench", "list"], ["runs", "list"]):
+        assert run(arguments) == 2
         first, second = capsys.readouterr().err.splitlines()
         assert message in first and str(file) in first
         assert second.strip().startswith(hint)
@@ -166,7 +166,7 @@ def test_a_wrong_value_is_told_with_its_line(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["validate", "--help"],
         ["help", "validate"],
@@ -179,12 +179,12 @@ def test_a_wrong_value_is_told_with_its_line(
     ],
 )
 def test_help_and_config_work_with_a_broken_file(
-    words: list[str], file: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written(file, "a: [\n")
-    assert run(words) == 0
+    assert run(arguments) == 0
     error = capsys.readouterr().err
-    assert ("it is left out here" in error) == (words == ["config", "view"])
+    assert ("it is left out here" in error) == (arguments == ["config", "view"])
 
 
 def test_help_shows_no_password(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,8 +205,8 @@ def test_a_named_file_must_be_there_and_no_name_is_no_file(
     written(file, "a: [")
     monkeypatch.setenv("SCALETEST_CONFIG", "")
     assert run(["autoscale", "rules"]) == 0
-    for words in (["init"], ["set", "validate.limit", "3"]):
-        assert run(["config", *words]) == 2
+    for arguments in (["init"], ["set", "validate.limit", "3"]):
+        assert run(["config", *arguments]) == 2
         assert "SCALETEST_CONFIG is empty" in capsys.readouterr().err
 
 
@@ -243,12 +243,15 @@ def test_every_line_of_a_new_file_can_be_used() -> None:
         for line in text.splitlines()
     )
     values = yaml.safe_load(used)
-    assert set(values) == {*settings.SHARED, *(words[0] for words in settings_template.OFTEN)}
-    for words, names in settings_template.OFTEN.items():
+    assert set(values) == {
+        *settings.SHARED,
+        *(arguments[0] for arguments in settings_template.OFTEN),
+    }
+    for arguments, names in settings_template.OFTEN.items():
         section = values
-        for word in words:
+        for word in arguments:
             section = section[word]
-        command = COMMANDS[" ".join(words)]
+        command = COMMANDS[" ".join(arguments)]
         assert tuple(section) == names
         for name in names:
             if section[name] is not None:
@@ -272,14 +275,14 @@ def test_set_changes_one_line_and_keeps_mode_and_links(
     real.chmod(0o640)
     file.parent.mkdir(parents=True)
     file.symlink_to(real)
-    for words in (
+    for arguments in (
         ["validate.limit", "16"],
         ["validate.no-causes", "yes"],
         ["bench.run.threshold", "['bandwidth>=1e9']"],
         ["redis_url", "redis://h:1/0"],
         ["validate.seconds", "500ms"],
     ):
-        assert run(["config", "set", *words]) == 0, capsys.readouterr().err
+        assert run(["config", "set", *arguments]) == 0, capsys.readouterr().err
     assert file.is_symlink() and stat.S_IMODE(real.stat().st_mode) == 0o640
     assert real.read_text() == (
         "# mine\nvalidate:\n  limit: 16 # few\n  no_causes: true\n  seconds: 500ms\n"
@@ -328,10 +331,10 @@ def test_a_plan_takes_no_limit_of_the_settings_for_a_typed_one(file: Path, tmp_p
     for name in ("card0", "card1"):
         (tmp_path / name).touch()
     loaded = settings.load(_environment(written(file, "validate:\n  limit: 1\n")))
-    words = ["--per-device", "1,2", "--device-glob", str(tmp_path / "card*")]
+    arguments = ["--per-device", "1,2", "--device-glob", str(tmp_path / "card*")]
     root = click.Context(cli, info_name="scaletest")
     root.meta[settings.META] = loaded
     defaults = settings.default_map(loaded, validate, ("validate",))
-    with validate.make_context("validate", words, parent=root, default_map=defaults) as context:
+    with validate.make_context("validate", arguments, parent=root, default_map=defaults) as context:
         plan = validate_options.plan(context, "q", validate_options.device_names)
     assert plan.limit == 4
