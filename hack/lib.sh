@@ -62,12 +62,13 @@ ensure_environment() {
 # server of the wheel). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
 # curl: the calls of scripts. npm: the pages' charts, and axe-core. ffmpeg, onevpl-tools: transcodes. buildah,
 # debootstrap, podman, runc: images (crun does not support mixed cgroup versions). postgresql: the database of samples.
-# iproute2 and all after it: benchmarks.
+# iproute2 and all after it: benchmarks. zsh, fish: completion. groff, mandoc: the manual page.
 declare -A test_packages=(
   [redis-server]=redis-server [openssl]=openssl [promtool]=prometheus [chromium]=chromium
   [chromedriver]=chromium-driver [curl]=curl [npm]=npm [ffmpeg]=ffmpeg [sample_multi_transcode]=onevpl-tools
   [buildah]=buildah [debootstrap]=debootstrap [podman]=podman [runc]=runc [initdb]=postgresql
   [ip]=iproute2 [iperf]=iperf [iperf3]=iperf3 [fio]=fio [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [ib_read_bw]=perftest
+  [zsh]=zsh [fish]=fish [groff]=groff-base [mandoc]=mandoc
 )
 
 # missing_test_packages [PROGRAM | node ...]: prints the packages of these programs that are not installed; node stands

@@ -11,7 +11,10 @@ import click
 
 from hack import chart
 from hack.autoscale import charts
+from hack.commands import index_page
 from hack.dashboard import dashboard
+from hack.manual import manual_page
+from scaletest.cli import index
 from scaletest.cli.main import LazyGroup, cli
 from scaletest.compat import intel
 from scaletest.exporter import metrics
@@ -190,6 +193,8 @@ def _meaning(field: SpecField) -> str:
 
 
 PAGES = {
+    ROOT / "docs" / "reference" / "scaletest.1": manual_page,
+    index.FILE: index_page,
     CLI_PAGE: cli_page,
     BENCHMARKS_PAGE: benchmarks_page,
     ROOT / "docs" / "reference" / "benchmark.schema.json": lambda: (

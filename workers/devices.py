@@ -357,6 +357,12 @@ class DeviceChooser:
             raise nothing(self._options.glob, self._options.kind, others)
         return list(devices.values())
 
+    def check(self, most: int | None = None) -> None:
+        """NoDevice when there is none, or this process may not use one of the first `most`."""
+        for device in self.devices()[:most]:
+            check_open(device.path, self._options.kind)
+            self._usable(Chosen(device))
+
     def paths(self) -> dict[str, str]:
         """Paths of the devices that match now, by PCI address."""
         if not self.wanted:

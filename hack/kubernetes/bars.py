@@ -3,9 +3,9 @@
 The control plane, KEDA, prometheus-adapter, Prometheus, Redis, exporter, workers and clients are
 real processes; nodes are kwok's. In bars on a real node the chart's pods are containers there.
 Autoscalers keep the settings of the chart's examples, except that KEDA scales to zero after 20 s,
-and an HPA down after 30 s. The bars of lifecycle, saturation, scripts, laws, causes, drifting,
-servers, workers and http-peers are programs of hack/benchmarks: those of lifecycle start a control
-plane of their own, the others need a quiet machine.
+and an HPA down after 30 s. The bars of lifecycle, saturation, scripts, laws, causes, completion,
+drifting, servers, workers and http-peers are programs of hack/benchmarks: those of lifecycle start
+a control plane of their own, the others need a quiet machine.
 """
 
 from __future__ import annotations
@@ -207,6 +207,7 @@ PROGRAMS = {
         "20 real runs of each of 13 injected bottlenecks, and 100 linear ones: cause, object,"
         " share. 2 hours."
     ),
+    "completion": "a shell completes commands, options, runs and queues in time. 1 minute.",
     "drifting": (
         "10 validations of devices that get 0.1 % slower or faster every second: no wrong verdict."
         " 20 minutes."

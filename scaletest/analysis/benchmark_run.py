@@ -10,6 +10,7 @@ Two runs are compared by permutation and headline. What has no better side is no
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
@@ -160,7 +161,7 @@ def evaluate_benchmarks(
         ended,
         tuple(rows),
         _headlines(plan, rows),
-        _verdict(plan, pairs, thresholds, result),
+        _verdict(plan, pairs, thresholds, result, shlex.quote(stored.get("name") or "RUN")),
         tuple(dict.fromkeys(notes)),
         thresholds,
         **stored,
@@ -218,7 +219,9 @@ def _verdict(
     pairs: Pairs,
     thresholds: Sequence[ThresholdResult],
     result: Mapping[str, Any],
+    name: str,
 ) -> Verdict:
+    """The verdict; its remedies name the run as a shell takes it."""
     failed = [ended for _, ended in pairs if not ended.ok and not ended.failure.unmeasured]
     unmeasured = [ended for _, ended in pairs if not ended.ok and ended.failure.unmeasured]
     met = f"{plural(plan.counted, 'benchmark')} of {', '.join(plan.kinds)} ran to the end"
@@ -228,18 +231,18 @@ def _verdict(
         met += "; no threshold was set, so no number is judged"
     return decide(
         [
-            _missing_results(pairs, result),
+            _missing_results(pairs, result, name),
             _first(failed, Rank.REFUTED, f"of {plan.counted} failed"),
             ground_of(thresholds, Rank.REFUTED),
             _first(unmeasured, Rank.OPEN, f"of {plan.counted} could not be measured"),
-            _incomplete(plan, pairs),
+            _incomplete(plan, pairs, name),
             ground_of(thresholds, Rank.OPEN),
             Ground(Rank.MET, met),
         ]
     )
 
 
-def _missing_results(pairs: Pairs, result: Mapping[str, Any]) -> Ground | None:
+def _missing_results(pairs: Pairs, result: Mapping[str, Any], name: str) -> Ground | None:
     """Not the subject where fewer benchmarks are on record than had ended when the run did."""
     counts = [result.get(name) for name in ("succeeded", "failed")]
     ended = sum(count for count in counts if isinstance(count, int))
@@ -248,7 +251,7 @@ def _missing_results(pairs: Pairs, result: Mapping[str, Any]) -> Ground | None:
     return Ground(
         Rank.NOT_THE_SUBJECT,
         f"{ended - len(pairs)} of {ended} records are missing",
-        "measure them again: scaletest bench run --resume",
+        f"measure them again: scaletest bench run --resume {name}",
     )
 
 
@@ -261,13 +264,15 @@ def _first(results: Sequence[BenchmarkResult], rank: Rank, state: str) -> Ground
     )
 
 
-def _incomplete(plan: BenchmarkPlan, pairs: Pairs) -> Ground | None:
+def _incomplete(plan: BenchmarkPlan, pairs: Pairs, name: str) -> Ground | None:
     """Open where benchmarks were not measured yet."""
     left = plan.counted - len(pairs)
     if not left:
         return None
     return Ground(
-        Rank.OPEN, f"{left} of {plan.counted} were not measured", "scaletest bench run --resume RUN"
+        Rank.OPEN,
+        f"{left} of {plan.counted} were not measured",
+        f"scaletest bench run --resume {name}",
     )
 
 

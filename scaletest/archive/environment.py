@@ -38,6 +38,8 @@ def open_private(path: Path, mode: str, **options: Any) -> IO[Any]:
     )
 
 
+# For processes of a run: its settings are those of its plan, and not again those of the user.
+WITHOUT_SETTINGS = {"SCALETEST_CONFIG": ""}
 PACKAGES = ("redis", "hiredis", "rq")
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from scaletest.analysis.benchmark_run import BenchmarkRun, evaluate_benchmarks, 
 from scaletest.archive.environment import environment
 from scaletest.benchmarks.local_executor import LocalExecutor
 from scaletest.benchmarks.operator_executor import OperatorExecutor
-from scaletest.benchmarks.programs import versions
+from scaletest.benchmarks.programs import require, versions
 from scaletest.benchmarks.queue_executor import QueueExecutor
 from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder
 from scaletest.benchmarks.runner import Executor, counts, run
@@ -29,7 +30,8 @@ from scaletest.cluster.objects import Documents
 from scaletest.documents import reader
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, is_set
 from scaletest.kinds.benchmark_set import BenchmarkPlan
-from scaletest.kinds.registry import API_VERSION, GROUP, SET, kind_of
+from scaletest.kinds.kind import BenchmarkFailed
+from scaletest.kinds.registry import API_VERSION, GROUP, KINDS, SET, kind_of
 from scaletest.load import busy_check
 from scaletest.model import checks, wire
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
@@ -81,6 +83,8 @@ def start(
     if not subject:
         raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or --resume RUN")
     document = _document(subject, changes)
+    if is_here(place):
+        document = _with_local_defaults(document)
     folder = BenchmarkFolder(RunFolder(new_path(os.environ, run_dir)))
     with _executor(place, folder, progress) as executor:
         look = _look(place)
@@ -89,6 +93,8 @@ def start(
         progress.warn(warnings)
         for benchmark in plan.benchmarks:
             executor.refuse(benchmark)
+        if is_here(place):
+            _look_before(plan, place, progress)
         RunFolder.create(folder.path)
         with folder.files.locked():
             folder.files.begin(plan, {**environment(sys.argv), **_where(plan, place)}, labels)
@@ -168,12 +174,32 @@ class _Course:
         return f"{shown}: {', '.join(numbers)}{suffix}"
 
 
+def is_here(place: BenchmarkPlace) -> bool:
+    """Whether benchmarks run on this machine."""
+    return not (place.queue or place.namespace)
+
+
+def _look_before(plan: BenchmarkPlan, place: BenchmarkPlace, progress: Progress) -> None:
+    """Say which files benchmarks lay out here; UsageError when a tool is not installed."""
+    folder = str(place.scratch or tempfile.gettempdir())
+    for benchmark in plan.benchmarks:
+        try:
+            require(benchmark)
+        except BenchmarkFailed as error:
+            name = benchmark.kind.name
+            raise UsageError(
+                f"{name} cannot run here: {error.message}", hint=error.remedy
+            ) from None
+    files = [each.kind.files(each.spec, folder) for each in plan.benchmarks]
+    for line in dict.fromkeys(filter(None, files)):
+        progress.step(line)
+
+
 def _look(place: BenchmarkPlace) -> Callable[[], Sequence[str]]:
     """Begin to look at this machine, where benchmarks run on it; the function gives the
     warnings.
     """
-    is_elsewhere = place.queue or place.namespace
-    return tuple if is_elsewhere else busy_check.of_this_machine().warnings
+    return busy_check.of_this_machine().warnings if is_here(place) else tuple
 
 
 def _resumption(folder: BenchmarkFolder) -> str:
@@ -224,7 +250,7 @@ def _go_on(
                 RESULT,
                 {
                     "schema_version": 1,
-                    "verdict": evaluate_benchmarks(plan, ended).verdict.to_dict(),
+                    "verdict": evaluate_benchmarks(plan, ended, name=folder.name).verdict.to_dict(),
                     "elapsed_s": sum(
                         max(0.0, result.finished_s - result.started_s) for result in ended.values()
                     ),
@@ -323,6 +349,20 @@ def _document(subject: str, changes: BenchmarkChanges) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"template": template, **of_set},
     }
+
+
+def _with_local_defaults(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the fields that have another default on this machine, where it has none."""
+    benchmark = document
+    path = ["spec"]
+    if is_set(document):
+        path = ["spec", "template", "spec"]
+        benchmark = (document.get("spec") or {}).get("template") or {}
+    kind = KINDS.get(str(benchmark.get("kind")))
+    change: Any = dict(kind.here) if kind else {}
+    for name in reversed(path):
+        change = {name: change}
+    return dict(merged(change, document)) if kind else document
 
 
 def _set_fields(changes: BenchmarkChanges) -> dict[str, Any]:

@@ -47,10 +47,15 @@ _PACKAGES = {
 
 
 def find(benchmark: Benchmark) -> dict[str, str]:
-    """Find all programs, and map the ones that have no fixed name to their paths.
-
-    Raises BenchmarkFailed when one is missing, with the package to install.
+    """Find all programs, and map the ones that have no fixed name to their paths. BenchmarkFailed
+    when one is missing.
     """
+    require(benchmark)
+    return {"pingpong": _pingpong()} if benchmark.kind is KIND else {}
+
+
+def require(benchmark: Benchmark) -> None:
+    """BenchmarkFailed when a program is missing, with the package to install."""
     needed = [
         *benchmark.kind.programs(benchmark.spec),
         *(["taskset"] if benchmark.spec.cpu_affinity else []),
@@ -65,7 +70,6 @@ def find(benchmark: Benchmark) -> dict[str, str]:
             f"{', '.join(missing)} not found",
             remedy=f"install it, as in: apt install {package}",
         )
-    return {"pingpong": _pingpong()} if benchmark.kind is KIND else {}
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:

@@ -11,8 +11,8 @@ from scaletest.benchmarks import launch
 from scaletest.benchmarks.launch import BenchmarkChanges, BenchmarkPlace
 from scaletest.benchmarks.local_executor import LocalExecutor
 from scaletest.benchmarks.pod_main import run as play
+from scaletest.cli import bench_names, complete, stored
 from scaletest.cli import options as shared
-from scaletest.cli import stored
 from scaletest.cli.output import Output, echo
 from scaletest.cli.watching import watched
 from scaletest.kinds.benchmark import frame, read
@@ -23,7 +23,9 @@ from scaletest.report.benchmark import benchmark_report
 
 
 @click.command("run")
-@click.argument("subject", required=False, metavar="FILE|KIND")
+@click.argument(
+    "subject", required=False, metavar="FILE|KIND", shell_complete=bench_names.kinds_and_files
+)
 @click.option(
     "--set",
     "sets",
@@ -47,6 +49,7 @@ from scaletest.report.benchmark import benchmark_report
     "thresholds",
     multiple=True,
     metavar="CONDITION",
+    shell_complete=bench_names.measures,
     help=(
         "What must hold for a PASS, as in 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'; may"
         " be repeated."
@@ -63,6 +66,7 @@ from scaletest.report.benchmark import benchmark_report
 )
 @click.option(
     "--queue",
+    shell_complete=complete.queues,
     default="",
     metavar="NAME",
     help="Send benchmarks to the workers of a queue. [default: run them here]",

@@ -11,8 +11,8 @@ import yaml
 
 from scaletest.benchmarks.run_type import RUN_TYPE, BenchmarkFolder
 from scaletest.benchmarks.runner import counts
+from scaletest.cli import bench_names, stored
 from scaletest.cli import options as shared
-from scaletest.cli import stored
 from scaletest.cli.compare import compare_options, compared
 from scaletest.cli.output import Output
 from scaletest.kinds import fields
@@ -172,7 +172,7 @@ def show(run: str, output: Output) -> None:
 
 
 @click.command()
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=bench_names.kinds)
 @shared.output()
 def explain(kind: str | None, output: Output) -> None:
     """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND:

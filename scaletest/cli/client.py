@@ -11,6 +11,7 @@ import click
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.connection import explained, prepare
 from scaletest.broker.samples import SampleReader
+from scaletest.cli import complete
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, show_messages
 from scaletest.http.server import Server, bind
@@ -38,7 +39,11 @@ REDIS_TIMEOUT_S = 5.0
     ),
 )
 @click.option(
-    "--queue", default="sleep", show_default=True, help="The queue to load; it must be declared."
+    "--queue",
+    shell_complete=complete.queues,
+    default="sleep",
+    show_default=True,
+    help="The queue to load; it must be declared.",
 )
 @shared.redis_url()
 @click.option("--parallel", type=int, metavar="N", help="Requests to keep in flight. [default: 1]")

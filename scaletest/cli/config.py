@@ -1,17 +1,30 @@
-"""scaletest config: the settings of a validation, and the schemas of documents."""
+"""scaletest config: the settings file, the settings of a validation, and schemas of documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 
 from scaletest.analysis.schemas import DOCUMENTS
+from scaletest.archive.environment import make_folder, open_private
 from scaletest.cli import options as shared
-from scaletest.cli import saturate, saturate_options, validate, validate_options
-from scaletest.cli.output import Output
+from scaletest.cli import (
+    saturate,
+    saturate_options,
+    settings,
+    settings_keys,
+    settings_template,
+    validate,
+    validate_options,
+)
+from scaletest.cli.output import Output, echo
+from scaletest.documents import edit, reader
 from scaletest.kinds import document_schemas
 from scaletest.model import plan
+from scaletest.model.errors import UsageError
 from scaletest.model.json_schema import Schema, known
 from scaletest.model.texts import masked
 from scaletest.render.contents import Table, aligned
@@ -19,7 +32,7 @@ from scaletest.render.contents import Table, aligned
 
 @click.group("config")
 def command() -> None:
-    """Show the settings of a validation and where they come from, and the schemas of documents."""
+    """Write and show settings and where they come from, and print the schemas of documents."""
 
 
 @command.command()
@@ -52,30 +65,148 @@ def schema(document: str, output: Output) -> None:
     output.show(schemas[known(document, schemas, "the list of documents")](), ())
 
 
+@command.command()
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.pass_context
+def init(context: click.Context, force: bool) -> None:
+    """Write a settings file to be edited: the options that people change, in comments.
+
+    It lies in $XDG_CONFIG_HOME/scaletest/config.yaml, or where SCALETEST_CONFIG says. Only its
+    owner may read it, because addresses may hold passwords.
+    """
+    path = _place()
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already", hint="edit it, or replace it with --force")
+    _write(settings_template.text(_root(context)), path)
+
+
+@command.command("set")
+@click.argument("key", shell_complete=settings_keys.complete)
+@click.argument("value")
+@click.pass_context
+def set_value(context: click.Context, key: str, value: str) -> None:
+    """Set one KEY of the settings file; comments and the other lines stay as they are.
+
+    \b
+    scaletest config set redis_url redis://HOST:6379/0
+    scaletest config set validate.limit 16
+    scaletest config set validate.threshold "['ratio>=1.8']"
+
+    A KEY is an option with underscores, behind the command that has it: bench.run.repetitions. It
+    stands alone for options that many commands share: redis_url, namespace, context, format.
+    """
+    path, root = _place(), _root(context)
+    route = settings_keys.key_of(root, key)
+    checked = settings_keys.from_text(root, route, value)
+    name = f"the settings file {path}"
+    text = ""
+    if path.exists():
+        text = reader.text_of(path, name, "edit it by hand")
+    _write(edit.with_value(text, route, checked, name), path)
+
+
+def _place() -> Path:
+    path = settings.place(os.environ)
+    if path is None:
+        raise UsageError(
+            f"{settings.VARIABLE} is empty: no settings file is used",
+            hint=f"unset it, or write a file's path into it: {settings.VARIABLE}=FILE",
+        )
+    # of a link the file that it leads to is written
+    return path.resolve()
+
+
+def _write(text: str, path: Path) -> None:
+    """Write the file whole or not at all. A new one is for its owner only."""
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        make_folder(path.parent)
+        fresh.unlink(missing_ok=True)
+        with open_private(fresh, "x", encoding="utf-8", newline="") as file:
+            file.write(text)
+        if path.exists():
+            fresh.chmod(path.stat().st_mode & 0o777)
+        fresh.replace(path)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}",
+            hint=f"correct its folder's rights, or name another file: {settings.VARIABLE}=FILE",
+        ) from error
+    echo(f"{path} written", err=True)
+
+
+def _root(context: click.Context) -> click.Group:
+    root = context.find_root().command
+    assert isinstance(root, click.Group)
+    return root
+
+
 @command.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF validate...]")
-def view(arguments: tuple[str, ...]) -> None:
-    """Show every setting of validate with its value and where that comes from.
+@click.pass_context
+def view(context: click.Context, arguments: tuple[str, ...]) -> None:
+    """Show every setting of validate with its value and where that comes from, and what the
+    settings file says for other commands.
 
     \b
     scaletest config view
     scaletest config view -f plan.yaml --set limit=16 --repeats 3 --format json
 
     Takes the options of validate. A flag comes before --set, that before the environment, the plan
-    file, the default.
+    file, the settings file, the default.
     """
-    prefix = "SCALETEST_VALIDATE"
+    root = _root(context)
+    rows = []
+    try:
+        file = settings.load()
+        validate_map = settings.default_map(file, validate.command, ("validate",))
+        rows = list(_of_other_commands(file, root))
+    except UsageError as error:
+        echo(f"warning: {error.message}: {error.hint}; it is left out here", err=True)
+        file, validate_map, rows = settings.SettingsFile(), {}, []
     with validate.command.make_context(
-        "validate", list(arguments), auto_envvar_prefix=prefix
-    ) as context:
-        rows = [*validate_options.settings(context), *_others(context)]
-        output, _ = validate_options.parameter(context, "output")
+        "scaletest validate",
+        list(arguments),
+        auto_envvar_prefix="SCALETEST_VALIDATE",
+        default_map=validate_map,
+    ) as inner:
+        inner.meta[settings.META] = file
+        rows = [*validate_options.settings(inner), *_others(inner), *rows]
+        output, _ = validate_options.parameter(inner, "output")
         assert isinstance(output, Output)
     cells = [(row.key, _shown(row.value), row.origin) for row in rows]
     output.show(
         {row.key: {"value": row.value, "origin": row.origin} for row in rows},
         aligned(Table(("setting", "value", "origin"), cells, texts=(0, 1, 2))),
     )
+
+
+def _of_other_commands(
+    file: settings.SettingsFile, root: click.Group
+) -> Iterator[validate_options.Setting]:
+    """What the file says, without what stands for validate already; all of it is checked."""
+    for key in settings.SHARED:
+        if key in file.values and key != "redis_url":
+            yield _setting(file, (key,), file.values[key])
+    others = [name for name in file.values if name not in (*settings.SHARED, "validate")]
+    for name in others:
+        command = root.get_command(click.Context(root), name)
+        assert command is not None
+        for setting in settings.below(file, command, (name,)):
+            yield _setting(file, setting.key, setting.value)
+
+
+def _setting(
+    file: settings.SettingsFile, key: settings.Route, value: object
+) -> validate_options.Setting:
+    return validate_options.Setting(".".join(key), _masked(value), file.origin(key))
+
+
+def _masked(value: object) -> object:
+    """A value without the passwords of addresses in it."""
+    if isinstance(value, list):
+        return list(map(_masked, value))
+    return masked(value) if isinstance(value, str) else value
 
 
 def _others(context: click.Context) -> list[validate_options.Setting]:
@@ -85,8 +216,7 @@ def _others(context: click.Context) -> list[validate_options.Setting]:
     for option in context.command.params:
         if option.name and option.name not in in_plan:
             value, origin = validate_options.parameter(context, option.name)
-            shown = masked(value) if isinstance(value, str) else value
-            rows.append(validate_options.Setting(option.name, shown, origin))
+            rows.append(validate_options.Setting(option.name, _masked(value), origin))
     return rows
 
 

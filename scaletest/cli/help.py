@@ -27,7 +27,8 @@ def command(context: click.Context, names: tuple[str, ...]) -> None:
                 f"{shown.command_path} has no commands, so no {name}",
                 hint=f"see: {shown.command_path} --help",
             )
-        _, subcommand, _ = shown.command.resolve_command(shown, [name])
+        # as if it were asked there: a broken settings file is no matter
+        _, subcommand, _ = shown.command.resolve_command(shown, [name, "--help"])
         assert subcommand is not None
         shown = click.Context(subcommand, info_name=subcommand.name, parent=shown)
     echo(shown.get_help())

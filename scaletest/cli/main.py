@@ -7,18 +7,18 @@ import errno
 import importlib
 import io
 import os
-import re
 import sys
 import traceback
 from collections.abc import Mapping
 from typing import ClassVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from scaletest import __version__
+from scaletest.cli import index, mistakes, settings
 from scaletest.cli.output import echo, set_up
-from scaletest.model.checks import cut
-from scaletest.model.errors import ScaletestError, Unreachable, UsageError, suggestion
+from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
@@ -29,7 +29,7 @@ COMMANDS = {
     "compare": ("compare", "Tell what changed between runs, and whether it is worse."),
     "runs": ("runs", "List, show, share and delete stored runs."),
     "ui": ("ui", "Show queues, workers, live and stored runs in a browser."),
-    "config": ("config", "Show the settings of a validation, and the schemas of what is written."),
+    "config": ("config", "Write and show settings, and print the schemas of documents."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
     "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
     "client": ("client", "Generate load, steer it, and watch it on a page."),
@@ -40,6 +40,7 @@ COMMANDS = {
     "lifecycle": ("lifecycle", "Measure how fast a cluster brings workloads up."),
     "operator": ("operator", "Run benchmarks that are Kubernetes objects."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
+    "completion": ("completion", "Print the script that completes commands in a shell."),
     "version": ("help", "Print the version."),
     "help": ("help", "Show the help of a command."),
 }
@@ -55,6 +56,10 @@ Exit codes:
   1 a bug          4 INVALID   6 timed out         130, 143 interrupted twice
   2 usage
 """
+
+
+# Set while a shell asks for completions.
+COMPLETE = "_SCALETEST_COMPLETE"
 
 
 class LazyGroup(click.Group):
@@ -74,6 +79,8 @@ class LazyGroup(click.Group):
         """Import the command's module."""
         if cmd_name not in self.table:
             return None
+        if COMPLETE in os.environ and ctx.parent is None and cmd_name in index.entries():
+            return index.stand_in(cmd_name, index.entries()[cmd_name])
         module = importlib.import_module(f"scaletest.cli.{self.table[cmd_name][0]}")
         commands = [item for item in vars(module).values() if isinstance(item, click.Command)]
         return next(item for item in commands if item.name == cmd_name)
@@ -82,12 +89,33 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of the first word; UsageError suggests the nearest for an unknown one."""
-        if args[0] in self.table or args[0].startswith("-"):
-            return super().resolve_command(ctx, args)
-        raise UsageError(
-            f"there is no command {cut(args[0], 40)!r}",
-            hint=suggestion(args[0], self.list_commands(ctx)),
-        )
+        if args[0] not in self.table and not args[0].startswith("-"):
+            raise mistakes.unknown_command(args[0], self.list_commands(ctx))
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command and not isinstance(command, LazyGroup):
+            ctx.default_map = {name: self._from_file(ctx, name, command, rest)}
+        return name, command, rest
+
+    def _from_file(
+        self, ctx: click.Context, name: str, command: click.Command, rest: list[str]
+    ) -> dict[str, object]:
+        """The values of the settings file for a command. rest: the words behind its name."""
+        route = (*ctx.command_path.split()[1:], name)
+        if route[0] in settings.EXEMPT or not {"-h", "--help"}.isdisjoint(rest):
+            return {}
+        try:
+            file = ctx.meta[settings.META] = settings.load()
+            return settings.default_map(file, command, route)
+        except UsageError:
+            if ctx.resilient_parsing:  # a shell completes a line
+                return {}
+            raise
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of commands without importing them."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=self.table[name][1]) for name in names]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -121,6 +149,9 @@ def run(arguments: list[str]) -> int:
     """Run the program; its exit code."""
     _accept_any_text()
     output = sys.stdout
+    if COMPLETE in os.environ:
+        # a shell completes a line: no warning may stand in it
+        sys.stderr = io.StringIO()
     try:
         return _called(arguments)
     except BrokenPipeError:
@@ -142,25 +173,37 @@ def _called(arguments: list[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        echo(re.sub("^Error: ", "error: ", shown.getvalue(), flags=re.M), err=True, nl=False)
-        return error.exit_code
+        if (
+            type(error).__name__ == "NoArgsIsHelpError"
+        ):  # a group without a command, in newer clicks
+            echo(error.format_message(), err=True)
+            return error.exit_code
+        return _explained(mistakes.explained(error, arguments))
     except (click.Abort, KeyboardInterrupt):
         echo("interrupted", err=True)
         return 130
     except ScaletestError as error:
         if _wants_traceback(arguments):
             echo(traceback.format_exc(), err=True)
-        return _explained(error)
+        return _explained(error, _line_with_dashes(arguments, error))
 
 
-def _explained(error: ScaletestError) -> int:
-    """Say what happened and what to do; the exit code."""
+def _explained(error: ScaletestError, line: str = "") -> int:
+    """Say what happened and what to do; the exit code. line: a command line that may be meant."""
     echo(f"error: {error.message}", err=True)
     if error.hint:
         echo(f"  {error.hint}", err=True)
+    if line:
+        echo(f"  or put -- before your command: {line}", err=True)
     return error.exit_code
+
+
+def _line_with_dashes(arguments: list[str], error: ScaletestError) -> str:
+    """The command line with -- before the program whose options were read as ours; "" for none."""
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    if not isinstance(error, UsageError) or name not in COMMANDS:
+        return ""
+    return mistakes.with_dashes(arguments, cli.get_command(click.Context(cli), name))
 
 
 def _nobody_reads() -> int:

@@ -69,6 +69,8 @@ class Quantity(click.ParamType[float]):
 
 # 2000 without a unit may be meant in milliseconds: read as seconds it is more than half an hour.
 DURATION = Quantity("duration", SECONDS, "90s, 3m or 500ms", "s", plausible=1000.0)
+# How long a request takes: 500 is rather meant in milliseconds.
+LATENCY = Quantity("duration", SECONDS, "200ms or 2s", "s", plausible=60.0)
 RATE = Quantity("rate", PER_SECOND, "20/s or 600/min", "/s")
 # For what was a minute once, without a unit.
 RATE_WITH_UNIT = Quantity("rate with its unit", PER_SECOND, "2/s or 120/min")
@@ -253,7 +255,10 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
     forms = forms or ("text", "json", "yaml")
 
     def note_form(context: click.Context, _option: click.Parameter, form: str | None) -> None:
-        context.meta["form"] = form
+        is_usual = context.get_parameter_source("form") is ParameterSource.DEFAULT_MAP
+        # that of the settings file counts less than the suffix of FILE
+        context.meta["form"] = None if is_usual else form
+        context.meta["usual form"] = form if is_usual else forms[0]
 
     def choose(context: click.Context, option: click.Parameter, file: str) -> Output:
         form = context.meta["form"]
@@ -263,8 +268,13 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
                 f"warning: {option.opts[0]} {file} is deprecated; write --format {named}", err=True
             )
             return Output(Path("-"), form or named)
+        if file in forms and not Path(file).exists():
+            raise UsageError(
+                f"{option.opts[0]} {file} names a form, not a file",
+                hint=f"write --format {file}, or -o FILE.{file}",
+            )
         suffix = Path(file).suffix.lstrip(".").lower()
-        by_suffix = forms[0] if not suffix else SUFFIXES.get(suffix, suffix)
+        by_suffix = SUFFIXES.get(suffix, suffix) if suffix else context.meta["usual form"]
         if form is None and by_suffix not in forms:
             raise UsageError(
                 f"{file}: this command has no form for .{suffix}",

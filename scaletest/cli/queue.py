@@ -14,6 +14,7 @@ from scaletest.broker.failures import failure_groups
 from scaletest.broker.failures import failures as last_failures
 from scaletest.broker.jobs import stored, wait_for
 from scaletest.broker.queues import QueueState
+from scaletest.cli import complete
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.model import Reply, Request, checks
@@ -77,7 +78,7 @@ def list_queues(redis_url: str, output: Output) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 @shared.output()
 def show(name: str, redis_url: str, output: Output) -> None:
@@ -129,7 +130,7 @@ def _lines(state: QueueState, names: Sequence[str]) -> Iterator[str]:
 
 
 @command.command()
-@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.argument("names", shell_complete=complete.queues, nargs=-1, metavar="[NAME...]")
 @shared.redis_url()
 @shared.output()
 def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
@@ -146,7 +147,7 @@ def check(names: tuple[str, ...], redis_url: str, output: Output) -> int:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 @shared.yes
 def purge(name: str, redis_url: str, yes: bool) -> None:
@@ -160,7 +161,7 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 @shared.yes
 def remove(name: str, redis_url: str, yes: bool) -> None:
@@ -186,7 +187,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 def pause(name: str, redis_url: str) -> None:
     """Stop workers from taking requests; running ones finish."""
@@ -195,7 +196,7 @@ def pause(name: str, redis_url: str) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 def resume(name: str, redis_url: str) -> None:
     """Let workers take requests again."""
@@ -204,7 +205,7 @@ def resume(name: str, redis_url: str) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete.queues)
 @shared.redis_url()
 @shared.duration("--time-limit", default="0s", help="The request may run this long; 0: no limit.")
 @click.option(

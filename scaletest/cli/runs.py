@@ -21,6 +21,7 @@ from scaletest.runs import registry, transfer
 from scaletest.runs.listing import SORTS, VERDICTS, RunFilter, chosen
 from scaletest.runs.places import default_root, runs
 from scaletest.runs.registry import TYPES, ListedRun
+from scaletest.saturation.folder import SaturationFolder, filled, public
 
 
 @click.group("runs")
@@ -186,8 +187,6 @@ def sql(run: str, where: str) -> None:
 
     Steps that are there already are left as they are.
     """
-    from scaletest.saturation.folder import SaturationFolder, filled, public
-
     folder = SaturationFolder(stored.find(run).path)
     count = filled(folder, where)
     echo(f"{folder.name}: {plural(count, 'step')} written to {public(where)}")

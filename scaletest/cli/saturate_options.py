@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import click
 
+from scaletest.cli import complete
 from scaletest.cli.options import DURATION, RATE, context, group, namespace, watch
 from scaletest.compat import article
 from scaletest.documents import reader
@@ -154,7 +155,13 @@ options = group(
         is_flag=True,
         help="Hold HPA or KEDA during the run, instead of refusing to run.",
     ),
-    click.option("--queue", default="", metavar="Q", help="Load a queue of scaletest's workers."),
+    click.option(
+        "--queue",
+        shell_complete=complete.queues,
+        default="",
+        metavar="Q",
+        help="Load a queue of scaletest's workers.",
+    ),
     click.option(
         "--redis-url",
         default="",

@@ -77,7 +77,12 @@ class SizeOptions:
     metavar="RATE",
     help="Requests, as in 24/s. [default: the saturation point of --run]",
 )
-@shared.duration("--latency", help="Latency of a request, as in 500ms. [default: that of --run]")
+@click.option(
+    "--latency",
+    type=shared.LATENCY,
+    metavar="TIME",
+    help="Latency of a request, as in 500ms. [default: that of --run]",
+)
 @click.option(
     "--concurrency",
     type=float,

@@ -10,17 +10,14 @@ from pathlib import Path
 
 import click
 
+from scaletest.cli import before_run, stored, validate_options
 from scaletest.cli import options as shared
-from scaletest.cli import stored, validate_options
 from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.plan import MIRRORED, ORDERS
 from scaletest.model.presets import POLICIES, PRESETS
 from scaletest.validation.options import ValidationPlace
-
-# What workers run without a program.
-WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
 
 
 @click.command("validate")
@@ -226,6 +223,7 @@ WORKLOADS = ("fakedev", "sleep", "torch", "transcode")
     "thresholds",
     multiple=True,
     envvar="SCALETEST_VALIDATE_THRESHOLD",
+    shell_complete=validate_options.complete_measures,
     metavar="EXPR",
     help=(
         "Further condition of a PASS, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'; may"
@@ -262,7 +260,8 @@ def command(
 
     where = place.deployment.deployment
     has_place = place.local or place.redis_url or where or dry_run
-    if command and not has_place and (command[0] in WORKLOADS or shutil.which(command[0])):
+    if command and not has_place and not _is_plan_file(command[0]):
+        before_run.check_program(command)
         echo("the workers run on this machine, as with --local", err=True)
         place = replace(place, local=True)
     elif not has_place:
@@ -280,11 +279,19 @@ def command(
     if dry_run:
         validate_run.show_plan(plan, output)
         return 0
+    if not where:
+        before_run.check_plan(plan)
     return validate_run.started(plan, place, run_dir, labels, output, watch)
 
 
+def _is_plan_file(word: str) -> bool:
+    """Whether the first word is a file that is no program, such as plan.yaml without -f."""
+    is_file = Path(word).is_file() or Path(word).suffix in (".yaml", ".yml")
+    return is_file and shutil.which(word) is None
+
+
 def _place_hint(command: Sequence[str]) -> str:
-    if command and Path(command[0]).is_file():
+    if command:
         return f"for a plan file: -f {command[0]}; for a program: --local -- ./{command[0]}"
     return "add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine"
 

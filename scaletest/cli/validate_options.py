@@ -1,9 +1,9 @@
 """Where the settings of a plan of scaletest validate come from.
 
-A setting comes from a flag, --set, the environment, a plan file, or its default, in this order. A
-plan file is YAML; its keys are the names of the options with underscores, and `command`,
-`thresholds` and `background`. A list given on the command line replaces the file's. The plan.json
-of a run is a plan file too.
+A setting comes from a flag, --set, the environment, a plan file, the settings file, or its default,
+in this order. A plan file is YAML; its keys are the names of the options with underscores, and
+`command`, `thresholds` and `background`. A list given on the command line replaces the file's. The
+plan.json of a run is a plan file too.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from dataclasses import dataclass, replace
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from scaletest.cli.options import filled
+from scaletest.cli.settings import origin_of
 from scaletest.documents import reader
 from scaletest.model import Plan
 from scaletest.model import plan as schemas
 from scaletest.model.errors import UsageError
 from scaletest.model.json_schema import Schema, check, known, type_names
 from scaletest.model.plan import as_plan
+from scaletest.model.verdict import VALIDATION_MEASURES
 from workers.devices import DeviceChooser, DeviceOptions
 
 
@@ -33,6 +36,13 @@ def numbers(context: click.Context, parameter: click.Parameter, value: str) -> t
         raise click.BadParameter(
             f"{value!r} is no list of numbers such as 1,2,4", context, parameter
         ) from None
+
+
+def complete_measures(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The measures of a validation, for a shell."""
+    return [CompletionItem(name) for name in VALIDATION_MEASURES if name.startswith(incomplete)]
 
 
 def device_names(plan: Plan) -> list[str]:
@@ -78,7 +88,7 @@ def plan(
     if not devices or not wanted.compares:
         return replace(wanted, devices=devices)
     most, limit = wanted.per_device[-1] * devices, by_key["limit"]
-    if limit.origin != "default" and wanted.limit < most:
+    if not _is_default(limit.origin) and wanted.limit < most:
         raise UsageError(
             f"limit is {wanted.limit}, fewer than {wanted.per_device[-1]} workers on each of"
             f" {devices} devices",
@@ -103,19 +113,28 @@ def settings(context: click.Context) -> list[Setting]:
             value, origin = parameter(context, key)
         if key in from_sets and origin != "flag":
             value, origin = from_sets[key], "--set"
-        elif key in from_file and origin == "default":
+        elif key in from_file and _is_default(origin):
             value, origin = from_file[key], file_origin
         rows.append(Setting(key, list(value) if isinstance(value, tuple) else value, origin))
     return rows
 
 
 def parameter(context: click.Context, name: str) -> tuple[object, str]:
-    """The value of an option or argument and its origin: flag, environment VARIABLE or default."""
+    """The value of an option or argument and its origin: flag, environment VARIABLE, settings
+    FILE:LINE or default.
+    """
     value, source = context.params[name], context.get_parameter_source(name)
     if source is ParameterSource.ENVIRONMENT:
         return value, f"environment {variable(context, name)}"
+    if origin := origin_of(context, name):
+        return value, origin
     # an argument of no words counts as typed for some versions of click
     return value, "flag" if source is ParameterSource.COMMANDLINE and value != () else "default"
+
+
+def _is_default(origin: str) -> bool:
+    """Whether it is the default of this program or this user's, which counts less than a plan."""
+    return origin.startswith(("default", "settings "))
 
 
 def variable(context: click.Context, name: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import click
 
+from scaletest.cli import before_run, complete
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, is_verbose, show_messages
 from scaletest.model import Outcome
@@ -33,7 +34,11 @@ FAILED = 5
     ),
 )
 @click.option(
-    "--queue", default="sleep", show_default=True, help="The queue to serve; it must be declared."
+    "--queue",
+    shell_complete=complete.queues,
+    default="sleep",
+    show_default=True,
+    help="The queue to serve; it must be declared.",
 )
 @shared.redis_url()
 @click.option("--burst", is_flag=True, help="Exit when the queue is empty.")
@@ -149,6 +154,10 @@ def command(settings: Settings, serving: Serving, once: bool, output: Output) ->
             "--format and --output are for --once",
             hint="add --once; a worker that serves a queue prints no result",
         )
+    before_run.check_program(settings.command, settings.program)
+    if settings.devices.device_index is not None:
+        # who leases a slot looks at its device then
+        before_run.check_devices(settings.devices, None)
     return _serve(settings, serving)
 
 

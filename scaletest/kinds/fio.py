@@ -308,6 +308,16 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
+def files(spec: FioSpec, folder: str) -> str:
+    """A sentence about the test files. folder: for those of a spec that names no directory."""
+    size = bytes_of(spec.size) * spec.num_jobs * spec.num_workers
+    place = spec.directory or folder
+    return (
+        f"fio lays out {size / 1e9:.3g} GB of test files in {place}, measures for {spec.runtime},"
+        " and removes them; change it with --set size=SIZE"
+    )
+
+
 def absent(spec: FioSpec) -> dict[str, str]:
     """Headlines that this spec cannot have, each with the reason."""
     missing: dict[str, str] = {}
@@ -357,5 +367,7 @@ KIND = Kind(
     scratch_bytes=lambda spec: (
         0.0 if spec.directory else bytes_of(spec.size) * spec.num_jobs * spec.num_workers
     ),
+    files=files,
+    here={"size": "1G"},
     columns=("numJobs", "numWorkers", "rw", "bs", "rwmixread", "percentageRandom"),
 )

@@ -379,7 +379,9 @@ class Kind:
     only provides its node. parse: parses the output of the measuring part, raises
     BenchmarkFailed. limit_s: default time limit in seconds. columns: fields of the spec in
     lists. absent: headlines that a spec cannot have, each with the reason. scratch_bytes: size
-    of its files; memory_bytes: required memory; 0 where it does not matter. image: name of the
+    of its files; memory_bytes: required memory; 0 where it does not matter. files: a sentence about
+    the files that it lays out, by its spec and its scratch folder; "" without any. here: fields of
+    the spec that have another default where it runs on this machine. image: name of the
     project's image with its tools. trusted: whether it always decides what runs, like a field
     that is `trusted`.
     """
@@ -400,6 +402,8 @@ class Kind:
     absent: Callable[[Any], Mapping[str, str]] = lambda spec: {}
     scratch_bytes: Callable[[Any], float] = lambda spec: 0.0
     memory_bytes: Callable[[Any], float] = lambda spec: 0.0
+    files: Callable[[Any, str], str] = lambda spec, folder: ""
+    here: Mapping[str, Any] = field(default_factory=dict)
     image: str = "benchmarks"
     trusted: bool = False
 

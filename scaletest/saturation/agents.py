@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from scaletest.analysis.saturation.sequence import HEAD_START_S
+from scaletest.archive.environment import WITHOUT_SETTINGS
 from scaletest.broker import Client, EmbeddedServer, connect
 from scaletest.broker.connection import REDIS_ERRORS
 from scaletest.broker.rendezvous import Rendezvous
@@ -326,7 +327,7 @@ def _processes(
     """Agents on this machine. Gives what raises when one of them ended by itself."""
     guard = stack.enter_context(closing(Guard("KILL")))
     line = [sys.executable, "-m", "scaletest", "saturate", "--agent", name]
-    environment = guard.environment({**os.environ, "SCALETEST_REDIS_URL": url})
+    environment = guard.environment({**os.environ, **WITHOUT_SETTINGS, "SCALETEST_REDIS_URL": url})
     started = [
         subprocess.Popen(
             line,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from scaletest.archive.environment import open_private
+from scaletest.archive.environment import WITHOUT_SETTINGS, open_private
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.broker.connection import Retrying
 from scaletest.broker.samples import SampleReader
@@ -124,7 +124,11 @@ class LocalBackend:
                 start_new_session=True,  # Ctrl-C at the terminal must reach this process only
                 # a URL may contain a password, and every user can read command lines
                 env=self._guard.environment(
-                    {**os.environ, "SCALETEST_REDIS_URL": self._options.redis_url}
+                    {
+                        **os.environ,
+                        **WITHOUT_SETTINGS,
+                        "SCALETEST_REDIS_URL": self._options.redis_url,
+                    }
                 ),
             )
 

@@ -151,7 +151,8 @@ def test_mistakes_that_click_finds_are_told_as_ours(
 ) -> None:
     assert run(words) == 2
     error = capsys.readouterr().err
-    assert "\nerror: " in error and "Error" not in error
+    first, hint = error.splitlines()
+    assert first.startswith("error: ") and hint.startswith("  ") and "Error" not in error
 
 
 @pytest.mark.parametrize("option", ["-o", "--png"])

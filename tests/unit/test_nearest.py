@@ -35,7 +35,7 @@ def test_a_kind_and_a_queue_suggest_the_nearest() -> None:
         (["zzz"], "there are validate, saturate"),
         (["help", "qeue"], "did you mean queue?"),
         (["help", "version", "x"], "scaletest version --help"),
-        (["queue", "lst"], "Did you mean 'list'?"),
+        (["queue", "lst"], "did you mean list?"),
         (["report", "pas"], "did you mean pass?"),
         (["report", "zzz"], "see: scaletest runs list"),
     ],

@@ -103,7 +103,7 @@ class Program:
                 start_new_session=True,
             )
         except OSError as error:
-            text = _cannot_start(argv[0], error, options)
+            text = why_not_started(argv[0], error, options)
             return Ended(Result(Outcome.FAILED, Reason.NO_BINARY, error=text))
         return self._wait(process, argv[0], limit_s, quiet or options.null_output, watch)
 
@@ -200,7 +200,8 @@ def _result(code: int, program: str, errors: str) -> Result:
     )
 
 
-def _cannot_start(program: str, error: OSError, options: ProgramOptions) -> str:
+def why_not_started(program: str, error: OSError, options: ProgramOptions) -> str:
+    """Why a program did not start, or will not, in words."""
     if options.directory and not Path(options.directory).is_dir():
         return f"the work directory {options.directory} is not there"
     path = Path(program)

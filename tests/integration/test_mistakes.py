@@ -1,0 +1,283 @@
+"""What people type wrong: each line says at once, in two lines, what is wrong and what to do.
+
+Commands that are right stand here too, where another tool's habits would make them wrong.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from scaletest.broker import Queues, connect
+from tests.conftest import call_here
+from tests.unit.runs import make
+
+
+class Typed(NamedTuple):
+    """A command line and its answer: the exit code, the first line, and the line after it.
+
+    STORED, REDIS and CLOSED in it stand for a stored run, a Redis, and an address where nothing
+    listens.
+    """
+
+    line: str
+    code: int
+    first: str
+    hint: str = ""
+
+
+NO_CLUSTER = "error: no Kubernetes cluster is configured: Invalid kube-config file."
+CLUSTER_HINT = "run it in a pod with a service account, or set KUBECONFIG"
+NO_PLACE = "error: validate needs to know where to run"
+NO_PROGRAM = "error: nosuchprogram cannot be started: there is no such program"
+DASHES = "put -- before your command: scaletest validate --local --"
+UNDECLARED = "error: queue 'slep' is not declared (declared: media, sleep)"
+
+TYPED = [
+    Typed(
+        "run",
+        2,
+        "error: there is no command 'run'",
+        "did you mean runs? Else, to measure a program: scaletest validate -- COMMAND",
+    ),
+    Typed("validate", 2, NO_PLACE, "add --local, --deployment NAME, --redis-url URL, or -- COM"),
+    Typed("validate --dry-run -- sleep 1", 0, "workload  sleep 1"),
+    Typed("validate --local --limit 8 --dry-run sleep 1", 0, "workload  sleep 1"),
+    Typed("validate --local --limit 0", 2, "error: limit is 0", "give a number from 1 to 100000"),
+    Typed("validate --local --limit 6 --dry-run", 0, "workload  sleep 1", "steps     1, 2, 4, 6 "),
+    Typed(
+        "validate --local --scale 3 --dry-run", 2, "error: scale is 3.0", "give the ratio wanted"
+    ),
+    Typed("validate --local -- nosuchprogram", 2, NO_PROGRAM, "install it, or give its path"),
+    Typed("validate -- nosuchprogram", 2, NO_PROGRAM, "install it, or give its path"),
+    Typed("validate --local -- ./data", 2, "error: ./data cannot be started: it is not executable"),
+    Typed("validate plan.yaml", 2, NO_PLACE, "for a plan file: -f plan.yaml; for a program: "),
+    Typed(
+        "validate --local --workers 8",
+        2,
+        "error: scaletest validate has no option --workers",
+        "did you mean --limit?",
+    ),
+    Typed("validate --local --seconds 500ms --dry-run", 0, "workload  sleep 0.5"),
+    Typed(
+        "validate --local --duration 30",
+        2,
+        "error: scaletest validate has no option --duration",
+        "did you mean --max-step?",
+    ),
+    Typed(
+        "validate --local --device-glob /dev/nope*",
+        2,
+        "error: no device matches '/dev/nope*' on this node",
+        "in a pod request the device plugin's resource",
+    ),
+    Typed(
+        "validate --local --preset nvidia --device-glob /dev/nope*",
+        2,
+        "error: no device matches '/dev/nope*' on this node",
+        "in a pod request nvidia.com/gpu",
+    ),
+    Typed(
+        "validate --local -f missing.yaml",
+        2,
+        "error: missing.yaml cannot be read: No such file or directory",
+        "give a plan file; see: config schema plan-file",
+    ),
+    Typed("validate --local ls -f plan", 2, "error: plan cannot be read", "give a plan file"),
+    Typed(
+        "validate --local ffmpeg -i x",
+        2,
+        "error: scaletest validate has no option -i",
+        f"{DASHES} ffmpeg -i x",
+    ),
+    Typed(
+        "validate --local --threshold p99<2s",
+        2,
+        "error: threshold 'p99<2s' names p99, which is not measured",
+        "did you mean run.p99?",
+    ),
+    Typed("validate --local --threshold run.p99<2 --dry-run", 0, "workload  sleep 1"),
+    Typed(
+        "validate --local -o html",
+        2,
+        "error: -o html names a form, not a file",
+        "write --format html, or -o FILE.html",
+    ),
+    Typed("validate --limit", 2, "error: --limit needs a value", "write it as in --limit VALUE"),
+    Typed("validate --limit x", 2, "error: --limit: 'x' is not a valid integer", "see: scaletest"),
+    Typed(
+        "report STORED --html",
+        2,
+        "error: scaletest report has no option --html",
+        "did you mean --format html, or -o FILE.html?",
+    ),
+    Typed(
+        "report STORED --format html out.html",
+        2,
+        "error: 'out.html' is one word too many",
+        "to write a file: -o out.html",
+    ),
+    Typed("report STORED -o report.html", 0, "report.html written"),
+    Typed("report nosuch", 2, "error: there is no run 'nosuch'", "see: scaletest runs list"),
+    Typed(
+        "report STORED -o /nonexistent/x.html",
+        2,
+        "error: /nonexistent/x.html cannot be written: there is no folder /nonexistent",
+        "give another -o FILE",
+    ),
+    Typed("report STORED --format pdf", 2, "error: --format: there is no 'pdf'", "there are text,"),
+    Typed(
+        "report STORED --format htm",
+        2,
+        "error: --format: there is no 'htm'",
+        "did you mean html? There are text,",
+    ),
+    Typed(
+        "queue list --redis-url redis://CLOSED",
+        7,
+        "error: Redis at redis://CLOSED cannot be reached: ",
+        "start it, or correct --redis-url (SCALETEST_REDIS_URL)",
+    ),
+    Typed(
+        "queue list --redis-url localhost:6379",
+        2,
+        "error: the Redis URL 'localhost:6379' cannot be read: ",
+        "use redis://HOST:PORT/DB",
+    ),
+    Typed("queue submit slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
+    Typed("worker --queue slep --redis-url REDIS", 2, UNDECLARED, "did you mean sleep? If not, "),
+    Typed("worker --queue sleep -- nosuchprogram", 2, NO_PROGRAM, "install it, or give its path"),
+    Typed(
+        "worker --device-index 0 --device-glob /dev/nope*",
+        2,
+        "error: no device matches '/dev/nope*' on this node",
+        "in a pod request the device plugin's",
+    ),
+    Typed(
+        "worker --queu sleep",
+        2,
+        "error: scaletest worker has no option --queu",
+        "did you mean --queue?",
+    ),
+    Typed("saturate http://127.0.0.1:8081/ --dry-run", 0, "target    http://127.0.0.1:8081/"),
+    Typed(
+        "saturate --url 127.0.0.1:8081",
+        2,
+        "error: the service's URL is '127.0.0.1:8081', not an HTTP URL",
+        "give http://HOST[:PORT]/PATH",
+    ),
+    Typed(
+        "saturate --url http://127.0.0.1:8081/ --latency-limit 200ms",
+        2,
+        "error: the latency limit is '200ms'",
+        "write a percentile and a time, as in p95<200ms",
+    ),
+    Typed(
+        "size --rate 24 --latency 500",
+        0,
+        "warning: --latency 500 is read as 500s; write its unit, as in 200ms or 2s",
+    ),
+    Typed(
+        "autoscale simulate --rule waiting:foo=3",
+        2,
+        "error: there is no change of rule waiting 'foo'",
+        "there are metric, target, min",
+    ),
+    Typed("autoscale", 2, "Usage: scaletest autoscale [OPTIONS] COMMAND [ARGS]..."),
+    Typed("lifecycle run -n 10", 7, NO_CLUSTER, CLUSTER_HINT),
+    Typed("cluster check", 7, NO_CLUSTER, CLUSTER_HINT),
+    Typed(
+        "bench run IPerf --set stream=2",
+        2,
+        "error: the spec of IPerf has an unknown key 'stream'",
+        "did you mean streams?",
+    ),
+    Typed("bench run iprf", 2, "error: there is no kind 'iprf'", "did you mean IPerf?"),
+    Typed(
+        "bench run nosuch.yaml",
+        2,
+        "error: nosuch.yaml cannot be read: No such file or directory",
+        "give a file with one benchmark or one BenchmarkSet",
+    ),
+    Typed(
+        "compare LAST",
+        2,
+        "error: RUN... is missing",
+        "write scaletest compare [OPTIONS] BASE RUN...",
+    ),
+    Typed("runs delete nosuch --yes", 2, "error: there is no run 'nosuch'", "see: scaletest runs"),
+    Typed("runs lst", 2, "error: there is no command 'lst'", "did you mean list?"),
+    Typed("--halp", 2, "error: scaletest has no option --halp", "did you mean --help?"),
+    Typed("help", 0, "Usage: scaletest [OPTIONS] COMMAND [ARGS]..."),
+    Typed("help validate", 0, "Usage: scaletest validate [OPTIONS] [-- COMMAND ARG...]"),
+    Typed("help valdate", 2, "error: there is no command 'valdate'", "did you mean validate?"),
+    Typed("runs", 2, "Usage: scaletest runs [OPTIONS] COMMAND [ARGS]..."),
+    Typed(
+        "runs list --last 5",
+        2,
+        "error: scaletest runs list has no option --last",
+        "the newest runs stand last: scaletest runs list | tail",
+    ),
+    Typed(
+        "runs export LAST",
+        2,
+        "error: FILE is missing",
+        "write scaletest runs export [OPTIONS] RUN FILE",
+    ),
+]
+
+
+@pytest.fixture
+def closed() -> str:
+    """An address of this machine where nothing listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("typed", TYPED, ids=lambda typed: typed.line)
+def test_a_mistake_is_explained_in_two_lines(
+    typed: Typed, closed: str, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    make("pass", tmp_path)
+    (tmp_path / "data").write_text("no program")
+    redis = connect(url)
+    for name in ("media", "sleep"):
+        Queues(redis).add(name)
+    redis.close()
+    places = {"STORED": str(tmp_path / "pass"), "REDIS": url, "CLOSED": closed}
+
+    def filled(text: str) -> str:
+        for name, place in places.items():
+            text = text.replace(name, place)
+        return text
+
+    result = call_here(*filled(typed.line).split())
+    assert result.returncode == typed.code, result.stderr
+    lines = [line.strip() for line in (result.stderr + result.stdout).splitlines()]
+    assert lines[0].startswith(filled(typed.first))
+    assert typed.code == 0 or lines[1].startswith(typed.hint)
+    assert "Traceback" not in result.stderr
+
+
+def test_a_run_of_benchmarks_that_is_not_complete_names_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "fio"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    result = call_here("bench", "run", "Fio", "--paused")
+    (run,) = (tmp_path / "scaletest" / "runs").iterdir()
+    assert result.returncode == 4
+    assert "fio lays out 1.07 GB of test files in " in result.stderr
+    assert f"what to do: scaletest bench run --resume {run.name}" in result.stdout

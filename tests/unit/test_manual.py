@@ -1,0 +1,98 @@
+"""The manual page: it has every command and option, and nothing in it is read as a command of
+roff.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from hack import manual
+from tests.conftest import missing
+from tests.unit.test_cli_options import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "scaletest.1"
+# What the page consists of, beside text.
+REQUESTS = {
+    ".SH",
+    ".SS",
+    ".TH",
+    ".TP",
+    ".PP",
+    ".B",
+    ".RS",
+    ".RE",
+    ".nf",
+    ".fi",
+    ".ad",
+    ".nh",
+    '.\\"',
+}
+
+
+def test_the_page_is_in_the_wheel_and_in_the_images() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    name = str(PAGE.relative_to(ROOT))
+    assert wheel["targets"]["wheel"]["shared-data"] == {name: "share/man/man1/scaletest.1"}
+    assert f"!{name}" in (ROOT / ".dockerignore").read_text().splitlines()
+
+
+def test_every_command_and_option_is_in_it() -> None:
+    text = PAGE.read_text("ascii")
+    sections = dict(re.findall(r"^\.SS scaletest (.*)\n((?:(?!\.S[SH]).*\n)*)", text, re.M))
+    shown = {name.replace("\\-", "-"): body for name, body in sections.items()}
+    for name, command in COMMANDS.items():
+        if command.hidden:
+            continue
+        body = shown[name].replace("\\-", "-")
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert max(option.opts, key=len) in body, f"{name} {option.opts}"
+
+
+def test_all_lines_are_text_or_known_requests() -> None:
+    for line in PAGE.read_text("ascii").splitlines():
+        if line.startswith((".", "'")):
+            assert line.split()[0] in REQUESTS, line
+        # escapes of signs only
+        assert not re.search(r"\\(?![-e&:]|\([a-z]{2}|\[u[0-9A-F]{4,}\]|\")", line), line
+
+
+@pytest.mark.parametrize(
+    ("text", "roff"),
+    [
+        (".TH x", "\\&.TH x"),
+        ("'a'", "\\(aqa\\(aq"),
+        ("a\\b", "a\\eb"),
+        ("± 2 %", "\\[u00B1] 2 %"),
+        ("--x", "\\-\\-x"),
+        (" a", "\\& a"),
+    ],
+)
+def test_text_stays_text(text: str, roff: str) -> None:
+    assert manual.escaped(text) == roff
+
+
+def test_lines_of_an_example_stay_apart() -> None:
+    assert manual.paragraphs("One\ntwo.\n\n\b\n  a\n    b\n\nThree.") == [
+        *("One two.", ".PP", ".RS 4", ".nf", "a", "\\&  b", ".fi", ".RE", ".PP", "Three.")
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", [["groff", "-ww", "-man", "-Tutf8"], ["mandoc", "-T", "lint", "-W", "warning"]]
+)
+def test_programs_that_show_it_have_nothing_to_say(line: list[str]) -> None:
+    if shutil.which(line[0]) is None:
+        missing(line[0])
+    done = subprocess.run([*line, str(PAGE)], capture_output=True, text=True, check=False)
+    told = done.stderr if line[0] == "groff" else done.stdout
+    # a date would make another page every day
+    assert [row for row in told.splitlines() if "missing date" not in row] == []
