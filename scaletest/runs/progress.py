@@ -23,10 +23,12 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         *,
         plain: bool = False,
+        quiet: bool = False,
     ) -> None:
-        """plain: no live line, not even on a terminal."""
+        """plain: no live line, not even on a terminal. quiet: no line stays."""
         self._console = console or Console(stderr=True, highlight=False)
         self._clock, self._shown_s = clock, clock()
+        self._quiet = quiet
         is_live = self._console.is_terminal and not plain
         self._live = self._console.status("starting", spinner="dots") if is_live else None
         if self._live:
@@ -49,7 +51,8 @@ class Progress:
     def step(self, line: str) -> None:
         """What stays: a step that is done, or something to know."""
         self._shown_s = self._clock()
-        self._console.print(Text(clean(line)), soft_wrap=True)
+        if not self._quiet:
+            self._console.print(Text(clean(line)), soft_wrap=True)
 
     def warn(self, lines: Iterable[str]) -> None:
         """What may be wrong with the run."""
