@@ -22,6 +22,7 @@ from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
+    "quick": ("quick", "Look for half a minute how a program scales, and what stops it."),
     "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
     "saturate": ("saturate", "Find what load a service or a queue can take."),
     "size": ("size", "Tell how many pods and nodes a load needs."),

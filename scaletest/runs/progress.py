@@ -37,15 +37,17 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         *,
         plain: bool = False,
+        quiet: bool = False,
         redis_url: str = "",
         begun: Callable[[RunFolder], str] = _nothing,
     ) -> None:
-        """plain: no live line, not even on a terminal. redis_url: where the state of a run is
+        """plain: no live line, not even on a terminal. quiet: no line stays. redis_url: where the state of a run is
         published; "" for nowhere. begun: called with the folder of each run that begins; gives a
         line to show, "" for none.
         """
         self._console = console or Console(stderr=True, highlight=False)
         self._clock, self._shown_s = clock, clock()
+        self._quiet = quiet
         self._redis_url, self._begun = redis_url, begun
         self._lock = threading.Lock()
         self._state = RunProgress("", "", "")
@@ -123,7 +125,8 @@ class Progress:
     def step(self, line: str) -> None:
         """What stays: a step that is done, or something to know."""
         self._log(line)
-        self._print(line)
+        if not self._quiet:
+            self._print(line)
 
     def warn(self, lines: Iterable[str]) -> None:
         """What may be wrong with the run."""

@@ -1,0 +1,103 @@
+"""A quick look at a program in a few lines: bars, up to where it scales, and what stops it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from scaletest.analysis.evaluation import Evaluation
+from scaletest.analysis.quick import QuickAnswer, quick_answer
+from scaletest.analysis.steps import Step
+from scaletest.render.bars import Bar, bar_lines
+from scaletest.render.numbers import plural, significant
+from scaletest.render.text import clean
+from scaletest.report.validation import words
+
+LONGEST_ERROR = 160
+
+
+def quick_lines(result: Evaluation) -> Iterator[str]:
+    """The whole answer, in at most 15 lines."""
+    answer = quick_answer(result.steps)
+    yield from (f"warning: {line}" for line in result.noticed[:1])
+    yield from _bars(result)
+    yield from _failures(result)
+    if answer is not None and len(result.steps) > 1:
+        yield _reached(answer, result)
+        yield from _stopped_by(answer, result)
+    yield "This was a quick look, not a verdict. To measure it well:"
+    yield f"  scaletest validate {_options(result, answer)} -- {shlex.join(result.plan.command)}"
+    yield "To see charts of it: scaletest report LAST -o report.html"
+
+
+def _bars(result: Evaluation) -> Iterator[str]:
+    steps = result.steps
+    if not steps or steps[0].workers > 1 or not steps[0].throughput.per_s:
+        return
+    first = steps[0].throughput.per_s
+    bars = [
+        Bar(
+            plural(step.workers, "worker"),
+            _speedup(step, first),
+            f"{significant(_speedup(step, first))}x  {significant(step.throughput.per_s)}/s",
+        )
+        for step in steps
+    ]
+    yield from bar_lines(bars, most=max(step.workers for step in steps))
+
+
+def _speedup(step: Step, first: float) -> float:
+    """Throughput over that of one worker."""
+    return step.throughput.per_s / first
+
+
+def _failures(result: Evaluation) -> Iterator[str]:
+    count = sum(step.failures for step in result.steps)
+    if count:
+        error = clean(result.failures[0].error, LONGEST_ERROR) if result.failures else ""
+        yield f"{plural(count, 'request')} failed: {error}".rstrip(": ")
+
+
+def _reached(answer: QuickAnswer, result: Evaluation) -> str:
+    by_workers = {step.workers: step.throughput.per_s for step in result.steps}
+    first = by_workers[result.steps[0].workers]
+    if not answer.is_limited:
+        gain = significant(by_workers[answer.tried] / first)
+        return (
+            f"It scales up to {answer.tried} workers, the most that were tried: {gain}x the"
+            " throughput of one."
+        )
+    beyond = min(workers for workers in by_workers if workers > answer.reached)
+    gain = significant(by_workers[beyond] / by_workers[answer.reached])
+    if answer.reached == 1:
+        return f"It does not scale here: {beyond} workers bring {gain}x the throughput of one."
+    return (
+        f"It scales up to {answer.reached} workers here: {beyond} bring {gain}x the throughput of"
+        f" {answer.reached}."
+    )
+
+
+def _stopped_by(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
+    """The cause, and what to try."""
+    if not answer.is_limited:
+        return
+    causes = result.causes
+    if causes is None or not words.grew(causes) or causes.headline:
+        yield "What stops it is not clear from so short a look."
+        return
+    first = causes.causes[0]
+    yield f"What stops it: {'; '.join([first.sentence, *first.evidence[:1]])}."
+    yield f"  What to try: {first.remedy}."
+
+
+def _options(result: Evaluation, answer: QuickAnswer | None) -> str:
+    """The options of the validation that measures this well."""
+    plan = result.plan
+    tried = plan.limit if answer is None else answer.tried
+    limit = tried if answer and answer.is_limited else 2 * tried
+    parts = [f"--limit {limit}"]
+    if plan.device_glob:
+        parts.append(f"--device-glob {shlex.quote(plan.device_glob)}")
+    if plan.preset:
+        parts.append(f"--preset {plan.preset}")
+    return " ".join(parts)

@@ -1,0 +1,38 @@
+"""A quick look at real programs on this machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import call
+
+
+def test_a_program_gets_a_short_answer_and_the_command_that_measures_it_well() -> None:
+    looked = call("quick", "--limit", "2", "--", "sleep", "0.1")
+    assert looked.returncode == 0, looked.stderr
+    lines = looked.stdout.splitlines()
+    assert len(lines) <= 15
+    assert "2 workers" in looked.stdout
+    assert any(line.startswith("  scaletest validate --limit ") for line in lines)
+    assert "it took 1" in looked.stderr
+    report = call("report", "LAST", "--format", "brief")
+    assert report.returncode == 0, report.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "there is no program"),
+        (("--", "no-such-program"), "the program failed: no-such-program cannot be started"),
+        (("--", "false"), "the program failed: false returned error code 1"),
+        (("--limit", "0", "--", "true"), "limit is 0"),
+        (("--device-glob", "/nonexistent/*", "--", "true"), "/nonexistent/*"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_refused_before_anything_is_measured(
+    words: tuple[str, ...], reason: str
+) -> None:
+    refused = call("quick", *words)
+    assert refused.returncode == 2
+    assert reason in refused.stderr
+    assert not refused.stdout

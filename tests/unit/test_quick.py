@@ -1,0 +1,111 @@
+"""A quick look: the steps that fit into its time, up to where workers pay, and what it prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.quick import (
+    CYCLES,
+    LONGEST_S,
+    QuickAnswer,
+    quick_answer,
+    quick_steps,
+)
+from scaletest.model import Plan
+from scaletest.model.errors import UsageError
+from scaletest.render.bars import Bar, bar_lines
+from scaletest.report.validation.quick import quick_lines
+from tests.unit.golden_files import golden
+from tests.unit.runs import COMMAND, loaded, make, rows, sampled, stored
+
+MOST_LINES = 15
+
+
+def test_a_short_request_gets_all_steps() -> None:
+    steps = quick_steps(0.2, 8)
+    assert steps.limit == 8
+    assert steps.step_s == 2.0
+
+
+def test_a_long_request_gets_fewer_steps() -> None:
+    steps = quick_steps(1.5, 16)
+    assert steps.limit == 4
+    assert steps.step_s == CYCLES * 1.5
+
+
+def test_a_limit_between_two_powers_is_a_step() -> None:
+    assert quick_steps(0.1, 6).limit == 6
+    assert quick_steps(1.5, 6).limit == 4
+
+
+def test_a_request_that_is_too_long_is_refused_with_the_command_to_use() -> None:
+    with pytest.raises(UsageError, match="too long for a quick look") as refused:
+        quick_steps(9.0, 8)
+    assert "scaletest validate" in refused.value.hint
+
+
+@given(st.floats(0.0, 2.7), st.integers(2, 4096))
+def test_the_steps_never_take_longer_than_they_may(run_s: float, limit: int) -> None:
+    steps = quick_steps(run_s, limit)
+    plan = Plan(limit=steps.limit, step_s=steps.step_s)
+    assert len(plan.steps) * steps.step_s <= LONGEST_S
+    assert steps.step_s >= CYCLES * run_s
+    assert 2 <= steps.limit <= limit
+
+
+@pytest.mark.parametrize(
+    ("seconds", "answer"),
+    [
+        ({1: 0.5, 2: 0.5, 4: 0.5}, QuickAnswer(4, 4)),
+        ({1: 0.5, 2: 0.5, 4: 1.0}, QuickAnswer(2, 4)),
+        ({1: 0.5, 2: 1.0, 4: 1.0}, QuickAnswer(1, 4)),
+        ({1: 0.5, 3: 0.7, 4: 0.7}, QuickAnswer(4, 4)),
+        ({1: 0.5, 3: 0.9, 4: 0.9}, QuickAnswer(1, 4)),
+    ],
+)
+def test_workers_pay_as_long_as_a_doubling_brings_half_of_what_is_ideal(
+    tmp_path: Path, seconds: dict[int, float], answer: QuickAnswer
+) -> None:
+    plan = Plan(limit=max(seconds), queue="q")
+    steps = [rows(workers, each, 30) for workers, each in seconds.items()]
+    assert quick_answer(loaded(stored(tmp_path, plan, steps)).result.steps) == answer
+
+
+def test_there_is_no_answer_when_nothing_ended_with_a_single_worker(tmp_path: Path) -> None:
+    run = loaded(stored(tmp_path, Plan(limit=2, queue="q"), [rows(1, 0.5, 10, fail_every=1)]))
+    assert quick_answer(run.result.steps) is None
+    assert quick_answer([]) is None
+    assert any("failed" in line for line in quick_lines(run.result))
+
+
+def test_bars_have_their_names_in_one_column() -> None:
+    bars = [Bar("1 worker", 1.0, "1x"), Bar("16 workers", 16.5, "16.5x"), Bar("none", 0.0, "0x")]
+    assert list(bar_lines(bars, most=16, width=8)) == [
+        "  1 worker  ▌         1x",
+        "16 workers  ████████  16.5x",
+        "      none            0x",
+    ]
+
+
+@pytest.mark.parametrize("case", ["fail", "failures", "limited"])
+def test_the_answer_is_short(tmp_path: Path, case: str) -> None:
+    lines = list(quick_lines(make(case, tmp_path).result))
+    assert len(lines) <= MOST_LINES
+    golden(f"quick-{case}.txt", "\n".join((*lines, "")))
+
+
+def test_a_program_that_scales_gets_a_larger_limit_to_measure(tmp_path: Path) -> None:
+    steps = [rows(workers, 0.5, 30) for workers in (1, 2, 4)]
+    run = loaded(stored(tmp_path, Plan(limit=4, command=COMMAND, queue="q"), steps))
+    golden("quick-scales.txt", "\n".join((*quick_lines(run.result), "")))
+
+
+def test_the_cause_is_named_with_its_evidence(tmp_path: Path) -> None:
+    text = "\n".join(quick_lines(sampled(tmp_path / "run").result))
+    assert "What stops it: waiting for a CPU" in text
+    assert "cores are busy" in text
+    assert "What to try:" in text
