@@ -106,8 +106,8 @@ def paragraphs(text: str) -> list[str]:
     for block in inspect.cleandoc(text).split("\n\n"):
         first, *rest = block.strip("\n").split("\n")
         if first.strip() == "\b":
-            kept = dedent("\n".join(rest)).splitlines()
-            lines += [".PP", ".RS 4", ".nf", *map(escaped, kept), ".fi", ".RE"]
+            lines_kept = dedent("\n".join(rest)).splitlines()
+            lines += [".PP", ".RS 4", ".nf", *map(escaped, lines_kept), ".fi", ".RE"]
         elif block.strip():
             lines += [".PP", escaped(" ".join(block.split()))]
     # the heading stands before the first paragraph already

@@ -40,7 +40,7 @@ logger = logging.getLogger("scaletest.pages")
 LONGEST_URI = 2048
 PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
 # What answers may be kept by a browser.
-KEPT = ("static", "style")
+CACHEABLE = ("static", "style")
 MISSING = "\0"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -103,7 +103,7 @@ def install(app: Flask, counts: HttpCounts, access: Access) -> None:
         counts.count(response.status_code)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
-        if request.endpoint not in KEPT:
+        if request.endpoint not in CACHEABLE:
             response.headers["Cache-Control"] = "no-store"
         return response
 

@@ -327,8 +327,8 @@ def places(snapshot: LoadSnapshot) -> dict[str, Table]:
         devices = sorted({device_name(part.place.device) for part in parts} - {""})
         return {
             "Worker": _name(place.worker or place.pod),
-            "Pod": _told(place.pod, has_pods),
-            "Node": _told(place.node, has_nodes),
+            "Pod": _explained(place.pod, has_pods),
+            "Node": _explained(place.node, has_nodes),
             "Devices": cut(" ".join(devices), LONGEST_NAME),
         }
 
@@ -338,7 +338,7 @@ def places(snapshot: LoadSnapshot) -> dict[str, Table]:
     def device(parts: Sequence[PlaceCount]) -> dict[str, Cell]:
         place = parts[0].place
         name = _name(device_name(place.device) or "no device")
-        return {"Device": name, "Node": _told(place.node, has_nodes)}
+        return {"Device": name, "Node": _explained(place.node, has_nodes)}
 
     tables = dict.fromkeys(("worker", "node", "device"), Table((), ()))
     tables["worker"] = _spread(snapshot, lambda row: row.place._replace(device=""), worker)
@@ -395,6 +395,6 @@ def _name(text: str) -> str:
     return cut(" ".join(text.splitlines()), LONGEST_NAME) or numbers.NOTHING
 
 
-def _told(text: str, is_telling: bool) -> str:
+def _explained(text: str, is_telling: bool) -> str:
     """A name where it tells something; "" elsewhere."""
     return _name(text) if is_telling else ""

@@ -41,9 +41,9 @@ class Progress:
         redis_url: str = "",
         begun: Callable[[RunFolder], str] = _nothing,
     ) -> None:
-        """plain: no live line, not even on a terminal. quiet: no line stays. redis_url: where the state of a run is
-        published; "" for nowhere. begun: called with the folder of each run that begins; gives a
-        line to show, "" for none.
+        """plain: no live line, not even on a terminal. quiet: no line stays. redis_url: where the
+        state of a run is published; "" for nowhere. begun: called with the folder of each run that
+        begins; gives a line to show, "" for none.
         """
         self._console = console or Console(stderr=True, highlight=False)
         self._clock, self._shown_s = clock, clock()

@@ -45,8 +45,8 @@ def arguments(rows: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def hosts(rows: dict[str, dict[str, Any]]) -> list[str]:
-    words = [word.partition("=") for word in arguments(rows)]
-    return [value for option, _, value in words if option == "--allow-host"]
+    options = [word.partition("=") for word in arguments(rows)]
+    return [value for option, _, value in options if option == "--allow-host"]
 
 
 def test_there_are_no_pages_unless_they_are_wanted(helm: str) -> None:

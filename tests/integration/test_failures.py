@@ -88,7 +88,7 @@ def test_a_job_of_somebody_else_is_kept_when_it_is_refused_or_fails(
     foreign = Queue("q", connection=redis, serializer="rq.serializers.JSONSerializer")
     refused = foreign.enqueue("os.getcwd")
     raising = foreign.enqueue("json.loads", "{")
-    rows = eventually(lambda: len(found := by_id(redis)) == 2 and found)
+    rows = eventually(lambda: len(kept_rows := by_id(redis)) == 2 and kept_rows)
     assert (rows[refused.id].reason, rows[raising.id].reason) == ("poison", "")
     assert "'os.getcwd' is not allowed" in rows[refused.id].error
     assert "failed registry" in rows[raising.id].error

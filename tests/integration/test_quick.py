@@ -20,7 +20,7 @@ def test_a_program_gets_a_short_answer_and_the_command_that_measures_it_well() -
 
 
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("typed", "reason"),
     [
         ((), "there is no program"),
         (("--", "no-such-program"), "the program failed: no-such-program cannot be started"),
@@ -30,9 +30,9 @@ def test_a_program_gets_a_short_answer_and_the_command_that_measures_it_well() -
     ],
 )
 def test_what_cannot_be_looked_at_is_refused_before_anything_is_measured(
-    words: tuple[str, ...], reason: str
+    typed: tuple[str, ...], reason: str
 ) -> None:
-    refused = call("quick", *words)
+    refused = call("quick", *typed)
     assert refused.returncode == 2
     assert reason in refused.stderr
     assert not refused.stdout

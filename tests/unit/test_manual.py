@@ -93,6 +93,6 @@ def test_programs_that_show_it_have_nothing_to_say(line: list[str]) -> None:
     if shutil.which(line[0]) is None:
         missing(line[0])
     done = subprocess.run([*line, str(PAGE)], capture_output=True, text=True, check=False)
-    told = done.stderr if line[0] == "groff" else done.stdout
+    complaints = done.stderr if line[0] == "groff" else done.stdout
     # a date would make another page every day
-    assert [row for row in told.splitlines() if "missing date" not in row] == []
+    assert [row for row in complaints.splitlines() if "missing date" not in row] == []

@@ -56,8 +56,8 @@ def text_of(html: str) -> str:
 
 def part(html: str, name: str) -> str:
     """A part that is renewed in place."""
-    found = html.partition(f'data-live="{name}"')[2]
-    return text_of("<" + found.partition("<div data-live=")[0].partition("</main>")[0])
+    rest = html.partition(f'data-live="{name}"')[2]
+    return text_of("<" + rest.partition("<div data-live=")[0].partition("</main>")[0])
 
 
 def test_the_overview_tells_of_queues_workers_and_devices() -> None:
@@ -96,8 +96,8 @@ def test_problems_come_first_with_a_command_each() -> None:
         "late Queue sick : 1 worker has not beaten for more than 10 s",
     ):
         assert text in problems
-    words = re.findall(r'class="badge \w+">([\w ]+)<', html.partition('data-live="problems"')[2])
-    assert words[:6] == ["unreadable", "no worker", "full", "suspect", "late", "paused"]
+    badges = re.findall(r'class="badge \w+">([\w ]+)<', html.partition('data-live="problems"')[2])
+    assert badges[:6] == ["unreadable", "no worker", "full", "suspect", "late", "paused"]
     assert "To look at 6 see below" in part(html, "tiles")
     broken = page(MadeReader(unreadable=(("broken", "WRONGTYPE"),)))
     assert "What to do: scaletest queue check broken" in part(broken, "problems")

@@ -59,13 +59,13 @@ def test_each_cause_has_a_bar_of_its_share_with_its_evidence_beside(
         share = cause.share
         assert (bar.part, bar.interval) == (share.value, (share.low, share.high))
         assert cause.remedy in row and str(row[-2]).startswith("confirmed: 2.0 of 2 cores")
-    # expect the comment to say the same in words
+    # expect the comment to say the same in told_columns
     comment = next(block for block in report.comment() if getattr(block, "layout", "") == "causes")
     assert isinstance(comment, Table)
-    words = {title: list(map(str, column)) for title, column in columns(comment).items()}
+    told_columns = {title: list(map(str, column)) for title, column in columns(comment).items()}
     page = {title: list(map(str, column)) for title, column in columns(table).items()}
-    assert words.items() <= page.items()
-    assert page.keys() - words.keys() == {"per request"}
+    assert told_columns.items() <= page.items()
+    assert page.keys() - told_columns.keys() == {"per request"}
 
 
 def columns(table: Table) -> dict[str, tuple[object, ...]]:
@@ -144,7 +144,7 @@ def test_a_disturbance_is_marked_in_the_strip_and_in_the_course_of_its_step(
     )
     assert bar.text == spell.sentence
     assert [mark.text for mark in chart.marks if mark.shape == "note"] == ["1", "2", "4"]
-    # expect the mark in the panel of the step with 2 workers only, and its legend in words
+    # expect the mark in the panel of the step with 2 workers only, and its legend in told_columns
     panels = {chart.id: chart for chart in figures.panels(result, records)}
     marked = {
         name: [mark for mark in panel.marks if mark.css == "c-foreign"]
