@@ -155,7 +155,7 @@ def test_the_page_names_the_best_rule_with_its_settings_before_anything_else() -
     page = formats.render(simulation_report(simulated), "html")
     assert "<title>BEST RULE: Autoscaling rules" in page
     assert "<strong>BEST RULE</strong> desired:window=300:" in page
-    settings, others = page.index('<pre class="copy">queues:'), page.index("<h2>All rules</h2>")
+    settings, others = page.index('<pre class="copy">queues:'), page.index(">All rules</h2>")
     assert settings < others < page.index("shorter than a request") < page.index("<figure")
     # expect the settings as the chart takes them
     text = page[page.index("queues:") : page.index("</pre>")]

@@ -32,7 +32,7 @@ def test_a_kind_and_a_queue_suggest_the_nearest() -> None:
     ("words", "hint"),
     [
         (["validat"], "did you mean validate?"),
-        (["zzz"], "there are validate, saturate"),
+        (["zzz"], "there are quick, validate"),
         (["help", "qeue"], "did you mean queue?"),
         (["help", "version", "x"], "scaletest version --help"),
         (["queue", "lst"], "did you mean list?"),

@@ -73,6 +73,7 @@ REWORDED = re.compile(r"^1 steps had")
 # run or type -> keys of the first level that changed on purpose
 QUERIES = {"queries": "they are those of --sql, with seconds since 1970"}
 CHANGED = {
+    "validation": {"failures": "they are grouped by pattern, and their places are listed"},
     "saturation": QUERIES,
     "lifecycle": {"thresholds": WITH_THRESHOLDS},
     "saturation-sweep-limit": {

@@ -23,7 +23,7 @@ from scaletest.cli.main import run as scaletest
 from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
 from scaletest.model.texts import short
 from scaletest.render import numbers
-from scaletest.render.histogram import bins
+from scaletest.render.histogram import bins, ends
 from scaletest.report import formats
 from scaletest.report.formats import png, text
 from scaletest.report.lifecycle import DETAILED, placed
@@ -98,7 +98,7 @@ def test_a_negligible_shift_is_shown_as_zero() -> None:
 def test_a_caption_of_logarithmic_axes_says_what_is_true_of_any_steps(tmp_path: Path) -> None:
     # given steps that do not double
     steps = [runs.rows(count, 0.5, 30, noise=0.05) for count in (1, 2, 4, 8, 16, 20)]
-    result = runs.loaded(runs.stored(tmp_path / "r", Plan(limit=20, queue="q"), steps)).result
+    result = runs.loaded(runs.stored(tmp_path / "r", Plan(limit=20, queue="q"), steps))
     figure = figures.throughput(result)
     assert figure is not None
     assert "both axes are logarithmic" in figure.caption
@@ -185,10 +185,11 @@ def test_progress_tells_pods_that_were_seen() -> None:
 
 
 def test_values_that_are_nearly_alike_stand_in_the_middle_of_a_readable_axis() -> None:
-    low, high, counts = bins([1.0, 1.0002, 1.0004], 30, 0.01 * 1.0004)
+    values = [1.0, 1.0002, 1.0004]
+    low, high = ends(values, 0.01 * 1.0004)
     assert (low, high) == (pytest.approx(0.9952, abs=1e-4), pytest.approx(1.0052, abs=1e-4))
-    assert sum(counts) == 3
-    assert bins([0.0, 0.0], 30, 0.001)[:2] == (0.0, 0.001)
+    assert sum(bins(values, 30, low, high)) == 3
+    assert ends([0.0, 0.0], 0.001) == (0.0, 0.001)
 
 
 def test_a_pictures_axes_show_true_values() -> None:

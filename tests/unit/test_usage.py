@@ -33,6 +33,16 @@ def evaluated(
     plan: Plan | None = None,
     devices: int = 2,
 ) -> Evaluation:
+    """The result of `spread_run`."""
+    return spread_run(resources, nodes, plan, devices).result
+
+
+def spread_run(
+    resources: Resources,
+    nodes: Sequence[str] = ("node-a",),
+    plan: Plan | None = None,
+    devices: int = 2,
+) -> ValidationRun:
     """A run whose workers are spread over the nodes, all of which do the same, and over some
     devices.
     """
@@ -40,7 +50,8 @@ def evaluated(
     measurements, records, _ = run(COMPUTING, plan.steps)
     records = {key: [_spread(row, nodes, devices) for row in rows] for key, rows in records.items()}
     samples = samples_of(records, lambda node, workers, at_s: resources, nodes)
-    return evaluate(plan, measurements, records, random.Random(1), samples=samples)
+    result = evaluate(plan, measurements, records, random.Random(1), samples=samples)
+    return ValidationRun("run", "/runs/run", result, {}, records)
 
 
 def _spread(row: Record, nodes: Sequence[str], devices: int) -> Record:
@@ -123,10 +134,10 @@ def test_the_number_of_cores_and_devices_is_a_line_in_the_scaling_chart(
     cores: float, devices: int, labels: dict[str, float]
 ) -> None:
     named = {f"device:/dev/dri/renderD{128 + number}": {"busy": 0.5} for number in range(devices)}
-    result = evaluated({**cpu(1.0, cores), **named}, devices=devices)
-    curve = figures.curve_of(result)
+    measured = spread_run({**cpu(1.0, cores), **named}, devices=devices)
+    curve = figures.curve_of(measured.result, usage.limits_of(measured))
     assert curve is not None and curve.limits == labels
-    figure = figures.throughput(result)
+    figure = figures.throughput(measured)
     assert figure is not None
     drawn = re.findall(
         r'class="(c-limit(?:-next)?)" d=|d="[^"]*" class="(c-limit(?:-next)?)"',
@@ -144,7 +155,7 @@ def test_a_run_that_compares_workers_per_device_has_no_line_of_usage() -> None:
         per_device=(1, 2),
         devices=2,
     )
-    assert usage.limits_of(evaluated(cpu(1.0), plan=plan)) == {}
+    assert usage.limits_of(spread_run(cpu(1.0), plan=plan)) == {}
 
 
 def test_a_run_of_one_step_shows_where_its_requests_spend_the_time_and_names_no_cause() -> None:

@@ -46,7 +46,7 @@
       if (other === null) continue;
       button.value = other.value;
       button.textContent = other.textContent;
-      button.setAttribute("aria-label", other.getAttribute("aria-label"));
+      button.title = other.title;
     }
     const other = fresh.getElementById("wanted");
     if (other !== null && !touched && document.activeElement !== field) field.value = other.value;

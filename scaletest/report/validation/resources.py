@@ -194,7 +194,8 @@ def limits_of(run: ValidationRun) -> dict[str, int]:
         return {}
     replies = [record.reply for record in chain.from_iterable(run.records.values())]
     cores = max((round(step.cores or 0.0) for step in run.result.resources), default=0)
-    if not cores and {reply.node for reply in replies} == {run.environment.get("host")}:
+    host = run.environment.get("host")
+    if not cores and replies and all(reply.node == host for reply in replies):
         known = run.environment.get("cores")
         cores = known if isinstance(known, int) else 0
     devices = len({(reply.node, reply.device) for reply in replies if reply.device})
