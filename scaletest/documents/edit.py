@@ -167,17 +167,19 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _written(value: Any) -> str:
-    """A value as YAML in one line: text of several lines is quoted, with escapes."""
-    for style in (None, '"'):
+    """A value as YAML in one line: text of several lines is quoted, with escapes, and so is a line
+    break that only YAML knows, such as U+0085.
+    """
+    for style, is_readable in ((None, True), ('"', True), ('"', False)):
         text = yaml.safe_dump(
             value,
             default_flow_style=True,
             default_style=style,
             width=1_000_000,
-            allow_unicode=True,
+            allow_unicode=is_readable,
             sort_keys=False,
         )
         text = text.removesuffix("\n").removesuffix("\n...")
-        if "\n" not in text:
+        if len(text.splitlines()) < 2 and yaml.safe_load(text) == value:
             break
     return text

@@ -73,7 +73,6 @@ REWORDED = re.compile(r"^1 steps had")
 # run or type -> keys of the first level that changed on purpose
 QUERIES = {"queries": "they are those of --sql, with seconds since 1970"}
 CHANGED = {
-    "validation": {"failures": "they are grouped by pattern, and their places are listed"},
     "saturation": QUERIES,
     "lifecycle": {"thresholds": WITH_THRESHOLDS},
     "saturation-sweep-limit": {
@@ -173,6 +172,13 @@ def result_of(say: Say, run: str) -> dict[str, Any]:
     done = say("report", run, "-t", "json")
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
+
+
+def today_grouped(group: dict[str, Any]) -> dict[str, Any]:
+    """A group of failures on one device of a node, as today's groups tell it."""
+    places = [{"node": group["node"], "device": group["device"], "count": group["count"]}]
+    others = {key: value for key, value in group.items() if key not in ("node", "device")}
+    return {**others, "places": places}
 
 
 def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
@@ -293,6 +299,8 @@ def test_the_figures_are_those_of_version_0_1(say: Say, name: str) -> None:
     exempt = JUDGED | CHANGED.get(type_of(name), {}).keys() | CHANGED.get(name, {}).keys()
     now = result_of(say, name)
     figures = {key: value for key, value in before.items() if key not in exempt}
+    if type_of(name) == "validation":
+        figures["failures"] = [today_grouped(group) for group in figures["failures"]]
     assert len(figures) > 5
     assert list(differences(figures, now)) == []
 

@@ -381,14 +381,15 @@ def test_the_page_links_to_the_queue_where_somebody_said_where_it_is() -> None:
 
 def test_the_report_of_a_load_matches_its_golden_file(site: Site) -> None:
     site.steering.set_parallel(4)
+    # the loop submits in a thread of its own, whatever the clock of the test says
+    eventually(lambda: site.loop.in_flight == 4)
     site.fill()
     site.clock.now += 7
     site.steering.set_parallel(2)
     site.clock.now += 3
     answer = site.http.get("/report")
     assert (answer.status_code, answer.mimetype) == (200, "text/html")
-    # the loop that lives beside the clock of the test may see a change a moment later
-    golden("client-report.html", re.sub(r"<svg.*?</svg>", "<svg/>", answer.text, flags=re.S))
+    golden("client-report.html", answer.text)
 
 
 @pytest.mark.parametrize(
