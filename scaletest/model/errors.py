@@ -52,6 +52,7 @@ class UndeclaredQueue(UsageError):
         known = ", ".join(sorted(declared)) or "none"
         near = nearest(name, declared)
         hint = f"declare it with: scaletest queue add {name}"
+        self.queue = name
         super().__init__(
             f"queue {name!r} is not declared (declared: {known})",
             hint=f"did you mean {near}? If not, {hint}" if near else hint,
