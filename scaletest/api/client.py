@@ -19,7 +19,6 @@ from queue import Empty, SimpleQueue
 from typing import Literal, NamedTuple, overload
 
 from scaletest import broker
-from scaletest.broker.client import RESULT_TTL_S
 from scaletest.broker.connection import explained
 from scaletest.broker.jobs import wait_for
 from scaletest.model import Reply, Request, checks
@@ -39,9 +38,8 @@ REDIS_URL = "redis://127.0.0.1:6379/0"
 READ_TIMEOUT_S = 2.0
 # After a full queue `map` waits, longer each time; the reader waits as long after an error.
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.05, 2.0
-IN_FLIGHT = 64
 
-# What a workload takes: numbers and paths are passed as their text.
+# What a workload takes; numbers and paths are passed as their text.
 Argument = str | int | float | os.PathLike[str]
 # What `map` makes a request of: its only argument, or all of them.
 Item = Argument | Sequence[Argument]
@@ -60,10 +58,10 @@ class Client:
     """Submits requests to queues, and gives their replies. For any number of threads.
 
     redis_url: by default the variable SCALETEST_REDIS_URL, else the Redis of this machine.
-    patience: for how many seconds a call waits for a Redis that is away; None: for ever.
+    patience: for how many seconds Redis may be away; None: for any time.
 
     One thread reads the replies of all requests, however many are in flight. While Redis is away
-    every call waits; what a restarted Redis forgot is submitted again, and each request gets one
+    submitting waits; what a restarted Redis forgot is submitted again, and each request gets one
     reply. Use the client as a context: its end waits for what is in flight, or cancels it after an
     exception. A client belongs to the process that made it: after a fork the child makes its own.
 
@@ -108,7 +106,8 @@ class Client:
     def declare(self, queue: str, *, maximum: int = 0, note: str = "") -> None:
         """Declare a queue, or change it.
 
-        maximum: of waiting requests; 0 for no limit. note: what the queue is for.
+        maximum: of waiting requests; 0 for no limit.
+        note: what the queue is for.
 
         Example:
             client.declare("media", maximum=1000)
@@ -172,7 +171,7 @@ class Client:
         *arguments: Argument,
         time_limit: float = 0.0,
         keep: Literal[True],
-        result_ttl: int = RESULT_TTL_S,
+        result_ttl: int = 500,
     ) -> str: ...
 
     def submit(
@@ -181,13 +180,14 @@ class Client:
         *arguments: Argument,
         time_limit: float = 0.0,
         keep: bool = False,
-        result_ttl: int = RESULT_TTL_S,
+        result_ttl: int = 500,
     ) -> Future[Reply] | str:
         """Submit one request; a future of its reply, or with `keep` its id.
 
         arguments, time_limit: as for `run`.
-        keep: run it also when this program has ended, and leave an ordinary RQ result for
-        `result_ttl` seconds; `result` and RQ find it by its id.
+        keep: run it also when this program has ended, and leave an ordinary RQ result, which
+        `result` and RQ find by its id.
+        result_ttl: for how many seconds that result is kept.
 
         To cancel the future takes the request out of its queue; when it runs already, its reply is
         dropped. Callbacks of the future are called by the thread that reads replies, so they must
@@ -212,7 +212,8 @@ class Client:
             return request.id
         future: Future[Reply] = Future()
         if not self._submit([request], partial(_settle, future)):
-            raise QueueFull(queue, broker.Queues(self._redis).state(queue).maximum)
+            with explained(self._url):
+                raise QueueFull(queue, broker.Queues(self._redis).state(queue).maximum)
         future.add_done_callback(partial(self._dropped, request))
         return future
 
@@ -239,7 +240,7 @@ class Client:
         queue: str,
         items: Iterable[Item],
         *,
-        in_flight: int = IN_FLIGHT,
+        in_flight: int = 64,
         time_limit: float = 0.0,
     ) -> Iterator[Reply]:
         """Submit a request for each item, and yield the replies in the order in which they come.

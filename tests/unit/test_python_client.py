@@ -131,7 +131,9 @@ def future_id(fake: FakeBroker, number: int) -> str:
 
 def test_a_request_that_waited_too_long_is_cancelled(make: Make) -> None:
     client, fake = make()
-    with pytest.raises(scaletest.WaitTimeout, match=r"0\.01 s; the request was cancelled") as raised:
+    with pytest.raises(
+        scaletest.WaitTimeout, match=r"0\.01 s; the request was cancelled"
+    ) as raised:
         client.run("q", timeout=0.01)
     assert "queue show" in raised.value.hint
     assert fake.cancelled == [future_id(fake, 0)]
@@ -367,12 +369,12 @@ def test_an_error_of_redis_reaches_the_caller_with_a_hint(make: Make) -> None:
 
 def test_a_queue_that_redis_forgot_fails_its_own_requests_only(make: Make) -> None:
     client, fake = make()
-    lost, kept = client.submit("lost", "a"), client.submit("q", "b")
+    lost, other = client.submit("lost", "a"), client.submit("q", "b")
     fake.error = scaletest.UndeclaredQueue("lost", ["q"])
     with pytest.raises(scaletest.UndeclaredQueue, match="'lost' is not declared"):
         lost.result(60)
     fake.reply(echo(fake.submitted[1]))
-    assert kept.result(60).figures == {"argument": "b"}
+    assert other.result(60).figures == {"argument": "b"}
 
 
 def test_an_error_of_ours_is_logged_and_the_reading_goes_on(
