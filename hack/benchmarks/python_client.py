@@ -1,7 +1,8 @@
 """The bar of the Python client: on one worker `map` keeps 80 % of the load loop's rate, and with
 10,000 in flight the whole process needs less than 100 MB. Prints a line of JSON.
 
-Loop and `map` take turns, so that both meet the same machine. Beside it: how long `run` takes with
+Loop and `map` take turns, so that both meet the same machine; the processor time of this process
+for a request depends less on what else runs there. Beside it: how long `run` takes with
 an idle worker, and how long `import scaletest` takes in a fresh interpreter.
 """
 
@@ -15,9 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import repeat
+from typing import NamedTuple
 
 import scaletest
 from hack.benchmarks.saturation import report
@@ -25,22 +28,26 @@ from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.load import ClosedLoop
 from scaletest.model import Record
 
-REQUESTS, IN_FLIGHT, MANY, RUNS, IMPORTS = 20_000, 64, 10_000, 500, 15
+REQUESTS, IN_FLIGHT, MANY, RUNS, IMPORTS = 8_000, 64, 10_000, 500, 15
 LEAST_RATIO, MOST_MB, MOST_IMPORT_S = 0.8, 100.0, 0.03
 IMPORT = "import time; t = time.perf_counter(); import scaletest; print(time.perf_counter() - t)"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--flight", metavar="URL", help="measure memory only, of this process")
     options = parser.parse_args()
     if options.flight:
         print(json.dumps(flight_mb(options.flight)))
         return 0
     with EmbeddedServer(tcp=True) as server, worker(server.url):
-        rates = [(loop_rate(server.url), map_rate(server.url)) for _ in range(options.rounds)]
-        ratios = sorted(mapped / looped for looped, mapped in rates)
+        loops, maps = zip(
+            *[(loop(server.url), mapping(server.url)) for _ in range(options.rounds)], strict=True
+        )
+        ratios = sorted(
+            mapped.per_s / looped.per_s for looped, mapped in zip(loops, maps, strict=True)
+        )
         round_trips_ms = run_times_ms(server.url)
         line = [sys.executable, "-m", "hack.benchmarks.python_client", "--flight", server.url]
         memory_mb = float(subprocess.check_output(line))
@@ -52,11 +59,13 @@ def main() -> int:
         "python-client",
         ratio >= LEAST_RATIO and memory_mb < MOST_MB and import_s < MOST_IMPORT_S,
         rounds=options.rounds,
-        loop_per_s=round(statistics.median(looped for looped, _ in rates)),
-        map_per_s=round(statistics.median(mapped for _, mapped in rates)),
+        loop_per_s=round(statistics.median(each.per_s for each in loops)),
+        map_per_s=round(statistics.median(each.per_s for each in maps)),
         ratio=round(ratio, 3),
         least_ratio=round(ratios[0], 3),
         most_ratio=round(ratios[-1], 3),
+        loop_cpu_us=round(statistics.median(each.cpu_us for each in loops)),
+        map_cpu_us=round(statistics.median(each.cpu_us for each in maps)),
         in_flight=MANY,
         memory_mb=round(memory_mb, 1),
         run_median_ms=round(statistics.median(round_trips_ms), 3),
@@ -80,27 +89,43 @@ def worker(url: str) -> Iterator[None]:
         process.wait(20)
 
 
-def loop_rate(url: str) -> float:
-    """Requests a second of the load loop."""
-    records: list[Record] = []
+class Turn(NamedTuple):
+    """Requests a second, and microseconds of this process's processor time for each."""
+
+    per_s: float
+    cpu_us: float
+
+
+def turn(feed: Callable[[], int]) -> Turn:
+    """Time what submits requests and counts their replies."""
+    began, cpu_began = time.perf_counter(), time.process_time()
+    count = feed()
+    cpu_s = time.process_time() - cpu_began
+    return Turn(count / (time.perf_counter() - began), 1e6 * cpu_s / count)
+
+
+def loop(url: str) -> Turn:
+    """Let the load loop submit."""
     with Client(connect(url)) as client:
-        began = time.perf_counter()
-        loop = ClosedLoop(client, "bench", records.append, arguments=("0",), total=REQUESTS)
-        loop.set_parallel(IN_FLIGHT)
-        while not loop.wait_idle(5.0):
-            loop.check()
-        spent_s = time.perf_counter() - began
-        loop.close()
+        return turn(partial(looped, client))
+
+
+def looped(client: Client) -> int:
+    """Count the replies of the load loop, which all must be good."""
+    records: list[Record] = []
+    load = ClosedLoop(client, "bench", records.append, arguments=("0",), total=REQUESTS)
+    load.set_parallel(IN_FLIGHT)
+    while not load.wait_idle(5.0):
+        load.check()
+    load.close()
     assert all(record.ok for record in records)
-    return len(records) / spent_s
+    return len(records)
 
 
-def map_rate(url: str) -> float:
-    """Requests a second of `map`."""
+def mapping(url: str) -> Turn:
+    """Let `map` submit."""
     with scaletest.Client(url) as client:
-        began = time.perf_counter()
-        count = mapped(client, REQUESTS, IN_FLIGHT)
-        return count / (time.perf_counter() - began)
+        return turn(partial(mapped, client, REQUESTS, IN_FLIGHT))
 
 
 def mapped(client: scaletest.Client, total: int, in_flight: int) -> int:
