@@ -89,22 +89,22 @@ def worker(url: str) -> Iterator[None]:
         process.wait(20)
 
 
-class Turn(NamedTuple):
+class FeedCost(NamedTuple):
     """Requests a second, and microseconds of this process's processor time for each."""
 
     per_s: float
     cpu_us: float
 
 
-def turn(feed: Callable[[], int]) -> Turn:
+def turn(feed: Callable[[], int]) -> FeedCost:
     """Time what submits requests and counts their replies."""
     began, cpu_began = time.perf_counter(), time.process_time()
     count = feed()
     cpu_s = time.process_time() - cpu_began
-    return Turn(count / (time.perf_counter() - began), 1e6 * cpu_s / count)
+    return FeedCost(count / (time.perf_counter() - began), 1e6 * cpu_s / count)
 
 
-def loop(url: str) -> Turn:
+def loop(url: str) -> FeedCost:
     """Let the load loop submit."""
     with Client(connect(url)) as client:
         return turn(partial(looped, client))
@@ -122,7 +122,7 @@ def looped(client: Client) -> int:
     return len(records)
 
 
-def mapping(url: str) -> Turn:
+def mapping(url: str) -> FeedCost:
     """Let `map` submit."""
     with scaletest.Client(url) as client:
         return turn(partial(mapped, client, REQUESTS, IN_FLIGHT))

@@ -453,12 +453,15 @@ def _longer(backoff_s: float) -> float:
 def _arrived(answers: SimpleQueue[Answer], timeout_s: float | None) -> list[Reply]:
     """Replies that are there; waits for the first, at most `timeout_s` seconds.
 
-    Raises an error that came in place of a reply.
+    Raises an error that came in place of a reply, after the replies before it were returned.
     """
     replies: list[Reply] = []
     with suppress(Empty):
         answer = answers.get(timeout=timeout_s)
         while True:
+            if isinstance(answer, ScaletestError) and replies:
+                answers.put(answer)
+                break
             if isinstance(answer, ScaletestError):
                 raise answer
             replies.append(answer)

@@ -7,6 +7,7 @@ import concurrent.futures
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -39,12 +40,12 @@ class FakeBroker(FakeClient):
         self._turn = threading.Lock()
 
     def submit(self, requests: Sequence[Request]) -> int:
-        if not self._turn.acquire(blocking=False):
-            self.at_once += 1
-        try:
-            return super().submit(requests)
-        finally:
+        self.at_once += not self._turn.acquire(blocking=False)
+        time.sleep(0)  # another thread may come in here
+        accepted = super().submit(requests)
+        if self._turn.locked():
             self._turn.release()
+        return accepted
 
     def replies(self, timeout_s: float) -> list[Finished]:
         if self.error is not None:
@@ -365,6 +366,23 @@ def test_an_error_of_redis_reaches_the_caller_with_a_hint(make: Make) -> None:
     with pytest.raises(scaletest.Unreachable, match="redis://nowhere cannot be reached") as raised:
         next(replies)
     assert raised.value.hint
+
+
+def test_map_yields_what_came_before_an_error(make: Make) -> None:
+    client, fake = make()
+    replies = client.map("q", ["a", "b", "c"])
+    with ThreadPoolExecutor(1) as waiting:
+        first = waiting.submit(next, replies)
+        eventually(lambda: len(fake.submitted) == 3)
+        answers = client._pending["c-1"].deliver
+        client._forget(["c-1", "c-2", "c-3"])
+        answers(echo(fake.submitted[0]))
+        first.result(60)
+    answers(echo(fake.submitted[1]))
+    answers(scaletest.Unreachable("gone"))
+    assert next(replies).id == "c-2"
+    with pytest.raises(scaletest.Unreachable, match="gone"):
+        next(replies)
 
 
 def test_a_queue_that_redis_forgot_fails_its_own_requests_only(make: Make) -> None:
