@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hack import chart
+from hack import chart, python_reference
 from hack.autoscale import charts
 from hack.commands import index_page
 from hack.dashboard import dashboard
@@ -201,6 +201,7 @@ PAGES = {
         json.dumps(document_schemas.schema(), indent=2) + "\n"
     ),
     METRICS_PAGE: metrics_page,
+    ROOT / "docs" / "reference" / "python.md": python_reference.page,
     ROOT / "charts" / "scaletest" / "dashboards" / "scaletest.json": dashboard,
     CHARTS / "autoscaling-complaint.svg": lambda: charts()[0],
     CHARTS / "autoscaling-remedy.svg": lambda: charts()[1],

@@ -25,7 +25,18 @@ from collections.abc import Iterable
 
 
 class ScaletestError(Exception):
-    """Something went wrong inside scaletest."""
+    """Something went wrong inside scaletest.
+
+    message: what happened and why.
+    hint: what to do; may be empty.
+    exit_code: that of a command which it ends.
+
+    Example:
+        try:
+            client.run("media", "in.mp4")
+        except scaletest.UndeclaredQueue as error:
+            print(error.message, error.hint)
+    """
 
     exit_code = 1
 
@@ -52,6 +63,7 @@ class UndeclaredQueue(UsageError):
         known = ", ".join(sorted(declared)) or "none"
         near = nearest(name, declared)
         hint = f"declare it with: scaletest queue add {name}"
+        self.queue = name
         super().__init__(
             f"queue {name!r} is not declared (declared: {known})",
             hint=f"did you mean {near}? If not, {hint}" if near else hint,
