@@ -25,6 +25,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 from scaletest.model.texts import BYTES, PER_SECOND, SECONDS, in_base_units
+from scaletest.report.suffixes import form_of
 
 
 class Quantity(click.ParamType[float]):
@@ -232,17 +233,6 @@ def device_metrics_url(text: str) -> Callable[[F], F]:
     )
 
 
-# Suffixes of files whose form has another name.
-SUFFIXES = {
-    "": "text",
-    "txt": "text",
-    "log": "text",
-    "out": "text",
-    "htm": "html",
-    "markdown": "md",
-    "xml": "junit",
-    "yml": "yaml",
-}
 # What --output once was, and the form of today.
 OLD_FORMS = {"table": "text", "json": "json", "yaml": "yaml"}
 
@@ -273,11 +263,11 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
                 f"{option.opts[0]} {file} names a form, not a file",
                 hint=f"write --format {file}, or -o FILE.{file}",
             )
-        suffix = Path(file).suffix.lstrip(".").lower()
-        by_suffix = SUFFIXES.get(suffix, suffix) if suffix else context.meta["usual form"]
+        suffix = Path(file).suffix
+        by_suffix = form_of(Path(file)) if suffix else context.meta["usual form"]
         if form is None and by_suffix not in forms:
             raise UsageError(
-                f"{file}: this command has no form for .{suffix}",
+                f"{file}: this command has no form for {suffix.lower()}",
                 hint=f"give another FILE, or --format {' or '.join(forms)}",
             )
         _check_place(file, option.opts[0])
