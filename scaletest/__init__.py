@@ -1,30 +1,34 @@
 """scaletest: how far do device workloads scale, and what stops them?
 
-Public names are imported from their modules when they are asked for: importing the package must
-stay free of cost.
+The names of the Python API are loaded when they are used first: importing the package must stay
+free of cost, and the command line loads none of them. `__init__.pyi` has their types.
 """
 
-from importlib import import_module
+import importlib
 
 __version__ = "0.1.0"
 
-_PUBLIC = {
-    "NotPassed": "scaletest.model.errors",
+# The module of each public name, by name; docs/reference/python.md documents them in this order.
+_MODULES = {
+    "validate": "scaletest.api.validation",
     "Plan": "scaletest.api.validation",
     "Result": "scaletest.api.result",
     "Verdict": "scaletest.model.verdict",
     "load_run": "scaletest.api.result",
-    "validate": "scaletest.api.validation",
+    "NotPassed": "scaletest.model.errors",
 }
-__all__ = list(_PUBLIC)
+
+__all__ = [*_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """The public object of that name."""
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+    """Load a public name."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'scaletest' has no attribute {name!r}")
+    public = getattr(importlib.import_module(_MODULES[name]), name)
+    globals()[name] = public
+    return public
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_PUBLIC]
+    return sorted({*globals(), *_MODULES})

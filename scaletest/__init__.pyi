@@ -1,3 +1,5 @@
+"""The public names, for type checkers; `__init__.py` loads them when they are used first."""
+
 from scaletest.api.result import Result as Result
 from scaletest.api.result import load_run as load_run
 from scaletest.api.validation import Plan as Plan

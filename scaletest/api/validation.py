@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,9 +16,11 @@ from rich.console import Console
 
 from scaletest.api.result import Result
 from scaletest.model import plan as schemas
+from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.run_progress import RunProgress
+from scaletest.model.workload import REFERENCE, reference
 from scaletest.runs.folder import PLAN
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
@@ -25,6 +28,8 @@ from scaletest.validation.launch import start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace, new_queue
 from workers import before_run
 
+# A program and its arguments, MODULE:NAME, or a class or function.
+AnyWorkload = Sequence[str] | Callable[..., Any]
 Duration = float | str
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 _RUNNING = threading.Lock()
@@ -65,8 +70,10 @@ class Plan:
         result = scaletest.validate(plan)
     """
 
-    def __init__(self, workload: Sequence[str] = (), **options: Unpack[PlanOptions]) -> None:
-        """workload: a program and its arguments; without one the requests sleep for `seconds`."""
+    def __init__(self, workload: AnyWorkload = (), **options: Unpack[PlanOptions]) -> None:
+        """workload: a program and its arguments; or a class or function that other processes can
+        import, itself or as "module:name"; without one the requests sleep for `seconds`.
+        """
         values: dict[str, Any] = {"command": _command(workload), **options}
         with _python_names():
             self._plan = schemas.of_options(_with_lists(values), "validate")
@@ -84,20 +91,9 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan of {self._plan.workload!r} with {self.steps[-1]} workers at most>"
 
-    def prepared(self, place: ValidationPlace) -> schemas.Plan:
-        """The plan of a run at that place, with a queue of its own; UsageError where it cannot be
-        run there.
-        """
-        plan = replace(self._plan, queue=new_queue())
-        with _python_names():
-            plan = place.prepared(plan, before_run.device_names, is_limited=self._is_limited)
-        if not place.deployment.deployment:
-            before_run.check_plan(plan)
-        return plan
-
 
 def validate(
-    workload: Sequence[str] | Plan = (),
+    workload: AnyWorkload | Plan = (),
     *,
     redis_url: str = "",
     deployment: str = "",
@@ -118,8 +114,7 @@ def validate(
     """Measure how throughput grows while the workers are doubled, and judge it, as
     `scaletest validate` does; nothing is printed.
 
-    workload: a program and its arguments, or a Plan; without one the requests sleep for `seconds`.
-    options: those of a Plan. The workers are processes of this machine, with a Redis of their own
+    workload, options: those of a Plan, or a whole Plan instead. The workers are processes of this machine, with a Redis of their own
     or that of redis_url, unless a Deployment is named. on_progress: called with the state of the
     run when it changes, at least once a second, in the thread of the caller; what it raises ends
     the run.
@@ -152,13 +147,13 @@ def validate(
         device_metrics_url=device_metrics_url,
     )
     labels = Labels(name, tuple(tags), note)
-    path = new_path(os.environ, Path(run_dir) if run_dir else None)
+    path = new_path(os.environ, run_dir and Path(run_dir).absolute())
     progress = Progress(
         Console(quiet=True), plain=True, redis_url=redis_url, changed=on_progress or _ignored
     )
-    with _alone(), progress:
+    with _alone(), _importable(plan), progress:
         folder, _ = start(
-            plan.prepared(place),
+            _at_place(plan, place),
             place,
             before_run.device_names,
             str(path),
@@ -167,6 +162,16 @@ def validate(
             command_line=_command_line(place, path),
         )
     return Result(folder)
+
+
+def _at_place(plan: Plan, place: ValidationPlace) -> schemas.Plan:
+    """The plan of a run there, with a queue of its own; UsageError where that cannot work."""
+    own = replace(plan._plan, queue=new_queue())
+    with _python_names():
+        own = place.prepared(own, before_run.device_names, is_limited=plan._is_limited)
+    if not place.deployment.deployment:
+        before_run.check_plan(own)
+    return own
 
 
 def _ignored(state: RunProgress) -> None:
@@ -194,20 +199,39 @@ def _python_names() -> Iterator[None]:
         yield
     except UsageError as error:
         message, hint = (_OPTION.sub(_python_name, text) for text in (error.message, error.hint))
-        raise type(error)(message, hint=hint) from error
+        raise type(error)(message, hint=hint) from None
 
 
 def _python_name(option: re.Match[str]) -> str:
     return option[1].replace("-", "_")
 
 
-def _command(workload: Sequence[str]) -> list[str]:
-    if isinstance(workload, str):
-        raise UsageError(
-            f"the workload is the text {workload!r:.80}",
-            hint='give program and arguments as a list, as in ["sleep", "0.2"]',
-        )
-    return list(workload)
+def _command(workload: AnyWorkload) -> list[str]:
+    """The words by which a worker finds the workload."""
+    if callable(workload):
+        return [reference(workload)]
+    if not isinstance(workload, str):
+        return list(workload)
+    if REFERENCE.fullmatch(workload):
+        return [workload]
+    raise UsageError(
+        f"the workload {cut(repr(workload), 80)} is neither a list nor of the form module:name",
+        hint='give a program and its arguments as in ["sleep", "0.2"]',
+    )
+
+
+@contextmanager
+def _importable(plan: Plan) -> Iterator[None]:
+    """Let the workers of a workload in Python import what this process can."""
+    before = os.environ.get("PYTHONPATH")
+    if REFERENCE.fullmatch("".join(plan._plan.command[:1])):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONPATH", None)
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
 
 
 def _with_lists(values: Mapping[str, Any]) -> dict[str, Any]:

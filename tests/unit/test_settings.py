@@ -18,6 +18,7 @@ from scaletest.cli.main import cli, run
 from scaletest.cli.quick import HERE
 from scaletest.cli.validate import command as validate
 from tests.unit.test_cli_options import COMMANDS
+from workers.before_run import device_names
 
 
 @pytest.fixture

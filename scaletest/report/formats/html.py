@@ -88,7 +88,7 @@ def style_below(selector: str) -> str:
     return f"{selector}{{{CHART}{COMMON}{rules}.chart text{{font-size:inherit}}}}"
 
 
-def notebook(report: Report) -> str:
+def notebook(report: Report) -> Markup:
     """Verdict, causes and main charts for the output of a notebook: no script, and no rule that
     concerns anything else of its page.
     """
