@@ -32,7 +32,7 @@ class Result:
     their numbers are in `measures`.
 
         result = scaletest.load_run("LAST")
-        print(result.verdict.kind, result.verdict.reason)
+        assert result.verdict.kind == "PASS", result.verdict.reason
     """
 
     def __init__(self, folder: RunFolder) -> None:

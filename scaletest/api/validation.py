@@ -31,11 +31,12 @@ from workers import before_run
 # A program and its arguments, MODULE:NAME, or a class or function.
 AnyWorkload = Sequence[str] | Callable[..., Any]
 Duration = float | str
-_OPTION = re.compile(r"--([a-z][a-z-]*)")
+# An option in a text, but not one in brackets, which is for a worker.
+_OPTION = re.compile(r"(?<!\[)--([a-z][a-z-]*)")
 _RUNNING = threading.Lock()
 
 
-class PlanOptions(TypedDict, total=False):
+class ValidationOptions(TypedDict, total=False):
     """The options of a plan, named as those of `scaletest validate` and as the keys of a plan file.
 
     A duration is a number of seconds, or a text with its unit, as in "500ms" or "3m".
@@ -70,7 +71,7 @@ class Plan:
         result = scaletest.validate(plan)
     """
 
-    def __init__(self, workload: AnyWorkload = (), **options: Unpack[PlanOptions]) -> None:
+    def __init__(self, workload: AnyWorkload = (), **options: Unpack[ValidationOptions]) -> None:
         """workload: a program and its arguments; or a class or function that other processes can
         import, itself or as "module:name"; without one the requests sleep for `seconds`.
         """
@@ -109,15 +110,15 @@ def validate(
     tags: Sequence[str] = (),
     note: str = "",
     on_progress: Callable[[RunProgress], object] | None = None,
-    **options: Unpack[PlanOptions],
+    **options: Unpack[ValidationOptions],
 ) -> Result:
     """Measure how throughput grows while the workers are doubled, and judge it, as
     `scaletest validate` does; nothing is printed.
 
-    workload, options: those of a Plan, or a whole Plan instead. The workers are processes of this machine, with a Redis of their own
-    or that of redis_url, unless a Deployment is named. on_progress: called with the state of the
-    run when it changes, at least once a second, in the thread of the caller; what it raises ends
-    the run.
+    workload, options: those of a Plan, or a whole Plan instead. The workers are processes of this
+    machine, with a Redis of their own or that of redis_url, unless a Deployment is named.
+    on_progress: called with the state of the run when it changes, in the thread of the caller; what
+    it raises ends the run.
 
     Whatever ends the run, its workers, its Redis and the pods are put back first. In the main
     thread a first Ctrl-C or SIGTERM ends the step in order and a second one at once; then the
@@ -147,7 +148,7 @@ def validate(
         device_metrics_url=device_metrics_url,
     )
     labels = Labels(name, tuple(tags), note)
-    path = new_path(os.environ, run_dir and Path(run_dir).absolute())
+    path = new_path(os.environ, os.fspath(run_dir)).absolute()
     progress = Progress(
         Console(quiet=True), plain=True, redis_url=redis_url, changed=on_progress or _ignored
     )
@@ -236,9 +237,8 @@ def _importable(plan: Plan) -> Iterator[None]:
 
 def _with_lists(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values with lists in place of other sequences, as files have them."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
-    }
+    tuples = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+    return {**values, **tuples}
 
 
 def _command_line(place: ValidationPlace, path: Path) -> list[str]:
@@ -252,7 +252,10 @@ def _command_line(place: ValidationPlace, path: Path) -> list[str]:
         "--client": target.client,
         "-f": str(path / PLAN),
     }
-    line = ["scaletest", "validate", *(["--local"] if place.local else [])]
+    line = ["scaletest", "validate"]
+    if place.local:
+        line.append("--local")
     for option, text in pairs.items():
-        line += [option, text] if text else []
+        if text:
+            line += [option, text]
     return line
