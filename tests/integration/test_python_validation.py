@@ -95,7 +95,7 @@ def test_two_runs_in_one_process_and_one_in_a_thread(own: Path, capfd: Any) -> N
     thread.join()
     # expect the data of every state, and an end
     assert [(state.run, state.ended) for state in states[-1:]] == [(first.name, True)]
-    assert states[-1].done == states[-1].steps == 4
+    assert (states[-1].part, states[-1].steps) == (1.0, 4)
     assert any("measuring" in state.phase for state in states)
     assert [step.workers for step in results[0].steps] == [1, 2]
     assert scaletest.load_run("second").name == scaletest.load_run().name == results[0].name
@@ -134,17 +134,12 @@ def test_ctrl_c_is_a_keyboard_interrupt_when_nothing_is_left(
 ) -> None:
     run, held = tmp_path / "run", tmp_path / "held"
     workload = ["sh", "-c", f': >"{held}"; exec sleep {seconds}']
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(run), *workload],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin and process.stdout and process.stderr
-    try:
+    line = [sys.executable, "-c", SCRIPT, str(run), *workload]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(line, text=True, **streams) as process:
+        assert process.stdin and process.stdout and process.stderr
         # while a request runs, which may end by itself or not
-        eventually(held.exists)
+        eventually(lambda: held.exists() or process.poll() is not None)
         process.send_signal(signal.SIGINT)
         assert process.stderr.readline() == "\n"
         assert "a second signal ends it now" in process.stderr.readline()
@@ -153,7 +148,6 @@ def test_ctrl_c_is_a_keyboard_interrupt_when_nothing_is_left(
         assert process.stdout.readline() == "interrupted\n"
         # then, while the program goes on
         assert _left(scaletest.load_run(run)) == [] and list(own.iterdir()) == []
-    finally:
         process.stdin.close()
         assert process.wait(60) == 0
     assert scaletest.load_run(run).verdict.kind == "INVALID"
