@@ -68,8 +68,8 @@ def test_the_files_of_the_guide_are_typed_and_run(own: Path, tmp_path: Path) -> 
     # and the test is one of pytest; a busy machine may refuse to say
     tested = _called("pytest", "-q", "-p", "no:cacheprovider", names[1], cwd=tmp_path)
     assert "1 passed" in tested.stdout or "is INVALID" in tested.stdout, tested.stdout
-    told = _called_file(tmp_path / names[3], cwd=tmp_path)
-    assert "1 worker: measuring" in told.stdout, told.stderr
+    shower = _called_file(tmp_path / names[3], cwd=tmp_path)
+    assert "1 worker: measuring" in shower.stdout, shower.stderr
     assert list(own.glob("scaletest-*")) == []
 
 
@@ -132,14 +132,14 @@ def test_an_exception_of_the_callback_ends_the_run_and_leaves_nothing(
 def test_ctrl_c_is_a_keyboard_interrupt_when_nothing_is_left(
     own: Path, tmp_path: Path, seconds: str
 ) -> None:
-    run, held = tmp_path / "run", tmp_path / "held"
-    workload = ["sh", "-c", f': >"{held}"; exec sleep {seconds}']
+    run, marker = tmp_path / "run", tmp_path / "marker"
+    workload = ["sh", "-c", f': >"{marker}"; exec sleep {seconds}']
     line = [sys.executable, "-c", SCRIPT, str(run), *workload]
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(line, text=True, **streams) as process:
         assert process.stdin and process.stdout and process.stderr
         # while a request runs, which may end by itself or not
-        eventually(lambda: held.exists() or process.poll() is not None)
+        eventually(lambda: marker.exists() or process.poll() is not None)
         process.send_signal(signal.SIGINT)
         assert process.stderr.readline() == "\n"
         assert "a second signal ends it now" in process.stderr.readline()

@@ -46,6 +46,7 @@ NOTEBOOK = ".scaletest-run.scaletest-run"
 NOTEBOOK_RULES = """
 SELECTOR{max-width:1120px;padding:14px 20px 20px;background:var(--paper);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;text-align:left}
+SELECTOR :where(h1,h2,h3,table,td,p,li){color:inherit;font-size:inherit}
 SELECTOR tbody tr:nth-child(n){background:none}
 """.replace("SELECTOR", NOTEBOOK)
 BLOCKS = {Table: "table", Figure: "figure", Charts: "charts", Text: "text", Facts: "facts"}
@@ -93,7 +94,8 @@ def notebook(report: Report) -> Markup:
     concerns anything else of its page.
     """
     head, sections = report.head, report.sections()
-    main = next((section for section in sections if any(map(_is_drawn, section.blocks))), None)
+    others = (section for section in sections if not section.leads)
+    main = next((section for section in others if any(map(_is_drawn, section.blocks))), None)
     rename = partial(_renamed, prefix=anchor(head.name))
     own = [
         replace(section, blocks=list(map(rename, section.blocks)))
