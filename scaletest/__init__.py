@@ -14,6 +14,11 @@ _MODULES = {
     "Reply": "scaletest.model.record",
     "Outcome": "scaletest.model.record",
     "Record": "scaletest.model.record",
+    "validate": "scaletest.api.validation",
+    "Plan": "scaletest.api.validation",
+    "Result": "scaletest.api.result",
+    "Verdict": "scaletest.model.verdict",
+    "load_run": "scaletest.api.result",
     "ScaletestError": "scaletest.model.errors",
     "UsageError": "scaletest.model.errors",
     "InvalidValue": "scaletest.model.errors",
@@ -25,6 +30,7 @@ _MODULES = {
     "AgentLost": "scaletest.model.errors",
     "Unreachable": "scaletest.model.errors",
     "NoServer": "scaletest.model.errors",
+    "NotPassed": "scaletest.model.errors",
 }
 
 __all__ = [*_MODULES, "__version__"]

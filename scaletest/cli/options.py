@@ -25,6 +25,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 from scaletest.model.texts import BYTES, PER_SECOND, SECONDS, in_base_units
+from scaletest.report.suffixes import form_of
 
 
 class Quantity(click.ParamType[float]):
@@ -232,16 +233,6 @@ def device_metrics_url(text: str) -> Callable[[F], F]:
     )
 
 
-# Suffixes of files whose form has another name.
-SUFFIXES = {
-    "txt": "text",
-    "log": "text",
-    "out": "text",
-    "htm": "html",
-    "markdown": "md",
-    "xml": "junit",
-    "yml": "yaml",
-}
 # What --output once was, and the form of today.
 OLD_FORMS = {"table": "text", "json": "json", "yaml": "yaml"}
 
@@ -305,13 +296,13 @@ def _old_output(option: str, file: str, form: str | None) -> Output:
 
 def _form_of(file: str, forms: Sequence[str], usual: str) -> str:
     """The form that the suffix of a file names, one of `forms`; `usual` without a suffix."""
-    suffix = Path(file).suffix.lstrip(".").lower()
+    suffix = Path(file).suffix
     if not suffix:
         return usual
-    form = SUFFIXES.get(suffix, suffix)
+    form = form_of(Path(file))
     if form not in forms:
         raise UsageError(
-            f"{file}: this command has no form for .{suffix}",
+            f"{file}: this command has no form for {suffix.lower()}",
             hint=f"give another FILE, or --format {' or '.join(forms)}",
         )
     return form

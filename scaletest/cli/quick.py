@@ -10,7 +10,6 @@ from scaletest.analysis.quick import quick_steps
 from scaletest.archive.environment import machine
 from scaletest.cli import options as shared
 from scaletest.cli.output import echo
-from scaletest.cli.validate_options import device_names
 from scaletest.model import Outcome, Plan, checks
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import UNLABELLED
@@ -19,6 +18,7 @@ from scaletest.report.validation.quick import quick_lines
 from scaletest.runs.progress import Progress
 from scaletest.validation.launch import start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
+from workers.before_run import device_names
 from workers.devices import DeviceOptions
 from workers.runtime import Settings, run_once
 from workers.workloads.command import ProgramOptions

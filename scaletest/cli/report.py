@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
-from scaletest.cli.options import SUFFIXES, old_type
+from scaletest.cli.options import old_type
 from scaletest.cli.output import Output, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
+from scaletest.report.suffixes import form_of
 from scaletest.runs import registry
 
 
@@ -43,8 +44,7 @@ def command(run: str, output: Output, png: Path | None) -> None:
     """
     folder = stored.find(run)
     stored.spared(folder, output.path, png)
-    suffix = png.suffix[1:].lower() if png else ""
-    if suffix and SUFFIXES.get(suffix, suffix) in set(formats.names()) - {"png"}:
+    if png and png.suffix and form_of(png) in set(formats.names()) - {"png"}:
         raise UsageError(
             f"--png {png}: its suffix names another form",
             hint="give --png FILE.png; -o FILE writes other forms",

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from scaletest.cli import before_run, stored, validate_options
 from scaletest.cli import options as shared
+from scaletest.cli import stored, validate_options
 from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.plan import MIRRORED, ORDERS
 from scaletest.model.presets import POLICIES, PRESETS
 from scaletest.validation.options import ValidationPlace
+from workers import before_run
 
 
 @click.command("validate")
@@ -268,14 +268,8 @@ def command(
         raise UsageError("validate needs to know where to run", hint=_place_hint(command))
     if resume:
         return validate_run.resumed(resume, place, output, watch)
-    plan = validate_options.plan(
-        click.get_current_context(),
-        f"validate-{uuid.uuid4().hex[:8]}",
-        (lambda plan: ()) if where else validate_options.device_names,
-    )
-    place.deployment.refuse_local(plan)
-    if where:
-        _refuse_local_sampling(place)
+    plan, is_limited = validate_options.plan(click.get_current_context())
+    plan = place.prepared(plan, before_run.device_names, is_limited=is_limited)
     if dry_run:
         validate_run.show_plan(plan, output)
         return 0
@@ -294,16 +288,3 @@ def _place_hint(command: Sequence[str]) -> str:
     if command:
         return f"for a plan file: -f {command[0]}; for a program: --local -- ./{command[0]}"
     return "add --local, --deployment NAME, --redis-url URL, or -- COMMAND for this machine"
-
-
-def _refuse_local_sampling(place: ValidationPlace) -> None:
-    if place.no_causes:
-        raise UsageError(
-            "--no-causes is for local workers",
-            hint="set extraArguments: [--no-causes] in the values of the queue's workers",
-        )
-    if place.device_metrics_url:
-        raise UsageError(
-            "--device-metrics-url is for local workers",
-            hint="set deviceMetricsUrl in the values of the queue",
-        )

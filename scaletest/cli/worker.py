@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import click
 
-from scaletest.cli import before_run, complete
+from scaletest.cli import complete
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, is_verbose, show_messages
 from scaletest.model import Outcome
@@ -21,6 +21,7 @@ from scaletest.render.numbers import seconds
 from scaletest.report import words
 from scaletest.system.devices.metrics import device_warnings
 from scaletest.system.visibility import visibility
+from workers import before_run
 from workers.runtime import Serving, Settings, SingleRun, run_once
 
 FAILED = 5
