@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import Any, Generic, TypeVar
 
 from scaletest.model.checks import cut
-from scaletest.model.errors import UsageError, suggestion
+from scaletest.model.errors import InvalidValue, suggestion
 
 BUILT_IN = "scaletest"
 T = TypeVar("T")
@@ -29,16 +29,16 @@ class Plugin:
     package: str
 
     def load(self) -> Any:
-        """What it names. UsageError, of one line, when that cannot be imported."""
+        """What it names. InvalidValue, of one line, when that cannot be imported."""
         try:
             return metadata.EntryPoint(self.name, self.target, self.group).load()
         except Exception as error:
             raise self.unusable(f"{type(error).__name__}: {error}") from error
 
-    def unusable(self, why: str) -> UsageError:
+    def unusable(self, why: str) -> InvalidValue:
         """The error that says why it cannot be used."""
         text = cut(" ".join(why.split()), 300)
-        return UsageError(
+        return InvalidValue(
             f"{self.name} of the package {self.package} cannot be used: {text}",
             hint=f"correct or remove that package; its entry point is {cut(self.target, 200)}",
         )
@@ -77,11 +77,14 @@ class Plugins:
 class Registry(Mapping[str, T], Generic[T]):
     """Built-in objects of a type by name, and those of entry points, imported at the first use."""
 
-    def __init__(self, group: str, type_: type[T], built_in: Mapping[str, T]) -> None:
+    def __init__(
+        self, group: str, type_: type[T], built_in: Mapping[str, T], taken: Collection[str] = ()
+    ) -> None:
+        """taken: further names that no entry point may have."""
         self._type = type_
         self._built_in = built_in
-        self._plugins = Plugins(group, built_in)
-        self._errors: dict[str, UsageError] = {}
+        self._plugins = Plugins(group, [*built_in, *taken])
+        self._errors: dict[str, InvalidValue] = {}
 
     def __getitem__(self, name: str) -> T:
         return self._built_in[name] if name in self._built_in else self._loaded[name]
@@ -103,12 +106,12 @@ class Registry(Mapping[str, T], Generic[T]):
         """What brings an object of this registry."""
         return BUILT_IN if name in self._built_in else self._plugins.by_name[name].package
 
-    def unknown(self, name: object, subject: str) -> UsageError:
+    def unknown(self, name: object, subject: str) -> InvalidValue:
         """The error for a name that is not here: why its entry point is unusable, else what there
         is. subject: such as "kind".
         """
         error = self._errors.get(str(name).lower())
-        return error or UsageError(
+        return error or InvalidValue(
             f"there is no {subject} {cut(repr(name), 60)}", hint=suggestion(name, self)
         )
 
@@ -118,7 +121,7 @@ class Registry(Mapping[str, T], Generic[T]):
         for name, plugin in self._plugins.by_name.items():
             try:
                 members[name] = self._member(plugin)
-            except UsageError as error:
+            except InvalidValue as error:
                 self._errors[name.lower()] = error
         return members
 
