@@ -54,6 +54,17 @@ PARTS = {
         (*PLANE, *REAL_NODE, "helm4"),
         REAL_PROGRAMS,
     ),
+    "example": WeeklyPart(
+        (
+            "docs/examples",
+            "hatch_build.py",
+            "pyproject.toml",
+            "scaletest/plugins",
+            "tests/integration/test_example.py",
+            "workers/python_child.py",
+            "workers/workloads/registry.py",
+        ),
+    ),
     "helm3": WeeklyPart(
         (
             "charts/scaletest",
