@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -159,3 +160,19 @@ def test_nothing_breaks_where_nobody_names_it() -> None:
     with pytest.raises(UsageError, match="payload provider 'x'"):
         provided("x:")
     assert Plugins("scaletest.payloads").by_name == {}
+
+
+@pytest.mark.parametrize("command", ["validate", "quick", "worker"])
+def test_a_wrong_name_is_an_error_of_every_command_that_takes_it(command: str) -> None:
+    ended = call_here(command, "--workload", "minne", "--", "1")
+    assert ended.returncode == 2 and "did you mean mine?" in ended.stderr
+
+
+def test_a_named_workload_takes_the_place_of_a_plan_files_command(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("command: [ffmpeg, -i, x]\nlimit: 2\n")
+    line = ("validate", "--dry-run", "-f", str(plan), "--format", "json")
+    for words in ([], ["--width", "3"]):
+        planned = call_here(*line, "--workload", "mine", "--", *words)
+        assert json.loads(planned.stdout)["command"] == ["plugin_of_tests:facts", *words]
+    assert json.loads(call_here(*line).stdout)["command"] == ["ffmpeg", "-i", "x"]
