@@ -246,7 +246,7 @@ def pytest_of(name: str, report: Path, options: Sequence[str]) -> int:
     """Run a part's tests and return pytest's exit code."""
     line = [sys.executable, "-m", "pytest", "-m", f'weekly(part="{name}")', f"--junitxml={report}"]
     return subprocess.run(
-        [*line, "-o", "testpaths=tests/cluster", *options], cwd=ROOT, check=False
+        [*line, "-o", "testpaths=tests/cluster tests/integration", *options], cwd=ROOT, check=False
     ).returncode
 
 

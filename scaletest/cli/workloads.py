@@ -39,9 +39,9 @@ def command_of_workers(metavar: str) -> shared.Decorator:
 def show(output: Output) -> None:
     """Print the workloads that this installation knows by name, and where each comes from."""
     rows, problems = registry.listed()
-    widths = {key: max(len(row[key]) for row in rows) for key in rows[0]}
+    width = max(len(row["workload"]) for row in rows)
     lines = (
-        "  ".join(f"{text:{widths[key]}}" for key, text in row.items()).rstrip() for row in rows
+        f"{row['workload']:{width}}  {row['package']}  {row['target']}".rstrip() for row in rows
     )
     output.show(rows, lines)
     for problem in problems:

@@ -25,9 +25,9 @@ def environment(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str
     copied: the files of both with the entry points that pip would write. built: a new environment
     with the wheels of both, which sees no source of this tree, only the libraries of the tests'.
     """
-    made = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "SCALETEST_ASSETS": "skip"}
+    variables = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "SCALETEST_ASSETS": "skip"}
     if request.param == "built":
-        return made | {"PATH": f"{_installed(tmp_path, made)}:{made['PATH']}"}
+        return variables | {"PATH": f"{_installed(tmp_path, variables)}:{variables['PATH']}"}
     place = tmp_path / "packages"
     shutil.copytree(EXAMPLE / "scaletest_example", place / "scaletest_example")
     project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
@@ -41,7 +41,7 @@ def environment(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str
         lines += [f"[{group}]", *(f"{name} = {target}" for name, target in names.items())]
     (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n")
     path = Path(sys.executable).parent
-    return made | {"PYTHONPATH": str(place), "PATH": f"{path}:{made['PATH']}"}
+    return variables | {"PYTHONPATH": str(place), "PATH": f"{path}:{variables['PATH']}"}
 
 
 def _installed(folder: Path, variables: dict[str, str]) -> Path:

@@ -172,7 +172,7 @@ def test_a_named_workload_takes_the_place_of_a_plan_files_command(tmp_path: Path
     plan = tmp_path / "plan.yaml"
     plan.write_text("command: [ffmpeg, -i, x]\nlimit: 2\n")
     line = ("validate", "--dry-run", "-f", str(plan), "--format", "json")
-    for words in ([], ["--width", "3"]):
-        planned = call_here(*line, "--workload", "mine", "--", *words)
-        assert json.loads(planned.stdout)["command"] == ["plugin_of_tests:facts", *words]
+    for options in ([], ["--width", "3"]):
+        planned = call_here(*line, "--workload", "mine", "--", *options)
+        assert json.loads(planned.stdout)["command"] == ["plugin_of_tests:facts", *options]
     assert json.loads(call_here(*line).stdout)["command"] == ["ffmpeg", "-i", "x"]
