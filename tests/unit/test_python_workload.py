@@ -201,7 +201,8 @@ def test_arguments_that_do_not_fit_are_failed_requests(runtime: Runtime) -> None
 def test_what_it_waits_for_and_uses_is_told(runtime: Runtime, how: str, state: State) -> None:
     activity = runtime.run((how, "1.5"), 0.0)[0].activity
     assert activity is not None
-    assert max(activity.seconds, key=lambda state: activity.seconds[state]) is state
+    # other programs may keep it from the CPU, longer than it computes
+    assert activity.seconds[state] > 1.0
     assert (activity.cpu_s > 1.0) == (state is State.ON_CPU)
 
 
