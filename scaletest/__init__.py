@@ -14,6 +14,8 @@ _MODULES = {
     "Reply": "scaletest.model.record",
     "Outcome": "scaletest.model.record",
     "Record": "scaletest.model.record",
+    "Workload": "scaletest.model.workload",
+    "Device": "scaletest.model.workload",
     "validate": "scaletest.api.validation",
     "Plan": "scaletest.api.validation",
     "Result": "scaletest.api.result",

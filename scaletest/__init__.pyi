@@ -21,5 +21,7 @@ from scaletest.model.record import Outcome as Outcome
 from scaletest.model.record import Record as Record
 from scaletest.model.record import Reply as Reply
 from scaletest.model.verdict import Verdict as Verdict
+from scaletest.model.workload import Device as Device
+from scaletest.model.workload import Workload as Workload
 
 __version__: str

@@ -5,28 +5,38 @@ may open, would otherwise cost a run of requests that fail.
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from scaletest.model import Plan
 from scaletest.model.errors import UsageError
+from scaletest.system.wake import Wake
 from workers.devices import DeviceChooser, DeviceOptions
-from workers.workloads.command import PLACEHOLDER, ProgramOptions, why_not_started
-
-# What workers run without a program.
-WORKLOADS = ("bench", "fakedev", "sleep", "torch", "transcode")
+from workers.runtime import Runtime, Settings
+from workers.workloads import registry
+from workers.workloads.command import PLACEHOLDER, why_not_started
+from workers.workloads.making import ProgramOptions
 
 
 def check_plan(plan: Plan) -> None:
     """UsageError when a program or a device of a plan, or of its background loads, cannot be used
     here.
     """
-    check_program(plan.command)
     # who leases slots may get any of the devices
     most = None if plan.per_device else plan.limit
-    check_devices(DeviceOptions(plan.device_glob, preset=plan.preset), most)
+    _check(plan.command, DeviceOptions(plan.device_glob, preset=plan.preset), most)
     for load in plan.background:
-        check_program(load.command)
-        check_devices(DeviceOptions(load.device_glob), load.workers)
+        _check(load.command, DeviceOptions(load.device_glob), load.workers)
+
+
+def _check(command: tuple[str, ...], devices: DeviceOptions, most: int | None) -> None:
+    check_program(command)
+    check_devices(devices, most)
+    if registry.is_python(command):
+        alone = replace(devices, device_index=0 if devices.glob else None)
+        with closing(Runtime(Settings(command, devices=alone, no_causes=True), Wake())) as runtime:
+            runtime.prepare()
 
 
 def device_names(plan: Plan) -> list[str]:
@@ -38,11 +48,14 @@ def device_names(plan: Plan) -> list[str]:
 
 
 def check_program(command: tuple[str, ...], options: ProgramOptions | None = None) -> None:
-    """UsageError when the first word names no program that can be started."""
+    """UsageError when the first word names no program that can be started. A class or function of
+    Python is left to the worker, which imports it in a process of its own.
+    """
     options = options or ProgramOptions()
     program = "".join(command[:1])
     path = str(Path(options.directory, program)) if "/" in program else program
-    if program in (*WORKLOADS, "") or PLACEHOLDER in program or shutil.which(path):
+    is_workload = program in (*registry.BUILT_IN, "") or registry.is_python(command)
+    if is_workload or PLACEHOLDER in program or shutil.which(path):
         return
     error, hint = OSError(0, "there is no such program"), "install it, or give its path"
     if Path(path).is_file():

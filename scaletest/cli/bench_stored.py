@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -14,20 +15,30 @@ from scaletest.benchmarks.runner import counts
 from scaletest.cli import bench_names, stored
 from scaletest.cli import options as shared
 from scaletest.cli.compare import compare_options, compared
-from scaletest.cli.output import Output
+from scaletest.cli.output import Output, echo
 from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
 from scaletest.kinds.registry import API_VERSION, KINDS, kind_of
 from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.plugins.registry import BUILT_IN
 from scaletest.runs.folder import RunFolder
 from scaletest.runs.registry import report, type_of
 
 
 def kinds() -> tuple[list[dict[str, str]], str]:
-    """All kinds."""
-    rows = [{"kind": kind.name, "help": kind.help} for kind in KINDS.values()]
+    """All kinds, and the packages that those come from which are not built in."""
+    for problem in KINDS.problems:
+        echo(f"warning: {problem}", err=True)
+    rows = [
+        {"kind": kind.name, "help": kind.help, "package": KINDS.package(kind.name)}
+        for kind in KINDS.values()
+    ]
     width = max(len(row["kind"]) for row in rows)
-    return rows, "\n".join(f"{row['kind']:{width}}  {row['help']}" for row in rows)
+    return rows, "\n".join(f"{row['kind']:{width}}  {row['help']}{_source(row)}" for row in rows)
+
+
+def _source(row: Mapping[str, str]) -> str:
+    return "" if row["package"] == BUILT_IN else f" ({row['package']})"
 
 
 def explained(name: str) -> tuple[dict[str, object], str]:

@@ -21,7 +21,8 @@ from scaletest.kinds import media
 from scaletest.kinds.media import CODECS
 from scaletest.model.errors import InvalidValue, NoDevice, UsageError
 from scaletest.model.presets import PRESETS
-from workers.devices import Device, DeviceChooser, DeviceOptions
+from scaletest.model.workload import Device
+from workers.devices import DeviceChooser, DeviceOptions
 from workers.workloads.fakedev import serve
 
 TIMEOUT_S = 600.0

@@ -9,6 +9,7 @@ import click
 from scaletest.analysis.quick import quick_steps
 from scaletest.archive.environment import machine
 from scaletest.cli import options as shared
+from scaletest.cli import workloads
 from scaletest.cli.output import echo
 from scaletest.model import Outcome, Plan, checks
 from scaletest.model.errors import UsageError
@@ -21,7 +22,7 @@ from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from workers.before_run import device_names
 from workers.devices import DeviceOptions
 from workers.runtime import Settings, run_once
-from workers.workloads.command import ProgramOptions
+from workers.workloads.making import ProgramOptions
 
 # For the first request, alone.
 LONGEST_FIRST_S = 30.0
@@ -51,13 +52,14 @@ HERE = ValidationPlace(
     help="The device files that the workers share, as in '/dev/dri/renderD*'.",
 )
 @shared.preset("The devices of one vendor that the workers share.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARG...]")
+@workloads.command_of_workers("-- COMMAND [ARG...]")
 def command(limit: int | None, device_glob: str, preset: str, command: tuple[str, ...]) -> int:
     """Look for half a minute how a program scales on this machine, and what stops it.
 
     \b
     scaletest quick -- sleep 0.2
     scaletest quick -- ffmpeg -v error -i FILE -f null -
+    scaletest quick --workload PACKAGE.MODULE:NAME -- WORD...
 
     It runs the program once, and then with 1, 2, 4, ... workers at a time. The answer has no
     verdict; the last line is the command that measures it well. Exit code 5 when requests failed.

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from scaletest.cli import options as shared
-from scaletest.cli import stored, validate_options
+from scaletest.cli import stored, validate_options, workloads
 from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
@@ -231,7 +231,7 @@ from workers import before_run
     ),
 )
 @stored.report_output()
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
+@workloads.command_of_workers("[-- COMMAND ARG...]")
 @shared.grouped
 def command(
     place: ValidationPlace,
@@ -248,6 +248,7 @@ def command(
     \b
     scaletest validate --local --limit 8 --scale 1.8 --seconds 0.5
     scaletest validate --limit 4 --scale 1.5 -- ffmpeg -i FILE -f null -
+    scaletest validate --limit 4 --workload PACKAGE.MODULE:NAME -- WORD...
     scaletest validate --local --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
     scaletest validate --local -f plan.yaml --set limit=16 --threshold 'efficiency(8)>=0.8'
     scaletest validate --deployment NAME -n NAMESPACE --client svc/NAME --seconds 2 --limit 16

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import click
 
-from scaletest.cli import complete
+from scaletest.cli import complete, workloads
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, is_verbose, show_messages
 from scaletest.model import Outcome
@@ -130,30 +130,41 @@ FAILED = 5
     help="Ignore commands of RQ's tools, for one connection to Redis less.",
 )
 @click.option("--log-messages", is_flag=True, help="Log every request and reply.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
+@click.option(
+    "--list-workloads",
+    is_flag=True,
+    help="List the workloads that have names, and the packages they come from.",
+)
+@workloads.command_of_workers("[-- COMMAND ARG...]")
 @shared.grouped
-def command(settings: Settings, serving: Serving, once: bool, output: Output) -> int:
+def command(
+    settings: Settings, serving: Serving, once: bool, list_workloads: bool, output: Output
+) -> int:
     """Take requests of one queue and run the workload: COMMAND with its arguments, transcode,
-    torch, fakedev, or sleep.
+    torch, fakedev, sleep, or a class or function of Python.
 
     \b
     scaletest worker --queue sleep
     scaletest worker --queue q --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
     scaletest worker --queue media --preset intel --per-device 4 -- transcode \\
       --engine onevpl --input FILE
+    scaletest worker --queue thumbs --workload PACKAGE.MODULE:NAME -- --width 640
     scaletest worker --once -- COMMAND ARG...
 
     FILENAME in any argument becomes the path of the device. A request's own arguments are added at
     the end. With --once what COMMAND writes goes to standard error.
     """
+    if list_workloads:
+        workloads.show(output)
+        return 0
     if serving.log_messages:
         show_messages()
     if once:
         return _once(settings, output)
     if shared.is_typed("form") or shared.is_typed("output"):
         raise UsageError(
-            "--format and --output are for --once",
-            hint="add --once; a worker that serves a queue prints no result",
+            "--format and --output are for --once and --list-workloads",
+            hint="add one of them; a worker that serves a queue prints no result",
         )
     before_run.check_program(settings.command, settings.program)
     if settings.devices.device_index is not None:
