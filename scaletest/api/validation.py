@@ -27,6 +27,7 @@ from scaletest.runs.progress import Progress
 from scaletest.validation.launch import start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace, new_queue
 from workers import before_run
+from workers.workloads import registry
 
 # A program and its arguments, MODULE:NAME, or a class or function.
 AnyWorkload = Sequence[str] | Callable[..., Any]
@@ -73,7 +74,8 @@ class Plan:
 
     def __init__(self, workload: AnyWorkload = (), **options: Unpack[ValidationOptions]) -> None:
         """workload: a program and its arguments; or a class or function that other processes can
-        import, itself or as "module:name"; without one the requests sleep for `seconds`.
+        import, itself or as "module:name", or the name of a registered one; without one the
+        requests sleep for `seconds`.
         """
         values: dict[str, Any] = {"command": _command(workload), **options}
         with _python_names():
@@ -213,12 +215,12 @@ def _command(workload: AnyWorkload) -> list[str]:
         return [reference(workload)]
     if not isinstance(workload, str):
         return list(workload)
-    if REFERENCE.fullmatch(workload):
-        return [workload]
-    raise UsageError(
-        f"the workload {cut(repr(workload), 80)} is neither a list nor of the form module:name",
-        hint='give a program and its arguments as in ["sleep", "0.2"]',
-    )
+    if any(map(str.isspace, workload)):
+        raise UsageError(
+            f"the workload {cut(repr(workload), 80)} is neither a list nor the name of a workload",
+            hint='give a program and its arguments as in ["sleep", "0.2"]',
+        )
+    return [registry.resolved(workload)]
 
 
 @contextmanager
