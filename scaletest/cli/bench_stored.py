@@ -14,6 +14,7 @@ from scaletest.benchmarks.runner import counts
 from scaletest.cli import bench_names, stored
 from scaletest.cli import options as shared
 from scaletest.cli.compare import compare_options, compared
+from scaletest.cli.headings import Command
 from scaletest.cli.output import Output
 from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
@@ -114,7 +115,7 @@ _SHARED = chain(*(fields.fields_of(spec) for spec in (PairSpec, CrowdSpec, MpiSp
 _COMMON = {field.name for field in _SHARED} - {"transport"}
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @shared.output()
 def list_runs(output: Output) -> None:
     """List the runs of benchmarks of this user, the oldest first."""
@@ -160,7 +161,7 @@ def _row(folder: RunFolder) -> dict[str, object]:
     }
 
 
-@click.command()
+@click.command(cls=Command)
 @stored.run_argument()
 @shared.old_type
 @stored.report_output(bare_forms=False)
@@ -171,7 +172,7 @@ def show(run: str, output: Output) -> None:
     stored.deliver(report(folder), output)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("kind", required=False, shell_complete=bench_names.kinds)
 @shared.output()
 def explain(kind: str | None, output: Output) -> None:
@@ -182,7 +183,7 @@ def explain(kind: str | None, output: Output) -> None:
     output.show(data, [text])
 
 
-@click.command()
+@click.command(cls=Command)
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
 @compare_options

@@ -8,6 +8,7 @@ import click
 
 from scaletest.analysis.comparison import TOLERANCE
 from scaletest.cli import stored
+from scaletest.cli.headings import Command
 from scaletest.cli.options import Quantity, group
 from scaletest.cli.output import Output
 from scaletest.model.errors import InvalidValue
@@ -37,7 +38,7 @@ compare_options = group(
         default=f"{100 * TOLERANCE:g}%",
         show_default=True,
         metavar="PART",
-        help="How much worse a measure may be.",
+        help="Accept a measure that is worse by at most this part.",
     ),
     click.option(
         "--force", is_flag=True, help="Compare even runs that measured different workloads."
@@ -52,7 +53,7 @@ def compared(folders: Sequence[RunFolder], tolerance: float, force: bool, output
     return stored.deliver(comparison_report(comparison), output)
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
 @compare_options

@@ -20,6 +20,7 @@ from scaletest.cli import (
     validate,
     validate_options,
 )
+from scaletest.cli.headings import Group
 from scaletest.cli.output import Output, echo
 from scaletest.documents import edit, reader
 from scaletest.kinds import document_schemas
@@ -30,7 +31,7 @@ from scaletest.model.texts import masked
 from scaletest.render.contents import Table, aligned
 
 
-@click.group("config")
+@click.group("config", cls=Group)
 def command() -> None:
     """Write and show settings and where they come from, and print the schemas of documents."""
 

@@ -17,6 +17,8 @@ from typing import Any, TypedDict, cast
 import click
 from click.shell_completion import CompletionItem
 
+from scaletest.cli.headings import Command
+
 FILE = Path(__file__).with_name("index.json")
 # A module and a function of it, as in scaletest.cli.stored:complete.
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -76,7 +78,7 @@ def stand_in(name: str, entry: Entry) -> click.Command:
         return click.Group(name, children, help=entry["help"])
     parameters = [_parameter(each) for each in entry.get("parameters", [])]
     settings = {"help_option_names": ["-h", "--help"]}
-    return click.Command(name, settings, params=parameters, help=entry["help"])
+    return Command(name, settings, params=parameters, help=entry["help"])
 
 
 def _parameter(entry: Parameter) -> click.Parameter:

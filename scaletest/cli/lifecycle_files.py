@@ -13,6 +13,7 @@ from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
 from scaletest.cli import stored
 from scaletest.cli.compare import compare_options, compared
+from scaletest.cli.headings import Command, first, heading
 from scaletest.cli.output import Output, echo
 from scaletest.lifecycle.folder import LifecycleFolder
 from scaletest.lifecycle.run_type import Conditions, LifecycleRun, read
@@ -23,15 +24,17 @@ from scaletest.report.formats import png
 from scaletest.report.lifecycle_figures import phase_charts
 
 
-@click.command()
+@click.command(cls=Command)
+@heading("Target")
 @own.output_dir()
+@heading("Output")
 @click.option(
     "--plot",
     "figure",
     type=click.Choice(["general", "detailed"]),
     default="general",
     show_default=True,
-    help="Times from the submission, or of every step.",
+    help=("Draw the times from the submission (general), or those of every phase (detailed)."),
 )
 @own.view_options
 @shared.grouped
@@ -55,7 +58,18 @@ def _draw(store: LifecycleFolder, run: LifecycleRun, figure: str) -> list[Path]:
     return [*written, store.put(f"{figure}.png", picture)]
 
 
-@click.command()
+@click.command(cls=Command)
+@first(
+    "--output-dir",
+    "--head",
+    "--tail",
+    "--times",
+    "--threshold",
+    "--tolerate-failures",
+    "--output",
+    "--format",
+)
+@heading("Target")
 @own.output_dir(short=False)
 @shared.old_type
 @stored.report_output(bare_forms=False)
@@ -89,7 +103,7 @@ def show(store: LifecycleFolder, run: LifecycleRun, output: Output, figure: str 
     return stored.deliver_ended(shown, output)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("base", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
 @click.argument("candidate", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
 @compare_options

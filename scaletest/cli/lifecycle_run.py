@@ -11,6 +11,7 @@ from scaletest.analysis.lifecycle.result import WorkloadSelection
 from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
 from scaletest.cli import stored
+from scaletest.cli.headings import Command, first, heading
 from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.watching import watched
@@ -31,11 +32,24 @@ from scaletest.runs.registry import TYPES
 FOREVER_S = 30 * 86400.0
 
 
-@click.command()
+@click.command(cls=Command)
+@first(
+    "--output-dir",
+    "--workload-type",
+    "--num-workloads",
+    "--num-processes",
+    "--num-gpus",
+    "--image",
+    "--namespace",
+    "--dry-run",
+)
+@heading("Run")
 @own.output_dir()
 @own.workload
+@heading("Kubernetes")
 @own.project("--project")
 @shared.labels
+@heading("Run")
 @click.option("--dry-run", is_flag=True, help="Print the first object, and submit nothing.")
 @shared.grouped
 def submit(
@@ -61,7 +75,8 @@ def submit(
     return 3 if done[False] else 0
 
 
-@click.command()
+@click.command(cls=Command)
+@heading("Target")
 @own.output_dir()
 @click.option(
     "-t",
@@ -69,21 +84,34 @@ def submit(
     type=click.Choice(own.TYPES),
     default=None,
     expose_value=False,
-    help="Type that was given to submit; read from the folder.",
+    help="Accept the type that was given to `submit`; the folder's own type is used.",
 )
+@heading("Kubernetes")
 @own.project("-p", "--project")
+@heading("Accuracy")
 @click.option(
-    "--follow", is_flag=True, help="Watch until every workload is done: gives times below a second."
+    "--follow",
+    is_flag=True,
+    help="Watch until every workload is done, which gives times below a second.",
 )
 @click.option(
-    "--timeout", type=shared.DURATION, default=FOREVER_S, metavar="TIME", help="Follow so long."
+    "--timeout",
+    type=shared.DURATION,
+    default=FOREVER_S,
+    metavar="TIME",
+    help="Follow for at most this long.",
 )
+@heading("Kubernetes")
 @shared.context
+@heading("Accuracy")
 @click.option(
     "--backend-times",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Times of a control plane's database: CSV or JSON with jobName, time_created (ms).",
+    help=(
+        "Also use creation times from a control plane's database: a CSV or JSON file"
+        " with jobName and time_created, in milliseconds."
+    ),
 )
 @shared.grouped
 def sample(
@@ -114,29 +142,48 @@ def sample(
         raise WaitTimeout(f"not all workloads were done within {timeout:g} s", hint="sample again")
 
 
-@click.command()
+@click.command(cls=Command)
+@first(
+    "--workload-type",
+    "--num-workloads",
+    "--num-processes",
+    "--num-gpus",
+    "--image",
+    "--namespace",
+    "--threshold",
+    "--output",
+)
+@heading("Run")
 @own.output_dir(default=None)
 @own.workload
+@heading("Kubernetes")
 @own.project("--project")
+@heading("Run")
 @click.option(
     "--timeout",
     type=shared.DURATION,
     default="1h",
     show_default=True,
     metavar="TIME",
-    help="End after this long.",
+    help="End the run after this long at most.",
 )
+@heading("Output")
 @click.option(
     "--plot",
     "figure",
     type=click.Choice(["general", "detailed"]),
     default="general",
     show_default=True,
-    help="Which figure to draw.",
+    help=("Draw the times from the submission (general), or those of every phase (detailed)."),
 )
+@heading("Run")
 @click.option(
-    "--keep/--delete", default=True, show_default=True, help="Whether the objects stay afterwards."
+    "--keep/--delete",
+    default=True,
+    show_default=True,
+    help="Keep the submitted objects afterwards, or delete them.",
 )
+@heading("Run")
 @shared.redis_url(None)
 @shared.labels
 @shared.watch
@@ -182,33 +229,59 @@ def run(
     return code
 
 
-@click.command()
+@click.command(cls=Command)
+@first(
+    "--output-dir",
+    "--selector",
+    "--namespace",
+    "--object",
+    "--until",
+    "--timeout",
+    "--threshold",
+    "--output",
+)
+@heading("Run")
 @own.output_dir()
+@heading("Target")
 @click.option(
     "-l",
     "--selector",
     required=True,
     metavar="LABELS",
-    help="Labels of the pods, as kubectl takes them.",
+    help="Watch the pods with these labels, which are written as for kubectl.",
 )
-@click.option("--namespace", default="", metavar="NAME", help="[default: the current one]")
+@heading("Kubernetes")
+@click.option(
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="Watch pods in this namespace. [default: the current one]",
+)
 @shared.context
+@heading("Target")
 @click.option(
     "--object",
     "kind",
     default="",
     metavar="VERSION/KIND",
-    help="Also watch these objects with the same labels, as in batch/v1/Job.",
+    help="Also watch objects of this kind with the same labels, as in batch/v1/Job.",
 )
+@heading("Accuracy")
 @click.option("--until", type=click.Choice(UNTIL), default="ready", show_default=True)
+@heading("Run")
 @click.option(
     "--timeout",
     type=shared.DURATION,
     default=FOREVER_S,
     metavar="TIME",
-    help="Watch this long. [default: until Ctrl-C]",
+    help="Watch for this long. [default: until Ctrl-C]",
 )
-@click.option("--event-times", is_flag=True, help="Also read Events.")
+@heading("Accuracy")
+@click.option(
+    "--event-times",
+    is_flag=True,
+    help="Also read the Events of Kubernetes, which give scheduling in microseconds.",
+)
 @shared.labels
 @own.judged_options
 @stored.report_output(letter=False)
@@ -252,7 +325,7 @@ def observe(
     return show(store, read(store, conditions=judged), output)
 
 
-@click.command()
+@click.command(cls=Command)
 @own.output_dir()
 @shared.context
 @shared.yes

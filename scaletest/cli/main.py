@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 
 from scaletest import __version__
 from scaletest.cli import index, mistakes, settings
+from scaletest.cli.headings import Group
 from scaletest.cli.output import echo, set_up
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
@@ -63,7 +64,7 @@ Exit codes:
 COMPLETE = "_SCALETEST_COMPLETE"
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group whose commands are imported when they are needed.
 
     table: module and one line of help, by the command's name; programs call those without help. In
@@ -102,7 +103,7 @@ class LazyGroup(click.Group):
     ) -> dict[str, object]:
         """The values of the settings file for a command. rest: the words behind its name."""
         route = (*ctx.command_path.split()[1:], name)
-        if route[0] in settings.EXEMPT or not {"-h", "--help"}.isdisjoint(rest):
+        if route[0] in settings.EXEMPT or not {"-h", "--help", "--help-all"}.isdisjoint(rest):
             return {}
         try:
             file = ctx.meta[settings.META] = settings.load()
@@ -118,15 +119,31 @@ class LazyGroup(click.Group):
         items = [CompletionItem(name, help=self.table[name][1]) for name in names]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.table[name][1]) for name in self.list_commands(ctx)])
+    def summary(self, ctx: click.Context, name: str) -> str:
+        """The line of help in the table: the command is not imported."""
+        return self.table[name][1]
+
+
+class ScaletestGroup(LazyGroup):
+    """The commands of the program."""
+
+    headings: ClassVar = {
+        "Measure": ("quick", "validate", "saturate", "bench", "lifecycle"),
+        "Look": ("report", "compare", "runs", "ui"),
+        "Plan": ("size", "autoscale"),
+        "Queues": ("queue", "worker", "client", "exporter"),
+        "Kubernetes": ("cluster", "operator"),
+        "Set up": ("config", "media", "completion", "help", "version"),
+    }
 
 
 @click.group(
-    cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "SCALETEST"},
+    cls=ScaletestGroup,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "auto_envvar_prefix": "SCALETEST",
+        "max_content_width": 100,
+    },
     epilog=EXIT_CODES,
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log more, and show tracebacks.")

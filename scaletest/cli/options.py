@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints
 import click
 from click.core import ParameterSource
 
+from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, confirm, echo
 from scaletest.model import checks
 from scaletest.model.checks import cut
@@ -152,7 +153,7 @@ def redis_url(default: str | None = "redis://127.0.0.1:6379/0") -> Callable[[F],
         show_default=bool(default),
         show_envvar=True,
         metavar="URL",
-        help="The Redis to use: redis://, rediss:// or unix://.",
+        help="Use the Redis at this address, which begins with redis://, rediss:// or unix://.",
     )
 
 
@@ -209,7 +210,9 @@ context: Decorator = click.option(
     "--context",
     default="",
     metavar="NAME",
-    help="Context of the kubeconfig. [default: the pod's cluster, or the current context]",
+    help=(
+        "Use this context of the kubeconfig. [default: the pod's cluster, or the current context]"
+    ),
 )
 
 
@@ -301,7 +304,7 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
             envvar="SCALETEST_OUTPUT" if bare_forms else None,
             callback=choose,
             metavar="FILE",
-            help="Where the result goes. [default: standard output]",
+            help="Write the result to this file. [default: standard output]",
         )(function)
 
     return decorate
@@ -323,20 +326,26 @@ def _check_place(file: str, option: str) -> None:
 
 # What to call a new run: the fields of its Labels.
 labels = group(
+    heading("Run"),
     click.option(
         "--name",
         default="",
         metavar="NAME",
-        help="What to call the run: commands find it by this name, too.",
+        help="Call the run by this name, by which other commands find it.",
     ),
     click.option(
         "--tag",
         "tags",
         multiple=True,
         metavar="TAG",
-        help="A tag of the run, by which runs list finds it; may be repeated.",
+        help=("Give the run this tag, by which `runs list` finds it; the option may be repeated."),
     ),
-    click.option("--note", default="", metavar="TEXT", help="A note about the run."),
+    click.option(
+        "--note",
+        default="",
+        metavar="TEXT",
+        help="Store this note with the run; its reports show it.",
+    ),
 )
 
 
@@ -351,19 +360,20 @@ class WatchOptions:
 
 # The fields of WatchOptions.
 watch = group(
+    heading("Output"),
     click.option(
         "--progress",
         type=click.Choice(["auto", "plain"]),
         default="auto",
         show_default=True,
-        help="Live line, or plain lines.",
+        help=("Show progress as a live line where there is a terminal (auto), or as plain lines."),
     ),
     click.option("--ui", is_flag=True, help="Show the run in a browser while it is measured."),
     click.option(
         "--ui-listen",
         default="127.0.0.1:0",
         metavar="ADDR:PORT",
-        help="Where --ui serves its page. [default: a free port of this machine]",
+        help="Serve the page of --ui at this address. [default: a free port of this machine]",
     ),
 )
 
@@ -392,7 +402,7 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
 
 
 # For `confirmed`.
-yes: Decorator = click.option("--yes", is_flag=True, help="Do not ask.")
+yes: Decorator = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 
 def confirmed(question: str, yes: bool, *, terminal: bool = False) -> bool:

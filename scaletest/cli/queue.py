@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import ClassVar
 
 import click
 
@@ -16,6 +17,7 @@ from scaletest.broker.jobs import stored, wait_for
 from scaletest.broker.queues import QueueState
 from scaletest.cli import complete
 from scaletest.cli import options as shared
+from scaletest.cli.headings import Group, heading
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.model import Reply, Request, checks
 from scaletest.model.errors import UsageError
@@ -28,7 +30,18 @@ from scaletest.report import failures
 MOST_GROUPS = 5
 
 
-@click.group("queue")
+class QueueGroup(Group):
+    """The commands of scaletest queue."""
+
+    headings: ClassVar = {
+        "Declare": ("add", "remove"),
+        "Look": ("list", "show", "check"),
+        "Send requests": ("submit", "result"),
+        "Steer": ("pause", "resume", "purge"),
+    }
+
+
+@click.group("queue", cls=QueueGroup)
 def command() -> None:
     """Declare, look at, fill and empty queues.
 
@@ -46,9 +59,9 @@ def command() -> None:
     default=0,
     show_default=True,
     metavar="N",
-    help="Most waiting requests; 0: no limit.",
+    help="Refuse a request when N wait already; 0 means no limit.",
 )
-@click.option("--note", default="", help="Description of the workload.")
+@click.option("--note", default="", help="Describe the workload of the queue in these words.")
 def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None:
     """Declare queues, or change their maximum and note."""
     queues = Queues(connect(redis_url))
@@ -206,18 +219,33 @@ def resume(name: str, redis_url: str) -> None:
 
 @command.command()
 @click.argument("name", shell_complete=complete.queues)
+@heading("Target")
 @shared.redis_url()
-@shared.duration("--time-limit", default="0s", help="The request may run this long; 0: no limit.")
+@heading("Requests")
+@shared.duration(
+    "--time-limit",
+    default="0s",
+    help="Stop the request when it runs longer than this; 0 means no limit.",
+)
+@heading("Output")
 @click.option(
-    "--no-wait", is_flag=True, help="Print the id and do not wait; see: scaletest queue result."
+    "--no-wait",
+    is_flag=True,
+    help=(
+        "Print the id of the request and do not wait; `scaletest queue result` prints its reply."
+    ),
 )
 @click.option(
-    "--keep", is_flag=True, help="Run it even when this command has ended, and keep its result."
+    "--keep",
+    is_flag=True,
+    help="Run the request even when this command has ended, and keep its result.",
 )
 @shared.duration(
-    "--result-ttl", default="500s", help="How long to keep the result, with --no-wait."
+    "--result-ttl", default="500s", help="Keep the result this long, with --no-wait or --keep."
 )
-@shared.duration("--timeout", default="0s", help="Wait this long for the reply; 0: for ever.")
+@shared.duration(
+    "--timeout", default="0s", help="Wait at most this long for the reply; 0 waits for ever."
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
 @shared.grouped
 def submit(

@@ -9,6 +9,7 @@ import click
 from scaletest.analysis.quick import quick_steps
 from scaletest.archive.environment import machine
 from scaletest.cli import options as shared
+from scaletest.cli.headings import Command
 from scaletest.cli.output import echo
 from scaletest.cli.validate_options import device_names
 from scaletest.model import Outcome, Plan, checks
@@ -36,21 +37,21 @@ HERE = ValidationPlace(
 )
 
 
-@click.command("quick")
+@click.command("quick", cls=Command)
 @click.option(
     "--limit",
     type=int,
     default=None,
     metavar="N",
-    help="The largest number of workers. [default: 8, or twice the cores of this machine]",
+    help="Measure up to N workers. [default: 8, or twice the cores of this machine]",
 )
 @click.option(
     "--device-glob",
     default="",
     metavar="GLOB",
-    help="The device files that the workers share, as in '/dev/dri/renderD*'.",
+    help="Let the workers share the devices with these files, as in '/dev/dri/renderD*'.",
 )
-@shared.preset("The devices of one vendor that the workers share.")
+@shared.preset("Let the workers share the devices of this vendor.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARG...]")
 def command(limit: int | None, device_glob: str, preset: str, command: tuple[str, ...]) -> int:
     """Look for half a minute how a program scales on this machine, and what stops it.

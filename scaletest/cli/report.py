@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
+from scaletest.cli.headings import Command
 from scaletest.cli.options import SUFFIXES, old_type
 from scaletest.cli.output import Output, write_bytes
 from scaletest.model.errors import UsageError
@@ -14,7 +15,7 @@ from scaletest.report import formats
 from scaletest.runs import registry
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @stored.run_argument()
 @old_type
 @stored.report_output(bare_forms=False)
@@ -24,7 +25,7 @@ from scaletest.runs import registry
     default=None,
     metavar="FILE",
     help=(
-        "Also draw the main charts as a picture. Needs the extra: pip install 'scaletest[plot]'."
+        "Also draw the main charts into this PNG file, which needs: pip install 'scaletest[plot]'."
     ),
 )
 def command(run: str, output: Output, png: Path | None) -> None:

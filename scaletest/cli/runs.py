@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
 from scaletest.cli import options, stored
+from scaletest.cli.headings import Group, heading
 from scaletest.cli.output import Output, echo
 from scaletest.model import checks
 from scaletest.model.checks import cut
@@ -24,7 +26,18 @@ from scaletest.runs.registry import TYPES, ListedRun
 from scaletest.saturation.folder import SaturationFolder, filled, public
 
 
-@click.group("runs")
+class RunsGroup(Group):
+    """The commands of scaletest runs."""
+
+    headings: ClassVar = {
+        "Look": ("list", "show"),
+        "Label": ("name", "tag", "note"),
+        "Share": ("export", "import", "sql"),
+        "Delete": ("delete",),
+    }
+
+
+@click.group("runs", cls=RunsGroup)
 def command() -> None:
     """List, show, label, share and delete stored runs.
 
@@ -34,23 +47,30 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--type", "run_type", type=click.Choice(list(TYPES)), help="Only runs of this type.")
+@heading("Target")
+@click.option(
+    "--type", "run_type", type=click.Choice(list(TYPES)), help="List only runs of this type."
+)
 @click.option(
     "--verdict",
     "verdicts",
     multiple=True,
     type=click.Choice(VERDICTS, case_sensitive=False),
-    help="Only runs with this verdict; may be repeated.",
+    help="List only runs with this verdict; the option may be repeated.",
 )
 @click.option(
-    "--tag", "tags", multiple=True, metavar="TAG", help="Only runs with this tag; may be repeated."
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    help="List only runs with this tag; the option may be repeated.",
 )
 @click.option(
     "--name",
     "pattern",
     default="",
     metavar="PATTERN",
-    help="Only runs in whose name this occurs, or whose whole name it fits: nightly-*.",
+    help=("List only runs whose name contains this text, or fits this pattern, as in 'nightly-*'."),
 )
 @click.option(
     "--sort",
@@ -58,8 +78,9 @@ def command() -> None:
     type=click.Choice(list(SORTS)),
     default="began",
     show_default=True,
-    help="What to sort by; the newest, the worst or the longest stands last.",
+    help="Sort the runs by this; the newest, the worst or the longest stands last.",
 )
+@heading("Output")
 @options.output()
 def list_runs(
     run_type: str | None,
@@ -115,7 +136,7 @@ def rename(run: str, new: str) -> None:
 @command.command()
 @stored.run_argument()
 @click.argument("tags", nargs=-1, required=True, metavar="TAG...")
-@click.option("--remove", is_flag=True, help="Take these tags away.")
+@click.option("--remove", is_flag=True, help="Take these tags away instead.")
 def tag(run: str, tags: tuple[str, ...], remove: bool) -> None:
     """Give a run tags, by which runs list finds it."""
 
@@ -156,7 +177,10 @@ def export(run: str, file: Path) -> None:
 @command.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--name", default="", metavar="NEW", help="Name of the run here. [default: the one that it had]"
+    "--name",
+    default="",
+    metavar="NEW",
+    help="Call the run by this name here. [default: the name that it had]",
 )
 @click.option(
     "--max-size",
@@ -165,8 +189,8 @@ def export(run: str, file: Path) -> None:
     show_default=True,
     metavar="SIZE",
     help=(
-        "Refuse what unpacks to more than this, and lines or JSON files of more than 1/128 of it,"
-        " 16 MiB at least."
+        "Refuse a file that unpacks to more than this; a line or a JSON file in it may"
+        " have 1/128 of it, and 16 MiB in any case."
     ),
 )
 def import_run(file: Path, name: str, max_size: float) -> None:

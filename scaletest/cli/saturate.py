@@ -8,6 +8,7 @@ import click
 
 from scaletest.cli import options as shared
 from scaletest.cli import saturate_options, stored
+from scaletest.cli.headings import Command, first
 from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.saturation.options import PlanOptions, SaturationOptions
@@ -15,10 +16,21 @@ from scaletest.saturation.options import PlanOptions, SaturationOptions
 
 @click.command(
     "saturate",
+    cls=Command,
     epilog=(
         "Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID, 7 also when the database of --sql"
         " lacks steps at the end. Ctrl-C once ends the step and prints what was found."
     ),
+)
+@first(
+    "--service",
+    "--queue",
+    "--load",
+    "--maximum",
+    "--latency-limit",
+    "--wanted",
+    "--dry-run",
+    "--output",
 )
 @saturate_options.options
 @shared.labels
