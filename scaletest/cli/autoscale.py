@@ -24,7 +24,7 @@ from scaletest.analysis.autoscale.rule import (
 from scaletest.analysis.autoscale.simulation import PATTERNS, Arrivals, PlayedLoad, simulate
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import Group, first, heading
+from scaletest.cli.headings import HeadedGroup, first, heading
 from scaletest.cli.output import Output, as_text, echo, write
 from scaletest.model import Record, checks
 from scaletest.model.errors import InvalidValue
@@ -35,7 +35,7 @@ from scaletest.report import formats
 from scaletest.report.autoscaling import Simulation, simulation_report
 
 
-@click.group("autoscale", cls=Group)
+@click.group("autoscale", cls=HeadedGroup)
 def command() -> None:
     """Simulate autoscaling rules: HPA and KEDA as they compute, pods that start slowly and drain, a
     virtual clock.
@@ -114,6 +114,7 @@ workload_options = shared.group(
     heading("Accuracy"),
     click.option(
         "--seed",
+        metavar="N",
         type=int,
         default=1,
         show_default=True,
@@ -207,8 +208,8 @@ def simulate_rules(
 
     \b
     scaletest autoscale simulate --seconds 4m --rate 2/min
-    scaletest autoscale simulate --rule demand:down_window=60,target=2 --rule desired:window=300 \\
-      --output rules.html
+    scaletest autoscale simulate --rule demand:down_window=60,target=2 \\
+      --rule desired:window=300 --output rules.html
     """
     report = simulation_report(workload.simulation(list(map(parse, rules))))
     if html:
@@ -244,6 +245,11 @@ def recommend_rule(
 ) -> int:
     """Search for the cheapest rule that keeps a wait target and kills no request, and print it as
     YAML for the chart.
+
+    \b
+    scaletest autoscale recommend --seconds 4m --rate 2/min --wait-target 1m
+    scaletest autoscale recommend --run LAST --rate 30/min --max-workers 32 \\
+      --output rule.yaml
 
     Cost is pod seconds. Exit code 3 when no rule keeps the target; then the best of them is
     printed.
@@ -283,7 +289,11 @@ def _choice_lines(choices: list[RuleChoice]) -> Iterator[str]:
 @command.command()
 @shared.output()
 def rules(output: Output) -> None:
-    """List the rules that can be played, and what can be changed about them."""
+    """List the rules that can be played, and what can be changed about them.
+
+    \b
+    scaletest autoscale rules
+    """
     output.show(
         {name: {"note": rule.note, **to_values(rule)} for name, rule in RULES.items()},
         [f"{rule.name:18} {rule.note}" for rule in RULES.values()],

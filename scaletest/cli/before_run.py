@@ -29,6 +29,14 @@ def check_plan(plan: Plan) -> None:
         check_devices(DeviceOptions(load.device_glob), load.workers)
 
 
+def device_names(plan: Plan) -> list[str]:
+    """The devices that a plan's workers share; none where no slots are leased. Raises NoDevice."""
+    if not plan.per_device or not (plan.device_glob or plan.preset):
+        return []
+    chooser = DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset))
+    return [f"{device.vendor} {device.model}".strip() for device in chooser.devices()]
+
+
 def check_program(command: tuple[str, ...], options: ProgramOptions | None = None) -> None:
     """UsageError when the first word names no program that can be started."""
     options = options or ProgramOptions()

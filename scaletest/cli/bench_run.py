@@ -13,7 +13,7 @@ from scaletest.benchmarks.local_executor import LocalExecutor
 from scaletest.benchmarks.pod_main import run as play
 from scaletest.cli import bench_names, complete, stored
 from scaletest.cli import options as shared
-from scaletest.cli.headings import Command, first, heading
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, echo
 from scaletest.cli.watching import watched
 from scaletest.kinds.benchmark import frame, read
@@ -23,7 +23,7 @@ from scaletest.model.labels import Labels
 from scaletest.report.benchmark import benchmark_report
 
 
-@click.command("run", cls=Command)
+@click.command("run", cls=HeadedCommand)
 @first(
     "--set",
     "--repetitions",
@@ -47,17 +47,24 @@ from scaletest.report.benchmark import benchmark_report
 )
 @heading("Accuracy")
 @click.option(
-    "--repetitions", type=click.IntRange(1, 1000), help="Measure each permutation N times."
+    "--repetitions",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Measure each permutation N times.",
 )
 @click.option(
     "--random-order", is_flag=True, help="Measure the permutations in blocks of random order."
 )
 @click.option(
-    "--seed", type=click.IntRange(0), help="Use this seed for the random order and for samples."
+    "--seed",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Use this seed for the random order and for samples.",
 )
 @click.option(
     "--warm-up",
     type=click.IntRange(0, 1000),
+    metavar="N",
     help="Run N benchmarks first whose results do not count.",
 )
 @heading("Run")
@@ -116,7 +123,7 @@ from scaletest.report.benchmark import benchmark_report
 )
 @shared.labels
 @shared.watch
-@stored.report_output()
+@shared.report_output()
 @shared.grouped
 def run(
     subject: str | None,
@@ -155,7 +162,7 @@ def run(
     return stored.deliver_ended(benchmark_report(benchmarks), output, benchmarks.to_dict())
 
 
-@click.command(hidden=True, cls=Command)
+@click.command(hidden=True, cls=HeadedCommand)
 @click.argument("document")
 @click.option(
     "--scratch",
@@ -176,7 +183,7 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     return 0 if ended.ok else 5
 
 
-@click.command(hidden=True, cls=Command)
+@click.command(hidden=True, cls=HeadedCommand)
 @click.option("--role", required=True, help="Play this role of the benchmark.")
 @click.option(
     "--index",

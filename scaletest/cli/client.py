@@ -13,7 +13,7 @@ from scaletest.broker.connection import explained, prepare
 from scaletest.broker.samples import SampleReader
 from scaletest.cli import complete
 from scaletest.cli import options as shared
-from scaletest.cli.headings import Command, first, heading
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, echo, show_messages
 from scaletest.http.server import Server, bind
 from scaletest.load import Statistics
@@ -33,7 +33,7 @@ REDIS_TIMEOUT_S = 5.0
 
 @click.command(
     "client",
-    cls=Command,
+    cls=HeadedCommand,
     epilog=(
         "SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the"
         " statistics; twice ends now. Exit code 5 when a load that ends by itself had failed or"
@@ -46,6 +46,7 @@ REDIS_TIMEOUT_S = 5.0
 @heading("Target")
 @click.option(
     "--queue",
+    metavar="NAME",
     shell_complete=complete.queues,
     default="sleep",
     show_default=True,
@@ -58,7 +59,10 @@ REDIS_TIMEOUT_S = 5.0
     "--max-parallel",
     type=int,
     metavar="M",
-    help=f"Most requests in flight. [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]",
+    help=(
+        "Allow at most M requests in flight."
+        f" [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]"
+    ),
 )
 @heading("Requests")
 @shared.duration(
@@ -175,9 +179,9 @@ def command(
     """Keep requests in flight, or follow a schedule, and show what comes back.
 
     \b
-    scaletest client --queue sleep --parallel 4 -- 0.5     and open http://127.0.0.1:9996/
-    scaletest client --queue q --steps 10/s:60s,20/s:60s
-    scaletest client --queue q --batch 1000 --listen none
+    scaletest client --queue sleep --parallel 4 -- 0.5    # http://127.0.0.1:9996/
+    scaletest client --queue sleep --steps 10/s:60s,20/s:60s -- 0.1
+    scaletest client --queue sleep --batch 1000 --listen none -- 0
 
     ARG... are added to the workload's own arguments; for sleep it is the number of seconds.
     """

@@ -13,7 +13,7 @@ from scaletest.broker.connection import connect as connect_redis
 from scaletest.broker.connection import explained
 from scaletest.broker.snapshot import snapshot
 from scaletest.cli import options as shared
-from scaletest.cli.headings import Group, first, heading
+from scaletest.cli.headings import HeadedGroup, first, heading
 from scaletest.cli.output import Output, echo
 from scaletest.cluster import inventory, rights
 from scaletest.cluster.capacity import quantity
@@ -27,7 +27,7 @@ from scaletest.system.wake import Wake
 FITS, FITS_NOT, UNKNOWN = 0, 3, 4
 
 
-@click.group("cluster", cls=Group)
+@click.group("cluster", cls=HeadedGroup)
 def command() -> None:
     """Work with a Kubernetes cluster."""
 
@@ -164,7 +164,8 @@ def list_devices(
 
     \b
     scaletest cluster devices
-    scaletest cluster devices --resource nvidia.com/gpu=1 --cpu 1 --memory 1Gi --limit 16
+    scaletest cluster devices --resource nvidia.com/gpu=1 --cpu 1 --memory 1Gi \\
+      --limit 16
     scaletest cluster devices -n scaletest --deployment scaletest-media --limit 16
 
     Without the right to list nodes and pods in the whole cluster capacity is unknown. Exit code
@@ -273,6 +274,10 @@ def deletion_cost(
     redis_url: str, namespace: str, context: str, interval: float, rate: float, once: bool
 ) -> None:
     """Let a Deployment that shrinks take idle workers first.
+
+    \b
+    scaletest cluster deletion-cost -n scaletest
+    scaletest cluster deletion-cost -n scaletest --once
 
     Keeps controller.kubernetes.io/pod-deletion-cost of every worker's pod: 0 when idle, and the
     higher the longer its request runs. Workers must know their pod's name: in a pod that is the

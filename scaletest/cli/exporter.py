@@ -13,7 +13,7 @@ import click
 
 from scaletest.analysis.desired_workers import Targets
 from scaletest.cli import options as shared
-from scaletest.cli.headings import Command, first, heading
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import echo
 from scaletest.cluster.deletion import DeletionCosts, PodAnnotations, costs
 from scaletest.exporter.service import serve
@@ -23,7 +23,7 @@ from scaletest.model.queue_counts import LONGEST_WINDOW_S
 from scaletest.model.texts import masked
 
 
-@click.command("exporter", cls=Command)
+@click.command("exporter", cls=HeadedCommand)
 @first(
     "--redis-url",
     "--listen",
@@ -134,8 +134,13 @@ def command(
     """Serve metrics of every declared queue, read from Redis at the moment they are asked for.
 
     \b
+    scaletest exporter
+    scaletest exporter --listen 0.0.0.0:9998 --wait-target 10s --utilisation 0.8
+    scaletest exporter --declare sleep 0 'waits, and does nothing else'
+
+    \b
     /metrics               for Prometheus, in its own format or OpenMetrics
-    /api/v1/queues[/NAME]  JSON, as for KEDA's metrics-api scaler: valueLocation desired_workers
+    /api/v1/queues[/NAME]  JSON, as for the valueLocation desired_workers of KEDA
     /healthz /readyz /     probes, and a page
 
     It also gives back what dead workers held, so that a queue whose workers all died is not

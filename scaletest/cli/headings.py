@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import ClassVar, Literal, TypeVar, get_args
 
 import click
@@ -95,7 +96,7 @@ HELP_ALL = click.Option(
 )
 
 
-class Command(click.Command):
+class HeadedCommand(click.Command):
     """A command whose help has headings; --help shows the first of many options."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -112,7 +113,7 @@ class Command(click.Command):
         sections[last] = [*sections.get(last, []), *help_options]
         rows = {title: list(records(listed, ctx)) for title, listed in sections.items()}
         # as wide as click makes the widest column
-        width = min(30, max(len(name) for listed in rows.values() for name, _ in listed))
+        width = min(30, max(len(name) for name, _ in chain.from_iterable(rows.values())))
         for title, listed in rows.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, text in listed])
@@ -127,13 +128,13 @@ class Command(click.Command):
             )
 
 
-class Group(click.Group):
+class HeadedGroup(click.Group):
     """A group whose help has its commands below headings, before its options.
 
     headings: the names of the commands below each, where there are many.
     """
 
-    command_class = Command
+    command_class = HeadedCommand
     headings: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     def summary(self, ctx: click.Context, name: str) -> str:

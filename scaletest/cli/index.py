@@ -17,7 +17,7 @@ from typing import Any, TypedDict, cast
 import click
 from click.shell_completion import CompletionItem
 
-from scaletest.cli.headings import Command
+from scaletest.cli.headings import HeadedCommand
 
 FILE = Path(__file__).with_name("index.json")
 # A module and a function of it, as in scaletest.cli.stored:complete.
@@ -78,7 +78,7 @@ def stand_in(name: str, entry: Entry) -> click.Command:
         return click.Group(name, children, help=entry["help"])
     parameters = [_parameter(each) for each in entry.get("parameters", [])]
     settings = {"help_option_names": ["-h", "--help"]}
-    return Command(name, settings, params=parameters, help=entry["help"])
+    return HeadedCommand(name, settings, params=parameters, help=entry["help"])
 
 
 def _parameter(entry: Parameter) -> click.Parameter:

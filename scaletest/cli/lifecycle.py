@@ -49,10 +49,10 @@ def command() -> None:
     up.
 
     \b
-    scaletest lifecycle run -t training -n 2000 -p 5 --delay 1 --run-seconds 30
-    scaletest lifecycle submit -t distributed -n 1000 --num-workers 7 -p 1 --delay 5 -o out2
-    scaletest lifecycle sample -o out2      # as often as you like, while submit runs
-    scaletest lifecycle plot --plot detailed -o out2
+    scaletest lifecycle run -n 2000 -p 5 -g 0 --delay 1s --run-seconds 30s
+    scaletest lifecycle submit -t distributed -n 1000 --num-workers 7 -g 0 -o out
+    scaletest lifecycle sample -o out    # as often as you like, during submit
+    scaletest lifecycle plot --plot detailed -o out
     """
 
 
@@ -99,6 +99,7 @@ workload = group(
         type=click.Choice(TYPES),
         default="training",
         show_default=True,
+        metavar="TYPE",
         help=(
             "Submit workloads of this type: training is a Job, distributed an Indexed Job,"
             " interactive a Deployment. The others are job, indexed-job, jobset, deployment,"
@@ -182,6 +183,7 @@ workload = group(
     ),
     click.option(
         "--image",
+        metavar="IMAGE",
         default="busybox",
         show_default=True,
         help="Run the pods with this container image.",
@@ -253,8 +255,8 @@ def project(*names: str) -> Decorator:
         default="",
         metavar="NAME",
         help=(
-            f"Run:ai project; the namespace is runai-NAME. [default: {DEFAULT_PROJECT} for runai"
-            " types]"
+            "Submit for this project of Run:ai, whose namespace is runai-NAME."
+            f" [default: {DEFAULT_PROJECT} for runai types]"
         ),
     )
 

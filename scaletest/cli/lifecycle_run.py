@@ -10,8 +10,7 @@ import click
 from scaletest.analysis.lifecycle.result import WorkloadSelection
 from scaletest.cli import lifecycle as own
 from scaletest.cli import options as shared
-from scaletest.cli import stored
-from scaletest.cli.headings import Command, first, heading
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.lifecycle_files import show
 from scaletest.cli.output import Output, as_text, echo
 from scaletest.cli.watching import watched
@@ -32,7 +31,7 @@ from scaletest.runs.registry import TYPES
 FOREVER_S = 30 * 86400.0
 
 
-@click.command(cls=Command)
+@click.command(cls=HeadedCommand)
 @first(
     "--output-dir",
     "--workload-type",
@@ -57,6 +56,10 @@ def submit(
 ) -> int:
     """Submit exactly N workloads. Called again on the folder of an interrupted submit it goes on.
 
+    \b
+    scaletest lifecycle submit -t training -n 100 -p 5 -g 0 --delay 1s -o out
+    scaletest lifecycle submit -t training -n 1 -g 0 --dry-run
+
     Exit code 0 when all were accepted, 3 when some were rejected, 7 when the cluster cannot be
     reached.
     """
@@ -75,7 +78,7 @@ def submit(
     return 3 if done[False] else 0
 
 
-@click.command(cls=Command)
+@click.command(cls=HeadedCommand)
 @heading("Target")
 @own.output_dir()
 @click.option(
@@ -83,6 +86,7 @@ def submit(
     "--workload-type",
     type=click.Choice(own.TYPES),
     default=None,
+    metavar="TYPE",
     expose_value=False,
     help="Accept the type that was given to `submit`; the folder's own type is used.",
 )
@@ -124,6 +128,10 @@ def sample(
 ) -> None:
     """Record the progress of the workloads; may be called at any time, also while submit runs.
 
+    \b
+    scaletest lifecycle sample -o out
+    scaletest lifecycle sample -o out --follow --timeout 30m
+
     Without --follow it lists all objects once; --follow watches them, and records when each event
     arrived.
     """
@@ -142,7 +150,7 @@ def sample(
         raise WaitTimeout(f"not all workloads were done within {timeout:g} s", hint="sample again")
 
 
-@click.command(cls=Command)
+@click.command(cls=HeadedCommand)
 @first(
     "--workload-type",
     "--num-workloads",
@@ -189,7 +197,7 @@ def sample(
 @shared.watch
 @own.view_options
 @own.judged_options
-@stored.report_output(letter=False)
+@shared.report_output(letter=False)
 @shared.grouped
 def run(
     output_dir: Path | None,
@@ -205,6 +213,12 @@ def run(
     output: Output,
 ) -> int:
     """Submit, watch, sum up, draw, and judge: everything in one command, with live progress.
+
+    \b
+    scaletest lifecycle run -n 10 -g 0
+    scaletest lifecycle run -n 2000 -p 50 -g 0 --run-seconds 30s --delete
+    scaletest lifecycle run -t deployment -n 50 -g 0 --threshold 'ready.p99<30s' \\
+      --output report.html
 
     Exit code 0 PASS, 3 FAIL, 4 INVALID. Interrupted, it goes on when called with the same
     --output-dir.
@@ -229,7 +243,7 @@ def run(
     return code
 
 
-@click.command(cls=Command)
+@click.command(cls=HeadedCommand)
 @first(
     "--output-dir",
     "--selector",
@@ -267,7 +281,13 @@ def run(
     help="Also watch objects of this kind with the same labels, as in batch/v1/Job.",
 )
 @heading("Accuracy")
-@click.option("--until", type=click.Choice(UNTIL), default="ready", show_default=True)
+@click.option(
+    "--until",
+    type=click.Choice(UNTIL),
+    default="ready",
+    show_default=True,
+    help="Count a pod as measured when it has reached this phase.",
+)
 @heading("Run")
 @click.option(
     "--timeout",
@@ -284,7 +304,7 @@ def run(
 )
 @shared.labels
 @own.judged_options
-@stored.report_output(letter=False)
+@shared.report_output(letter=False)
 @shared.grouped
 def observe(
     output_dir: Path,
@@ -299,7 +319,11 @@ def observe(
     labels: Labels,
     output: Output,
 ) -> int:
-    """Measure somebody else's workloads: watch pods by their labels, submit nothing."""
+    """Measure somebody else's workloads: watch pods by their labels, submit nothing.
+
+    \b
+    scaletest lifecycle observe -l app=web --until ready --timeout 10m -o out
+    """
     cluster = connect(namespace, context)
     version, _, name = kind.rpartition("/")
     if kind and not version:
@@ -325,12 +349,17 @@ def observe(
     return show(store, read(store, conditions=judged), output)
 
 
-@click.command(cls=Command)
+@click.command(cls=HeadedCommand)
 @own.output_dir()
 @shared.context
 @shared.yes
 def delete(output_dir: Path, context: str, yes: bool) -> None:
-    """Delete the objects that a run submitted, and what they own. The folder stays."""
+    """Delete the objects that a run submitted, and what they own. The folder stays.
+
+    \b
+    scaletest lifecycle delete -o out
+    scaletest lifecycle delete -o LAST --yes
+    """
     plan = LifecycleFolder(output_dir).plan()
     if plan.selector:
         raise UsageError(

@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 
 from scaletest import __version__
 from scaletest.cli import index, mistakes, settings
-from scaletest.cli.headings import Group
+from scaletest.cli.headings import HeadedGroup
 from scaletest.cli.output import echo, set_up
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
@@ -54,9 +54,9 @@ CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOO
 
 EXIT_CODES = """\b
 Exit codes:
-  0 PASS or done   3 FAIL      5 requests failed   7 Redis or Kubernetes unreachable
-  1 a bug          4 INVALID   6 timed out         130, 143 interrupted twice
-  2 usage
+  0 PASS or done   3 FAIL              6 timed out
+  1 a bug          4 INVALID           7 Redis or Kubernetes unreachable
+  2 usage          5 requests failed   130, 143 interrupted twice
 """
 
 
@@ -64,7 +64,7 @@ Exit codes:
 COMPLETE = "_SCALETEST_COMPLETE"
 
 
-class LazyGroup(Group):
+class LazyGroup(HeadedGroup):
     """A group whose commands are imported when they are needed.
 
     table: module and one line of help, by the command's name; programs call those without help. In
@@ -152,8 +152,9 @@ def cli(verbose: bool) -> None:
     """How far do device workloads scale, and what stops them?
 
     \b
-    scaletest validate --local --limit 8 --seconds 0.5          sleep, on this machine
-    scaletest validate --local --limit 4 -- ffmpeg -i IN -f null -
+    scaletest quick -- sleep 0.2                # a first answer in half a minute
+    scaletest validate --local --seconds 0.5    # a verdict; every worker sleeps
+    scaletest validate --limit 4 -- ffmpeg -i input.mp4 -f null -
     """
     set_up(verbose)
 

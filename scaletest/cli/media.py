@@ -15,7 +15,7 @@ import click
 from scaletest.broker import connect
 from scaletest.broker.devices import Lease, device_leases
 from scaletest.cli import options as shared
-from scaletest.cli.headings import Group, heading
+from scaletest.cli.headings import HeadedGroup, heading
 from scaletest.cli.output import Output, echo
 from scaletest.http.server import parse_address
 from scaletest.kinds import media
@@ -28,13 +28,13 @@ from workers.workloads.fakedev import serve
 TIMEOUT_S = 600.0
 
 
-@click.group("media", cls=Group)
+@click.group("media", cls=HeadedGroup)
 def command() -> None:
     """Test media and devices.
 
     \b
     scaletest media make --folder media
-    scaletest media probe FILE
+    scaletest media probe media/test-h264-320x240-50.h264
     scaletest media devices --preset intel
     """
 
@@ -80,6 +80,10 @@ def make(
 ) -> None:
     """Make elementary streams of moving patterns with FFmpeg, so that nobody needs to find a file.
 
+    \b
+    scaletest media make --folder media
+    scaletest media make --codec h264 --codec av1 --size 1920x1080 --frames 250
+
     The same options give the same picture. VP9 has no elementary stream; it comes in IVF, which the
     tools read.
     """
@@ -107,7 +111,11 @@ def make(
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @shared.output()
 def probe(files: tuple[str, ...], output: Output) -> None:
-    """Describe the video of files: codec, size, frames, and whether oneVPL's tool can read it."""
+    """Describe the video of files: codec, size, frames, and whether oneVPL's tool can read it.
+
+    \b
+    scaletest media probe media/test-h264-320x240-50.h264
+    """
     rows = []
     for name in files:
         try:
@@ -154,6 +162,11 @@ def devices(
 ) -> None:
     """List devices that workers would find here: identity, who may use them, and the slots that are
     leased.
+
+    \b
+    scaletest media devices
+    scaletest media devices --device-glob '/dev/dri/renderD*' \\
+      --redis-url redis://127.0.0.1:6379/0
     """
     chosen = _devices(preset, device_glob)
     leases = _leases(redis_url, node, chosen) if redis_url else {}
@@ -212,6 +225,9 @@ def _leases(redis_url: str, node: str, devices: list[Device]) -> dict[str, list[
 def fake_metrics(listen: str, host: str | None, port: str | None, vendor: tuple[str, ...]) -> None:
     """Serve the simulated devices of this machine as the vendors' exporters would, for
     Prometheus.
+
+    \b
+    scaletest media fake-metrics --vendor nvidia  # http://127.0.0.1:9400/metrics
     """
     address, number = parse_address(listen)
     serve(

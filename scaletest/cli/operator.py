@@ -8,7 +8,7 @@ import click
 import yaml
 
 from scaletest import __version__
-from scaletest.cli.headings import Command, heading
+from scaletest.cli.headings import HeadedCommand, heading
 from scaletest.cli.output import echo
 from scaletest.cluster.connection import connect, groups
 from scaletest.cluster.objects import Documents
@@ -17,7 +17,7 @@ from scaletest.kinds.registry import GROUP, kind_of
 from scaletest.model.errors import Unreachable, UsageError
 
 
-@click.command("operator", cls=Command)
+@click.command("operator", cls=HeadedCommand)
 @heading("Kubernetes")
 @click.option(
     "-n",

@@ -26,6 +26,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 from scaletest.model.texts import BYTES, PER_SECOND, SECONDS, in_base_units
+from scaletest.report import formats
 
 
 class Quantity(click.ParamType[float]):
@@ -295,7 +296,9 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
             expose_value=False,
             callback=note_form,
             envvar="SCALETEST_FORMAT",
-            help=f"Form of the result. [default: by the suffix of FILE, else {forms[0]}]",
+            help=(
+                f"Write the result in this form. [default: by the suffix of FILE, else {forms[0]}]"
+            ),
         )(function)
         return click.option(
             *(["-o"] if letter else []),
@@ -308,6 +311,14 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
         )(function)
 
     return decorate
+
+
+def report_output(*, letter: bool = True, bare_forms: bool = True) -> Decorator:
+    """-o/--output and --format of a command that writes a report."""
+    first = ("text", "json", "yaml")
+    others = [name for name in formats.names() if name not in first]
+    options = output(*first, *others, letter=letter, bare_forms=bare_forms)
+    return group(heading("Output"), options)
 
 
 def _check_place(file: str, option: str) -> None:

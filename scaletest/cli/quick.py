@@ -9,9 +9,9 @@ import click
 from scaletest.analysis.quick import quick_steps
 from scaletest.archive.environment import machine
 from scaletest.cli import options as shared
-from scaletest.cli.headings import Command
+from scaletest.cli.before_run import device_names
+from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.output import echo
-from scaletest.cli.validate_options import device_names
 from scaletest.model import Outcome, Plan, checks
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import UNLABELLED
@@ -37,7 +37,7 @@ HERE = ValidationPlace(
 )
 
 
-@click.command("quick", cls=Command)
+@click.command("quick", cls=HeadedCommand)
 @click.option(
     "--limit",
     type=int,
@@ -58,7 +58,7 @@ def command(limit: int | None, device_glob: str, preset: str, command: tuple[str
 
     \b
     scaletest quick -- sleep 0.2
-    scaletest quick -- ffmpeg -v error -i FILE -f null -
+    scaletest quick -- ffmpeg -v error -i input.mp4 -f null -
 
     It runs the program once, and then with 1, 2, 4, ... workers at a time. The answer has no
     verdict; the last line is the command that measures it well. Exit code 5 when requests failed.

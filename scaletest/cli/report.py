@@ -7,18 +7,18 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
-from scaletest.cli.headings import Command
-from scaletest.cli.options import SUFFIXES, old_type
+from scaletest.cli.headings import HeadedCommand
+from scaletest.cli.options import SUFFIXES, old_type, report_output
 from scaletest.cli.output import Output, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
 from scaletest.runs import registry
 
 
-@click.command("report", cls=Command)
+@click.command("report", cls=HeadedCommand)
 @stored.run_argument()
 @old_type
-@stored.report_output(bare_forms=False)
+@report_output(bare_forms=False)
 @click.option(
     "--png",
     type=click.Path(dir_okay=False, path_type=Path),

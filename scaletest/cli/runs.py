@@ -11,7 +11,7 @@ from typing import ClassVar
 import click
 
 from scaletest.cli import options, stored
-from scaletest.cli.headings import Group, heading
+from scaletest.cli.headings import HeadedGroup, heading
 from scaletest.cli.output import Output, echo
 from scaletest.model import checks
 from scaletest.model.checks import cut
@@ -26,7 +26,7 @@ from scaletest.runs.registry import TYPES, ListedRun
 from scaletest.saturation.folder import SaturationFolder, filled, public
 
 
-class RunsGroup(Group):
+class RunsGroup(HeadedGroup):
     """The commands of scaletest runs."""
 
     headings: ClassVar = {
@@ -90,7 +90,13 @@ def list_runs(
     order: str,
     output: Output,
 ) -> None:
-    """List the runs of this user, the oldest first."""
+    """List the runs of this user, the oldest first.
+
+    \b
+    scaletest runs list
+    scaletest runs list --type validation --verdict fail
+    scaletest runs list --tag nightly --sort verdict -o runs.json
+    """
     root = default_root(os.environ)
     stored_runs = list(map(registry.listed, runs(root)))
     shown = chosen(stored_runs, RunFilter(run_type or "", verdicts, tags, pattern), order)
@@ -104,9 +110,14 @@ def list_runs(
 
 @command.command()
 @stored.run_argument()
-@stored.report_output()
+@options.report_output()
 def show(run: str, output: Output) -> None:
-    """Show one run: its summary, judged anew from its records, and where it was made."""
+    """Show one run: its summary, judged anew from its records, and where it was made.
+
+    \b
+    scaletest runs show LAST
+    scaletest runs show LAST --format json
+    """
     folder = stored.find(run)
     report = registry.report(folder)
     environment = report.head.environment
@@ -126,6 +137,10 @@ def show(run: str, output: Output) -> None:
 def rename(run: str, new: str) -> None:
     """Call a run NEW: commands find it by that name, too. "" takes its name away.
 
+    \b
+    scaletest runs name LAST before-the-fix
+    scaletest runs name LAST ""
+
     The name of its folder stays.
     """
     folder = stored.find(run)
@@ -138,7 +153,12 @@ def rename(run: str, new: str) -> None:
 @click.argument("tags", nargs=-1, required=True, metavar="TAG...")
 @click.option("--remove", is_flag=True, help="Take these tags away instead.")
 def tag(run: str, tags: tuple[str, ...], remove: bool) -> None:
-    """Give a run tags, by which runs list finds it."""
+    """Give a run tags, by which runs list finds it.
+
+    \b
+    scaletest runs tag LAST nightly node-a
+    scaletest runs tag LAST node-a --remove
+    """
 
     def change(labels: Labels) -> Labels:
         others = tuple(tag for tag in labels.tags if tag not in tags)
@@ -155,6 +175,9 @@ def tag(run: str, tags: tuple[str, ...], remove: bool) -> None:
 def note(run: str, text: str) -> None:
     """Write a note about a run, which its reports show; it takes the place of an earlier one, and
     "" takes it away.
+
+    \b
+    scaletest runs note LAST "with the new driver"
     """
     folder = stored.find(run)
     folder.relabel(lambda labels: replace(labels, note=text.strip()))
@@ -166,6 +189,9 @@ def note(run: str, text: str) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 def export(run: str, file: Path) -> None:
     """Write a run into one file, FILE.tar.gz: plan, environment, records and result, without logs.
+
+    \b
+    scaletest runs export LAST run.tar.gz
 
     The same run gives the same bytes.
     """
@@ -196,6 +222,9 @@ def export(run: str, file: Path) -> None:
 def import_run(file: Path, name: str, max_size: float) -> None:
     """Take a run from a file that export wrote. The file is not trusted: only a run's own files are
     read.
+
+    \b
+    scaletest runs import run.tar.gz --name theirs
     """
     most = checks.number(max_size, "the largest size in bytes", maximum=1e15)
     folder = transfer.import_run(file, default_root(os.environ), name, int(most))
@@ -209,6 +238,10 @@ def sql(run: str, where: str) -> None:
     """Write the samples of a saturation run to a database, as saturate --sql does: SQLite, or
     PostgreSQL by URL.
 
+    \b
+    scaletest runs sql LAST samples.sqlite
+    scaletest runs sql LAST postgresql://127.0.0.1/scaletest
+
     Steps that are there already are left as they are.
     """
     folder = SaturationFolder(stored.find(run).path)
@@ -220,7 +253,12 @@ def sql(run: str, where: str) -> None:
 @stored.run_argument("runs", -1, "RUN...")
 @options.yes
 def delete(runs: tuple[str, ...], yes: bool) -> None:
-    """Delete runs, after asking. A run that is being measured is not deleted."""
+    """Delete runs, after asking. A run that is being measured is not deleted.
+
+    \b
+    scaletest runs delete LAST
+    scaletest runs delete before-the-fix nightly-16 --yes
+    """
     folders = list({folder.path.resolve(): folder for folder in map(stored.find, runs)}.values())
     for folder in folders:
         if folder.in_use:

@@ -21,7 +21,7 @@ from scaletest.analysis.sizing import (
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
-from scaletest.cli.headings import Command, first, heading
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, as_text
 from scaletest.cluster.capacity import SUFFIXES
 from scaletest.cluster.connection import connect
@@ -71,7 +71,7 @@ class SizeOptions:
     output: Output
 
 
-@click.command("size", cls=Command)
+@click.command("size", cls=HeadedCommand)
 @first(
     "--rate", "--latency", "--cpu", "--memory", "--devices", "--node-cpu", "--run", "--deployment"
 )
@@ -235,9 +235,10 @@ def command(options: SizeOptions) -> None:
 
     \b
     scaletest size --rate 24/s --latency 500ms --cpu 0.5 --node-cpu 4
-    scaletest size --rate 400/s --latency 80ms --memory 1Gi --node-cpu 4 --node-cpu 16 \\
-      --node-memory 64Gi
-    scaletest size --rate 400/s --run LAST --replicas 2 --deployment model -n serving
+    scaletest size --rate 400/s --latency 80ms --memory 1Gi \\
+      --node-cpu 4 --node-cpu 16 --node-memory 64Gi
+    scaletest size --rate 400/s --run LAST --replicas 2 \\
+      --deployment model -n serving
 
     First the article's formula, which pools CPU over the cluster; then with what short requests
     really reach; then pods placed node by node; then with headroom, and so that a node may be lost.

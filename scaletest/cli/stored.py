@@ -14,7 +14,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from scaletest.cli import options as shared
-from scaletest.cli.headings import heading
 from scaletest.cli.output import Output, echo, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import LATEST
@@ -56,14 +55,6 @@ def show(report: Report) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=text.WIDTH)
     text.show(report, console)
-
-
-def report_output(*, letter: bool = True, bare_forms: bool = True) -> shared.Decorator:
-    """-o/--output and --format of a command that writes a report."""
-    first = ("text", "json", "yaml")
-    others = [name for name in formats.names() if name not in first]
-    output = shared.output(*first, *others, letter=letter, bare_forms=bare_forms)
-    return shared.group(heading("Output"), output)
 
 
 def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:

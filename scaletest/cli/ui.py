@@ -12,7 +12,7 @@ from threading import Thread
 import click
 
 from scaletest.cli import options
-from scaletest.cli.headings import Command, heading
+from scaletest.cli.headings import HeadedCommand, heading
 from scaletest.cli.output import echo
 from scaletest.http.server import Server
 from scaletest.pages.security import HEADERS
@@ -22,7 +22,7 @@ from scaletest.ui.runs import fill
 from scaletest.ui.sources import Sources, remedy
 
 
-@click.command("ui", cls=Command)
+@click.command("ui", cls=HeadedCommand)
 @heading("Target")
 @options.redis_url(None)
 @click.option(
@@ -83,8 +83,8 @@ def command(
     """Show queues, workers, the run in progress and stored runs in a browser.
 
     \b
-    scaletest ui                                    the runs of this user
-    scaletest ui --redis-url redis://HOST:6379/0    and the queues and workers of a Redis
+    scaletest ui                                         # the runs of this user
+    scaletest ui --redis-url redis://127.0.0.1:6379/0    # queues and workers too
 
     The pages only read. They answer until Ctrl-C.
     """

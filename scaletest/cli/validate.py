@@ -10,18 +10,18 @@ from pathlib import Path
 
 import click
 
-from scaletest.cli import before_run, stored, validate_options
 from scaletest.cli import options as shared
-from scaletest.cli.headings import Command, first, heading
+from scaletest.cli import validate_options
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, echo
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
 from scaletest.model.plan import MIRRORED, ORDERS
-from scaletest.model.presets import POLICIES, PRESETS
+from scaletest.model.presets import POLICIES
 from scaletest.validation.options import ValidationPlace
 
 
-@click.command("validate", cls=Command)
+@click.command("validate", cls=HeadedCommand)
 @first(
     "--local",
     "--deployment",
@@ -95,7 +95,7 @@ from scaletest.validation.options import ValidationPlace
     default="1s",
     show_default=True,
     metavar="TIME",
-    help="Let one request sleep this long, where no COMMAND is given.",
+    help="Expect one request to take this long; without COMMAND it sleeps that long.",
 )
 @heading("Accuracy")
 @click.option(
@@ -184,12 +184,7 @@ from scaletest.validation.options import ValidationPlace
         " the N-th, counting round, unless --per-device is given."
     ),
 )
-@click.option(
-    "--preset",
-    type=click.Choice(["", *PRESETS]),
-    default="",
-    help="Let the workers use the devices of this vendor.",
-)
+@shared.preset("Let the workers use the devices of this vendor.")
 @click.option(
     "--per-device",
     default="",
@@ -265,7 +260,7 @@ from scaletest.validation.options import ValidationPlace
         " 'wait.p95<200ms'; the option may be repeated."
     ),
 )
-@stored.report_output()
+@shared.report_output()
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 @shared.grouped
 def command(
@@ -282,16 +277,19 @@ def command(
 
     \b
     scaletest validate --local --limit 8 --scale 1.8 --seconds 0.5
-    scaletest validate --limit 4 --scale 1.5 -- ffmpeg -i FILE -f null -
-    scaletest validate --local --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
-    scaletest validate --local -f plan.yaml --set limit=16 --threshold 'efficiency(8)>=0.8'
-    scaletest validate --deployment NAME -n NAMESPACE --client svc/NAME --seconds 2 --limit 16
+    scaletest validate --limit 4 --scale 1.5 -- ffmpeg -i input.mp4 -f null -
+    scaletest validate --local --device-glob '/dev/dri/renderD*' -- \\
+      vainfo --display drm --device FILENAME
+    scaletest validate --local -f plan.yaml --set limit=16 \\
+      --threshold 'efficiency(8)>=0.8'
+    scaletest validate -n scaletest --deployment scaletest-sleep \\
+      --client svc/scaletest-sleep-client --seconds 2s --limit 16
 
     Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what
     was measured. Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
     # what a run needs takes a while to import, and --help needs none of it
-    from scaletest.cli import validate_run
+    from scaletest.cli import before_run, validate_run
 
     where = place.deployment.deployment
     has_place = place.local or place.redis_url or where or dry_run
@@ -306,7 +304,7 @@ def command(
     plan = validate_options.plan(
         click.get_current_context(),
         f"validate-{uuid.uuid4().hex[:8]}",
-        (lambda plan: ()) if where else validate_options.device_names,
+        (lambda plan: ()) if where else before_run.device_names,
     )
     place.deployment.refuse_local(plan)
     if where:

@@ -25,7 +25,6 @@ from scaletest.model.errors import UsageError
 from scaletest.model.json_schema import Schema, check, known, type_names
 from scaletest.model.plan import as_plan
 from scaletest.model.verdict import VALIDATION_MEASURES
-from workers.devices import DeviceChooser, DeviceOptions
 
 
 def numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
@@ -43,14 +42,6 @@ def complete_measures(
 ) -> list[CompletionItem]:
     """The measures of a validation, for a shell."""
     return [CompletionItem(name) for name in VALIDATION_MEASURES if name.startswith(incomplete)]
-
-
-def device_names(plan: Plan) -> list[str]:
-    """The devices that a plan's workers share; none where no slots are leased. Raises NoDevice."""
-    if not plan.per_device or not (plan.device_glob or plan.preset):
-        return []
-    chooser = DeviceChooser(DeviceOptions(plan.device_glob, preset=plan.preset))
-    return [f"{device.vendor} {device.model}".strip() for device in chooser.devices()]
 
 
 _HINT = "give a plan file; see: config schema plan-file"

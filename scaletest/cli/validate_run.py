@@ -15,9 +15,9 @@ from scaletest.analysis.stopping import (
 )
 from scaletest.cli import options as shared
 from scaletest.cli import stored
+from scaletest.cli.before_run import device_names
 from scaletest.cli.options import WatchOptions
 from scaletest.cli.output import Output
-from scaletest.cli.validate_options import device_names
 from scaletest.cli.watching import watched
 from scaletest.model import Plan
 from scaletest.model.labels import Labels

@@ -14,7 +14,7 @@ import click
 
 from scaletest.cli import before_run, complete
 from scaletest.cli import options as shared
-from scaletest.cli.headings import Command, first, heading
+from scaletest.cli.headings import HeadedCommand, first, heading
 from scaletest.cli.output import Output, echo, is_verbose, show_messages
 from scaletest.model import Outcome
 from scaletest.model.errors import UsageError
@@ -29,7 +29,7 @@ FAILED = 5
 
 @click.command(
     "worker",
-    cls=Command,
+    cls=HeadedCommand,
     epilog=(
         "The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it"
         " runs. --once ends with 0, or with 5 when the request failed."
@@ -48,12 +48,14 @@ FAILED = 5
 @heading("Target")
 @click.option(
     "--queue",
+    metavar="NAME",
     shell_complete=complete.queues,
     default="sleep",
     show_default=True,
     help="Serve this queue, which must be declared.",
 )
 @shared.redis_url()
+@heading("Run")
 @click.option("--burst", is_flag=True, help="Exit when the queue is empty.")
 @click.option(
     "--once",
@@ -64,7 +66,9 @@ FAILED = 5
 @shared.output()
 @heading("Run")
 @click.option(
-    "--name", help="Give this worker that name. [default: host, process and a random part]"
+    "--name",
+    metavar="NAME",
+    help="Give this worker that name. [default: host, process and a random part]",
 )
 @heading("Failures")
 @shared.duration(
@@ -187,10 +191,11 @@ def command(settings: Settings, serving: Serving, once: bool, output: Output) ->
 
     \b
     scaletest worker --queue sleep
-    scaletest worker --queue q --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
+    scaletest worker --queue media --device-glob '/dev/dri/renderD*' -- \\
+      vainfo --display drm --device FILENAME
     scaletest worker --queue media --preset intel --per-device 4 -- transcode \\
-      --engine onevpl --input FILE
-    scaletest worker --once -- COMMAND ARG...
+      --engine onevpl --input input.h265
+    scaletest worker --once -- sleep 0.5
 
     FILENAME in any argument becomes the path of the device. A request's own arguments are added at
     the end. With --once what COMMAND writes goes to standard error.

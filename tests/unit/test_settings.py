@@ -13,7 +13,7 @@ import click
 import pytest
 import yaml
 
-from scaletest.cli import settings, settings_template, validate_options
+from scaletest.cli import before_run, settings, settings_template, validate_options
 from scaletest.cli.main import cli, run
 from scaletest.cli.validate import command as validate
 from tests.unit.test_cli_options import COMMANDS
@@ -336,5 +336,5 @@ def test_a_plan_takes_no_limit_of_the_settings_for_a_typed_one(file: Path, tmp_p
     root.meta[settings.META] = loaded
     defaults = settings.default_map(loaded, validate, ("validate",))
     with validate.make_context("validate", arguments, parent=root, default_map=defaults) as context:
-        plan = validate_options.plan(context, "q", validate_options.device_names)
+        plan = validate_options.plan(context, "q", before_run.device_names)
     assert plan.limit == 4

@@ -14,8 +14,8 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.growth import sharing
 from scaletest.analysis.steps import summarise
 from scaletest.analysis.throughput import Throughput, work
+from scaletest.cli.before_run import device_names
 from scaletest.cli.main import run as program
-from scaletest.cli.validate_options import device_names
 from scaletest.model import Background, Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
