@@ -164,6 +164,11 @@ def visible(command: click.Command) -> list[click.Option]:
     return [option for option in options if not option.hidden]
 
 
+def heading_of(option: click.Parameter) -> str:
+    """The heading above an option, NO_HEADING without any."""
+    return _HEADINGS.get(option, NO_HEADING)
+
+
 def options_by_heading(
     command: click.Command, *, is_short: bool = False
 ) -> dict[str, list[click.Parameter]]:
@@ -173,7 +178,7 @@ def options_by_heading(
         return {NO_HEADING: list(options)} if options else {}
     sections: dict[str, list[click.Parameter]] = {}
     for title in (*get_args(Heading), NO_HEADING):
-        below = [option for option in options if _HEADINGS.get(option, NO_HEADING) == title]
+        below = [option for option in options if heading_of(option) == title]
         chosen = [option for option in below if not is_short or option in _FIRST]
         if chosen:
             sections[title] = list(chosen)

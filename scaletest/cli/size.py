@@ -240,8 +240,9 @@ def command(options: SizeOptions) -> None:
     scaletest size --rate 400/s --run LAST --replicas 2 \\
       --deployment model -n serving
 
-    First the article's formula, which pools CPU over the cluster; then with what short requests
-    really reach; then pods placed node by node; then with headroom, and so that a node may be lost.
+    It shows the plain formula, which pools CPU over the cluster; then what short requests really
+    reach; then pods placed node by node; then the same with headroom, and so that a node may be
+    lost.
     """
     demand, nodes, notes = _demand(options)
     sizes = alternatives(demand, nodes, options.headroom, options.spare)

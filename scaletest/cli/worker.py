@@ -123,7 +123,6 @@ FAILED = 5
     is_flag=True,
     help="Do not add the arguments of requests to those of the program.",
 )
-@heading("Output")
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
 @heading("Devices")
 @shared.device_metrics_url(
