@@ -27,8 +27,8 @@ Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem
 class Parameter(TypedDict, total=False):
     """An option, or an argument, which has no names. What is left out is as click has it.
 
-    names: as they are declared, with the name of the parameter. heading: of the help. path: file or dir. complete: module
-    and function that know the values.
+    names: as they are declared, with the name of the parameter. heading: above it in the help.
+    path: file or dir. complete: module and function that know the values.
     """
 
     names: list[str]

@@ -200,7 +200,7 @@ def test_every_example_can_be_typed(
     program, *arguments = shlex.split(line, comments=True)
     ends = [arguments.index(sign) for sign in ("|", ">", ">>") if sign in arguments]
     arguments = arguments[: min(ends, default=None)]
-    context = click.Context(cli, info_name=program)
+    context = click.Context(cli, info_name=program, **cli.context_settings)
     while isinstance(context.command, click.Group) and arguments:
         name, command, arguments = context.command.resolve_command(context, arguments)
         assert name and command
@@ -242,7 +242,7 @@ def test_a_broken_settings_file_does_not_hide_the_help(
 
 
 def test_the_full_help_is_asked_for_by_its_context() -> None:
-    context = click.Context(COMMANDS["worker"], info_name="worker")
+    context = click.Context(COMMANDS["worker"], info_name="worker", **cli.context_settings)
     assert context.get_help().endswith("--help-all")
     context.meta[ALL] = True
     assert "--heartbeat" in context.get_help()
