@@ -14,7 +14,7 @@ from hack.autoscale import charts
 from hack.commands import index_page
 from hack.dashboard import dashboard
 from hack.manual import manual_page
-from scaletest.cli import index
+from scaletest.cli import headings, index
 from scaletest.cli.main import LazyGroup, cli
 from scaletest.compat import intel
 from scaletest.exporter import metrics
@@ -45,6 +45,7 @@ def cli_page() -> str:
             command, info_name=" ".join(path), max_content_width=100, terminal_width=100
         )
         context.auto_envvar_prefix = "_".join(path).upper()
+        context.meta[headings.ALL] = True
         lines += [
             f"{'#' * (len(path) + 1)} {' '.join(path)}",
             "",

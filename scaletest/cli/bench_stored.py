@@ -15,6 +15,7 @@ from scaletest.benchmarks.runner import counts
 from scaletest.cli import bench_names, stored
 from scaletest.cli import options as shared
 from scaletest.cli.compare import compare_options, compared
+from scaletest.cli.headings import HeadedCommand
 from scaletest.cli.output import Output, echo
 from scaletest.kinds import fields
 from scaletest.kinds.kind import CrowdSpec, MpiSpec, PairSpec
@@ -125,10 +126,14 @@ _SHARED = chain(*(fields.fields_of(spec) for spec in (PairSpec, CrowdSpec, MpiSp
 _COMMON = {field.name for field in _SHARED} - {"transport"}
 
 
-@click.command("list")
+@click.command("list", cls=HeadedCommand)
 @shared.output()
 def list_runs(output: Output) -> None:
-    """List the runs of benchmarks of this user, the oldest first."""
+    """List the runs of benchmarks of this user, the oldest first.
+
+    \b
+    scaletest bench list
+    """
     of_benchmarks = []
     for folder in stored.known():
         # nobody can tell the type of a run whose plan is damaged
@@ -171,29 +176,38 @@ def _row(folder: RunFolder) -> dict[str, object]:
     }
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
 @stored.run_argument()
 @shared.old_type
-@stored.report_output(bare_forms=False)
+@shared.report_output(bare_forms=False)
 def show(run: str, output: Output) -> None:
-    """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
+    """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark.
+
+    \b
+    scaletest bench show LAST
+    scaletest bench show LAST -o report.html
+    """
     folder = _find(run)
     stored.spared(folder, output.path)
     stored.deliver(report(folder), output)
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
 @click.argument("kind", required=False, shell_complete=bench_names.kinds)
 @shared.output()
 def explain(kind: str | None, output: Output) -> None:
     """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND:
     list them.
+
+    \b
+    scaletest bench explain
+    scaletest bench explain Fio
     """
     data, text = explained(kind) if kind else kinds()
     output.show(data, [text])
 
 
-@click.command()
+@click.command(cls=HeadedCommand)
 @stored.run_argument("base")
 @stored.run_argument("candidates", -1, "RUN...")
 @compare_options
@@ -201,6 +215,10 @@ def compare(
     base: str, candidates: tuple[str, ...], tolerance: float, force: bool, output: Output
 ) -> int:
     """Compare runs of benchmarks at every permutation that they have, as scaletest compare does.
+
+    \b
+    scaletest bench compare before-the-fix LAST
+    scaletest bench compare before-the-fix LAST --tolerance 10% -o compare.html
 
     A number is worse when it differs beyond chance and by more than the tolerance; two repetitions
     are needed on both sides, three or more are better.

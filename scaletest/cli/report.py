@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from scaletest.cli import stored
-from scaletest.cli.options import old_type
+from scaletest.cli.headings import HeadedCommand
+from scaletest.cli.options import old_type, report_output
 from scaletest.cli.output import Output, write_bytes
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
@@ -15,17 +16,17 @@ from scaletest.report.suffixes import form_of
 from scaletest.runs import registry
 
 
-@click.command("report")
+@click.command("report", cls=HeadedCommand)
 @stored.run_argument()
 @old_type
-@stored.report_output(bare_forms=False)
+@report_output(bare_forms=False)
 @click.option(
     "--png",
     type=click.Path(dir_okay=False, path_type=Path),
     default=None,
     metavar="FILE",
     help=(
-        "Also draw the main charts as a picture. Needs the extra: pip install 'scaletest[plot]'."
+        "Also draw the main charts into this PNG file, which needs: pip install 'scaletest[plot]'."
     ),
 )
 def command(run: str, output: Output, png: Path | None) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError, suggestion
 from scaletest.model.workload import REFERENCE
 from scaletest.plugins.registry import BUILT_IN as SCALETEST
 from scaletest.plugins.registry import Plugins
-from workers.workloads.base import ServedWorkload
-from workers.workloads.making import Making
+
+if TYPE_CHECKING:  # they take a while to import, and names need none of them
+    from workers.workloads.base import ServedWorkload
+    from workers.workloads.making import Making
 
 GROUP = "scaletest.workloads"
 SLEEP = "sleep"

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scaletest.plugins.registry import Plugin, Plugins
-from scaletest.render.contents import Report
+
+if TYPE_CHECKING:  # it takes a while to import, and names need none of it
+    from scaletest.render.contents import Report
 
 PICTURES = ("png",)
 _BUILT_IN = [module.name for module in pkgutil.iter_modules(__path__)]
