@@ -342,9 +342,12 @@ labels = group(
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """How a run is watched. progress: auto or plain. ui: whether a page is served, at ui_listen."""
+    """How a run is watched. progress: auto, plain or json. quiet: show no progress. ui: whether a
+    page is served, at ui_listen.
+    """
 
     progress: str
+    quiet: bool
     ui: bool
     ui_listen: str
 
@@ -353,11 +356,15 @@ class WatchOptions:
 watch = group(
     click.option(
         "--progress",
-        type=click.Choice(["auto", "plain"]),
+        type=click.Choice(["auto", "plain", "json"]),
         default="auto",
         show_default=True,
-        help="Live line, or plain lines.",
+        help=(
+            "Show progress live on a terminal and as plain lines elsewhere (auto), always as plain"
+            " lines, or as JSON lines for programs."
+        ),
     ),
+    click.option("--quiet", is_flag=True, help="Show no progress, only the result and errors."),
     click.option("--ui", is_flag=True, help="Show the run in a browser while it is measured."),
     click.option(
         "--ui-listen",

@@ -10,13 +10,13 @@ from scaletest.analysis.quick import quick_steps
 from scaletest.archive.environment import machine
 from scaletest.cli import options as shared
 from scaletest.cli.output import echo
+from scaletest.cli.progress_views import shown
 from scaletest.cli.validate_options import device_names
 from scaletest.model import Outcome, Plan, checks
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import UNLABELLED
 from scaletest.render.numbers import plural, seconds
 from scaletest.report.validation.quick import quick_lines
-from scaletest.runs.progress import Progress
 from scaletest.validation.launch import start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 from workers.devices import DeviceOptions
@@ -84,7 +84,7 @@ def command(limit: int | None, device_glob: str, preset: str, command: tuple[str
         f" {len(plan.steps) * steps.step_s:.0f} s",
         err=True,
     )
-    with Progress(quiet=True) as progress:
+    with shown(steps=False) as progress:
         _, result = start(plan, HERE, device_names, "", UNLABELLED, progress)
     for line in quick_lines(result):
         echo(line)

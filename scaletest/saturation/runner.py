@@ -127,7 +127,7 @@ class Runner:
         left_s = None
         if expected.usual_s is not None and left > 0:
             left_s = left * expected.usual_s / steps
-        self._progress.at(done, steps, left_s=left_s, is_estimate=is_search)
+        self._progress.at(done, max(steps, done + 1), left_s=left_s, is_estimate=is_search)
 
     def _measure(
         self, probe: Probe, course: SaturationSequence
@@ -214,7 +214,7 @@ def saturate(
             article.prepare(Path(options.original_csv))
         path, stop = new_path(os.environ, options.run_dir), StopRequest()
         database = before.enter_context(
-            closing(Database(options.sql, plan, path.name, progress.step))
+            closing(Database(options.sql, plan, path.name, progress.message))
         )
         database.open()
         folder = begun(path, plan, options.labels, before)
@@ -222,7 +222,7 @@ def saturate(
         unwind = bool(options.cluster.service or options.agents.agent_jobs)
         with stopping(stop, unwind=unwind) as stack:
             for each in target.shown:
-                progress.step(each)
+                progress.message(each)
             causes = not (options.no_causes or options.agents.agent_jobs)
             _, code = measure(
                 plan, target, (folder, database), progress, stop, stack, target.shown, causes=causes

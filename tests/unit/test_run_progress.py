@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from scaletest.analysis.stopping import STEADY, Turn, forecast, left_s
 from scaletest.broker import keys, run_progress
@@ -25,6 +23,7 @@ from scaletest.runs.registry import TYPES, run_type
 from scaletest.runs.transfer import export, import_run
 from tests.conftest import eventually
 from tests.unit import runs
+from tests.unit.told import telling
 from tests.unit.virtual_redis import Clock, VirtualRedis
 
 
@@ -64,7 +63,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 
 def silent(**options: Any) -> Progress:
-    return Progress(Console(file=io.StringIO()), **options)
+    return telling([], **options)
 
 
 def state_of(folder: RunFolder) -> RunProgress:
@@ -81,7 +80,7 @@ def test_a_run_tells_its_state_until_it_ends(folder: RunFolder) -> None:
         progress.phase("2 workers: measuring")
         progress.note("2 workers: 7 done")
         for number in range(60):
-            progress.step(f"line {number} \x1b[31m" + "x" * 1000)
+            progress.message(f"line {number} \x1b[31m" + "x" * 1000)
         now[0] = 110.0
         state = progress.state()
         assert (state.elapsed_s, state.left_s, state.place) == (10.0, 30.0, "step 2 of about 4")

@@ -1,8 +1,8 @@
 """A run as plain text, and on a terminal: heading, summary, verdict, where it is, what to try next.
 
 The most important stands last, where a terminal leaves the eye. A table that is too wide leaves out
-its spare columns, and else is broken into several below each other. Texts that are optional are cut
-where the whole would be longer than a screen.
+its spare columns, and else is broken into several below each other. Texts that are optional are
+cut, and charts left out, where the whole would be longer than a screen.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def show(report: Report, console: Console) -> None:
     for block in blocks:
         lines = _lines(block, console.width)
         if isinstance(block, Text) and block.optional and room < 0:
-            most = max(0, len(lines) + room)
+            most = 0 if block.style == "chart" else max(0, len(lines) + room)
             room += len(lines) - most
             lines = lines[:most]
         _show_lines(console, block, lines)
