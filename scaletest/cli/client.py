@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 import click
 
@@ -15,12 +15,15 @@ from scaletest.cli import complete
 from scaletest.cli import options as shared
 from scaletest.cli.output import Output, echo, show_messages
 from scaletest.http.server import Server, bind
-from scaletest.load import Statistics
+from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
 from scaletest.model.errors import InvalidValue
+from scaletest.model.texts import masked
 from scaletest.pages.security import HEADERS, HttpCounts
 from scaletest.pages.site import checked
+from scaletest.render.numbers import seconds, significant
+from scaletest.report import words
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.web import text
 from scaletest.web.app import make_app
@@ -161,6 +164,7 @@ def command(
         bound = None if listen == "none" else bind(listen)
         steering = load.begin(client, statistics, starts)
         stack.callback(steering.loop.close, patient=False)
+        server = None
         if bound is not None:
             # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page
             # is being made
@@ -176,11 +180,11 @@ def command(
             )
             server = Server(app, bound, headers=HEADERS, refused=counts.count)
             stack.callback(server.close)
-            echo(
-                f"queue {load.queue}, load: {load}; page and statistics at {server.url}/", err=True
-            )
+        page = f"; page and statistics at {server.url}/" if server else ""
+        echo(f"queue {load.queue} of {masked(redis_url)}, load: {load}{page}", err=True)
         try:
-            drained = load.run(steering, stop.wake, grace_s)
+            with _live(statistics):
+                drained = load.run(steering, stop.wake, grace_s)
         finally:
             _show(statistics, counts, output)
         if not drained:
@@ -213,8 +217,33 @@ def _samples(
     return after
 
 
+def _live(statistics: Statistics) -> AbstractContextManager[object]:
+    """A live row on a terminal; nothing elsewhere."""
+    if not (sys.stderr and sys.stderr.isatty()):
+        return nullcontext()
+    # takes a while, and most clients have no terminal
+    from scaletest.cli.live_rows import LiveRows
+
+    return LiveRows(lambda width: [_row(statistics.snapshot())], per_s=1)
+
+
+def _row(snapshot: LoadSnapshot) -> str:
+    failed = [f"{snapshot.failed} failed"] if snapshot.failed else []
+    parts = [
+        f"queue {snapshot.queue}",
+        f"{snapshot.in_flight} in flight",
+        f"{snapshot.succeeded + snapshot.failed} done",
+        *failed,
+        f"{significant(snapshot.recent_per_s)}/s",
+        f"run time median {seconds(snapshot.times['run'].quantiles_s['p50'])}",
+    ]
+    return "  ".join(parts)
+
+
 def _show(statistics: Statistics, counts: HttpCounts, output: Output) -> None:
     snapshot = statistics.snapshot()
+    summary = words.served(snapshot.outcomes, snapshot.times["run"], snapshot.elapsed_s)
+    echo(f"queue {snapshot.queue}: {summary}", err=True)
     places = [text.nodes(snapshot)] if snapshot.places or snapshot.failed else []
     output.show(
         {

@@ -23,14 +23,19 @@ class LiveRows:
     """
 
     def __init__(
-        self, rows: Callable[[int], Sequence[str]], console: Console | None = None
+        self,
+        rows: Callable[[int], Sequence[str]],
+        console: Console | None = None,
+        *,
+        per_s: int = PER_S,
     ) -> None:
+        """per_s: how often they are drawn a second."""
         self._rows = rows
         self._console = console or Console(stderr=True, highlight=False)
         self._live = Live(
             console=self._console,
             get_renderable=self._drawn,
-            refresh_per_second=PER_S,
+            refresh_per_second=per_s,
             transient=True,
         )
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -110,9 +110,18 @@ def _harmless(record: logging.LogRecord) -> bool:
     return True
 
 
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes to what standard error is now, as that changes where live rows are drawn."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def set_up(verbose: bool) -> None:
     """Warnings by default; with -v everything of ours, and RQ's information."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler()
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S"))
     root = logging.getLogger("scaletest")
     root.handlers[:] = [handler]

@@ -14,7 +14,7 @@ import click
 
 from scaletest.cli import before_run, complete
 from scaletest.cli import options as shared
-from scaletest.cli.output import Output, echo, is_verbose, show_messages
+from scaletest.cli.output import Output, echo, show_messages
 from scaletest.model import Outcome
 from scaletest.model.errors import UsageError
 from scaletest.render.numbers import seconds
@@ -194,7 +194,7 @@ def _serve(settings: Settings, serving: Serving) -> int:
         # `scaletest cluster check` reads it there
         echo(visibility().to_line(), err=True)
     # imports RQ and redis, which neither --help nor --once needs
-    from workers.worker import serve
+    from scaletest.cli.serving import serve_shown
 
-    serve(serving, settings, "INFO" if is_verbose() else "WARNING")
+    serve_shown(serving, settings)
     return 0
