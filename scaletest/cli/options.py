@@ -375,6 +375,21 @@ watch = group(
 )
 
 
+def _without_colour(_context: click.Context, _option: click.Parameter, is_colourless: bool) -> None:
+    if is_colourless:
+        # who draws reads it there, as programs do that are started
+        os.environ["NO_COLOR"] = "1"
+
+
+no_color: Decorator = click.option(
+    "--no-color",
+    is_flag=True,
+    expose_value=False,
+    callback=_without_colour,
+    help="Show no colours on a terminal, as with the variable NO_COLOR.",
+)
+
+
 def is_typed(name: str) -> bool:
     """Whether the parameter of that name stands on the command line of the running command."""
     context = click.get_current_context()

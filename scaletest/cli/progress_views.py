@@ -4,6 +4,7 @@ step elsewhere, or events for programs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -109,23 +110,25 @@ def plain_line(change: ProgressChange, state: RunProgress, message: str) -> str:
 
 
 def json_line(change: ProgressChange, state: RunProgress, message: str) -> str:
-    """An event for programs."""
-    return ProgressEvent(change, state, cut(one_line(message), LONGEST_LINE)).to_json()
+    """An event for programs: no character of foreign text is left that a terminal would obey."""
+    event = ProgressEvent(change, state, cut(one_line(message), LONGEST_LINE))
+    return json.dumps(event.to_dict())
 
 
 def rows(state: RunProgress, width: int) -> Iterator[str]:
     """Where a run is, its bar, the time left and the verdict so far; and what happens now."""
     part = None if state.ended else state.part
-    shown = "" if part is None else percent(part, 0)
-    so_far = SO_FAR.get(state.verdict, "")
-    time = _left(state) or f"{state.elapsed_s:.0f} s passed"
-    texts = [text for text in (shown, time, so_far) if text]
-    # the most important stand first
-    while len(texts) > 1 and len(GAP.join([state.place, *texts])) > width:
-        texts.pop()
-    room = width - len(GAP.join(filter(None, [state.place, "", *texts]))) - len(GAP)
-    bar = meter(part, min(room, WIDEST_BAR)) if part is not None and room >= LEAST_BAR else ""
-    yield GAP.join(filter(None, [state.place, bar, *texts]))
+    shares = [] if part is None else [percent(part, 0)]
+    time = [_left(state) or f"{state.elapsed_s:.0f} s passed"]
+    so_far = list(filter(None, [SO_FAR.get(state.verdict)]))
+    place = list(filter(None, [state.place]))
+    # in a narrow terminal the time left is worth most, beside the place
+    choices = (place + shares + time + so_far, place + shares + time, place + time)
+    texts = next((texts for texts in choices if len(GAP.join(texts)) <= width), choices[-1])
+    room = width - len(GAP.join(texts)) - len(GAP)
+    if part is not None and room >= LEAST_BAR:
+        texts.insert(len(place), meter(part, min(room, WIDEST_BAR)))
+    yield GAP.join(texts)
     yield state.line or "starting"
 
 

@@ -58,10 +58,11 @@ def show(report: Report) -> None:
 
 
 def report_output(*, letter: bool = True, bare_forms: bool = True) -> shared.Decorator:
-    """-o/--output and --format of a command that writes a report."""
+    """-o/--output and --format of a command that writes a report, and --no-color."""
     first = ("text", "json", "yaml")
     others = [name for name in formats.names() if name not in first]
-    return shared.output(*first, *others, letter=letter, bare_forms=bare_forms)
+    output = shared.output(*first, *others, letter=letter, bare_forms=bare_forms)
+    return lambda function: shared.no_color(output(function))
 
 
 def deliver(report: Report, output: Output, data: Mapping[str, object] | None = None) -> int:

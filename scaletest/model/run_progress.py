@@ -48,7 +48,10 @@ class RunProgress(Document):
     log: Annotated[tuple[Line, ...], Meta(max_length=MOST_LINES)] = ()
     ended: bool = False
     verdict: Annotated[
-        str, Meta(max_length=10), "by what is measured so far; empty where nothing is judged yet"
+        str,
+        Meta(max_length=10),
+        "PASS, FAIL, or RUNNING while that is not clear; INVALID at the end only; empty where"
+        " nothing is judged while it is measured",
     ] = ""
 
     @property

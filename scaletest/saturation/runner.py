@@ -35,6 +35,7 @@ from scaletest.model.saturation import (
     rounded,
 )
 from scaletest.model.texts import HIDDEN, masked
+from scaletest.render.numbers import seconds
 from scaletest.runs.folder import RESULT
 from scaletest.runs.places import new_path
 from scaletest.runs.progress import Progress
@@ -197,7 +198,7 @@ def line(plan: SaturationPlan, assessed: Assessed) -> str:
     """A step in one line."""
     step = assessed.step
     p95 = assessed.latency.p95 or assessed.latency.p50
-    latency = f", p{100 * p95.p:.0f} {1000 * p95.value:.3g} ms" if p95 else ""
+    latency = f", p{100 * p95.p:.0f} {seconds(p95.value)}" if p95 else ""
     wrong = assessed.tester or assessed.saturated or assessed.undecided
     state = f": {wrong}" if wrong else ""
     rate = f"{assessed.goodput.value:.4g}/s"

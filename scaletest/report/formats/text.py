@@ -120,5 +120,6 @@ def _lines(block: Block, width: int) -> list[str]:
     if isinstance(block, Table):
         return list(aligned(block, width))
     if isinstance(block, Text):
-        return block.shown
+        is_too_wide = block.style == "chart" and max(map(len, block.shown), default=0) > width
+        return [] if is_too_wide else block.shown
     return []
