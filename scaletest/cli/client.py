@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 
 import click
 
@@ -13,16 +13,16 @@ from scaletest.broker.connection import explained, prepare
 from scaletest.broker.samples import SampleReader
 from scaletest.cli import complete
 from scaletest.cli import options as shared
-from scaletest.cli.output import Output, echo, show_messages
+from scaletest.cli.output import Output, echo, live_rows, show_messages
 from scaletest.http.server import Server, bind
 from scaletest.load import LoadSnapshot, Statistics
 from scaletest.load.steering import CLOSED_MAXIMUM, OPEN_MAXIMUM, OfferedLoad
 from scaletest.model import NodeSample, checks
 from scaletest.model.errors import InvalidValue
-from scaletest.model.texts import masked
+from scaletest.model.texts import masked, short
 from scaletest.pages.security import HEADERS, HttpCounts
 from scaletest.pages.site import checked
-from scaletest.render.numbers import seconds, significant
+from scaletest.render.numbers import seconds
 from scaletest.report import words
 from scaletest.runs.stopping import StopRequest, stopping
 from scaletest.web import text
@@ -183,7 +183,7 @@ def command(
         page = f"; page and statistics at {server.url}/" if server else ""
         echo(f"queue {load.queue} of {masked(redis_url)}, load: {load}{page}", err=True)
         try:
-            with _live(statistics):
+            with live_rows(lambda: [_row(statistics.snapshot())], per_s=1):
                 drained = load.run(steering, stop.wake, grace_s)
         finally:
             _show(statistics, counts, output)
@@ -217,16 +217,6 @@ def _samples(
     return after
 
 
-def _live(statistics: Statistics) -> AbstractContextManager[object]:
-    """A live row on a terminal; nothing elsewhere."""
-    if not (sys.stderr and sys.stderr.isatty()):
-        return nullcontext()
-    # takes a while, and most clients have no terminal
-    from scaletest.cli.live_rows import LiveRows
-
-    return LiveRows(lambda width: [_row(statistics.snapshot())], per_s=1)
-
-
 def _row(snapshot: LoadSnapshot) -> str:
     failed = [f"{snapshot.failed} failed"] if snapshot.failed else []
     parts = [
@@ -234,7 +224,7 @@ def _row(snapshot: LoadSnapshot) -> str:
         f"{snapshot.in_flight} in flight",
         f"{snapshot.succeeded + snapshot.failed} done",
         *failed,
-        f"{significant(snapshot.recent_per_s)}/s",
+        f"{short(snapshot.recent_per_s)}/s",
         f"run time median {seconds(snapshot.times['run'].quantiles_s['p50'])}",
     ]
     return "  ".join(parts)

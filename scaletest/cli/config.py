@@ -211,7 +211,7 @@ def _masked(value: object) -> object:
 
 def _others(context: click.Context) -> list[validate_options.Setting]:
     """The settings of validate that are no part of a plan: where to run, what to print."""
-    in_plan = {*plan.file()["properties"], "sets", "output", "form"}
+    in_plan = {*plan.file()["properties"], "sets", "output", "form", "no_color"}
     rows = []
     for option in context.command.params:
         if option.name and option.name not in in_plan:

@@ -39,7 +39,7 @@ class LiveRows:
             transient=True,
         )
 
-    def print(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """Let a line stay above the rows."""
         self._console.print(Text(clean(line)), soft_wrap=True)
 

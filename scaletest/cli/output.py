@@ -10,7 +10,8 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -77,6 +78,16 @@ def as_text(data: object, form: str = "json") -> str:
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
     # else with escapes of YAML, since ours would be other data
     return text if printable(text, keep="\n") == text else yaml.safe_dump(data, sort_keys=False)
+
+
+def live_rows(rows: Callable[[], Sequence[str]], per_s: int) -> AbstractContextManager[object]:
+    """Rows at the foot of the terminal of standard error, drawn so often; nothing elsewhere."""
+    if not (sys.stderr and sys.stderr.isatty()):
+        return nullcontext()
+    # takes a while, and most workers and clients have no terminal
+    from scaletest.cli.live_rows import LiveRows
+
+    return LiveRows(lambda width: rows(), per_s=per_s)
 
 
 def confirm(question: str) -> bool:

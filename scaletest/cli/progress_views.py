@@ -61,7 +61,7 @@ def shown(
 
         def let_stay(change: ProgressChange, state: RunProgress, message: str) -> None:
             if message and change in lasting:
-                live.print(message)
+                live.add_line(message)
 
         progress = Progress(let_stay, redis_url=redis_url, begun=begun)
         with LiveRows(lambda width: list(rows(progress.state(), width)), console) as live:

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import math
 import shlex
-import sys
 import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from scaletest.cli.output import echo, is_verbose
+from scaletest.cli.output import echo, is_verbose, live_rows
 from scaletest.load.bounded_counts import DurationHistogram
-from scaletest.model.texts import masked
-from scaletest.render.numbers import significant
+from scaletest.model.texts import masked, short
 from scaletest.report import words
 from workers.runtime import Serving, Settings
 from workers.tally import WorkTally
@@ -27,22 +25,12 @@ RECENT_S = 10.0
 def serve_shown(serving: Serving, settings: Settings) -> None:
     """Serve a queue until a signal ends it, and say so."""
     shown = ServedQueue(serving, settings)
+    level = "INFO" if is_verbose() else "WARNING"
     try:
-        if sys.stderr and sys.stderr.isatty():
-            # takes a while, and most workers have no terminal
-            from scaletest.cli.live_rows import LiveRows
-
-            with LiveRows(shown.rows):
-                _serve(shown)
-        else:
-            _serve(shown)
+        with live_rows(shown.rows, per_s=4):
+            serve(serving, settings, level, shown.tally, shown.begun)
     finally:
         shown.sum_up()
-
-
-def _serve(shown: ServedQueue) -> None:
-    level = "INFO" if is_verbose() else "WARNING"
-    serve(shown.serving, shown.settings, level, shown.tally, shown.begun)
 
 
 class ServedQueue:
@@ -64,7 +52,7 @@ class ServedQueue:
             f" {shlex.join(self.settings.command) or 'sleep'}{_on(worker.device)}"
         )
 
-    def rows(self, width: int) -> Sequence[str]:
+    def rows(self) -> Sequence[str]:
         """The live row."""
         if self._worker is None:
             return [f"connecting to {masked(self.serving.redis_url)}"]
@@ -73,7 +61,7 @@ class ServedQueue:
             f"queue {self.serving.queue}",
             f"{self.tally.ended} done",
             *([f"{self.tally.failed} failed"] if self.tally.failed else []),
-            f"{significant(self._rate(now))}/s",
+            f"{short(self._rate(now))}/s",
             self._doing(self._worker, now),
         ]
         return ["  ".join(parts)]

@@ -27,7 +27,7 @@ from scaletest.validation.launch import doubts, resume, start
 from scaletest.validation.options import DeploymentOptions, ValidationPlace
 
 # What may stand beside --resume.
-AGAIN = {"output", "form", "resume"} | {
+AGAIN = {"output", "form", "no_color", "resume"} | {
     field.name
     for field in (*fields(ValidationPlace), *fields(DeploymentOptions), *fields(WatchOptions))
 }

@@ -176,7 +176,7 @@ def terminal(width: int) -> tuple[Console, io.StringIO]:
 def test_foreign_text_in_live_rows_is_harmless_and_cut_to_the_width() -> None:
     console, out = terminal(40)
     with LiveRows(lambda width: ["漢" * 50 + EVIL, EVIL], console) as live:
-        live.print(EVIL)
+        live.add_line(EVIL)
         live.refresh()
     text = out.getvalue()
     assert "PWNED\x07" not in text and "\x1b[2J" not in text and "\u202e" not in text

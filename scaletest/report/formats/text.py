@@ -45,6 +45,14 @@ def render(report: Report) -> str:
     return out.getvalue()
 
 
+def show_here(report: Report) -> None:
+    """Print the summary on standard output, in the width of the terminal if it is one."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH)
+    show(report, console)
+
+
 def show(report: Report, console: Console) -> None:
     """Print the summary."""
     head = report.head
