@@ -83,7 +83,7 @@ def doubts(plan: Plan, devices: Devices) -> list[str]:
     return [*lines, *_unlike(plan, devices)]
 
 
-def _before(plan: Plan, devices: Devices) -> list[str]:
+def doubts_before(plan: Plan, devices: Devices) -> list[str]:
     """The doubts that belong before the run: all where a threshold bounds a coefficient of the law,
     else those that do not only concern the law.
     """
@@ -159,12 +159,12 @@ def _validate(
     )
     with stopping(runner.stop, unwind=bool(target)) as stack:
         if target:
-            progress.warn([*_before(plan, devices), *target.warnings])
+            progress.warn([*doubts_before(plan, devices), *target.warnings])
             backend, load, samples = target.set_up(plan, runner, stack)
             result = runner.run(backend, load, samples=samples)
         else:
             site = LocalSite(place, folder.log, runner, stack, lambda: same_devices(plan, devices))
-            progress.warn(_before(plan, devices))
+            progress.warn(doubts_before(plan, devices))
             result = _run_here(plan, runner, site)
         folder.write(RESULT, result.to_dict())
     return result
