@@ -1,0 +1,101 @@
+"""README, tutorial and guides: every command there is one that the program takes, and is run by
+some test, or says why not.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.cli.main import cli
+from tests.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines, shell_blocks
+
+LANGUAGES = {"sh", "text", "yaml", "toml", "dockerfile", "python", "json", "html"}
+# What a reader has to replace, and what it is for the parser.
+PLACEHOLDERS = {"COMMAND": "true", "HOST": "127.0.0.1", "SECONDS": "1"}
+PROGRAMS = r"(?:\./)?(?:scaletest|hack/\w+|helm|kubectl|docker|podman|pip|curl|kind|rq)"
+
+
+def names(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_every_block_has_a_language_and_every_shell_block_is_run_or_says_why_not(
+    page: Path,
+) -> None:
+    for block in blocks(page):
+        assert block.language in LANGUAGES, f"{block.place} has no language, or an unknown one"
+        assert block.language == "sh" or not (block.reason or block.words), block.place
+        if block.reason:
+            assert len(block.reason.split()) >= 3, f"{block.place}: a reason is a sentence"
+        else:
+            assert block.tier in TIERS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_no_command_hides_outside_a_shell_block(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text("utf-8"))
+    assert "```" not in text, f"{page.name} has a block that is not seen"
+    assert not re.search(rf"^ {{4,}}\$? ?{PROGRAMS} ", text, re.M), "use a block of language sh"
+    for block in blocks(page):
+        if block.language == "text":
+            assert not re.search(rf"^\$ {PROGRAMS} ", block.text, re.M), (
+                f"{block.place} types a command: put it into a block of language sh"
+            )
+
+
+def test_a_comment_says_where_a_block_is_run(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```sh\na\n```\n<!-- run: weekly until open http -->\n```sh\nb\n```\n"
+        "1. x\n\n   <!-- not run: needs a GPU -->\n   ```sh\n   c\n     d\n   ```\n"
+        "```yaml\n# dir/plan.yaml\nx: 1\n```\n"
+    )
+    first, second, third, fourth = blocks(page)
+    assert (first.tier, first.text) == ("integration", "a\n")
+    assert (second.tier, second.words) == ("weekly", "open http")
+    assert (third.tier, third.reason, third.text) == ("", "needs a GPU", "c\n  d\n")
+    assert (fourth.file, first.file) == ("plan.yaml", "")
+
+
+def test_a_comment_that_says_something_else_is_an_error(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- run: tomorrow -->\n```sh\na\n```\n")
+    with pytest.raises(ValueError, match="tomorrow"):
+        blocks(page)
+
+
+def test_command_lines_are_found_behind_pipes_and_before_comments(tmp_path: Path) -> None:
+    text = "x | scaletest a -f - && scaletest b 'c | d' &\nscaletest e \\\n  f  # g\nscaletest h > i"
+    block = Block(tmp_path, 1, "sh", text)
+    assert list(command_lines(block, "scaletest")) == [
+        ["a", "-f", "-"],
+        ["b", "c | d"],
+        ["e", "f"],
+        ["h"],
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_commands_of_scaletest_are_accepted(page: Path) -> None:
+    for block in shell_blocks(page):
+        for arguments in command_lines(block, "scaletest"):
+            accept(block, arguments)
+
+
+def accept(block: Block, arguments: list[str]) -> None:
+    """Parse a command line without running it; the test fails when it is not accepted."""
+    words = list(arguments)
+    command: Any = cli
+    try:
+        while hasattr(command, "get_command"):
+            name = words.pop(0)
+            command = command.get_command(None, name)
+            assert command is not None, f"{block.place}: there is no command {name}"
+        command.make_context(command.name, words)
+    except Exception as error:
+        pytest.fail(f"{block.place}: scaletest {' '.join(arguments)}: {error}")
