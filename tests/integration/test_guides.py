@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from hack.guides import INTERRUPTED, PAGES, ROOT, Block, Terminal, blocks, command_lines
 from scaletest.broker import EmbeddedServer
 from scaletest.broker.embedded import free_port
 from scaletest.model.errors import NoServer
 from tests.conftest import missing
-from tests.guides import PAGES, ROOT, Block, Terminal, blocks, command_lines
 
 # What a page says, and an option's variable that changes the default to the address beside it.
 PORTS = {
@@ -23,13 +25,14 @@ PORTS = {
     "127.0.0.1:8080": "",
 }
 REDIS = "redis://127.0.0.1:6379/0"
-# A guide's options count more than these: what is tried is that its commands work, not what they measure.
+# What a page types counts more than these. Tried is that its commands work, not what they measure.
 SHORT = {
     "SCALETEST_VALIDATE_MAX_STEP": "1s",
     "SCALETEST_SATURATE_STEP_TIME": "1s",
     "SCALETEST_SATURATE_WARM": "1s",
     "SCALETEST_SATURATE_MOST_STEPS": "12",
 }
+FAILED_REQUESTS = "are tolerated"
 PROGRAMS = ("curl", "ffmpeg", "fio", "iperf3")
 
 
@@ -62,20 +65,28 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
         # a program's port may stand alone, as in `http.server 8080`
         replaced |= {address: f"{host}:{here}", f" {port} ": f" {here} "}
         environment |= {variable: f"{host}:{here}"} if variable else {}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     terminal = Terminal(tmp_path, environment, replaced)
+    (tmp_path / "charts").symlink_to(ROOT / "charts")
     yield terminal
     terminal.close()
     server.stop()
 
 
 def type_in(terminal: Terminal, page: Path, tiers: Sequence[str]) -> None:
+    """Type the blocks of these tiers, in the order of the page, and keep its files."""
     for block in blocks(page):
-        if block.language == "sh" and block.tier in tiers:
+        if block.file:
+            (terminal.folder / block.file).write_text(block.text, "utf-8")
+        if typed(block, tiers):
             for program in PROGRAMS:
                 if list(command_lines(block, program)) and not shutil.which(program):
                     missing(program)
-        if block.language != "sh" or block.tier in tiers:
-            terminal.run(block)
+            code, output = terminal.run(block.text, block.words)
+            told = f"{block.place} ended with {code}\n{terminal.typed(block.text)}\n{output}"
+            assert code in (INTERRUPTED if block.words else (0,)), told
+            assert block.words in output, told
+            assert FAILED_REQUESTS not in output, told
 
 
 @pytest.mark.parametrize("page", of_tier("integration"), ids=names)

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
+from hack.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines, shell_blocks
 from scaletest.cli.main import cli
-from tests.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines, shell_blocks
 
 LANGUAGES = {"sh", "text", "yaml", "toml", "dockerfile", "python", "json", "html"}
-# What a reader has to replace, and what it is for the parser.
-PLACEHOLDERS = {"COMMAND": "true", "HOST": "127.0.0.1", "SECONDS": "1"}
 PROGRAMS = r"(?:\./)?(?:scaletest|hack/\w+|helm|kubectl|docker|podman|pip|curl|kind|rq)"
 
 
@@ -70,10 +68,12 @@ def test_a_comment_that_says_something_else_is_an_error(tmp_path: Path) -> None:
 
 
 def test_command_lines_are_found_behind_pipes_and_before_comments(tmp_path: Path) -> None:
-    text = "x | scaletest a -f - && scaletest b 'c | d' &\nscaletest e \\\n  f  # g\nscaletest h > i"
+    text = (
+        "x | scaletest a -f - && scaletest b 'c | d' &\nscaletest e \\\n  f  # g\nscaletest h > i"
+    )
     block = Block(tmp_path, 1, "sh", text)
     assert list(command_lines(block, "scaletest")) == [
-        ["a", "-f", "-"],
+        ["a", "-"],
         ["b", "c | d"],
         ["e", "f"],
         ["h"],
