@@ -38,7 +38,7 @@ BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 MARK = re.compile(
-    r"run: (?P<tier>weekly|cluster|newcomer)?(?: ?until (?P<words>.+))?|not run: (?P<reason>.+)"
+    r"run: (?P<tier>weekly|cluster|newcomer)?(?: ?until (?P<until>.+))?|not run: (?P<reason>.+)"
 )
 FILE = re.compile(r"(?:#|//) (?:.*/)?([\w-]+\.\w+)\n")
 # Of a block that only stops when somebody presses Ctrl-C.
@@ -69,7 +69,7 @@ class Block:
     language: str
     text: str
     tier: str = "integration"
-    words: str = ""
+    until: str = ""
     reason: str = ""
 
     @property
@@ -98,7 +98,7 @@ def _block(page: Path, text: str, match: re.Match[str]) -> Block:
     tier = "" if mark["reason"] else mark["tier"] or "integration"
     block = Block(page, line, match["language"], content, tier)
     return Block(
-        page, line, block.language, content, tier, mark["words"] or "", mark["reason"] or ""
+        page, line, block.language, content, tier, mark["until"] or "", mark["reason"] or ""
     )
 
 
@@ -109,9 +109,9 @@ def shell_blocks(page: Path) -> list[Block]:
 def command_lines(block: Block, program: str) -> Iterator[list[str]]:
     """The arguments of every call of a program in a block, also behind a pipe or before `&`."""
     for line in block.text.replace("\\\n", " ").splitlines():
-        words = shlex.shlex(line, posix=True, punctuation_chars=True)
-        words.whitespace_split = True
-        for is_operator, call in groupby(words, lambda word: set(word) <= set("|&;()")):
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        for is_operator, call in groupby(lexer, lambda word: set(word) <= set("|&;()")):
             called = list(call)
             if not is_operator and called[0] == program:
                 yield list(takewhile(lambda word: not set(word) <= set("<>"), called[1:]))
@@ -135,22 +135,22 @@ class Terminal:
         self._outputs.mkdir()
         self.home = folder / "home"
         self.home.mkdir()
-        kept = {
+        environment_here = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("SCALETEST_", "XDG_", "PIP_USER", "VIRTUAL_ENV"))
         }
         self._environment = {
-            **kept,
+            **environment_here,
             "HOME": str(self.home),
             "STATE": str(self._outputs / "state"),
             **environment,
         }
 
     def typed(self, text: str) -> str:
-        """What is typed here for a text of a page."""
-        for words, here in self._replaced.items():
-            text = text.replace(words, here)
+        """Put what stands here for the words of a page."""
+        for original, here in self._replaced.items():
+            text = text.replace(original, here)
         return text
 
     def run(self, text: str, until: str = "") -> tuple[int, str]:
@@ -174,11 +174,11 @@ class Terminal:
         code = process.wait(BLOCK_S)
         return code, output.read_text("utf-8", "replace")
 
-    def _interrupt(self, process: subprocess.Popen[bytes], output: Path, words: str) -> None:
-        """Press Ctrl-C once the words are there; nothing when it ends before."""
+    def _interrupt(self, process: subprocess.Popen[bytes], output: Path, until: str) -> None:
+        """Press Ctrl-C once these words are there; nothing when it ends before."""
         deadline = time.monotonic() + BLOCK_S
         while process.poll() is None and time.monotonic() < deadline:
-            if words in output.read_text("utf-8", "replace"):
+            if until in output.read_text("utf-8", "replace"):
                 os.killpg(process.pid, signal.SIGINT)
                 return
             time.sleep(LOOK_S)

@@ -21,7 +21,7 @@ USAGE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NewcomerStep:
     """What a newcomer types, and the exit code that is right; is_told: somebody said so before."""
 
     title: str
@@ -31,32 +31,32 @@ class Step:
 
 
 STEPS = (
-    Step("clone", "git clone URL scaletest && cd scaletest"),
-    Step("read the README", "cat README.md", is_told=False),
-    Step("see the demo", "./hack/demo"),
-    Step(
+    NewcomerStep("clone", "git clone URL scaletest && cd scaletest"),
+    NewcomerStep("read the README", "cat README.md", is_told=False),
+    NewcomerStep("see the demo", "./hack/demo"),
+    NewcomerStep(
         "install",
         "python3 -m venv ~/scaletest && ~/scaletest/bin/pip install -q '.[embedded]'\n"
         "export PATH=~/scaletest/bin:$PATH",
     ),
-    Step("ask for help", "scaletest --help"),
-    Step("look quickly", "scaletest quick -- sleep 0.2"),
-    Step(
+    NewcomerStep("ask for help", "scaletest --help"),
+    NewcomerStep("look quickly", "scaletest quick -- sleep 0.2"),
+    NewcomerStep(
         "measure a program of one's own",
         "scaletest validate --limit 4 --max-step 8 -- python3 -c 'sum(range(8_000_000))'",
     ),
-    Step("keep a report", "scaletest report LAST -o report.html"),
-    Step(
+    NewcomerStep("keep a report", "scaletest report LAST -o report.html"),
+    NewcomerStep(
         "forget the dashes",
         "scaletest validate --limit 2 --max-step 4 python3 -c 'sum(range(8_000_000))'",
         code=USAGE,
         is_told=False,
     ),
-    Step(
+    NewcomerStep(
         "type what the answer says",
         "scaletest validate --limit 2 --max-step 4 -- python3 -c 'sum(range(8_000_000))'",
     ),
-    Step(
+    NewcomerStep(
         "have workers and submit",
         "export SCALETEST_REDIS_URL=redis://127.0.0.1:6379/0\n"
         "scaletest queue add sleep\n"
@@ -64,7 +64,7 @@ STEPS = (
         "scaletest queue submit sleep --time-limit 60s -- 0.5\n"
         "scaletest queue show sleep",
     ),
-    Step("uninstall", "cd .. && rm -rf scaletest ~/scaletest ~/.local/share/scaletest"),
+    NewcomerStep("uninstall", "cd .. && rm -rf scaletest ~/scaletest ~/.local/share/scaletest"),
 )
 
 
@@ -72,19 +72,19 @@ class Surprised(Exception):
     """What the newcomer could not know, or what went wrong."""
 
 
-def untold(step: Step, told: str) -> list[str]:
+def untold(step: NewcomerStep, read: str) -> list[str]:
     """The lines of a step that nobody told: not in the README and not in an output before."""
     if not step.is_told:
         return []
-    known = " ".join(told.split())
+    known = " ".join(read.split())
     return [line for line in step.text.splitlines() if " ".join(line.split()) not in known]
 
 
-def walk(terminal: Terminal, readme: str, steps: Sequence[Step] = STEPS) -> None:
+def walk(terminal: Terminal, readme: str, steps: Sequence[NewcomerStep] = STEPS) -> None:
     """Type all steps and print the transcript; Surprised where one cannot be known, or fails."""
-    told = readme
+    read = readme
     for number, step in enumerate(steps, 1):
-        if lines := untold(step, told):
+        if lines := untold(step, read):
             raise Surprised(f"nobody told the newcomer to type: {lines[0]}")
         print(f"\n=== {number}. {step.title}")
         print("\n".join(f"$ {line}" for line in step.text.splitlines()))
@@ -92,7 +92,7 @@ def walk(terminal: Terminal, readme: str, steps: Sequence[Step] = STEPS) -> None
         print(output, end="", flush=True)
         if code != step.code:
             raise Surprised(f"{step.title} ended with {code}, not with {step.code}")
-        told += output
+        read += output
 
 
 def main() -> None:

@@ -54,6 +54,22 @@ PARTS = {
         (*PLANE, *REAL_NODE, "helm4"),
         REAL_PROGRAMS,
     ),
+    "guides": WeeklyPart(
+        (
+            "README.md",
+            "docs/how-to",
+            "docs/tutorial.md",
+            "hack/demo",
+            "hack/guides.py",
+            "hack/newcomer",
+            "hack/newcomer.py",
+            "pyproject.toml",
+            "tests/cluster/real/test_guides.py",
+            "tests/integration/test_guides.py",
+        ),
+        (*PLANE, *REAL_NODE, "helm4"),
+        (*REAL_PROGRAMS, "curl", "ffmpeg", "iperf3"),
+    ),
     "helm3": WeeklyPart(
         (
             "charts/scaletest",
@@ -235,7 +251,7 @@ def pytest_of(name: str, report: Path, options: Sequence[str]) -> int:
     """Run a part's tests and return pytest's exit code."""
     line = [sys.executable, "-m", "pytest", "-m", f'weekly(part="{name}")', f"--junitxml={report}"]
     return subprocess.run(
-        [*line, "-o", "testpaths=tests/cluster", *options], cwd=ROOT, check=False
+        [*line, "-o", "testpaths=tests", *options], cwd=ROOT, check=False
     ).returncode
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -82,11 +83,11 @@ def type_in(terminal: Terminal, page: Path, tiers: Sequence[str]) -> None:
             for program in PROGRAMS:
                 if list(command_lines(block, program)) and not shutil.which(program):
                     missing(program)
-            code, output = terminal.run(block.text, block.words)
-            told = f"{block.place} ended with {code}\n{terminal.typed(block.text)}\n{output}"
-            assert code in (INTERRUPTED if block.words else (0,)), told
-            assert block.words in output, told
-            assert FAILED_REQUESTS not in output, told
+            code, output = terminal.run(block.text, block.until)
+            message = f"{block.place} ended with {code}\n{terminal.typed(block.text)}\n{output}"
+            assert code in (INTERRUPTED if block.until else (0,)), message
+            assert block.until in output, message
+            assert FAILED_REQUESTS not in output, message
 
 
 @pytest.mark.parametrize("page", of_tier("integration"), ids=names)
@@ -101,3 +102,17 @@ def test_the_commands_of_a_page_that_take_long_work_as_they_stand(
     terminal: Terminal, page: Path
 ) -> None:
     type_in(terminal, page, ("integration", "weekly"))
+
+
+# It makes two environments, and leaves the shell's home as it was.
+@pytest.mark.weekly(part="guides")
+def test_a_newcomer_gets_from_cloning_to_uninstalling() -> None:
+    walked = subprocess.run(
+        [sys.executable, "-m", "hack.newcomer"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert walked.returncode == 0, walked.stdout + walked.stderr
+    assert "nothing is left" in walked.stdout

@@ -8,8 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from hack import newcomer
 from hack.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines, shell_blocks
 from scaletest.cli.main import cli
 
@@ -27,7 +29,7 @@ def test_every_block_has_a_language_and_every_shell_block_is_run_or_says_why_not
 ) -> None:
     for block in blocks(page):
         assert block.language in LANGUAGES, f"{block.place} has no language, or an unknown one"
-        assert block.language == "sh" or not (block.reason or block.words), block.place
+        assert block.language == "sh" or not (block.reason or block.until), block.place
         if block.reason:
             assert len(block.reason.split()) >= 3, f"{block.place}: a reason is a sentence"
         else:
@@ -55,7 +57,7 @@ def test_a_comment_says_where_a_block_is_run(tmp_path: Path) -> None:
     )
     first, second, third, fourth = blocks(page)
     assert (first.tier, first.text) == ("integration", "a\n")
-    assert (second.tier, second.words) == ("weekly", "open http")
+    assert (second.tier, second.until) == ("weekly", "open http")
     assert (third.tier, third.reason, third.text) == ("", "needs a GPU", "c\n  d\n")
     assert (fourth.file, first.file) == ("plan.yaml", "")
 
@@ -68,9 +70,7 @@ def test_a_comment_that_says_something_else_is_an_error(tmp_path: Path) -> None:
 
 
 def test_command_lines_are_found_behind_pipes_and_before_comments(tmp_path: Path) -> None:
-    text = (
-        "x | scaletest a -f - && scaletest b 'c | d' &\nscaletest e \\\n  f  # g\nscaletest h > i"
-    )
+    text = "x | scaletest a - && scaletest b 'c | d' &\nscaletest e \\\n  f  # g\nscaletest h > i"
     block = Block(tmp_path, 1, "sh", text)
     assert list(command_lines(block, "scaletest")) == [
         ["a", "-"],
@@ -89,13 +89,34 @@ def test_commands_of_scaletest_are_accepted(page: Path) -> None:
 
 def accept(block: Block, arguments: list[str]) -> None:
     """Parse a command line without running it; the test fails when it is not accepted."""
-    words = list(arguments)
+    unread = list(arguments)
     command: Any = cli
     try:
-        while hasattr(command, "get_command"):
-            name = words.pop(0)
+        while hasattr(command, "get_command") and unread != ["--help"]:
+            name = unread.pop(0)
             command = command.get_command(None, name)
             assert command is not None, f"{block.place}: there is no command {name}"
-        command.make_context(command.name, words)
+        command.make_context(command.name, unread)
+    except click.exceptions.Exit as ended:
+        assert ended.exit_code == 0
     except Exception as error:
         pytest.fail(f"{block.place}: scaletest {' '.join(arguments)}: {error}")
+
+
+def test_a_newcomer_types_what_the_readme_or_the_program_told() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    # what the answer to the mistake is, the walk itself sees
+    own = [step for step in newcomer.STEPS if step.title != "type what the answer says"]
+    assert not [line for step in own for line in newcomer.untold(step, readme)]
+    # and nothing in the README that is for newcomers is left out
+    typed = {line for step in newcomer.STEPS for line in step.text.splitlines()}
+    for block in shell_blocks(ROOT / "README.md"):
+        if block.tier == "newcomer":
+            assert set(block.text.splitlines()) <= typed, block.place
+
+
+def test_a_step_that_nobody_told_is_noticed() -> None:
+    quick = newcomer.NewcomerStep("a", "scaletest  quick -- sleep 0.2")
+    assert newcomer.untold(quick, "type\n  scaletest quick -- sleep 0.2\n") == []
+    assert newcomer.untold(quick, "type scaletest quick") == [quick.text]
+    assert newcomer.untold(newcomer.NewcomerStep("a", "x", is_told=False), "") == []
