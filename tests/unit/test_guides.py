@@ -16,6 +16,8 @@ from hack.guides import BLOCK, PAGES, ROOT, TIERS, Block, blocks, command_lines,
 from scaletest.cli.main import cli
 
 LANGUAGES = {"sh", "text", "yaml", "toml", "dockerfile", "python", "json", "html"}
+OTHER_PAGES = [path for path in (ROOT / "docs").rglob("*.md") if path not in PAGES]
+ALL_PAGES = [*PAGES, ROOT / "CONTRIBUTING.md", *sorted(OTHER_PAGES)]
 PROGRAMS = r"(?:\./)?(?:scaletest|hack/\w+|helm|kubectl|docker|podman|pip|curl|kind|rq)"
 
 
@@ -101,6 +103,27 @@ def accept(block: Block, arguments: list[str]) -> None:
         assert ended.exit_code == 0
     except Exception as error:
         pytest.fail(f"{block.place}: scaletest {' '.join(arguments)}: {error}")
+
+
+def anchors(page: Path) -> set[str]:
+    """Where links into a page may point, as GitHub and others name its headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=names)
+def test_links_to_a_heading_find_it(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text("utf-8")):
+        if "://" not in target:
+            there = (page.parent / target).resolve() if target else page
+            assert there.suffix != ".md" or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def test_every_guide_is_reached_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    indirect = {"cluster-for-tests"}
+    for page in (ROOT / "docs" / "how-to").glob("*.md"):
+        assert f"(docs/how-to/{page.name})" in readme or page.stem in indirect, page.name
 
 
 def test_a_newcomer_types_what_the_readme_or_the_program_told() -> None:
