@@ -171,7 +171,11 @@ class Terminal:
         self._processes.append(process)
         if until:
             self._interrupt(process, output, until)
-        code = process.wait(BLOCK_S)
+        try:
+            code = process.wait(BLOCK_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            code = process.wait()
         return code, output.read_text("utf-8", "replace")
 
     def _interrupt(self, process: subprocess.Popen[bytes], output: Path, until: str) -> None:

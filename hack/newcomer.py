@@ -7,7 +7,6 @@ and the next one is what the program answers to it.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -109,7 +108,7 @@ def main() -> None:
         terminal = Terminal(folder, environment, replaced)
         try:
             walk(terminal, (ROOT / "README.md").read_text("utf-8"))
-        except (Surprised, subprocess.TimeoutExpired) as error:
+        except Surprised as error:
             raise SystemExit(f"error: {error}") from None
         finally:
             terminal.close()

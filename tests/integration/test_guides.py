@@ -31,7 +31,7 @@ SHORT = {
     "SCALETEST_VALIDATE_MAX_STEP": "1s",
     "SCALETEST_SATURATE_STEP_TIME": "1s",
     "SCALETEST_SATURATE_WARM": "1s",
-    "SCALETEST_SATURATE_MOST_STEPS": "12",
+    "SCALETEST_SATURATE_MAXIMUM": "50",
 }
 FAILED_REQUESTS = "are tolerated"
 PROGRAMS = ("curl", "ffmpeg", "fio", "iperf3")
