@@ -26,7 +26,10 @@ from scaletest.model.errors import ScaletestError
 
 @dataclass(frozen=True, slots=True)
 class PodState:
-    """A pod. reason: why it is not ready, "" when unknown. container: the one that is not ready."""
+    """A pod. reason: why it is not ready, "" when unknown. container: the one that is not ready.
+
+    since: when it became ready or not ready, as the API server writes it; "" when unknown.
+    """
 
     name: str
     node: str
@@ -36,6 +39,7 @@ class PodState:
     reason: str = ""
     container: str = ""
     restarts: int = 0
+    since: str = ""
 
     def __str__(self) -> str:
         state = "ready" if self.ready else self.phase
@@ -54,15 +58,38 @@ def pod_state(pod: dict[str, Any]) -> PodState:
     scheduled = conditions.get("PodScheduled", {})
     if not reason and scheduled.get("status") == "False":
         reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
+    ready = conditions.get("Ready", {})
     return PodState(
         name=meta["name"],
         node=spec.get("nodeName", ""),
         phase=status.get("phase", "Unknown"),
-        ready=conditions.get("Ready", {}).get("status") == "True",
+        ready=ready.get("status") == "True",
         going="deletionTimestamp" in meta,
         reason=cut(reason, 300),
         container=failing or spec.get("containers", [{}])[0].get("name", ""),
         restarts=sum(container.get("restartCount", 0) for container in _containers(status)),
+        since=str(ready.get("lastTransitionTime") or ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PodWarning:
+    """An event of type Warning about a pod. text: reason and message. count: how often so far."""
+
+    uid: str
+    pod: str
+    text: str
+    count: int
+
+
+def _pod_warning(event: dict[str, Any]) -> PodWarning:
+    """Parse an Event object; newer ones count in their series."""
+    series = event.get("series") or {}
+    return PodWarning(
+        uid=event["metadata"].get("uid", ""),
+        pod=event.get("involvedObject", {}).get("name", ""),
+        text=cut(f"{event.get('reason')}: {event.get('message', '')}", 200),
+        count=event.get("count") or series.get("count") or 1,
     )
 
 
@@ -172,6 +199,17 @@ class Deployment:
             for pod in pods["items"]
             if pod["status"].get("phase") not in ("Succeeded", "Failed")
         ]
+
+    def warnings(self) -> list[PodWarning]:
+        """Warnings about pods of the namespace, its own among them. Needs the right to list
+        events.
+        """
+        events = self._raw.objects(
+            EVENTS.path(self.namespace),
+            EVENTS.plural,
+            fieldSelector="involvedObject.kind=Pod,type=Warning",
+        )
+        return list(map(_pod_warning, events))
 
     def scalers(self) -> list[Autoscaler]:
         """HPAs and ScaledObjects whose target is this Deployment."""

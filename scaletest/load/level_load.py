@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scaletest.model.measurement import MachineUse
-from scaletest.model.saturation import Attempt
+from scaletest.model.saturation import Attempt, PodTroubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class LoadResult:
     """The result of one step. seconds: until nothing was due any more; the rest as in
     SaturationStep.
 
-    around: use of this machine during the step; None when it was not read.
+    around: use of this machine during the step; None when it was not read. pods: how the service's
+    pods fared; None when they were not read.
     """
 
     samples: Sequence[Attempt]
@@ -44,6 +45,7 @@ class LoadResult:
     unsent: int
     around: MachineUse | None = None
     throttled_periods: float = 0.0
+    pods: PodTroubles | None = None
 
 
 class LevelLoad(Protocol):

@@ -148,6 +148,23 @@ class SaturationPlan(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class PodTroubles(Document):
+    """How the pods of the Deployment behind the service fared during a step."""
+
+    document_name = "the troubles of pods"
+
+    unready: Annotated[
+        tuple[str, ...],
+        "names of pods that were ready before the step and did not stay so: a readiness probe "
+        "failed too often, or the pod ended.",
+    ] = ()
+    restarts: Annotated[int, Meta(ge=0), "of their containers."] = 0
+    events: Annotated[
+        tuple[str, ...], "warnings about them, each with its reason, message and number."
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SaturationStep(Document):
     """One step that was measured."""
 
@@ -179,6 +196,9 @@ class SaturationStep(Document):
         MachineUse | None, "use of the tester's machine during the step; None when it was not read."
     ] = None
     throttled_periods: Annotated[_FIGURE, "part of the limit's periods in which it did."] = 0.0
+    pods: Annotated[
+        PodTroubles | None, "of the service's Deployment; None when they were not read."
+    ] = None
 
     @property
     def key(self) -> int:
@@ -186,10 +206,11 @@ class SaturationStep(Document):
         return self.number
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; without the use of the machine where it was not read."""
+        """Plain values for JSON; without what was not read of the machine and of pods."""
         document = Document.to_dict(self)
-        if self.around is None:
-            del document["around"]
+        for name in ("around", "pods"):
+            if document[name] is None:
+                del document[name]
         return document
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any
 from scaletest.analysis.estimate import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
 from scaletest.analysis.saturation.pods import PodTimes, from_headers
-from scaletest.analysis.saturation.step import Assessed, level_text
+from scaletest.analysis.saturation.step import Assessed, failed_pods, level_text
 from scaletest.archive.sql import Answer, answers
 from scaletest.model import VerdictKind
 from scaletest.model.measurement import MachineUse
@@ -140,6 +140,7 @@ def summary(run: SaturationRun) -> list[Block]:
     return [
         _step_table(result.steps),
         Text(_error_lines(result), label="errors", most=MOST_ERRORS, rest="step"),
+        Text(_pod_lines(result), label="pods", most=MOST_ERRORS, rest="step"),
         Text(sentences(result)),
         Text(_settings(run), most=MOST_LINES),
         Text(
@@ -160,6 +161,7 @@ def comment(run: SaturationRun) -> list[Block]:
         _step_table(result.steps),
         Text(sentences(result), "list"),
         Text(errors, "list", "Errors", most=MOST_COMMENT_ERRORS, rest="step"),
+        Text(_pod_lines(result), "list", "Pods", most=MOST_COMMENT_ERRORS, rest="step"),
     ]
 
 
@@ -181,6 +183,7 @@ def sections(run: SaturationRun) -> list[Section]:
             ],
             "Settings and target": [Text(_settings(run), "code")],
             "Steps": _steps(result),
+            "Pods under load": [Text(_pod_lines(result), "list")],
             "Knees": [Facts(knees)],
             "Result queries": map(_answer, _queries(run)),
         }
@@ -285,6 +288,16 @@ def _error_lines(result: SaturationResult) -> list[str]:
         for assessed in result.steps
         if assessed.errors
     ]
+
+
+def _pod_lines(result: SaturationResult) -> list[str]:
+    """How pods fared at every step in which anything befell them."""
+    lines = []
+    for step in (assessed.step for assessed in result.steps):
+        events = step.pods.events if step.pods else ()
+        if troubles := "; ".join(filter(None, [failed_pods(step), *events])):
+            lines.append(f"{step.phase} {level_text(step)}: {troubles}")
+    return lines
 
 
 def _place(assessed: Assessed) -> dict[str, str]:
@@ -402,6 +415,7 @@ COLUMNS: dict[str, Callable[[Assessed], Value]] = {
     "server_mean_s": at("server.mean"),
     "queueing_share": at("queueing"),
     "errors": _errors,
+    "pods": lambda assessed: failed_pods(assessed.step),
     "lag_p99_s": at("lag_s"),
     "cpu_cores": at("step.cpu"),
     "saturated": at("saturated"),

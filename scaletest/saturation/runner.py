@@ -165,6 +165,7 @@ class Runner:
             began,
             around=measured.around,
             throttled_periods=measured.throttled_periods,
+            pods=measured.pods,
         )
         # judged as they are stored: whoever reads the run decides the same
         return step, list(map(rounded, measured.samples))

@@ -27,6 +27,7 @@ from scaletest.model.texts import masked
 from scaletest.render.numbers import plural
 from scaletest.saturation.agents import http_work, queue_load, start_agents
 from scaletest.saturation.options import HttpOptions, PlanOptions, SaturationOptions
+from scaletest.saturation.pods import WatchedPods
 from scaletest.system.control_groups import raise_open_files
 from scaletest.system.sockets import is_here, servers
 
@@ -291,12 +292,21 @@ def _service_target(options: SaturationOptions, plan: SaturationPlan) -> Target:
     http_call = _reached(service, options, plan, lines)
     target = over_http(options, plan, http_call, tuple(lines))
     pattern = options.cluster.log_pattern
+    if deployment is not None:
+        target = replace(target, make=_watched(target.make, deployment))
     return replace(
         target,
         enter=lambda stack: enter(stack, hold),
         replicas=replicas,
         after=_logs(deployment, pattern) if pattern else target.after,
     )
+
+
+def _watched(
+    make: Callable[[ExitStack], LevelLoad], deployment: Deployment
+) -> Callable[[ExitStack], LevelLoad]:
+    """The load, with a look at the pods before and after each step."""
+    return lambda stack: WatchedPods(make(stack), deployment)
 
 
 def tuned_deployment(cluster: Cluster, service: str, hint: str) -> Deployment:

@@ -8,12 +8,15 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hack.kubernetes import ControlPlane
+from scaletest.cli import main
 from scaletest.cli.output import Output
 from scaletest.cluster.connection import Busy, Cluster, Refused, connect
 from scaletest.cluster.deployment import Deployment
@@ -21,7 +24,13 @@ from scaletest.cluster.jobs import AgentJob
 from scaletest.cluster.objects import Documents
 from scaletest.cluster.service import AutoscalerHold, Service
 from scaletest.cluster.tuning import BackupAnnotation, Tuning
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model.errors import UsageError, WaitTimeout
+from scaletest.report import formats
+from scaletest.report.saturation import saturation_report
+from scaletest.saturation import target
+from scaletest.saturation.folder import SaturationFolder
+from scaletest.saturation.run_type import RUN_TYPE
 from tests.conftest import call, eventually, program
 from tests.integration.services import running
 
@@ -426,7 +435,7 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
     from scaletest.cli import saturate_run
     from scaletest.cli.options import WatchOptions, filled
     from scaletest.cli.saturate import command
-    from scaletest.saturation import target, tuning
+    from scaletest.saturation import tuning
     from scaletest.saturation.options import PlanOptions, SaturationOptions
 
     model = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
@@ -506,3 +515,83 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
             # was
             assert [(counts[0], *counts[2:]) for counts in states] == [(1, 1, 1), (3, 3, 3)]
             assert state() == before
+
+
+class _Kubelet:
+    """A load, and a kubelet whose readiness probe fails while more than two requests are in flight:
+    nodes of the tests run no containers.
+    """
+
+    def __init__(self, load: LevelLoad, plane: ControlPlane, cluster: Cluster) -> None:
+        self._load, self._plane, self._namespace = load, plane, cluster.namespace
+
+    def measure(
+        self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
+        measured = self._load.measure(order, stopping, tell)
+        if order.parallel > 2:
+            self._fail()
+        return measured
+
+    def close(self) -> None:
+        self._load.close()
+
+    def _fail(self) -> None:
+        """The first pod's container is killed and restarted, and its probe fails twice."""
+        text = self._plane.kubectl("-n", self._namespace, "get", "pods", "-o", "json")
+        pod = json.loads(text)["items"][0]
+        status, name = pod["status"], pod["metadata"]["name"]
+        for condition in status["conditions"]:
+            if condition["type"] == "Ready":
+                condition |= {"status": "False", "lastTransitionTime": "2100-01-01T00:00:00Z"}
+        status["containerStatuses"][0] |= {"restartCount": 1, "ready": False}
+        self._plane.kubectl(
+            *("-n", self._namespace, "patch", "pod", name, "--subresource=status"),
+            *("--type=merge", "-p", json.dumps({"status": status})),
+        )
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{name}.1", "namespace": self._namespace},
+            "involvedObject": {"kind": "Pod", "name": name, "namespace": self._namespace},
+            "type": "Warning",
+            "reason": "Unhealthy",
+            "message": "Readiness probe failed: HTTP probe failed with statuscode: 502",
+            "count": 2,
+        }
+        self._plane.apply([event])
+
+
+def test_pods_that_fail_under_load_saturate_a_service_and_are_reported(
+    plane: ControlPlane, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # given a service that answers every request, whose pods do not bear more than two at a time
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    arguments = ["saturate", "--service", "svc/model", "-n", cluster.namespace]
+    arguments += ["--load", "closed", "--mode", "sweep", "--start", "1", "--maximum", "3"]
+    arguments += ["--increment", "1", "--count", "6", "--warm", "0"]
+    over_http = target.over_http
+
+    def with_kubelet(*options: Any) -> target.Target:
+        reached = over_http(*options)
+        return replace(reached, make=lambda stack: _Kubelet(reached.make(stack), plane, cluster))
+
+    with running("--slots", "8", "--seconds", "0.2") as url:
+        monkeypatch.setattr(
+            target,
+            "_reached",
+            lambda service, options, plan, lines: target.call(options.http, plan, url),
+        )
+        monkeypatch.setattr(target, "over_http", with_kubelet)
+        assert main.run([*arguments, "--run-dir", str(tmp_path / "run")]) == 3
+    # then the level at which a pod failed is too much, although all of its requests succeeded
+    judged = SaturationFolder(tmp_path / "run")
+    run = RUN_TYPE.judge(judged)
+    *held, failed = run.result.steps
+    assert [step.saturated for step in held] == ["", ""]
+    assert failed.success == 1.0 and failed.saturated == "1 pod did not stay ready, 1 restart"
+    assert run.result.verdict.reason == "3 in flight: 1 pod did not stay ready, 1 restart"
+    # and text and page show what Kubernetes said of it
+    for form in ("text", "html"):
+        shown = formats.render(saturation_report(run), form)
+        assert "Readiness probe failed: HTTP probe failed with statuscode: 502 (2x)" in shown

@@ -20,7 +20,7 @@ from scaletest.archive.sql import QUERIES
 from scaletest.cli import main
 from scaletest.model import VerdictKind
 from scaletest.model.errors import UsageError
-from scaletest.model.saturation import Attempt, SaturationPlan, SaturationStep
+from scaletest.model.saturation import Attempt, PodTroubles, SaturationPlan, SaturationStep
 from scaletest.render.contents import Table
 from scaletest.render.svg import Chart
 from scaletest.report import formats
@@ -145,6 +145,45 @@ def test_csv_has_a_row_a_step_and_its_columns_are_documented() -> None:
         "tester_bottleneck",
     ):
         assert f"`{name}`" in page
+
+
+def test_pods_in_trouble_are_in_every_form_and_harmless() -> None:
+    # given a level that the requests alone would have held, at which pods failed
+    saturation = example_run()
+    held = next(step for step in saturation.result.steps if not step.saturated and step.growth)
+    event = f"Unhealthy: Readiness probe failed: statuscode: 502 {HOSTILE} (3x)"
+    troubles = PodTroubles(("model-a", "model-b"), 1, (event,))
+    steps = [
+        replace(step.step, pods=troubles if step is held else PodTroubles())
+        for step in saturation.result.steps
+    ]
+    stored_steps = [SaturationStep.from_json(step.to_json()) for step in steps]
+    assert stored_steps == steps
+    plan, samples = saturation.result.plan, dict(saturation.samples)
+    (judged,) = (
+        step
+        for step in evaluate(plan, stored_steps, samples).steps
+        if step.step.number == held.step.number
+    )
+    assert judged.saturated == "2 pods did not stay ready, 1 restart"
+    assert judged.to_dict()["pods"]["unready"] == ["model-a", "model-b"]
+    result = replace(saturation.result, steps=(judged,))
+    report = saturation_report(replace(saturation, result=result))
+    for form in ("text", "html", "md", "csv"):
+        content = formats.render(report, form)
+        assert "2 pods did not stay ready, 1 restart" in content, form
+        assert "<script>\x1b" not in content and "\x1b[31m" not in content, form
+        assert form == "csv" or "Readiness probe failed: statuscode: 502" in content, form
+
+
+def test_a_level_that_held_with_pods_in_trouble_gets_a_warning() -> None:
+    plan = SaturationPlan("http://h/", step_s=2.0, warm_s=0.5)
+    steps, samples = stored(plan, Simulated(room=64), 1)
+    event = "Unhealthy: Readiness probe failed: connection refused (1x)"
+    troubled = [replace(step, pods=PodTroubles(events=(event,))) for step in steps]
+    warned = evaluate(plan, troubled, samples).warnings
+    assert any("held, but pods were in trouble: Unhealthy" in line for line in warned)
+    assert not any("pods" in line for line in evaluate(plan, steps, samples).warnings)
 
 
 def test_a_run_without_steps_can_be_shown() -> None:

@@ -26,7 +26,14 @@ from scaletest.analysis.saturation.sequence import (
     same,
     searched,
 )
-from scaletest.analysis.saturation.step import FEWEST, Assessed, assess, machine_full, pooled
+from scaletest.analysis.saturation.step import (
+    FEWEST,
+    Assessed,
+    assess,
+    level_text,
+    machine_full,
+    pooled,
+)
 from scaletest.analysis.scaling import Knee, MeasuredThroughput, kneedle, knees
 from scaletest.analysis.verdict_order import Ground, Rank, decide
 from scaletest.model import Verdict
@@ -531,9 +538,21 @@ def _warnings(course: SaturationSequence) -> list[str]:
         lines.append(f"{steps} had fewer than {FEWEST} requests: raise --step-time, or --start")
     if operating and operating.saturated and not operating.tester:
         lines.append(f"even the operating point was saturated: {operating.saturated}")
+    lines += _pod_events(course)
     if course.warm and course.warm.errors:
         lines.append(f"some requests of the probe failed: {', '.join(course.warm.errors)}")
     return lines
+
+
+def _pod_events(course: SaturationSequence) -> list[str]:
+    """A warning of the first level that held although Kubernetes warned about its pods."""
+    for assessed in searched(course):
+        if assessed.step.pods and assessed.step.pods.events and not assessed.saturated:
+            return [
+                f"{level_text(assessed.step)} held, but pods were in trouble:"
+                f" {assessed.step.pods.events[0]}; give them more CPU, memory or concurrency"
+            ]
+    return []
 
 
 def _imprecise(course: SaturationSequence) -> list[str]:

@@ -47,7 +47,8 @@ since until then the requests in flight grow even where nothing is saturated. Op
 request from its intended start.
 
 saturated   fewer succeed than wanted, or the interval of the backlog's growth lies above 0 (open
-            load), or the requests over the latency limit refute it (`Exceedance`)
+            load), or pods did not stay ready or were restarted, or the requests over the latency
+            limit refute it (`Exceedance`)
 undecided   not saturated, and the requests over the latency limit neither refute nor show it
 tester      the tester itself was late, busy or disturbed: due requests were noticed more than 10 ms
             (99th percentile) and half a median latency after their time, or under closed load its
@@ -89,6 +90,7 @@ from scaletest.model.saturation import (
     SaturationStep,
     latency_limit,
 )
+from scaletest.render.numbers import plural
 
 ERROR = 0.05
 
@@ -360,6 +362,7 @@ class Assessed(Written):
             "tester_bottleneck": self.tester,
             "too_few": self.few,
             **({"around": step.around.to_dict()} if step.around else {}),
+            **({"pods": step.pods.to_dict()} if step.pods else {}),
             **({"extra": step.extra} if step.extra else {}),
         }
 
@@ -389,7 +392,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
         errors=dict(failed.most_common()),
         attempts=len(samples),
         lag_s=lag_s,
-        overload=_overload(plan, success, grown, len(counted)),
+        overload=_overload(plan, success, grown, len(counted)) or failed_pods(step),
         exceeded=exceeded,
         alone=exceeded,
         tester=_tester(step, lag_s, latency),
@@ -469,6 +472,18 @@ def _overload(plan: SaturationPlan, success: float, grown: Estimate | None, coun
         interval = f"[{grown.low:.3g}, {grown.high:.3g}]"
         return f"the backlog grew by {grown.value:.3g} {interval} requests a second"
     return ""
+
+
+def failed_pods(step: SaturationStep) -> str:
+    """The pods that did not stay ready under load, and restarts; "" when there are none.
+
+    A probe sends no load, so it is not the reason.
+    """
+    if step.pods is None or step.phase == Phase.WARM:
+        return ""
+    unready, restarts = len(step.pods.unready), step.pods.restarts
+    failures = [f"{plural(unready, 'pod')} did not stay ready"] if unready else []
+    return ", ".join([*failures, *([plural(restarts, "restart")] if restarts else [])])
 
 
 def _exceeded(plan: SaturationPlan, succeeded: Sequence[Attempt]) -> Exceedance | None:
