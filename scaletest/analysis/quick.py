@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from scaletest.analysis.resources import StepResources
 from scaletest.analysis.steps import Step
 from scaletest.model.errors import UsageError
 
@@ -72,3 +73,14 @@ def quick_answer(steps: Sequence[Step]) -> QuickAnswer | None:
             break
         reached = after.workers
     return QuickAnswer(reached, steps[-1].workers)
+
+
+def cores_needed(resources: Sequence[StepResources], workers: int) -> tuple[float, float] | None:
+    """Cores that each request used with the fewest workers, and cores that there are, where so many
+    workers need no fewer; None where they do, or where it is unknown.
+    """
+    for step in resources:
+        if step.requests_cpu and step.cores:
+            each = step.requests_cpu / step.workers
+            return (each, step.cores) if each * workers >= step.cores else None
+    return None

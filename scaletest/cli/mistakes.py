@@ -119,6 +119,8 @@ def _instead(name: str, context: click.Context, arguments: Sequence[str]) -> str
         return "the newest runs stand last: scaletest runs list | tail"
     known: list[str] = []
     for parameter in context.command.get_params(context):
+        if isinstance(parameter, click.Argument) and parameter.name == name[2:]:
+            return _usage(context)
         known += parameter.opts if not getattr(parameter, "hidden", False) else []
     renamed = [text for text in OTHER_NAMES.get(name, ()) if text in known]
     near = next(iter(renamed), nearest(name, known))

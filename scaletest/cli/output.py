@@ -21,6 +21,9 @@ import click
 from scaletest.model.checks import printable
 from scaletest.model.errors import UsageError
 
+# What to do with a file that was written, by its suffix.
+TO_LOOK = {".html": "; open it in a browser, or see all runs with: scaletest ui"}
+
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print text. Names, notes and errors in it may be foreign: no terminal obeys them."""
@@ -44,7 +47,7 @@ def write_bytes(content: bytes, path: Path, option: str = "-o FILE") -> None:
         raise UsageError(
             f"{path} cannot be written: {error.strerror or error}", hint=f"give another {option}"
         ) from error
-    echo(f"{path} written", err=True)
+    echo(f"{path} written{TO_LOOK.get(path.suffix, '')}", err=True)
 
 
 @dataclass(frozen=True, slots=True)

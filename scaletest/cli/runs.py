@@ -17,6 +17,7 @@ from scaletest.model import checks
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 from scaletest.model.labels import Labels
+from scaletest.model.saturation import KIND
 from scaletest.render.contents import Table, aligned
 from scaletest.render.numbers import plural
 from scaletest.runs import registry, transfer
@@ -245,6 +246,11 @@ def sql(run: str, where: str) -> None:
     Steps that are there already are left as they are.
     """
     folder = SaturationFolder(stored.find(run).path)
+    if folder.kind != KIND:
+        raise UsageError(
+            f"run {folder.name} is a {folder.kind} run: only a saturation has samples to write",
+            hint=f"to get its steps as a table: scaletest report {folder.name} -o steps.csv",
+        )
     count = filled(folder, where)
     echo(f"{folder.name}: {plural(count, 'step')} written to {public(where)}")
 

@@ -145,6 +145,11 @@ class Database:
 def filled(folder: SaturationFolder, where: str) -> int:
     """Write the steps of a stored run that a database lacks; how many these were."""
     stored = folder.load()
+    if not stored.steps:
+        raise UsageError(
+            f"run {folder.name} has no samples: none of its steps is complete",
+            hint="name another run (scaletest runs list), or measure again: scaletest saturate",
+        )
     with closing(SqlSink(where, folder.name, stored.plan.client_name)) as sink:
         return sink.fill(stored.steps, stored.samples)
 

@@ -587,8 +587,8 @@ def test_pods_that_fail_under_load_saturate_a_service_and_are_reported(
     # then the level at which a pod failed is too much, although all of its requests succeeded
     judged = SaturationFolder(tmp_path / "run")
     run = RUN_TYPE.judge(judged)
-    *held, failed = run.result.steps
-    assert [step.saturated for step in held] == ["", ""]
+    *before, failed = run.result.steps
+    assert [step.saturated for step in before] == ["", ""]
     assert failed.success == 1.0 and failed.saturated == "1 pod did not stay ready, 1 restart"
     assert run.result.verdict.reason == "3 in flight: 1 pod did not stay ready, 1 restart"
     # and text and page show what Kubernetes said of it

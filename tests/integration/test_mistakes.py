@@ -120,7 +120,19 @@ TYPED = [
         "error: 'out.html' is one word too many",
         "to write a file: -o out.html",
     ),
-    Typed("report STORED -o report.html", 0, "report.html written"),
+    Typed("report STORED -o report.html", 0, "report.html written; open it in a browser, or see"),
+    Typed(
+        "report STORED --run x",
+        2,
+        "error: scaletest report has no option --run",
+        "write scaletest report [OPTIONS] RUN",
+    ),
+    Typed(
+        "runs sql STORED samples.db",
+        2,
+        "error: run ",
+        "to get its steps as a table: scaletest report",
+    ),
     Typed("report nosuch", 2, "error: there is no run 'nosuch'", "see: scaletest runs list"),
     Typed(
         "report STORED -o /nonexistent/x.html",

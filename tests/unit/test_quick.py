@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from scaletest.analysis.quick import (
     CYCLES,
     LONGEST_S,
     QuickAnswer,
+    cores_needed,
     quick_answer,
     quick_steps,
 )
@@ -109,3 +111,20 @@ def test_the_cause_is_named_with_its_evidence(tmp_path: Path) -> None:
     assert "What stops it: waiting for a CPU" in text
     assert "cores are busy" in text
     assert "What to try:" in text
+
+
+def test_a_program_that_uses_most_cores_alone_is_stopped_by_the_cpu(tmp_path: Path) -> None:
+    # given threads that fill 1.6 of 2 cores, so that no state of a request grew beyond doubt
+    result = sampled(tmp_path / "run").result
+    alone = result.resources[0]
+    threaded = replace(alone, nodes=tuple(replace(node, requests_cpu=1.6) for node in alone.nodes))
+    assert cores_needed([threaded], 1) is None
+    assert cores_needed([threaded], 2) == (1.6, 2.0)
+    # without the CPU time of the first step the next one counts
+    unknown = replace(alone, nodes=tuple(replace(node, requests_cpu=None) for node in alone.nodes))
+    assert cores_needed([unknown, replace(threaded, workers=2)], 2) is None
+    assert cores_needed([unknown], 64) is None
+    text = "\n".join(quick_lines(replace(result, causes=None, resources=[threaded])))
+    assert "What stops it: the CPU; a request alone uses 1.6 of 2 cores, and 4 workers" in text
+    assert "fewer threads in each program" in text
+    assert "not clear" in "\n".join(quick_lines(replace(result, causes=None, resources=[])))

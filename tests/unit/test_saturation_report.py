@@ -28,7 +28,7 @@ from scaletest.report.formats import png
 from scaletest.report.saturation import COLUMNS, saturation_report
 from scaletest.report.saturation_figures import charts, levels_of
 from scaletest.runs import registry
-from scaletest.saturation.folder import SaturationFolder
+from scaletest.saturation.folder import SaturationFolder, filled
 from scaletest.saturation.run_type import SaturationRun
 from tests.conftest import missing
 from tests.unit.golden_files import golden
@@ -75,6 +75,15 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
             folder.store(step, samples[step.number])
         folder.forget_empty()
         assert folder.path.exists() is bool(count)
+
+
+def test_a_run_without_a_step_has_nothing_for_a_database(tmp_path: Path) -> None:
+    folder = SaturationFolder.create(tmp_path / "run")
+    folder.begin(SaturationPlan("http://h/"), environment([]))
+    with pytest.raises(UsageError, match="none of its steps is complete") as refused:
+        filled(folder, str(tmp_path / "samples.db"))
+    assert "scaletest saturate" in refused.value.hint
+    assert not (tmp_path / "samples.db").exists()
 
 
 def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
@@ -150,11 +159,11 @@ def test_csv_has_a_row_a_step_and_its_columns_are_documented() -> None:
 def test_pods_in_trouble_are_in_every_form_and_harmless() -> None:
     # given a level that the requests alone would have held, at which pods failed
     saturation = example_run()
-    held = next(step for step in saturation.result.steps if not step.saturated and step.growth)
+    enough = next(step for step in saturation.result.steps if not step.saturated and step.growth)
     event = f"Unhealthy: Readiness probe failed: statuscode: 502 {HOSTILE} (3x)"
     troubles = PodTroubles(("model-a", "model-b"), 1, (event,))
     steps = [
-        replace(step.step, pods=troubles if step is held else PodTroubles())
+        replace(step.step, pods=troubles if step is enough else PodTroubles())
         for step in saturation.result.steps
     ]
     stored_steps = [SaturationStep.from_json(step.to_json()) for step in steps]
@@ -163,7 +172,7 @@ def test_pods_in_trouble_are_in_every_form_and_harmless() -> None:
     (judged,) = (
         step
         for step in evaluate(plan, stored_steps, samples).steps
-        if step.step.number == held.step.number
+        if step.step.number == enough.step.number
     )
     assert judged.saturated == "2 pods did not stay ready, 1 restart"
     assert judged.to_dict()["pods"]["unready"] == ["model-a", "model-b"]

@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterator
 
 from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.quick import QuickAnswer, quick_answer
+from scaletest.analysis.quick import QuickAnswer, cores_needed, quick_answer
+from scaletest.analysis.resources import cores_text
 from scaletest.render.numbers import plural, significant
 from scaletest.render.text import clean
 from scaletest.report.validation import words
@@ -45,7 +46,7 @@ def _reached(answer: QuickAnswer, result: Evaluation) -> str:
             f"It scales up to {answer.tried} workers, the most that were tried: {gain}x the"
             " throughput of one."
         )
-    beyond = min(workers for workers in by_workers if workers > answer.reached)
+    beyond = _beyond(answer, result)
     gain = significant(by_workers[beyond] / by_workers[answer.reached])
     if answer.reached == 1:
         return f"It does not scale here: {beyond} workers bring {gain}x the throughput of one."
@@ -55,17 +56,36 @@ def _reached(answer: QuickAnswer, result: Evaluation) -> str:
     )
 
 
+def _beyond(answer: QuickAnswer, result: Evaluation) -> int:
+    """The fewest workers that did not pay."""
+    return min(step.workers for step in result.steps if step.workers > answer.reached)
+
+
 def _stopped_by(answer: QuickAnswer, result: Evaluation) -> Iterator[str]:
     """The cause, and what to try."""
     if not answer.is_limited:
         return
     causes = result.causes
     if causes is None or not words.grew(causes) or causes.headline:
-        yield "What stops it is not clear from so short a look."
+        yield from _by_cores(_beyond(answer, result), result)
         return
     first = causes.causes[0]
     yield f"What stops it: {'; '.join([first.sentence, *first.evidence[:1]])}."
     yield f"  What to try: {first.remedy}."
+
+
+def _by_cores(workers: int, result: Evaluation) -> Iterator[str]:
+    """The CPU as the cause, where so many workers need more cores than there are."""
+    needed = cores_needed(result.resources, workers)
+    if needed is None:
+        yield "What stops it is not clear from so short a look."
+        return
+    each, cores = needed
+    yield (
+        f"What stops it: the CPU; a request alone uses {cores_text(each, cores)}, and"
+        f" {workers} workers need {each * workers:.1f}."
+    )
+    yield "  What to try: more cores, or fewer threads in each program."
 
 
 def _options(result: Evaluation, answer: QuickAnswer | None) -> str:
