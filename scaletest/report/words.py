@@ -73,7 +73,7 @@ def lines(activity: Activity) -> list[str]:
 
 def fact(name: str, text: str) -> str:
     """A name and its text in one line, aligned with others."""
-    return f"{name:15}{text}"
+    return f"{name:14} {text}"
 
 
 def summary(activity: Activity, run_s: float, own_memory: int) -> Iterator[str]:

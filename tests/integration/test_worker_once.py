@@ -116,6 +116,21 @@ def test_figures_of_work_and_the_device_are_shown(tmp_path: Path) -> None:
     assert "frames         50" in done.stdout.splitlines()
 
 
+def test_figures_of_a_transcode_are_shown_apart_from_their_names(tmp_path: Path) -> None:
+    stream, tool = tmp_path / "in.h264", tmp_path / "ffmpeg"
+    stream.write_bytes(b"stream")
+    # the answers of FFmpeg to -progress
+    tool.write_text("#!/bin/sh\nprintf 'frame=50\\nfps=25\\ndup_frames=7\\nprogress=end\\n'\n")
+    tool.chmod(0o755)
+    arguments = ("--program", str(tool), "--input", str(stream), "--output-codec", "h264")
+    done = call("worker", "--once", "--", "transcode", *arguments)
+    assert done.returncode == 0, done.stdout
+    figures = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
+    assert figures["frames"] == "50"
+    # the longest name
+    assert figures["repeated_frames"] == "7"
+
+
 def test_once_says_that_nothing_was_sampled_with_no_causes() -> None:
     done = call("worker", "--once", "--no-causes", "--", "true")
     assert done.returncode == 0

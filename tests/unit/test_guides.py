@@ -143,3 +143,36 @@ def test_a_step_that_nobody_told_is_noticed() -> None:
     assert newcomer.untold(quick, "type\n  scaletest quick -- sleep 0.2\n") == []
     assert newcomer.untold(quick, "type scaletest quick") == [quick.text]
     assert newcomer.untold(newcomer.NewcomerStep("a", "x", is_told=False), "") == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_no_shell_block_has_the_brackets_of_a_usage_line(page: Path) -> None:
+    for block in shell_blocks(page):
+        assert not re.search(r"\[-{1,2}\w|\[[A-Z]{2,}\]", block.text), block.place
+
+
+@pytest.mark.parametrize(
+    ("tool", "module", "name"),
+    [
+        ("kubernetes", "k8s.io/kubernetes", ""),
+        ("kwok", "sigs.k8s.io/kwok", "kwok "),
+        ("helm4", "helm.sh/helm/v4", "Helm "),
+        ("helm3", "helm.sh/helm/v3", " and "),
+        ("keda", "github.com/kedacore/keda/v2", "KEDA "),
+        ("prometheus-adapter", "sigs.k8s.io/prometheus-adapter", "prometheus-adapter "),
+        ("jobset", "sigs.k8s.io/jobset", "JobSet "),
+        ("kueue", "sigs.k8s.io/kueue", "Kueue "),
+    ],
+)
+def test_the_readme_names_the_versions_that_tests_use(tool: str, module: str, name: str) -> None:
+    built = (ROOT / "hack" / "tools" / tool / "go.mod").read_text("utf-8")
+    version = re.search(rf"\b{re.escape(module)} v(\d+\.\d+)\.", built)
+    assert version
+    tried = (ROOT / "README.md").read_text("utf-8").partition("## Tried on")[2]
+    assert f"{name}{version[1]}" in tried
+
+
+def test_the_readme_names_the_hardware_that_nothing_ran_on() -> None:
+    tried = (ROOT / "README.md").read_text("utf-8").partition("## Tried on")[2].partition("\n## ")
+    for name in ("VAAPI", "QSV", "NVENC", "CUDA", "ROCm", "RDMA", "Multus"):
+        assert name in tried[0]

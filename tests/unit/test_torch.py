@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.cli import main
 from scaletest.kinds import benchmark
 from scaletest.kinds.kind import BenchmarkFailed, Failure, ToolOutput
 from scaletest.kinds.torch import Model, TorchWork, from_words
@@ -24,7 +25,7 @@ from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.system.wake import Wake
 from workers.devices import DeviceOptions
-from workers.runtime import Runtime, Settings
+from workers.runtime import Runtime, Settings, run_once
 from workers.workloads import torch
 from workers.workloads.base import Interrupted
 from workers.workloads.making import ProgramOptions
@@ -73,8 +74,8 @@ def wake() -> Iterator[Wake]:
 
 
 @pytest.fixture
-def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wake: Wake) -> Iterator[Runtime]:
-    """A worker's runtime whose torch is the stand-in."""
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings of a worker whose torch is the stand-in."""
     program = tmp_path / "python"
     script = tmp_path / "child.py"
     script.write_text(textwrap.dedent(STAND_IN))
@@ -84,11 +85,15 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wake: Wake) -> Iter
     monkeypatch.setattr(torch, "find_spec", lambda name: True)
     device = tmp_path / "nvidia0"
     device.touch()
-    settings = Settings(
+    return Settings(
         command=("torch",),
         devices=DeviceOptions(str(device), device_index=0, preset="nvidia"),
         program=ProgramOptions(kill_grace_s=0.1),
     )
+
+
+@pytest.fixture
+def runtime(settings: Settings, wake: Wake) -> Iterator[Runtime]:
     torch_runtime = Runtime(settings, wake)
     yield torch_runtime
     torch_runtime.close()
@@ -99,6 +104,16 @@ def test_the_process_stays_and_is_restricted_to_the_workers_device(runtime: Runt
     assert first.outcome is Outcome.SUCCEEDED
     assert first.figures == second.figures
     assert (first.figures["samples"], first.figures["visible"]) == (640, "0")
+
+
+def test_once_shows_the_outcome_time_and_figures(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("scaletest.cli.worker.run_once", lambda _: run_once(settings))
+    assert main.run(["worker", "--once", "--", "torch"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("succeeded after ")
+    assert "samples        640" in lines
 
 
 def test_every_reply_says_where_the_time_of_its_request_went(
