@@ -17,6 +17,7 @@ from scaletest.http.server import Server
 from scaletest.pages.security import HEADERS
 from scaletest.runs.places import default_root, opened
 from scaletest.ui.app import make_app
+from scaletest.ui.reading import THREADS
 from scaletest.ui.runs import fill
 from scaletest.ui.sources import Sources, remedy
 
@@ -91,7 +92,7 @@ def command(
     app = make_app(sources, token=token, prefix=prefix, hosts=allow_host)
     Thread(target=partial(fill, app), name="index", daemon=True).start()
     listening = listen if handle is None else socket.socket(fileno=handle)
-    server = Server(app, listening, headers=HEADERS)
+    server = Server(app, listening, threads=THREADS, headers=HEADERS)
     # a page makes very many objects: what was loaded by now is not searched for garbage each time
     gc.freeze()
     try:
