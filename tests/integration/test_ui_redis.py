@@ -55,7 +55,7 @@ def answer(url: str) -> tuple[int, str]:
     ("login", "database", "reason", "remedy"),
     [
         ("limited:wrong", 0, "rejects the login", "check user and password in the Redis URL"),
-        ("limited:word", 0, "has no permissions to", "give this user of Redis the rights"),
+        ("limited:s3cret", 0, "has no permissions to", "give this user of Redis the rights"),
         ("default:", 99, "DB index is out of range", "correct the database"),
     ],
 )
@@ -63,7 +63,7 @@ def test_a_redis_that_refuses_is_told_with_what_to_do(
     own: EmbeddedServer, tmp_path: Path, login: str, database: int, reason: str, remedy: str
 ) -> None:
     admin: Any = connect(own.url)
-    admin.execute_command("ACL", "SETUSER", "limited", "reset", "on", ">word", "+ping")
+    admin.execute_command("ACL", "SETUSER", "limited", "reset", "on", ">s3cret", "+ping")
     address = own.url.removeprefix("redis://").rpartition("/")[0]
     user = "" if login == "default:" else f"{login}@"
     pages = make_app(Sources(tmp_path, f"redis://{user}{address}/{database}")).test_client()
@@ -71,7 +71,7 @@ def test_a_redis_that_refuses_is_told_with_what_to_do(
         answered = pages.get(path)
         text = told(answered.text)
         assert answered.status_code == (200 if path == "/live" else 503), path
-        assert reason in text and "word" not in text
+        assert reason in text and "s3cret" not in text
         assert remedy in text or path == "/readyz"
     for path in NOT_READING:
         assert pages.get(path).status_code == 200
@@ -87,7 +87,8 @@ def test_a_redis_that_was_away_at_the_start_is_read_when_it_is_there(
     own: EmbeddedServer, tmp_path: Path
 ) -> None:
     # given pages that were started before their Redis
-    own.stop()
+    own.process.kill()
+    own.process.wait()
     with ExitStack() as stack:
         base = Site(tmp_path, stack).ui("--redis-url", own.url, log="ui")
         status, text = answer(base)
