@@ -117,7 +117,7 @@ def live() -> AnyResponse:
 
 def live_run(name: str) -> Response:
     """A run in progress; also one that has just ended."""
-    run, problem = None, ""
+    run, problem, missing = None, "", 404
     folder = folder_of(name)
     if folder is not None:
         run = _stored(folder)
@@ -127,8 +127,8 @@ def live_run(name: str) -> Response:
         try:
             run = _published(name)
         except Unreachable as error:
-            problem = in_sentences(error)
-    title, status = (run.title, 200) if run else ("Live", 503 if problem else 404)
+            problem, missing = in_sentences(error), 503
+    title, status = (run.title, 200) if run else ("Live", missing)
     page = render_template("live_run.html", title=title, name=name, run=run, problem=problem)
     return make_response(page, status)
 

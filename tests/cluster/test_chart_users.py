@@ -103,10 +103,10 @@ def test_the_user_of_the_pages_changes_nothing(urls: dict[str, str], redis: redi
 
 
 def call_of(redis: redis_py.Redis, name: bytes) -> list[bytes]:
-    """A command with as many words as it needs at least."""
-    words = name.split(b"|")
+    """A command with as many parts as it needs at least."""
+    parts = name.split(b"|")
     (described,) = redis.execute_command("COMMAND", "INFO", name).values()
-    return [*words, *[b"1"] * (abs(described["arity"]) - len(words))]
+    return [*parts, *[b"1"] * (abs(described["arity"]) - len(parts))]
 
 
 def test_the_user_of_keda_can_read_the_lengths_of_queues(urls: dict[str, str]) -> None:

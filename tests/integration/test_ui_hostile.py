@@ -66,7 +66,7 @@ TEXTS: tuple[str | bytes, ...] = (
 SCORES = (0.0, -1.0, FAR_FUTURE, float("inf"), float("-inf"), 1.8e9, 1e308)
 SINGLE = (None, True, False, 0, -1, 10**30, 1e308, 0.5, float("nan"), float("inf"))
 Command = tuple[Any, ...]
-TOLD = RunProgress("run", "validation", "t", 1.0, 1, 4, log=("a",)).to_json()
+DOCUMENT = RunProgress("run", "validation", "t", 1.0, 1, 4, log=("a",)).to_json()
 
 
 class Hostile(random.Random):
@@ -193,7 +193,7 @@ def a_job(hostile: Hostile) -> list[Command]:
 def a_run(hostile: Hostile, report: str) -> list[Command]:
     return [
         ("ZADD", keys.RUNS_IN_PROGRESS, hostile.choice(SCORES), hostile.text("run")),
-        ("SET", keys.progress("run"), json.dumps(hostile.changed(json.loads(TOLD)))),
+        ("SET", keys.progress("run"), json.dumps(hostile.changed(json.loads(DOCUMENT)))),
         ("SET", keys.report("run"), json.dumps(hostile.changed(json.loads(report)))),
     ]
 
@@ -267,7 +267,7 @@ def test_a_live_page_answers_whatever_is_in_the_file_of_progress(seed: int, tmp_
     if not folder.path.exists():
         folder = runs.stored(folder.path, runs.LIMITED, runs.limited_steps())
     hostile = Hostile(seed)
-    document = json.dumps(hostile.changed(json.loads(TOLD)))
+    document = json.dumps(hostile.changed(json.loads(DOCUMENT)))
     (folder.path / PROGRESS).write_bytes(bytes_of(hostile.text(document)))
     client = make_app(Sources(tmp_path)).test_client()
     with folder.locked():

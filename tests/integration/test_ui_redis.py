@@ -37,7 +37,7 @@ def own() -> Iterator[EmbeddedServer]:
         yield server
 
 
-def told(page: str) -> str:
+def plain(page: str) -> str:
     """What a page says, in plain text."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
@@ -46,9 +46,9 @@ def answer(url: str) -> tuple[int, str]:
     """Status and text of a page."""
     try:
         with urllib.request.urlopen(url, timeout=60) as response:
-            return int(response.status), told(response.read().decode())
+            return int(response.status), plain(response.read().decode())
     except urllib.error.HTTPError as error:
-        return error.code, told(error.read().decode())
+        return error.code, plain(error.read().decode())
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_redis_that_refuses_is_told_with_what_to_do(
     pages = make_app(Sources(tmp_path, f"redis://{user}{address}/{database}")).test_client()
     for path in READING:
         answered = pages.get(path)
-        text = told(answered.text)
+        text = plain(answered.text)
         assert answered.status_code == (200 if path == "/live" else 503), path
         assert reason in text and "s3cret" not in text
         assert remedy in text or path == "/readyz"
@@ -79,7 +79,7 @@ def test_a_redis_that_refuses_is_told_with_what_to_do(
 
 def test_another_database_is_not_called_broken(own: EmbeddedServer, tmp_path: Path) -> None:
     pages = make_app(Sources(tmp_path, own.url.rpartition("/")[0] + "/3")).test_client()
-    assert "No queue is declared" in told(pages.get("/").text)
+    assert "No queue is declared" in plain(pages.get("/").text)
     assert pages.get("/readyz").status_code == 200
 
 
