@@ -1,7 +1,7 @@
 """The page of a run that a command measures: --ui of every long command.
 
-A child process of lowest priority serves it, so that it takes no time from what is measured. It
-does not outlive its parent, however that ends.
+A child process serves it, with the lowest priority as soon as it has started, so that it takes no
+time from what is measured. It does not outlive its parent, however that ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from scaletest.system.children import Guard, end_all
 # An open page asks every two seconds: so long it is served after the run, to show how that ended.
 LAST_LOOK_S = 2.5
 END_S = 2.0
-LOWEST = 19
 
 
 class RunPage:
@@ -74,7 +73,6 @@ class RunPage:
             process_group=0,
             env=self._guard.environment(self._environment()),
         )
-        os.setpriority(os.PRIO_PROCESS, self._process.pid, LOWEST)
         self._guard.watch(self._process.pid)
 
     def _environment(self) -> dict[str, str]:
