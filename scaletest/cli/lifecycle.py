@@ -61,9 +61,11 @@ def folder(context: click.Context, parameter: click.Parameter, value: Path | Non
     return matching[0] if len(matching) == 1 else value
 
 
-def _sleep_time(context: click.Context, option: click.Parameter, value: str) -> str:
-    """Seconds as text, as `sleep` takes them, or infinity."""
-    return value if value == "infinity" else f"{DURATION.convert(value, option, context):g}"
+def _sleep_time(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Seconds as text, as `sleep` takes them, or infinity; None without the option."""
+    if value in (None, "infinity"):
+        return value
+    return f"{DURATION.convert(value, option, context):g}"
 
 
 def output_dir(short: bool = True, default: str | None = "logs") -> Decorator:
@@ -134,10 +136,9 @@ workload = group(
     click.option(
         "-g",
         "--num-gpus",
-        default="1",
-        show_default=True,
+        default=None,
         metavar="N",
-        help="Devices of each pod; text, so that fractions pass through; 0: none.",
+        help="Devices of each pod, or a part of one. [default: 0; 1 for runai types]",
     ),
     click.option(
         "--resource",
@@ -162,11 +163,10 @@ workload = group(
     click.option("--image", default="busybox", show_default=True, help="Image of the pods."),
     click.option(
         "--run-seconds",
-        default="60s",
-        show_default=True,
+        default=None,
         metavar="TIME",
         callback=_sleep_time,
-        help="How long the pods sleep; infinity is allowed.",
+        help="How long the pods sleep, or infinity. [default: 60s; infinity for runai types]",
     ),
     click.option(
         "--template",
@@ -205,6 +205,14 @@ workload = group(
         is_flag=True,
         help="Also read Events: scheduling in microseconds, evictions, volume claims.",
     ),
+    click.option(
+        "--force",
+        is_flag=True,
+        help="Submit also where no node offers the devices now: an autoscaler may add some.",
+    ),
+)
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="Print the first object or command line, and submit nothing."
 )
 
 
