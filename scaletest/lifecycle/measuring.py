@@ -96,7 +96,15 @@ def plan_of(options: LifecycleWorkloadOptions, namespace: str) -> LifecyclePlan:
         template=templating.text_of(kind.name, options.template),
         template_file=str(options.template or ""),
     )
-    # the template says what kind its objects are
+    return _of_template(plan, kind, options)
+
+
+def _of_template(
+    plan: LifecyclePlan, kind: kinds.WorkloadKind, options: LifecycleWorkloadOptions
+) -> LifecyclePlan:
+    """The plan with what the template says its objects are. UsageError for another kind of Run:ai
+    than the one that was chosen.
+    """
     workloads = Workloads(plan)
     own_name = f"runai-{workloads.kind.removesuffix('Workload').lower()}"
     if workloads.of_runai and own_name != kind.name and own_name in kinds.KINDS:

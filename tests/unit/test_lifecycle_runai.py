@@ -81,8 +81,8 @@ def test_the_schema_is_closed_to_other_fields() -> None:
 
 
 def test_placeholders_of_the_original_are_filled() -> None:
-    made = Workloads(runai_plan("runai-distributed", template=ORIGINAL, workers=7, gpus="2"))
-    body = made.make("j-00aa11")
+    original = runai_plan("runai-distributed", template=ORIGINAL, workers=7, gpus="2")
+    body = Workloads(original).make("j-00aa11")
     assert (body["metadata"]["name"], body["metadata"]["namespace"]) == ("j-00aa11", "runai-p")
     assert body["metadata"]["labels"]["PreviousJob"] == "true"
     assert body["spec"] == {
@@ -193,9 +193,11 @@ def test_a_program_of_version_1_is_refused_with_the_new_verbs_named(tmp_path: Pa
     ],
 )
 def test_devices_that_a_pod_asks_for(kind: str, gpus: str, wanted: dict[str, int]) -> None:
-    made = (
-        runai_plan(kind, gpus=gpus)
-        if kind in TYPES
-        else plan(template=text_of(kind, None), gpus=gpus)
-    )
-    assert Workloads(made).devices() == {name: Decimal(count) for name, count in wanted.items()}
+    workloads = Workloads(runai_plan(kind, gpus=gpus))
+    assert workloads.devices() == {name: Decimal(count) for name, count in wanted.items()}
+
+
+def test_the_guide_names_every_placeholder_and_verb() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "from-runai.md").read_text()
+    for name in (*RUNAI_NAMES, *(f"runai {verbs}" for verbs in submitting.VERBS.values()), *TYPES):
+        assert f"`{name}`" in guide
