@@ -237,12 +237,6 @@ _OLD_VERBS = re.compile(r"\s(submit(-[a-z]+)?)\b")
 def runai(plan: LifecyclePlan) -> Tool:
     """The Run:ai command line, version 2: training, distributed training, workspace."""
     runai_line(plan, "j-000000")
-    verbs = f"in version 2 it is {VERBS[plan.kind]}"
-    if old := _OLD_VERBS.search(plan.tool_path):
-        raise UsageError(
-            f"--tool-path holds {old[1]}, a verb of version 1 of the Run:ai command line",
-            hint=f"give the path of the program alone; {verbs}, which is added by itself",
-        )
     submit = _program(plan.tool_path or "runai", partial(runai_line, plan))
 
     def submit_by_verb(workload: str) -> Applied:
@@ -269,6 +263,12 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
         raise UsageError(
             "the Run:ai command line takes no template", hint="submit it with --tool api or kubectl"
         )
+    if old := _OLD_VERBS.search(plan.tool_path):
+        raise UsageError(
+            f"--tool-path holds {old[1]}, a verb of version 1 of the Run:ai command line",
+            hint="give the path of the program alone: the verb of version 2,"
+            f" {VERBS[plan.kind]}, is added by itself",
+        )
     arguments = [
         *(*VERBS[plan.kind].split(), name, "-p", plan.project, "-i", plan.image),
         *_devices(plan.gpus),
@@ -278,7 +278,7 @@ def runai_line(plan: LifecyclePlan, name: str) -> list[str]:
     if plan.kind == "runai-distributed":
         arguments += ["--workers", str(plan.workers)]
     if plan.pvc:
-        claim = "size=1Mi,path=/path-new,accessmode-rwo,ephemeral"
+        claim = f"claimname={name},size=1Mi,path=/path-new,accessmode-rwo,ephemeral"
         if plan.storage_class:
             claim += f",storageclass={plan.storage_class}"
         arguments += ["--new-pvc", claim]

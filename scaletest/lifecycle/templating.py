@@ -171,7 +171,7 @@ def _renamed_name(form: str, match: re.Match[str]) -> str:
     if match[0] not in RUNAI_NAMES:
         raise InvalidValue(
             f"nothing fills the template's placeholder {cut(match[0], 80)}",
-            hint=f"known are {', '.join(RUNAI_NAMES)}; else write the value in its place",
+            hint=f"the known ones are {', '.join(RUNAI_NAMES)}; write the value in its place",
         )
     return form % RUNAI_NAMES[match[0]]
 

@@ -570,7 +570,8 @@ def test_defect_10_the_runai_command_line_gets_every_option(
     assert first[first.index("--workers") + 1] == "5"
     assert first[first.index("--gpu-portion-request") + 1] == "0.5"
     assert first[first.index("-i") + 1] == "x; rm -rf /"  # no shell reads it
-    assert "path=/path-new" in first[first.index("--new-pvc") + 1]
+    claim = first[first.index("--new-pvc") + 1].split(",")
+    assert {f"claimname={first[3]}", "path=/path-new", "ephemeral"} <= set(claim)
     assert last[:2] == ["workspace", "submit"]
     lifecycle("sample", "-o", "a", "--follow", "--timeout", "60")
     result = json.loads(lifecycle("report", "--output-dir", "a", "-t", "json").stdout)
