@@ -121,7 +121,7 @@ class TypedArguments:
         """Reads the text of a parameter; its ValueError says what the text is not."""
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             raise InvalidValue(
-                f"{self._name} takes any names, as {parameter} says",
+                f"{self._name} takes any names ({parameter}), which cannot be read from text",
                 hint="give each parameter its name and type",
             )
         members = [each for each in _members(parameter.annotation) if each is not NoneType]

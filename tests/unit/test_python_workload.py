@@ -320,7 +320,7 @@ def test_a_function_is_a_workload(file: Path, wake: Wake) -> None:
         ("{file}:later", "later is async"),
         ("{file}:Later", "Later.run is async"),
         ("{file}:Generator", "Generator.run is a generator"),
-        ("{file}:anything", "takes any names, as **options: int says"),
+        ("{file}:anything", "takes any names (**options: int), which cannot be read"),
         ("{file}:os", "is neither a class nor a function"),
         ("{folder}/none.py:x", "there is no file"),
         ("{folder}/broken.py:x", "ZeroDivisionError: division by zero (broken.py, line 1)"),
