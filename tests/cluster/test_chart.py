@@ -209,7 +209,9 @@ def test_a_queue_takes_no_name_of_another_object(helm: str, name: str) -> None:
 
 def test_large_numbers_are_rendered_without_an_exponent(helm: str) -> None:
     specs = dict(pod_specs(objects(render(helm, "--set", "queues.sleep.maximum=1000000"))))
-    assert "1000000" in specs["Deployment/trial-scaletest-sleep-worker"]["initContainers"][0]["args"]
+    assert (
+        "1000000" in specs["Deployment/trial-scaletest-sleep-worker"]["initContainers"][0]["args"]
+    )
 
 
 def test_a_new_chart_version_alone_restarts_no_pod(helm: str, tmp_path: Path) -> None:
