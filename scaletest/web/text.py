@@ -123,7 +123,7 @@ def _errors(snapshot: LoadSnapshot, node: str) -> str:
 
 
 def _elsewhere(snapshot: LoadSnapshot) -> str:
-    """What is counted and not listed."""
+    """Lines of the counts that are not listed."""
     lines = []
     other_succeeded, other_failed = snapshot.other_places
     if other_succeeded or other_failed:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from scaletest.load import OpenLoop, Statistics, Steering, pace
-from scaletest.model import NodeSample, Outcome, Record, Reply
+from scaletest.model import NodeSample, Outcome, Reason, Record, Reply
 from scaletest.model.errors import Unreachable
 from scaletest.pages.security import HttpCounts
 from scaletest.pages.site import printable
