@@ -262,6 +262,9 @@ def test_a_client_accepts_the_host_names_of_its_service_and_ingress(helm: str) -
     assert names == ["trial-scaletest-sleep-client.bench", "bench.example.org", "tls.example.org"]
     # the client itself takes them
     checked("", names)
+    # and the exporter that of its Service
+    exporter = dict(pod_specs(rows))["Deployment/trial-scaletest-exporter"]["containers"][0]
+    assert "--allow-host=trial-scaletest-exporter.bench" in exporter["args"]
 
 
 @pytest.mark.parametrize("allowed", [False, True])
