@@ -1,7 +1,7 @@
 """The page of a run that a command measures: --ui of every long command.
 
-A child process serves it, with the lowest priority as soon as it has started, so that it takes no
-time from what is measured. It does not outlive its parent, however that ends.
+A child process serves it, with a low priority as soon as it has started, so that it takes hardly
+any time from what is measured. It does not outlive its parent, however that ends.
 """
 
 from __future__ import annotations
