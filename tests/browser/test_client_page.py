@@ -431,6 +431,11 @@ def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> N
         names.append(str(browser.execute_script(name)).strip())
     reached = ["To the contents", "wanted", "Set", "Pause", "Reset the statistics"]
     assert [name for name in names if name in reached] == reached
+    # a control is called what it shows, so that who speaks to the browser can name it
+    for control in browser.find_elements(By.CSS_SELECTOR, ".steer button"):
+        assert control.aria_role == "button"
+        assert control.accessible_name == control.text
+    assert browser.find_element(By.ID, "wanted").accessible_name == "Requests in parallel"
     # every control and every image has a name, every table header a scope
     unnamed = browser.execute_script(
         "return [...document.querySelectorAll('button, input:not([type=hidden]), [role=img],"
