@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from inspect import signature
@@ -234,7 +234,6 @@ def device_metrics_url(text: str) -> Callable[[F], F]:
 
 # Suffixes of files whose form has another name.
 SUFFIXES = {
-    "": "text",
     "txt": "text",
     "log": "text",
     "out": "text",
@@ -261,27 +260,17 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
         context.meta["usual form"] = form if is_usual else forms[0]
 
     def choose(context: click.Context, option: click.Parameter, file: str) -> Output:
-        form = context.meta["form"]
+        form, name = context.meta["form"], option.opts[0]
         if bare_forms and file in OLD_FORMS:
-            named = OLD_FORMS[file]
-            echo(
-                f"warning: {option.opts[0]} {file} is deprecated; write --format {named}", err=True
-            )
-            return Output(Path("-"), form or named)
+            return _old_output(name, file, form)
         if file in forms and not Path(file).exists():
             raise UsageError(
-                f"{option.opts[0]} {file} names a form, not a file",
+                f"{name} {file} names a form, not a file",
                 hint=f"write --format {file}, or -o FILE.{file}",
             )
-        suffix = Path(file).suffix.lstrip(".").lower()
-        by_suffix = SUFFIXES.get(suffix, suffix) if suffix else context.meta["usual form"]
-        if form is None and by_suffix not in forms:
-            raise UsageError(
-                f"{file}: this command has no form for .{suffix}",
-                hint=f"give another FILE, or --format {' or '.join(forms)}",
-            )
-        _check_place(file, option.opts[0])
-        return Output(Path(file), form or by_suffix)
+        form = form or _form_of(file, forms, context.meta["usual form"])
+        _check_place(file, name)
+        return Output(Path(file), form)
 
     def decorate(function: F) -> F:
         function = click.option(
@@ -305,6 +294,27 @@ def output(*forms: str, letter: bool = True, bare_forms: bool = True) -> Callabl
         )(function)
 
     return decorate
+
+
+def _old_output(option: str, file: str, form: str | None) -> Output:
+    """What --output meant in version 0.1: a form on standard output."""
+    named = OLD_FORMS[file]
+    echo(f"warning: {option} {file} is deprecated; write --format {named}", err=True)
+    return Output(Path("-"), form or named)
+
+
+def _form_of(file: str, forms: Sequence[str], usual: str) -> str:
+    """The form that the suffix of a file names, one of `forms`; `usual` without a suffix."""
+    suffix = Path(file).suffix.lstrip(".").lower()
+    if not suffix:
+        return usual
+    form = SUFFIXES.get(suffix, suffix)
+    if form not in forms:
+        raise UsageError(
+            f"{file}: this command has no form for .{suffix}",
+            hint=f"give another FILE, or --format {' or '.join(forms)}",
+        )
+    return form
 
 
 def _check_place(file: str, option: str) -> None:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from contextlib import suppress
 
 CLOSED = -1
+# Python runs a signal's handler between two of its steps. A signal that comes after the last step
+# before the wait, and before the kernel waits, is handled when the wait is over: it must be short.
+LONGEST_WAIT_S = 0.25
 
 
 class Wake:
@@ -57,6 +61,10 @@ class Wake:
 
 def wait_first(seconds: float, *wakes: Wake) -> bool:
     """Wait until one of these is awake, at most `seconds`; whether one is."""
-    # not poll, which counts whole milliseconds
-    ready, _, _ = select.select(wakes, [], [], max(0.0, seconds))
-    return bool(ready)
+    ends = time.monotonic() + seconds
+    while True:
+        left_s = ends - time.monotonic()
+        # not poll, which counts whole milliseconds
+        ready, _, _ = select.select(wakes, [], [], min(LONGEST_WAIT_S, max(0.0, left_s)))
+        if ready or left_s <= LONGEST_WAIT_S:
+            return bool(ready)

@@ -424,7 +424,7 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
 ) -> None:
     # given an autoscaler, and pods that are not real: a service on loopback answers in their place
     from scaletest.cli import saturate_run
-    from scaletest.cli.options import filled
+    from scaletest.cli.options import WatchOptions, filled
     from scaletest.cli.saturate import command
     from scaletest.saturation import target, tuning
     from scaletest.saturation.options import PlanOptions, SaturationOptions
@@ -480,6 +480,7 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
     parameters = command.make_context("saturate", arguments).params
     options = filled(SaturationOptions, parameters)
     plan = target.plan_of(options, filled(PlanOptions, parameters))
+    output, watch = Output(Path("-"), "json"), filled(WatchOptions, parameters)
     before, states = state(), list[Any]()
     # half a second a request: the tester is not late before a quarter
     with running("--slots", "2", "--seconds", "0.5") as url:
@@ -495,12 +496,12 @@ def test_a_tuning_restores_everything_after_success_error_and_exit(
         for broken in (None, OSError("disk full"), SystemExit(130)):
             states.clear()
             if broken is None:
-                code = saturate_run.run_tuning(plan, options, Output(Path("-"), "json"))
+                code = saturate_run.run_tuning(plan, options, output, watch)
                 rows = json.loads(capsys.readouterr().out)["settings"]
                 assert code == 0 and [setting["trouble"] for setting in rows] == ["", ""]
             else:
                 with pytest.raises(type(broken)):
-                    saturate_run.run_tuning(plan, options, Output(Path("-"), "json"))
+                    saturate_run.run_tuning(plan, options, output, watch)
             # then each setting had its replicas, which the autoscaler let it have, and all is as it
             # was
             assert [(counts[0], *counts[2:]) for counts in states] == [(1, 1, 1), (3, 3, 3)]

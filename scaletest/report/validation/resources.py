@@ -10,6 +10,7 @@ from typing import Any
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.resources import Energy, Figures, NodeUse, StepResources
 from scaletest.model.measurement import CONTAINER, CPU, DISK, NETWORK, PRESSURE
+from scaletest.model.record import Reply
 from scaletest.render.contents import Table
 from scaletest.render.numbers import NOTHING, percent, plural, quantity, significant
 from scaletest.validation.run_type import ValidationRun
@@ -193,13 +194,19 @@ def limits_of(run: ValidationRun) -> dict[str, int]:
     if run.result.plan.compares:
         return {}
     replies = [record.reply for record in chain.from_iterable(run.records.values())]
-    cores = max((round(step.cores or 0.0) for step in run.result.resources), default=0)
-    host = run.environment.get("host")
-    if not cores and replies and all(reply.node == host for reply in replies):
-        known = run.environment.get("cores")
-        cores = known if isinstance(known, int) else 0
+    cores = _cores_of(run, replies)
     devices = len({(reply.node, reply.device) for reply in replies if reply.device})
     if cores and cores == devices:
         return {f"{plural(cores, 'core')} and {plural(devices, 'device')}": cores}
     counts = {plural(cores, "core"): cores, plural(devices, "device"): devices}
     return {label: count for label, count in counts.items() if count}
+
+
+def _cores_of(run: ValidationRun, replies: Sequence[Reply]) -> int:
+    """Cores that the requests shared; 0 where nobody knows."""
+    sampled = max((round(step.cores or 0.0) for step in run.result.resources), default=0)
+    if sampled:
+        return sampled
+    host, cores = run.environment.get("host"), run.environment.get("cores")
+    ran_there = replies and all(reply.node == host for reply in replies)
+    return cores if ran_there and isinstance(cores, int) else 0
