@@ -47,10 +47,9 @@ RUNNING, ENDED, INTERRUPTED, SILENT = "running", "ended", "interrupted", "silent
 class LiveRun:
     """A run as its page shows it.
 
-        state: NOTHING = Markup("")
-    RUNNING, ENDED, INTERRUPTED where its process is gone, or SILENT. contents: the report so
-        far. problem: why there is none. is_stored: whether its report can be asked for here. age_s:
-        since it was told of.
+    state: RUNNING, ENDED, INTERRUPTED where its process is gone, or SILENT. contents: the report so
+    far. problem: why there is none. is_stored: whether its report can be asked for here. age_s:
+    since it was told of.
     """
 
     progress: RunProgress

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +25,6 @@ from tests.conftest import eventually, missing
 from tests.unit.fakes import FakeClient, replied
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-SHOTS = os.environ.get("SCALETEST_SCREENSHOTS", "")
 
 
 class Site:
@@ -237,7 +235,7 @@ def test_a_schedule_says_why_it_cannot_be_changed(browse: Open) -> None:
     site = Site(pace.steps([(20, 1), (1, 60)]))
     browser = browse()
     browser.get(site.url)
-    assert browser.find_elements(By.CSS_SELECTOR, ".steer button") == [
+    assert browser.find_elements(By.CSS_SELECTOR, ".set button, .quick button") == [
         browser.find_element(By.CSS_SELECTOR, "[data-reset] button")
     ]
     assert "the load cannot be changed" in inner(browser, ".steer", "innerText")
@@ -432,7 +430,7 @@ def test_the_keyboard_reaches_everything_in_order(site: Site, browse: Open) -> N
     reached = ["To the contents", "wanted", "Set", "Pause", "Reset the statistics"]
     assert [name for name in names if name in reached] == reached
     # a control is called what it shows, so that who speaks to the browser can name it
-    for control in browser.find_elements(By.CSS_SELECTOR, ".steer button"):
+    for control in browser.find_elements(By.CSS_SELECTOR, ".set button, .quick button"):
         assert control.aria_role == "button"
         assert control.accessible_name == control.text
     assert browser.find_element(By.ID, "wanted").accessible_name == "Requests in parallel"
@@ -468,24 +466,3 @@ def test_the_page_works_behind_a_path_prefix(browse: Open) -> None:
     eventually(lambda: site.steering.parallel == 1)
     check_quiet(browser, site)
     site.close()
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize(("width", "height"), [(1280, 2600), (390, 4200)])
-def test_nothing_is_wider_than_the_window(
-    site: Site, browse: Open, width: int, height: int, dark: bool
-) -> None:
-    site.steering.set_parallel(16)
-    eventually(
-        lambda: len(site.statistics.snapshot().bins) > 1 and site.statistics.snapshot().failed > 2
-    )
-    browser = browse(width, height, dark=dark)
-    browser.get(site.url)
-    eventually(lambda: "updated" in browser.find_element(By.ID, "freshness").text)
-    sizes = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-    scroll, client = browser.execute_script(sizes)
-    assert scroll <= client
-    ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert ground == ("rgb(18, 22, 27)" if dark else "rgb(255, 255, 255)")
-    if SHOTS:
-        browser.save_screenshot(f"{SHOTS}/{'dark' if dark else 'light'}-{width}.png")
